@@ -1,0 +1,66 @@
+# Two commands matter: make run, make test. Both set up what they need; make help lists the others.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
+MANAGE := $(PYTHON) manage.py
+# Values of no use to anyone: `check --deploy` wants to see that production reads them.
+DEPLOY_CHECK_ENV := DJANGO_SETTINGS_MODULE=memos_web.settings.production \
+	DATABASE_URL=postgresql://memos_app@127.0.0.1/memos REDIS_URL=redis://127.0.0.1:6379 \
+	MEMOS_SECRET_KEY=only-for-the-check-only-for-the-check-only-for-the-check-0123456789 \
+	MEMOS_MASTER_KEY=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= \
+	MEMOS_ALLOWED_HOSTS=memos.example MEMOS_TRUSTED_PROXY=yes
+LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml
+
+.PHONY: help run test lint lock verify-full chromium
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.base ## install if needed, then serve on http://127.0.0.1:8000 until Ctrl-C
+	@exec $(MANAGE) up
+
+test: $(VENV)/.dev chromium ## install if needed, then run every test
+	@exec $(PYTHON) -m pytest -n 2
+
+lint: $(VENV)/.dev ## every check that is not a test
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy .
+	$(VENV)/bin/lint-imports
+	DJANGO_SETTINGS_MODULE=memos_web.settings.test $(MANAGE) makemigrations --check --dry-run
+	$(DEPLOY_CHECK_ENV) $(MANAGE) check --deploy --fail-level WARNING
+	$(VENV)/bin/djlint templates --check --lint
+
+lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
+	$(PYTHON) -m $(LOCK) --output-file requirements/base.txt
+	$(PYTHON) -m $(LOCK) --extra dev --output-file requirements/dev.txt
+
+verify-full: $(VENV)/.dev chromium ## the promises at their full size; takes long
+	MEMOS_VERIFY=full $(PYTHON) -m pytest -n 2
+
+# The environment is made once, and filled again whenever a lock differs from the one it was filled from.
+$(PYTHON):
+	@python=$$(command -v python3.11 || command -v python3) || \
+		{ echo "memos: Python 3.11 is needed, and there is no python3 here" >&2; exit 1; }; \
+	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' || \
+		{ echo "memos: Python 3.11 or 3.12 is needed; $$python is $$("$$python" --version)" >&2; exit 1; }; \
+	"$$python" -m venv $(VENV) || \
+		{ echo "memos: cannot make $(VENV); on Debian: apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/.base: requirements/base.txt | $(PYTHON)
+	@cmp -s $< $@ || { echo "memos: installing, once (about a minute)" >&2; $(PIP) install --require-hashes -r $<; }
+	@cp $< $@
+
+$(VENV)/.dev: requirements/dev.txt | $(PYTHON)
+	@cmp -s $< $@ || { echo "memos: installing for tests (about a minute)" >&2; $(PIP) install --require-hashes -r $<; }
+	@cp $< $@
+
+chromium:
+	@command -v chromium >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+		chromium fonts-noto-cjk; } >/dev/null 2>&1; \
+	then echo "memos: installed chromium" >&2; \
+	else echo "memos: *** NO CHROMIUM HERE: THE BROWSER TESTS ARE SKIPPED (apt-get install chromium) ***" >&2; fi

@@ -1,0 +1,11 @@
+-- The four roles, and the database. Run once as a superuser, with psql-free SQL so that any client can send it.
+-- owner migrates · app serves and owns nothing · router owns the few functions that look across tenants · auditor reads the trail.
+CREATE ROLE memos_owner LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+CREATE ROLE memos_app LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+CREATE ROLE memos_router NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+CREATE ROLE memos_auditor NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+GRANT memos_router TO memos_owner WITH INHERIT FALSE, SET TRUE;
+ALTER ROLE memos_app SET statement_timeout = '30s';
+ALTER ROLE memos_app SET lock_timeout = '5s';
+ALTER ROLE memos_app SET idle_in_transaction_session_timeout = '60s';
+CREATE DATABASE memos OWNER memos_owner;

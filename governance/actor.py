@@ -1,0 +1,56 @@
+"""Who asks, and in what context. Built once per request or task; every service and selector takes one."""
+
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from governance.vocabulary import Channel, PrincipalKind, RoleName, Scope
+
+
+@dataclass(frozen=True)
+class CallContext:
+    """The third part of a permission: why and from where the call comes."""
+
+    channel: Channel
+    purpose: str = ""
+    session: str = ""
+    task: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Actor:
+    """A principal of one tenant. `member_id` is None for the system alone; `scopes` is None for no key's limit."""
+
+    tenant_id: UUID
+    principal_kind: PrincipalKind
+    principal_id: UUID
+    member_id: UUID | None
+    role: RoleName | None
+    scopes: frozenset[Scope] | None
+    request_id: str
+    context: CallContext = field(default_factory=lambda: CallContext(channel=Channel.API))
+
+    @property
+    def is_system(self) -> bool:
+        return self.principal_kind is PrincipalKind.SYSTEM
+
+    def within(self, channel: Channel) -> "Actor":
+        """The same principal, speaking through another channel."""
+        return replace(self, context=replace(self.context, channel=channel))
+
+
+SYSTEM_PRINCIPAL = UUID(int=0)
+
+
+def system_actor(*, tenant_id: UUID, request_id: str, channel: Channel = Channel.WORKER) -> Actor:
+    """The product itself, working for one tenant: jobs, and the command line's set-up."""
+    return Actor(
+        tenant_id=tenant_id,
+        principal_kind=PrincipalKind.SYSTEM,
+        principal_id=SYSTEM_PRINCIPAL,
+        member_id=None,
+        role=None,
+        scopes=None,
+        request_id=request_id,
+        context=CallContext(channel=channel),
+    )

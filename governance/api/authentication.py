@@ -1,0 +1,97 @@
+"""From an HTTP request to an Actor. The tenant follows from the principal, never from the body."""
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication, CSRFCheck
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from governance.actor import Actor, CallContext
+from governance.errors import Forbidden, Unauthenticated
+from governance.tenants.selectors import actor_by_key
+from governance.vocabulary import Channel
+from governance.web.sessions import actor_of_session, client_address, request_id
+
+LONGEST_CONTEXT = 200
+
+
+def call_context(request: Request) -> CallContext:
+    """The third part of a permission, from the headers of the contract."""
+    return CallContext(
+        channel=Channel.API,
+        purpose=_header(request, "X-Memory-Purpose"),
+        session=_header(request, "X-Memory-Session"),
+        task=_header(request, "X-Memory-Task"),
+        address=client_address(request._request),
+    )
+
+
+def actor_of(request: Request) -> Actor:
+    """The actor that authentication found. Raises Unauthenticated when there is none."""
+    if not isinstance(request.user, Actor):
+        raise Unauthenticated
+    return request.user
+
+
+class BearerKey(BaseAuthentication):
+    """`Authorization: Bearer mos_<prefix>_<secret>`."""
+
+    def authenticate(self, request: Request) -> tuple[Actor, None] | None:
+        header = request.META.get("HTTP_AUTHORIZATION", "")
+        if not header:
+            return None
+        scheme, _, presented = header.partition(" ")
+        if scheme.lower() != "bearer":
+            raise Unauthenticated
+        actor = actor_by_key(
+            presented=presented.strip(), request_id=request_id(request._request), context=call_context(request)
+        )
+        return actor, None
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class Session(BaseAuthentication):
+    """The browser's session, with CSRF."""
+
+    def authenticate(self, request: Request) -> tuple[Actor, None] | None:
+        actor = actor_of_session(request._request, call_context(request))
+        if actor is None:
+            return None
+        self._enforce_csrf(request)
+        return actor, None
+
+    @staticmethod
+    def _enforce_csrf(request: Request) -> None:
+        check = CSRFCheck(lambda _: None)
+        check.process_request(request._request)
+        if check.process_view(request._request, None, (), {}):
+            raise Forbidden("The CSRF token is missing or wrong.", rule="csrf")
+
+
+class IsActor(BasePermission):
+    """Nobody is anonymous here; what an actor may do is asked inside the services."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        return isinstance(request.user, Actor)
+
+
+class BearerKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = BearerKey
+    name = "ApiKey"
+
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "mos_<prefix>_<secret>"}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = Session
+    name = "Session"
+
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
+        return {"type": "apiKey", "in": "cookie", "name": "sessionid"}
+
+
+def _header(request: Request, name: str) -> str:
+    return request.headers.get(name, "")[:LONGEST_CONTEXT]

@@ -1,0 +1,104 @@
+"""What can go wrong, said once: each error knows its HTTP status and its stable code (RFC 9457 problem types)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """One fault of the input: which field (dotted path), and what is wrong with it."""
+
+    field: str
+    message: str
+
+
+class DomainError(Exception):
+    """Base of all expected failures. `detail` is one sentence for a person and never holds content or secrets."""
+
+    status = 500
+    code = "internal_error"
+    title = "Internal error"
+
+    def __init__(self, detail: str = "", *, errors: Sequence[FieldError] = (), retry_after: int | None = None) -> None:
+        super().__init__(detail or self.title)
+        self.detail = detail or self.title
+        self.errors = tuple(errors)
+        self.retry_after = retry_after
+
+
+class Invalid(DomainError):
+    status, code, title = 400, "invalid", "The request is not valid"
+
+
+class Unauthenticated(DomainError):
+    status, code, title = 401, "unauthenticated", "Sign in or send a valid API key"
+
+
+class Forbidden(DomainError):
+    """Names the permission that was missing and the rule that decided; both go into the audit trail."""
+
+    status, code, title = 403, "forbidden", "You may not do this"
+
+    def __init__(
+        self, detail: str, *, permission: str = "", rule: str = "", object_type: str = "", object_id: UUID | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.permission = permission
+        self.rule = rule
+        self.object_type = object_type
+        self.object_id = object_id
+
+
+class NotFound(DomainError):
+    """Also the answer for another tenant's object, a deleted one and an expired one: they are not told apart."""
+
+    status, code, title = 404, "not_found", "Not found"
+
+
+class MethodNotAllowed(DomainError):
+    status, code, title = 405, "method_not_allowed", "This address does not take that method"
+
+
+class Conflict(DomainError):
+    status, code, title = 409, "conflict", "The request conflicts with the present state"
+
+
+class InFlight(Conflict):
+    code, title = "in_flight", "A request with this Idempotency-Key is being answered"
+
+
+class VersionConflict(DomainError):
+    status, code, title = 412, "version_conflict", "The memory has changed since you read it"
+
+
+class TooLarge(DomainError):
+    status, code, title = 413, "too_large", "The content is too large"
+
+
+class KeyReused(DomainError):
+    status, code, title = 422, "idempotency_key_reused", "This Idempotency-Key was used with another body"
+
+
+class Held(DomainError):
+    status, code, title = 423, "held", "A hold keeps this memory as it is"
+
+
+class PreconditionRequired(DomainError):
+    status, code, title = 428, "precondition_required", "Send If-Match with the version that you read"
+
+
+class Unavailable(DomainError):
+    """A dependency that this request needs is down; nothing was changed."""
+
+    status, code, title = 503, "unavailable", "Temporarily unavailable"
+
+
+class AuditUnavailable(Unavailable):
+    """What cannot be recorded does not happen."""
+
+    code, title = "audit_unavailable", "The audit trail cannot be written"
+
+
+class KeyUnavailable(Unavailable):
+    code, title = "key_unavailable", "The key store cannot be reached"

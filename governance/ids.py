@@ -1,0 +1,24 @@
+"""UUIDv7 (RFC 9562 §5.7), made by the application: the id is needed before INSERT, as encryption context."""
+
+import os
+import threading
+import time
+from uuid import UUID
+
+_lock = threading.Lock()
+_last = 0
+
+
+def uuid7() -> UUID:
+    """48 bits of Unix milliseconds, then a counter within the millisecond and random bits.
+
+    Ids of one process are strictly increasing: the 12 bits of rand_a carry the sub-millisecond part, and a clock that
+    stands still or goes back is nudged on by one step (RFC 9562 §6.2, method 3).
+    """
+    global _last
+    with _lock:
+        step = time.time_ns() * 4096 // 1_000_000
+        _last = step if step > _last else _last + 1
+        millis, fraction = _last >> 12, _last & 0xFFF
+    random = int.from_bytes(os.urandom(8)) & ((1 << 62) - 1)
+    return UUID(int=(millis & ((1 << 48) - 1)) << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random)

@@ -1,0 +1,70 @@
+"""Seal and open what belongs to a tenant. Who may open is decided before: these functions ask nobody."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from uuid import UUID
+
+from django.conf import settings
+
+from governance.errors import KeyUnavailable
+from governance.keys.rules import DataKey, SealBroken, derive, key_id_of, keyed_hash, keyed_token, seal, unseal
+from governance.keys.store import KeyStore, SqliteKeyStore
+
+GENERAL = "general"
+TOKENS = "tokens"
+
+
+@lru_cache(maxsize=1)
+def key_store() -> KeyStore:
+    """The store of this process; another kind (a separate database, a vault service) would be chosen here."""
+    return SqliteKeyStore(settings.KEY_STORE_PATH, settings.MASTER_KEY)
+
+
+def member_scope(member_id: UUID) -> str:
+    return f"member:{member_id}"
+
+
+def subject_scope(subject_id: UUID) -> str:
+    return f"subject:{subject_id}"
+
+
+def seal_for(*, tenant_id: UUID, scope: str, place: bytes, plaintext: bytes) -> bytes:
+    """Seal under the key of `scope`. Raises KeyUnavailable."""
+    return seal(key_store().key_for(tenant_id, scope), plaintext, place=tenant_id.bytes + place)
+
+
+def open_sealed(*, tenant_id: UUID, place: bytes, blob: bytes) -> bytes | None:
+    """The plaintext, or None when its key was destroyed. Raises KeyUnavailable, also for a blob that was tampered with."""
+    try:
+        key = key_store().key_by_id(tenant_id, key_id_of(bytes(blob)))
+        return unseal(key, bytes(blob), place=tenant_id.bytes + place) if key else None
+    except SealBroken as error:
+        raise KeyUnavailable("A sealed row does not open: it was changed outside the product.") from error
+
+
+@dataclass(frozen=True)
+class TokenMaker:
+    """Keyed tokens of one tenant: what must be matched without being opened."""
+
+    key: DataKey
+
+    def token(self, kind: str, text: str) -> int:
+        return keyed_token(self.key.secret, kind, text)
+
+    def hash(self, text: str) -> bytes:
+        return keyed_hash(self.key.secret, text)
+
+
+def token_maker(tenant_id: UUID) -> TokenMaker:
+    """Raises KeyUnavailable."""
+    return TokenMaker(key=key_store().key_for(tenant_id, TOKENS))
+
+
+def credential_hash(secret: str) -> bytes:
+    """Keyed hash of an API key or a sign-in token. High-entropy secrets need no slow hash: this costs microseconds."""
+    return keyed_hash(_credential_key(), secret)
+
+
+@lru_cache(maxsize=1)
+def _credential_key() -> bytes:
+    return derive(settings.MASTER_KEY, "memos credentials")

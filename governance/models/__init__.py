@@ -1,0 +1,21 @@
+from governance.models.audit import AuditEntry
+from governance.models.idempotency import IdempotencyKey
+from governance.models.outbox import OutboxEvent
+from governance.models.persona import Persona
+from governance.models.subject import DataSubject
+from governance.models.tenant import ApiKey, Member, Role, SignInLink, Tenant
+from governance.models.user import User
+
+__all__ = [
+    "ApiKey",
+    "AuditEntry",
+    "DataSubject",
+    "IdempotencyKey",
+    "Member",
+    "OutboxEvent",
+    "Persona",
+    "Role",
+    "SignInLink",
+    "Tenant",
+    "User",
+]

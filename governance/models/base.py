@@ -1,0 +1,17 @@
+"""What every table of a tenant has in common."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+from governance.ids import uuid7
+
+
+class TenantModel(models.Model):
+    """A row of one tenant. Migrations add row-level security and the composite keys (governance/migrations/operations)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        abstract = True

@@ -1,0 +1,20 @@
+from django.db import models
+
+from governance.models.base import TenantModel
+
+
+class IdempotencyKey(TenantModel):
+    """The stored reply to a POST, sealed; commits with the effect that it repeats."""
+
+    principal_id = models.UUIDField()
+    key = models.CharField(max_length=255)
+    request_hash = models.BinaryField(max_length=32)
+    status = models.PositiveSmallIntegerField()
+    sealed_reply = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "principal_id", "key"], name="idempotency_key_is_unique_for_principal"
+            )
+        ]

@@ -1,0 +1,71 @@
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from governance.ids import uuid7
+from governance.models.base import TenantModel
+from governance.vocabulary import RoleName
+
+
+class Tenant(models.Model):
+    """One organisation; the border that nothing crosses except a MemStore contract."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    slug = models.SlugField(max_length=63, unique=True)
+    name = models.CharField(max_length=200)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Role(TenantModel):
+    """A role of the tenant. What it may do: governance/authz/rules.py. Grants will hang on these rows."""
+
+    name = models.CharField(max_length=20, choices=[(name, name) for name in RoleName])
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="role_name_is_unique_in_tenant")]
+
+
+class Member(TenantModel):
+    """A user in a tenant, with a role."""
+
+    user = models.ForeignKey("governance.User", on_delete=models.PROTECT, related_name="+")
+    role = models.ForeignKey(Role, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    display_name = models.CharField(max_length=200)
+    removed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "user"], name="user_is_member_once")]
+
+    def __str__(self) -> str:
+        return self.display_name
+
+
+class ApiKey(TenantModel):
+    """Stored as a keyed hash; the prefix is random and finds the row. Shown once, at birth."""
+
+    member = models.ForeignKey(
+        Member, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    name = models.CharField(max_length=100, blank=True)
+    prefix = models.CharField(max_length=16, unique=True)
+    secret_hash = models.BinaryField(max_length=32)
+    scopes = ArrayField(models.CharField(max_length=40))
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.prefix
+
+
+class SignInLink(TenantModel):
+    """A one-time link; only the keyed hash of its token is kept."""
+
+    member = models.ForeignKey(
+        Member, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    token_hash = models.BinaryField(max_length=32, unique=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)

@@ -1,0 +1,35 @@
+from typing import ClassVar
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.db import models
+from django.db.models.functions import Lower, Now
+
+from governance.ids import uuid7
+
+
+class UserManager(BaseUserManager["User"]):
+    def get_by_natural_key(self, username: str | None) -> "User":
+        return self.get(email__iexact=username)
+
+
+class User(AbstractBaseUser):
+    """A person who signs in, by e-mail address. What they may do, and where, is said by their memberships alone."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    email = models.EmailField()
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    last_login = None  # sign-ins are audit rows
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("email"), name="user_email_is_unique")]
+
+    def __str__(self) -> str:
+        return self.email

@@ -1,0 +1,74 @@
+"""Hands due events to the broker. Runs as a thread of the worker: it needs PostgreSQL, and bears a dead Redis."""
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import psycopg
+from django.db import DatabaseError, connection
+
+from governance.errors import DomainError
+from governance.outbox.services import CHANNEL, Claimed, events_claim, events_release
+from governance.vocabulary import Topic
+
+POLL_SECONDS = 2.0
+PAUSE_AFTER_FAILURE = 1.0
+logger = logging.getLogger(__name__)
+
+
+class BrokerDown(Exception):
+    """The broker did not take a job."""
+
+
+Send = Callable[[Topic, UUID, Sequence[UUID]], None]
+"""Hand (topic, tenant, events) to the broker, or raise BrokerDown."""
+
+
+def dispatch_once(send: Send) -> int:
+    """Claim what is due and send it, one job for each tenant and topic; returns how many events were sent.
+
+    An event that failed before travels alone, so that one that always fails holds up no other.
+    """
+    sent = 0
+    for (topic, tenant_id, _), events in _batches(events_claim()).items():
+        ids = [event.id for event in events]
+        try:
+            send(topic, tenant_id, ids)
+            sent += len(ids)
+        except BrokerDown:
+            events_release(tenant_id=tenant_id, event_ids=ids)
+            raise
+    return sent
+
+
+def _batches(claimed: Sequence[Claimed]) -> dict[tuple[Topic, UUID, UUID | None], list[Claimed]]:
+    batches: dict[tuple[Topic, UUID, UUID | None], list[Claimed]] = defaultdict(list)
+    for event in claimed:
+        alone = event.id if event.attempts > 1 else None
+        batches[(event.topic, event.tenant_id, alone)].append(event)
+    return batches
+
+
+def dispatch_forever(send: Send, stop: threading.Event) -> None:
+    """Dispatch until `stop`: woken by NOTIFY, and every POLL_SECONDS for what came back after its lease."""
+    while not stop.is_set():
+        try:
+            while not stop.is_set():
+                if dispatch_once(send) == 0:
+                    _wait_for_notice()
+        except (DatabaseError, psycopg.Error, DomainError, BrokerDown) as error:
+            logger.warning("dispatcher pauses: %s", type(error).__name__)
+            connection.close()
+            stop.wait(PAUSE_AFTER_FAILURE)
+    connection.close()
+
+
+def _wait_for_notice() -> None:
+    connection.ensure_connection()
+    raw = connection.connection
+    with connection.cursor() as cursor:
+        cursor.execute(f"LISTEN {CHANNEL}")
+    for _ in raw.notifies(timeout=POLL_SECONDS, stop_after=1):
+        return

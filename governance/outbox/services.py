@@ -1,0 +1,103 @@
+"""The transactional outbox: a write leaves its work here; a dispatcher hands it to Celery; the task ends it.
+
+Redis is never the record: an event that was handed out and not done within its lease is handed out again.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.models.functions import Now
+
+from governance.actor import Actor, system_actor
+from governance.database import acting, no_tenant, tenant_transaction
+from governance.errors import DomainError
+from governance.models import OutboxEvent
+from governance.vocabulary import Topic
+
+CHANNEL = "memos_outbox"
+CLAIM_LIMIT = 200
+MAX_ATTEMPTS = 12
+LONGEST_DELAY = timedelta(minutes=5)
+logger = logging.getLogger(__name__)
+
+Payload = Mapping[str, object]
+Write = Callable[[], None]
+Handler = Callable[[Actor, Sequence[Payload]], Write]
+"""Does the slow and outside work of some events, and returns what to write, in one transaction, if they are not done yet."""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """An event handed out under a lease: ids and topic, nothing else crosses tenants."""
+
+    id: UUID
+    tenant_id: UUID
+    topic: Topic
+    attempts: int
+
+
+def emit(*, actor: Actor, topic: Topic, payload: Payload) -> None:
+    """Leave work in the caller's transaction. `payload` holds ids and numbers only, never content."""
+    event = OutboxEvent(tenant_id=actor.tenant_id, topic=topic, payload=dict(payload), request_id=actor.request_id)
+    OutboxEvent.objects.bulk_create([event])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify(%s, '')", [CHANNEL])
+
+
+def events_claim(*, limit: int = CLAIM_LIMIT) -> list[Claimed]:
+    """Take up to `limit` due events of all tenants, oldest first, each for one lease; other dispatchers skip them."""
+    lease = timedelta(seconds=settings.OUTBOX_LEASE_SECONDS)
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT id, tenant_id, topic, attempts FROM governance_outbox_claim(%s, %s)", [limit, lease])
+        return [Claimed(id=row[0], tenant_id=row[1], topic=Topic(row[2]), attempts=row[3]) for row in cursor.fetchall()]
+
+
+def events_release(*, tenant_id: UUID, event_ids: Sequence[UUID]) -> None:
+    """Give a claim back: the broker did not take it."""
+    with tenant_transaction(tenant_id):
+        OutboxEvent.objects.filter(id__in=event_ids, done_at=None).update(available_at=Now() + timedelta(seconds=1))
+
+
+def events_run(*, tenant_id: UUID, event_ids: Sequence[UUID], handler: Handler) -> int:
+    """Run `handler` for the events that are not done, and end them in the transaction of what it writes.
+
+    Safe to run twice at once: the second waits for the first one's rows and finds them done. Returns how many ended.
+    A failure is counted, and the events come back after a growing pause; after MAX_ATTEMPTS they are parked and shown.
+    """
+    actor = system_actor(tenant_id=tenant_id, request_id=f"job-{event_ids[0]}")
+    with acting(actor):
+        open_events = list(OutboxEvent.objects.filter(id__in=event_ids, done_at=None, parked_at=None))
+    if not open_events:
+        return 0
+    try:
+        write = handler(actor, [event.payload for event in open_events])
+        return _finish(actor, [event.id for event in open_events], write)
+    except (DomainError, DatabaseError) as error:
+        logger.warning("job failed: tenant=%s events=%d error=%s", tenant_id, len(open_events), type(error).__name__)
+        _postpone(actor, open_events, f"{type(error).__name__}: {getattr(error, 'detail', '')}"[:300])
+        return 0
+
+
+def _finish(actor: Actor, event_ids: Sequence[UUID], write: Write) -> int:
+    with acting(actor):
+        locked = OutboxEvent.objects.select_for_update().filter(id__in=event_ids, done_at=None).order_by("id")
+        still_open = [event.id for event in locked]
+        if len(still_open) != len(event_ids):
+            return 0  # another run ended some of them meanwhile; the rest come again after their lease
+        write()
+        return OutboxEvent.objects.filter(id__in=still_open).update(done_at=Now(), last_error="")
+
+
+def _postpone(actor: Actor, events: Sequence[OutboxEvent], error: str) -> None:
+    with acting(actor):
+        for event in events:
+            delay = min(timedelta(seconds=2**event.attempts), LONGEST_DELAY)
+            changes = {"last_error": error, "available_at": Now() + delay}
+            if event.attempts >= MAX_ATTEMPTS:
+                changes["parked_at"] = Now()
+            OutboxEvent.objects.filter(id=event.id, done_at=None).update(**changes)

@@ -1,0 +1,85 @@
+"""Migration operations that put a table under the law: row-level security, composite keys, and only the rights it needs.
+
+Roles are made by deploy/roles.sql before the first migration. See docs/decisions/0002.
+"""
+
+from collections.abc import Iterable
+
+from django.db.migrations.operations import RunSQL
+
+CURRENT_TENANT = "NULLIF(current_setting('app.tenant', true), '')::uuid"
+CURRENT_USER = "NULLIF(current_setting('app.user', true), '')::uuid"
+
+
+def tenant_table(
+    table: str, *, rights: str = "SELECT, INSERT, UPDATE", references: Iterable[tuple[str, str]] = ()
+) -> RunSQL:
+    """Force row-level security on `table`, give the app role `rights`, tie each (column, target) within the tenant."""
+    statements = [
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
+        f"CREATE POLICY tenant_only ON {table} USING (tenant_id = {CURRENT_TENANT}) WITH CHECK (tenant_id = {CURRENT_TENANT})",
+        f"ALTER TABLE {table} ADD CONSTRAINT {table}_tenant_id UNIQUE (tenant_id, id)",
+        f"REVOKE ALL ON {table} FROM PUBLIC",
+        f"GRANT {rights} ON {table} TO memos_app",
+    ]
+    statements += [reference(table, column, target) for column, target in references]
+    return _forward(statements)
+
+
+def reference(table: str, column: str, target: str, *, on_delete: str = "NO ACTION") -> str:
+    """A foreign key that cannot leave the tenant; a plain one would let one tenant pin another's row."""
+    return (
+        f"ALTER TABLE {table} ADD CONSTRAINT {table}_{column}_in_tenant FOREIGN KEY (tenant_id, {column}) "
+        f"REFERENCES {target} (tenant_id, id) ON DELETE {on_delete}"
+    )
+
+
+def append_only(table: str) -> RunSQL:
+    """Refuse every change of a row of `table`, for every role that has triggers."""
+    return _forward(
+        [
+            f"CREATE TRIGGER {table}_rows_stay BEFORE UPDATE OR DELETE ON {table} "
+            "FOR EACH ROW EXECUTE FUNCTION governance_refuse_change()",
+            f"CREATE TRIGGER {table}_table_stays BEFORE TRUNCATE ON {table} "
+            "FOR EACH STATEMENT EXECUTE FUNCTION governance_refuse_change()",
+        ]
+    )
+
+
+def router_function(signature: str, returns: str, body: str, *, volatility: str = "STABLE") -> RunSQL:
+    """A SECURITY DEFINER function of the router role: what must be known before a tenant is. It returns ids only."""
+    return _forward(
+        [
+            f"CREATE FUNCTION {signature} RETURNS {returns} LANGUAGE sql {volatility} SECURITY DEFINER "
+            f"SET search_path = pg_catalog, public, pg_temp AS $router${body}$router$",
+            f"ALTER FUNCTION {signature} OWNER TO memos_router",
+            *_as_router(f"REVOKE ALL ON FUNCTION {signature} FROM PUBLIC"),
+            *_as_router(f"GRANT EXECUTE ON FUNCTION {signature} TO memos_app"),
+        ]
+    )
+
+
+def router_access(table: str, *, columns: str, right: str = "SELECT") -> RunSQL:
+    """Let the router role use just `columns` of `table`, across tenants."""
+    command = right.split()[0]
+    return _forward(
+        [
+            f"GRANT {right} ({columns}) ON {table} TO memos_router",
+            f"CREATE POLICY router_{command.lower()} ON {table} FOR {command} TO memos_router USING (true)",
+        ]
+    )
+
+
+def grant(rights: str, tables: Iterable[str]) -> RunSQL:
+    """Rights of the app role on tables that belong to no tenant."""
+    return _forward([f"GRANT {rights} ON {table} TO memos_app" for table in tables])
+
+
+def _as_router(statement: str) -> list[str]:
+    return ["SET ROLE memos_router", statement, "RESET ROLE"]
+
+
+def _forward(statements: list[str]) -> RunSQL:
+    # Tables go with CreateModel reversed, and policies, triggers and rights go with their table.
+    return RunSQL(statements, RunSQL.noop)

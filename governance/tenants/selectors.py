@@ -1,0 +1,135 @@
+"""Finding principals. What must be known before a tenant is goes through the router's functions: ids only."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from hmac import compare_digest
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q
+
+from governance.actor import Actor, CallContext
+from governance.database import acting, database_now, no_tenant, tenant_transaction
+from governance.errors import NotFound, Unauthenticated
+from governance.keys.services import credential_hash
+from governance.models import ApiKey, Member, Persona, Tenant
+from governance.tenants.rules import credential_parse
+from governance.vocabulary import PersonaKind, PrincipalKind, RoleName, Scope
+
+
+@dataclass(frozen=True)
+class PersonaView:
+    id: UUID
+    name: str
+    kind: PersonaKind
+
+
+@dataclass(frozen=True)
+class Me:
+    """Who the caller is, as `GET me/` tells it."""
+
+    tenant_id: UUID
+    tenant_slug: str
+    tenant_name: str
+    email: str | None
+    display_name: str
+    key_prefix: str | None
+    key_expires_at: datetime | None
+    personas: tuple[PersonaView, ...]
+
+
+def tenant_id_by_slug(slug: str) -> UUID | None:
+    return _router_id("SELECT governance_tenant_by_slug(%s)", slug)
+
+
+def user_id_by_email(email: str) -> UUID | None:
+    return _router_id("SELECT governance_user_by_email(%s)", email)
+
+
+def member_by_email(*, actor: Actor, email: str) -> Member:
+    """Raises NotFound."""
+    with acting(actor):
+        member = (
+            Member.objects.filter(user__email__iexact=email, removed_at=None).select_related("user", "role").first()
+        )
+    if member is None:
+        raise NotFound(f"{email} is no member of this tenant.")
+    return member
+
+
+def actor_by_key(*, presented: str, request_id: str, context: CallContext) -> Actor:
+    """The actor that an API key stands for. Raises Unauthenticated, in the same words whatever is wrong with it."""
+    credential = credential_parse(presented)
+    digest = credential_hash(presented)
+    if credential is None:
+        raise Unauthenticated
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT id, tenant_id FROM governance_key_by_prefix(%s)", [credential.prefix])
+        found = cursor.fetchone()
+    if found is None:
+        raise Unauthenticated
+    with tenant_transaction(found[1]):
+        key = (
+            ApiKey.objects.filter(id=found[0], revoked_at=None, member__removed_at=None)
+            .filter(Q(expires_at=None) | Q(expires_at__gt=database_now()))
+            .select_related("member__role")
+            .first()
+        )
+    if key is None or not compare_digest(bytes(key.secret_hash), digest):
+        raise Unauthenticated
+    return Actor(
+        tenant_id=key.tenant_id,
+        principal_kind=PrincipalKind.API_KEY,
+        principal_id=key.id,
+        member_id=key.member_id,
+        role=RoleName(key.member.role.name),
+        scopes=frozenset(Scope(scope) for scope in key.scopes),
+        request_id=request_id,
+        context=context,
+    )
+
+
+def actor_by_session(*, tenant_id: UUID, member_id: UUID, request_id: str, context: CallContext) -> Actor | None:
+    """The actor of a signed-in browser, or None once the membership has ended."""
+    with tenant_transaction(tenant_id):
+        member = (
+            Member.objects.filter(id=member_id, removed_at=None, user__is_active=True).select_related("role").first()
+        )
+    if member is None:
+        return None
+    return Actor(
+        tenant_id=tenant_id,
+        principal_kind=PrincipalKind.MEMBER,
+        principal_id=member.id,
+        member_id=member.id,
+        role=RoleName(member.role.name),
+        scopes=None,
+        request_id=request_id,
+        context=context,
+    )
+
+
+def me_get(*, actor: Actor) -> Me:
+    """Everyone may know who they are."""
+    with acting(actor):
+        tenant = Tenant.objects.get(id=actor.tenant_id)
+        member = Member.objects.filter(id=actor.member_id).select_related("user").first()
+        key = ApiKey.objects.filter(id=actor.principal_id).first()
+        personas = Persona.objects.filter(Q(member_id=actor.member_id) | Q(kind=PersonaKind.AGENT)).order_by("id")
+        return Me(
+            tenant_id=tenant.id,
+            tenant_slug=tenant.slug,
+            tenant_name=tenant.name,
+            email=member.user.email if member else None,
+            display_name=member.display_name if member else "",
+            key_prefix=key.prefix if key else None,
+            key_expires_at=key.expires_at if key else None,
+            personas=tuple(PersonaView(id=row.id, name=row.name, kind=PersonaKind(row.kind)) for row in personas),
+        )
+
+
+def _router_id(sql: str, argument: str) -> UUID | None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [argument])
+        found: UUID | None = cursor.fetchone()[0]
+    return found

@@ -1,0 +1,184 @@
+"""Tenants, members, keys and sign-in links: made here, and nowhere else."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email, validate_slug
+from django.db import IntegrityError, connection
+
+from governance.actor import Actor, CallContext, system_actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting, database_now, no_tenant, tenant_transaction
+from governance.errors import Conflict, FieldError, Invalid, NotFound
+from governance.ids import uuid7
+from governance.keys.services import credential_hash
+from governance.models import ApiKey, Member, Persona, Role, SignInLink, Tenant, User
+from governance.tenants.rules import credential_new, link_token_new
+from governance.tenants.selectors import tenant_id_by_slug, user_id_by_email
+from governance.vocabulary import Channel, Permission, PersonaKind, PrincipalKind, RoleName, Scope, Verb
+
+
+@dataclass(frozen=True)
+class NewKey:
+    """The only time the key's text exists outside its holder."""
+
+    id: UUID
+    prefix: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class NewLink:
+    """A one-time sign-in address."""
+
+    url: str = field(repr=False)
+    expires_at: datetime
+
+
+def command_line_actor(tenant_id: UUID) -> Actor:
+    return system_actor(tenant_id=tenant_id, request_id=f"cli-{uuid7()}", channel=Channel.COMMAND_LINE)
+
+
+def tenant_create(*, slug: str, name: str, owner_email: str) -> tuple[Tenant, Member]:
+    """Found a tenant with its five roles and its owner. Only the command line may: it has no actor yet.
+
+    Raises Invalid; Conflict when the slug is taken. Writes: Tenant, Role × 5, User?, Member, Persona, AuditEntry × 2.
+    """
+    _check("slug", slug, validate_slug)
+    if tenant_id_by_slug(slug) is not None:
+        raise Conflict(f"The tenant {slug} exists already.")
+    tenant = Tenant(id=uuid7(), slug=slug, name=name or slug)
+    actor = command_line_actor(tenant.id)
+    with acting(actor):
+        tenant.save(force_insert=True)
+        Role.objects.bulk_create([Role(tenant=tenant, name=role) for role in RoleName])
+        record(actor=actor, verb=Verb.TENANT_CREATED, object_type="tenant", object_ids=[tenant.id])
+        member = member_add(actor=actor, email=owner_email, role=RoleName.OWNER)
+    return tenant, member
+
+
+def member_add(*, actor: Actor, email: str, role: RoleName) -> Member:
+    """Make a user a member, with a persona of their own; the user is made on demand.
+
+    Raises Invalid; Conflict when already a member. Writes: User?, Member, Persona, AuditEntry.
+    """
+    authorize(actor, Permission.MEMBER_MANAGE)
+    _check("email", email, validate_email)
+    with acting(actor):
+        user_id = _user_ensure(email)
+        role_row = Role.objects.get(name=role)
+        if Member.objects.filter(user_id=user_id).exists():
+            raise Conflict(f"{email} is a member already.")
+        name = email.partition("@")[0]
+        member = Member(id=uuid7(), tenant_id=actor.tenant_id, user_id=user_id, role=role_row, display_name=name)
+        member.save(force_insert=True)
+        Persona(tenant_id=actor.tenant_id, kind=PersonaKind.USER, name=name, member=member).save(force_insert=True)
+        record(actor=actor, verb=Verb.MEMBER_ADDED, object_type="member", object_ids=[member.id], detail={"role": role})
+    return member
+
+
+def apikey_create(
+    *, actor: Actor, member: Member, scopes: Collection[Scope], name: str = "", expires_at: datetime | None = None
+) -> NewKey:
+    """A key that can do what `member` may do and `scopes` allow. Raises Invalid. Writes: ApiKey, AuditEntry."""
+    authorize(actor, Permission.APIKEY_MANAGE)
+    credential = credential_new()
+    with acting(actor):
+        if expires_at is not None and expires_at <= database_now():
+            raise Invalid(errors=[FieldError("expires", "must be in the future")])
+        key = ApiKey(
+            id=uuid7(),
+            tenant_id=actor.tenant_id,
+            member=member,
+            name=name,
+            prefix=credential.prefix,
+            secret_hash=credential_hash(credential.text),
+            scopes=sorted(scopes),
+            expires_at=expires_at,
+        )
+        key.save(force_insert=True)
+        record(
+            actor=actor,
+            verb=Verb.APIKEY_CREATED,
+            object_type="api_key",
+            object_ids=[key.id],
+            detail={"prefix": key.prefix, "scopes": " ".join(key.scopes)},
+        )
+    return NewKey(id=key.id, prefix=key.prefix, text=credential.text)
+
+
+def sign_in_link_create(*, actor: Actor, member: Member) -> NewLink:
+    """A link that signs `member` in once. Writes: SignInLink, AuditEntry."""
+    authorize(actor, Permission.MEMBER_MANAGE)
+    token = link_token_new()
+    with acting(actor):
+        expires_at = database_now() + timedelta(hours=settings.SIGN_IN_LINK_HOURS)
+        link = SignInLink(
+            id=uuid7(),
+            tenant_id=actor.tenant_id,
+            member=member,
+            token_hash=credential_hash(token),
+            expires_at=expires_at,
+        )
+        link.save(force_insert=True)
+        record(actor=actor, verb=Verb.SIGN_IN_LINK_CREATED, object_type="member", object_ids=[member.id])
+    return NewLink(url=f"{settings.PUBLIC_URL}/sign-in/{token}/", expires_at=expires_at)
+
+
+def sign_in_link_use(*, token: str, request_id: str, address: str) -> Actor:
+    """Spend a link. Of two people who use it at once, one is signed in. Raises NotFound: unknown, spent or expired."""
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT id, tenant_id FROM governance_link_by_hash(%s)", [credential_hash(token)])
+        found = cursor.fetchone()
+    if found is None:
+        raise NotFound
+    link_id, tenant_id = found
+    with tenant_transaction(tenant_id):
+        now = database_now()
+        usable = SignInLink.objects.filter(id=link_id, used_at=None, expires_at__gt=now, member__removed_at=None)
+        if not usable.update(used_at=now):
+            raise NotFound
+        member = Member.objects.select_related("role").get(id=SignInLink.objects.get(id=link_id).member_id)
+        actor = Actor(
+            tenant_id=tenant_id,
+            principal_kind=PrincipalKind.MEMBER,
+            principal_id=member.id,
+            member_id=member.id,
+            role=RoleName(member.role.name),
+            scopes=None,
+            request_id=request_id,
+            context=CallContext(channel=Channel.WEB, address=address),
+        )
+        record(actor=actor, verb=Verb.MEMBER_SIGNED_IN, object_type="member", object_ids=[member.id])
+    return actor
+
+
+def _user_ensure(email: str) -> UUID:
+    """The id of the user with this address, in whatever tenant they were first seen."""
+    existing = user_id_by_email(email)
+    if existing is not None:
+        return existing
+    user = User(id=uuid7(), email=email)
+    user.set_unusable_password()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('app.user', %s, true)", [str(user.id)])
+    try:
+        user.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict(f"{email} is being added by someone else; try again.") from error
+    return user.id
+
+
+def _check(field_name: str, value: str, validator: object) -> None:
+    assert callable(validator)
+    try:
+        validator(value)
+    except ValidationError as error:
+        raise Invalid(
+            f"{field_name}: {error.messages[0]}", errors=[FieldError(field_name, error.messages[0])]
+        ) from error

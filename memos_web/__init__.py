@@ -1,0 +1,1 @@
+"""Wiring: settings, addresses, processes. Nobody imports it."""

@@ -1,0 +1,30 @@
+"""The web server's entry: refuses to serve as a database role that could see more than one tenant."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
+
+from django.core.asgi import get_asgi_application
+
+application = get_asgi_application()
+
+from django.db import connection
+
+from governance.tenants.serving import UnsafeRole, refuse_unsafe_role
+from vault.providers.registry import embedder
+
+
+def _prepare() -> None:
+    try:
+        refuse_unsafe_role()
+    finally:
+        connection.close()
+    embedder()  # loads its weights now, not in the first search
+
+
+try:
+    # The server imports this module inside its event loop, where Django lets nobody wait for a database.
+    ThreadPoolExecutor(max_workers=1).submit(_prepare).result()
+except UnsafeRole as error:
+    raise SystemExit(f"memos: {error}") from error

@@ -1,0 +1,153 @@
+"""What the environment says, read once, typed; anything unknown is refused with one line."""
+
+import base64
+import binascii
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+KNOWN_VARIABLES = frozenset(
+    {
+        "MEMOS_ALLOWED_HOSTS",
+        "MEMOS_DATABASE_ROLE",
+        "MEMOS_DATA_DIR",
+        "MEMOS_EMBEDDER",
+        "MEMOS_EMBEDDER_KEY",
+        "MEMOS_EMBEDDER_URL",
+        "MEMOS_HOST",
+        "MEMOS_LLM_KEY",
+        "MEMOS_LLM_MODEL",
+        "MEMOS_LLM_URL",
+        "MEMOS_MASTER_KEY",
+        "MEMOS_PORT",
+        "MEMOS_PUBLIC_URL",
+        "MEMOS_SECRET_KEY",
+        "MEMOS_TRUSTED_PROXY",
+    }
+)
+EMBEDDER_FAMILIES = ("wordllama", "sentence-transformers", "openai", "hashing")
+LONGEST_SOCKET_PATH = 90  # bytes; the kernel allows 107, the servers add names of their own
+
+
+class ConfigError(Exception):
+    """The environment asks for something that does not exist; the message is one line for a person."""
+
+
+@dataclass(frozen=True)
+class EmbedderChoice:
+    """`family[/model]` of MEMOS_EMBEDDER, and the endpoint that the `openai` family calls."""
+
+    family: str
+    model: str
+    url: str
+    key: str
+
+
+@dataclass(frozen=True)
+class LlmChoice:
+    """An OpenAI-compatible endpoint; an empty `url` means that no model is configured."""
+
+    url: str
+    key: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that the environment decides. Secrets are left out of its repr by the settings that hold them."""
+
+    host: str
+    port: int
+    data_dir: Path
+    public_url: str
+    allowed_hosts: tuple[str, ...]
+    trusted_proxy: bool
+    database_url: str
+    database_owner_url: str
+    database_role: str
+    redis_url: str
+    llm: LlmChoice
+    embedder: EmbedderChoice
+    master_key: bytes | None
+    secret_key: str
+
+    @property
+    def socket_dir(self) -> Path:
+        """Folder (0700) of the embedded servers' sockets: inside the data directory unless that path is too long."""
+        inside = self.data_dir / "run"
+        if len(str(inside).encode()) <= LONGEST_SOCKET_PATH:
+            return inside
+        digest = hashlib.sha256(str(self.data_dir).encode()).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"memos-{os.getuid()}-{digest}"
+
+
+def read_config(environ: Mapping[str, str]) -> Config:
+    """Read and check the whole environment. Raises ConfigError at the first value that cannot be used."""
+    unknown = sorted(name for name in environ if name.startswith("MEMOS_") and name not in KNOWN_VARIABLES)
+    if unknown:
+        raise ConfigError(f"unknown setting {unknown[0]}; known are {', '.join(sorted(KNOWN_VARIABLES))}")
+    host = environ.get("MEMOS_HOST", "127.0.0.1")
+    port = _port(environ.get("MEMOS_PORT", "8000"))
+    return Config(
+        host=host,
+        port=port,
+        data_dir=Path(environ.get("MEMOS_DATA_DIR", "var")).resolve(),
+        public_url=environ.get("MEMOS_PUBLIC_URL", f"http://{host}:{port}").rstrip("/"),
+        allowed_hosts=tuple(name for name in environ.get("MEMOS_ALLOWED_HOSTS", "").split(",") if name),
+        trusted_proxy=_flag("MEMOS_TRUSTED_PROXY", environ.get("MEMOS_TRUSTED_PROXY", "no")),
+        database_url=environ.get("DATABASE_URL", ""),
+        database_owner_url=environ.get("DATABASE_OWNER_URL", ""),
+        database_role=_one_of("MEMOS_DATABASE_ROLE", environ.get("MEMOS_DATABASE_ROLE", "app"), ("app", "owner")),
+        redis_url=environ.get("REDIS_URL", ""),
+        llm=LlmChoice(
+            url=environ.get("MEMOS_LLM_URL", ""),
+            key=environ.get("MEMOS_LLM_KEY", ""),
+            model=environ.get("MEMOS_LLM_MODEL", ""),
+        ),
+        embedder=_embedder(environ),
+        master_key=_key("MEMOS_MASTER_KEY", environ.get("MEMOS_MASTER_KEY", "")),
+        secret_key=environ.get("MEMOS_SECRET_KEY", ""),
+    )
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise ConfigError(f"MEMOS_PORT is {text!r}: a number from 1 to 65535 is needed")
+    return int(text)
+
+
+def _flag(name: str, text: str) -> bool:
+    return _one_of(name, text.lower(), ("yes", "no")) == "yes"
+
+
+def _one_of(name: str, text: str, allowed: tuple[str, ...]) -> str:
+    if text not in allowed:
+        raise ConfigError(f"{name} is {text!r}: one of {', '.join(allowed)} is needed")
+    return text
+
+
+def _embedder(environ: Mapping[str, str]) -> EmbedderChoice:
+    family, _, model = environ.get("MEMOS_EMBEDDER", "wordllama").partition("/")
+    _one_of("MEMOS_EMBEDDER", family, EMBEDDER_FAMILIES)
+    if family in {"sentence-transformers", "openai"} and not model:
+        raise ConfigError(f"MEMOS_EMBEDDER is {family!r}: name the model too, as in {family}/NAME")
+    url = environ.get("MEMOS_EMBEDDER_URL") or environ.get("MEMOS_LLM_URL", "")
+    if family == "openai" and not url:
+        raise ConfigError("MEMOS_EMBEDDER is openai/…: set MEMOS_EMBEDDER_URL (or MEMOS_LLM_URL) too")
+    key = environ.get("MEMOS_EMBEDDER_KEY") or environ.get("MEMOS_LLM_KEY", "")
+    return EmbedderChoice(family=family, model=model, url=url, key=key)
+
+
+def _key(name: str, text: str) -> bytes | None:
+    if not text:
+        return None
+    try:
+        key = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        key = b""
+    if len(key) != 32:
+        raise ConfigError(f"{name} must be 32 bytes in base64")
+    return key

@@ -1,0 +1,24 @@
+"""What `manage.py up` becomes: the supervisor, without Django."""
+
+import os
+import sys
+
+from memos_web.config import ConfigError, read_config
+from memos_web.embedded.errors import StartError
+from memos_web.embedded.supervisor import supervise
+
+
+def main() -> int:
+    try:
+        supervise(read_config(os.environ))
+    except ConfigError as error:
+        print(f"memos: {error}", file=sys.stderr)
+        return 2
+    except StartError as error:
+        print(f"memos: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""Roles and database of a new PostgreSQL, from the same two files that an operator runs by hand."""
+
+import re
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+DATABASE = "memos"
+ALREADY_THERE = (psycopg.errors.DuplicateObject, psycopg.errors.DuplicateDatabase)
+
+
+def bootstrap(*, server: str, database: str) -> None:
+    """Make what is missing. `server`, `database`: connection strings of a superuser to the server and to the new database.
+
+    The files run once; a run that was cut off is finished by the next.
+    """
+    if _is_made(server):
+        return
+    with psycopg.connect(server, autocommit=True) as connection:
+        for statement in _statements(DEPLOY / "roles.sql"):
+            _run_unless_there(connection, statement)
+    with psycopg.connect(database, autocommit=True) as connection:
+        # Sent at once, the whole file is one transaction: its extension shows that all of it was done.
+        connection.execute(_file(DEPLOY / "database.sql"))
+
+
+def has_tenants(database: str) -> bool:
+    """Whether anybody lives in the migrated database; only a superuser's `database` connection sees all tenants."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        return connection.execute("SELECT 1 FROM governance_tenant LIMIT 1").fetchone() is not None
+
+
+def _is_made(server: str) -> bool:
+    with psycopg.connect(server, autocommit=True) as connection:
+        row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
+    if row is None:
+        return False
+    inside = psycopg.conninfo.make_conninfo(server, dbname=DATABASE)
+    with psycopg.connect(inside, autocommit=True) as connection:
+        return connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone() is not None
+
+
+def _run_unless_there(connection: psycopg.Connection, statement: sql.SQL) -> None:
+    try:
+        connection.execute(statement)
+    except ALREADY_THERE:
+        pass  # made by a run that was cut off
+
+
+def _statements(path: Path) -> list[sql.SQL]:
+    text = re.sub(r"^--.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [sql.SQL(part.strip()) for part in re.split(r";\s*$", text, flags=re.MULTILINE) if part.strip()]
+
+
+def _file(path: Path) -> sql.SQL:
+    return sql.SQL(path.read_text(encoding="utf-8"))

@@ -1,0 +1,68 @@
+"""One supervised child: when it was started, how often it failed, and when it may start again."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memos_web.embedded.programs import Program, spawn
+
+LONGEST_DELAY = 10.0  # seconds between two starts of a child that keeps failing
+SETTLED_AFTER = 30.0  # seconds; a child that ran so long is forgiven its earlier failures
+
+
+def delay_after(failures: int) -> float:
+    """Seconds to wait before the next start: at once, then 0.25, 0.5, 1, … up to LONGEST_DELAY."""
+    return 0.0 if failures <= 1 else min(LONGEST_DELAY, 0.25 * 2.0 ** (failures - 2))
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass
+class Child:
+    """Mutable: what the supervisor knows about one program."""
+
+    program: Program
+    before_restart: Callable[[], None] = _nothing
+    capture: bool = False  # keep its stdout, for `output`
+    process: subprocess.Popen[bytes] | None = None
+    failures: int = 0
+    restart_at: float = 0.0  # time.monotonic()
+    started_at: float = 0.0
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def started(self) -> tuple[Program, subprocess.Popen[bytes]] | None:
+        return (self.program, self.process) if self.process is not None else None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.process is not None and self.process.poll() == 0
+
+    def output(self) -> str:
+        """What a captured child wrote to its stdout; a few lines, read after its end."""
+        assert self.process is not None and self.process.stdout is not None
+        with self.process.stdout as stdout:
+            written: bytes = stdout.read()
+        return written.decode()
+
+    def start(self) -> None:
+        self.started_at = time.monotonic()
+        self.process = spawn(self.program, capture=self.capture)
+
+    def note_death(self) -> str:
+        """Count the failure, plan the next start, and say in one line what happened."""
+        assert self.process is not None
+        if time.monotonic() - self.started_at > SETTLED_AFTER:
+            self.failures = 0
+        self.failures += 1
+        delay = delay_after(self.failures)
+        self.restart_at = time.monotonic() + delay
+        how = f"killed by signal {-code}" if (code := self.process.returncode) < 0 else f"exit code {code}"
+        self.process = None
+        return f"{self.program.name} ended ({how}), starting again in {delay:g} s; see {self.program.log}"

@@ -1,0 +1,9 @@
+"""What can go wrong while the servers of one machine are started."""
+
+
+class StartError(Exception):
+    """The start cannot go on; the message is one line for a person."""
+
+
+class StopRequested(Exception):
+    """Someone asked this process to end: Ctrl-C, SIGTERM, or a closed terminal."""

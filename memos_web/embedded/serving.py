@@ -1,0 +1,77 @@
+"""The product's own processes: web, worker, beat, and the short commands of a start."""
+
+import http.client
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from memos_web.config import Config
+from memos_web.embedded.programs import Program
+
+ROOT = Path(__file__).resolve().parents[2]
+OWNER_ONLY = ("DATABASE_OWNER_URL", "MEMOS_DATABASE_ROLE")
+GRACE_SECONDS = 4
+
+
+def web(config: Config) -> Program:
+    argv = ["-m", "uvicorn", "memos_web.asgi:application", "--host", config.host, "--port", str(config.port)]
+    argv += ["--timeout-graceful-shutdown", str(GRACE_SECONDS), "--ws", "none"]
+    argv += ["--no-access-log", "--no-server-header", "--no-proxy-headers"]
+    return _python(config, "web", argv)
+
+
+def worker(config: Config) -> Program:
+    argv = ["-m", "celery", "-A", "memos_web", "worker", "-P", "threads", "-c", "2", "-l", "INFO"]
+    argv += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    return _python(config, "worker", argv)
+
+
+def beat(config: Config) -> Program:
+    schedule = config.data_dir / "beat" / "schedule"
+    return _python(config, "beat", ["-m", "celery", "-A", "memos_web", "beat", "-s", str(schedule), "--pidfile="])
+
+
+def is_ready(config: Config) -> bool:
+    """Whether /readyz answers 200."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)
+    connection = http.client.HTTPConnection(host, config.port, timeout=2)
+    try:
+        connection.request("GET", "/readyz", headers={"Host": "localhost"})
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def command(config: Config, *words: str, environ: Mapping[str, str] | None = None) -> Program:
+    """`manage.py …`, as the app role unless `environ` says otherwise."""
+    return _python(config, "manage", ["manage.py", *words], environ)
+
+
+def owner_environ(config: Config) -> dict[str, str]:
+    """The environment of the one command that may change tables."""
+    given = {"DATABASE_OWNER_URL": config.database_owner_url} if config.database_owner_url else {}
+    return {**app_environ(), **given, "MEMOS_DATABASE_ROLE": "owner"}
+
+
+def app_environ() -> dict[str, str]:
+    """What every other process may know: all that we were given but the owner's address."""
+    environ = {name: value for name, value in os.environ.items() if name not in OWNER_ONLY}
+    environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
+    environ.setdefault("PYTHONUNBUFFERED", "1")
+    # Threads that allocate each take an arena of their own, and BLAS threads only wait here: both cost memory.
+    environ.setdefault("MALLOC_ARENA_MAX", "2")
+    environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    return environ
+
+
+def _python(config: Config, name: str, argv: list[str], environ: Mapping[str, str] | None = None) -> Program:
+    return Program(
+        name=name,
+        argv=(sys.executable, *argv),
+        log=config.data_dir / "logs" / f"{name}.log",
+        environ=environ or app_environ(),
+        folder=ROOT,
+    )

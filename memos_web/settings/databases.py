@@ -1,0 +1,63 @@
+"""DATABASES and Redis addresses, from URLs or from the embedded servers' sockets."""
+
+from typing import Any
+
+import dj_database_url
+
+from memos_web.config import Config, ConfigError
+
+DATABASE_NAME = "memos"
+OWNER_ROLE = "memos_owner"
+APP_ROLE = "memos_app"
+POOL = {"min_size": 1, "max_size": 20, "timeout": 10}
+
+
+def databases(config: Config) -> dict[str, dict[str, Any]]:
+    """The one connection of this process: as the app role, or as the owner for migrations alone."""
+    owner = config.database_role == "owner"
+    if not config.database_url:
+        entry = _embedded(config, OWNER_ROLE if owner else APP_ROLE)
+    elif owner:
+        entry = _from_url("DATABASE_OWNER_URL", config.database_owner_url)
+    else:
+        entry = _from_url("DATABASE_URL", config.database_url)
+    entry["CONN_MAX_AGE"] = 0
+    entry.setdefault("OPTIONS", {})
+    # Generic plans forget how many rows a tenant has; see docs/decisions.
+    entry["OPTIONS"]["prepare_threshold"] = None
+    if not owner:
+        entry["OPTIONS"]["pool"] = POOL
+    return {"default": entry}
+
+
+def redis_address(config: Config, database: int) -> str:
+    """Address of one Redis database, in the form that django and redis-py read."""
+    if config.redis_url:
+        return f"{config.redis_url.rstrip('/')}/{database}"
+    return f"unix://{config.socket_dir / 'redis.sock'}?db={database}"
+
+
+def broker_address(config: Config) -> str:
+    """Celery's spelling of the first Redis database."""
+    if config.redis_url:
+        return redis_address(config, 0)
+    return f"redis+socket://{config.socket_dir / 'redis.sock'}?virtual_host=0"
+
+
+def _embedded(config: Config, user: str) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": DATABASE_NAME,
+        "USER": user,
+        "HOST": str(config.socket_dir),
+        "PORT": "5432",
+    }
+
+
+def _from_url(name: str, url: str) -> dict[str, Any]:
+    if not url:
+        raise ConfigError(f"{name} is not set")
+    try:
+        return dict(dj_database_url.parse(url))
+    except (ValueError, dj_database_url.ParseError, dj_database_url.UnknownSchemeError) as error:
+        raise ConfigError(f"{name} is not a postgresql:// address") from error

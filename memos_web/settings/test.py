@@ -1,0 +1,27 @@
+"""For the tests: nothing comes from the shell's environment, and the harness says which database each test has."""
+
+import os
+from pathlib import Path
+
+for _name in [name for name in os.environ if name.startswith("MEMOS_") or name in {"DATABASE_URL", "REDIS_URL"}]:
+    del os.environ[_name]
+os.environ["MEMOS_EMBEDDER"] = "hashing"
+
+from memos_web.settings.base import *  # noqa: E402, F403
+from memos_web.settings.base import CONFIG  # noqa: E402
+from memos_web.settings.databases import databases  # noqa: E402
+
+DEBUG = False
+SECRET_KEY = "of the tests"
+ALLOWED_HOSTS = ["127.0.0.1", "localhost", "testserver"]
+MASTER_KEY = b"the master key of all the tests."
+PUBLIC_URL = "http://testserver"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+# Places that do not exist, so that a test which asks for no fixture reaches no server and writes no file.
+DATABASES = databases(CONFIG)
+DATABASES["default"]["HOST"] = "/nonexistent"
+del DATABASES["default"]["OPTIONS"]["pool"]  # every test has a database of its own, which a pool would keep open
+KEY_STORE_PATH = Path("/nonexistent/keystore.sqlite3")
+CELERY_BROKER_URL = "redis+socket:///nonexistent/redis.sock?virtual_host=0"
+REDIS_ADDRESS = "unix:///nonexistent/redis.sock?db=0"

@@ -1,0 +1,3 @@
+"""One PostgreSQL and one Redis for the whole run; a database of its own for each test that asks for `database`."""
+
+pytest_plugins = ["tests.harness.servers", "tests.harness.databases", "tests.harness.product"]

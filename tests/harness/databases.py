@@ -1,0 +1,119 @@
+"""A fresh clone of the migrated template for each test, reached as the app role, with real commits."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis as redis_client
+from django.db import connection, connections
+from django.test import override_settings
+from psycopg import sql
+from pytest_django import DjangoDbBlocker
+
+from memos_web.embedded.bootstrap import DATABASE
+from memos_web.embedded.postgres import SUPERUSER, Postgres
+from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
+from tests.harness.servers import Servers
+
+
+@dataclass(frozen=True)
+class Clone:
+    """The database of one test."""
+
+    name: str
+    server: Postgres
+
+    def connect(self, user: str) -> psycopg.Connection:
+        """A raw connection with autocommit; open a block with `.transaction()` where one is wanted."""
+        return psycopg.connect(self.server.conninfo(database=self.name, user=user), autocommit=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup() -> None:
+    """pytest-django makes no database of its own: every test asks for `database`."""
+
+
+@pytest.fixture(scope="session")
+def maintenance(servers: Servers) -> Iterator[psycopg.Connection]:
+    """The superuser, outside every clone."""
+    with psycopg.connect(servers.postgres.conninfo(), autocommit=True) as superuser:
+        yield superuser
+
+
+@pytest.fixture
+def clone(servers: Servers, maintenance: psycopg.Connection, worker_id: str) -> Clone:
+    """A copy of the template that nothing else uses; Django does not know of it (see `database`).
+
+    The next test drops it: by then its sessions have ended, which a drop would wait for.
+    """
+    clone = Clone(name=f"test_{worker_id}", server=servers.postgres)
+    name = sql.Identifier(clone.name)
+    maintenance.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+    maintenance.execute(
+        sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
+            name, sql.Identifier(DATABASE), sql.Identifier(OWNER_ROLE)
+        )
+    )
+    # Rights on a database are not copied with it.
+    maintenance.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(name))
+    maintenance.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO memos_owner, memos_app, memos_auditor").format(name))
+    return clone
+
+
+@pytest.fixture
+def key_store_path(tmp_path: Path) -> Iterator[Path]:
+    """A new, empty key store for this test."""
+    from governance.keys.services import key_store
+
+    path = tmp_path / "keys" / "keystore.sqlite3"
+    with override_settings(KEY_STORE_PATH=path):
+        key_store.cache_clear()
+        yield path
+    key_store.cache_clear()
+
+
+@pytest.fixture
+def database(clone: Clone, key_store_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[Clone]:
+    """Django's `default` connection is the app role in a fresh database, with commits that count."""
+    connection.settings_dict.update(NAME=clone.name, HOST=str(clone.server.socket_dir), PORT=str(clone.server.port))
+    with django_db_blocker.unblock():
+        yield clone
+        connections.close_all()
+    connection.settings_dict.update(NAME="nonexistent", HOST="/nonexistent")
+
+
+@pytest.fixture
+def superuser(clone: Clone) -> Iterator[Callable[[], psycopg.Connection]]:
+    """Opens connections to this test's database that no policy binds."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(clone.connect(SUPERUSER))
+
+
+@pytest.fixture
+def owner_connection(clone: Clone) -> Iterator[psycopg.Connection]:
+    """The role that migrates."""
+    with clone.connect(OWNER_ROLE) as owner:
+        yield owner
+
+
+@pytest.fixture
+def app_connection(clone: Clone) -> Iterator[psycopg.Connection]:
+    """The role that serves; no tenant is set."""
+    with clone.connect(APP_ROLE) as app:
+        yield app
+
+
+@pytest.fixture
+def redis_address(servers: Servers, worker_id: str) -> Iterator[str]:
+    """An empty Redis database of this worker's own, which Django's settings name too."""
+    number = int(worker_id.removeprefix("gw")) + 1 if worker_id.startswith("gw") else 0
+    address = f"unix://{servers.redis.socket}?db={number}"
+    client = redis_client.Redis.from_url(address)
+    client.flushdb()
+    client.close()
+    broker = f"redis+socket://{servers.redis.socket}?virtual_host={number}"
+    with override_settings(REDIS_ADDRESS=address, CELERY_BROKER_URL=broker):
+        yield address

@@ -1,0 +1,123 @@
+"""Starts the embedded servers once for a run: by the controller under xdist, by the only process otherwise."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from memos_web.embedded import postgres, redis
+from memos_web.embedded.account import server_account
+from memos_web.embedded.bootstrap import DATABASE, bootstrap
+from memos_web.embedded.postgres import Postgres
+from memos_web.embedded.programs import Program, spawn, stop_all
+from memos_web.embedded.redis import Redis
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The two servers of this run. The database `memos` is the migrated template: nothing may connect to it."""
+
+    postgres: Postgres
+    redis: Redis
+
+    @classmethod
+    def below(cls, folder: Path) -> "Servers":
+        account = server_account()
+        return cls(
+            postgres=Postgres(folder / "pg", folder / "run", folder / "postgres.log", account, durable=False),
+            redis=Redis(folder / "redis", folder / "run", folder / "redis.log", account),
+        )
+
+
+@dataclass
+class Run:
+    """The started processes and their folder."""
+
+    folder: Path
+    children: list[tuple[Program, subprocess.Popen[bytes]]] = field(default_factory=list)
+
+    def start(self) -> None:
+        servers = Servers.below(self.folder)
+        postgres.prepare(servers.postgres)
+        redis.prepare(servers.redis)
+        for program in (postgres.program(servers.postgres), redis.program(servers.redis)):
+            self.children.append((program, spawn(program)))
+        deadline = time.monotonic() + START_SECONDS
+        while not (postgres.answers(servers.postgres) and redis.answers(servers.redis)):
+            assert time.monotonic() < deadline, f"the servers of the tests did not start: see {self.folder}"
+            time.sleep(0.02)
+        bootstrap(
+            server=servers.postgres.conninfo(),
+            database=servers.postgres.conninfo(database=DATABASE),
+        )
+        migrate(self.folder)
+
+    def stop(self) -> None:
+        stop_all(self.children, seconds=10)
+        shutil.rmtree(self.folder)
+
+
+def migrate(data_dir: Path) -> None:
+    """Bring the database below `data_dir` up to date, as its owner, by the command that operators use."""
+    environ = {**clean_environ(), "MEMOS_DATA_DIR": str(data_dir), "MEMOS_DATABASE_ROLE": "owner"}
+    done = subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--noinput", "--verbosity", "0"],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"migrate failed:\n{done.stdout}{done.stderr}"
+
+
+def clean_environ() -> dict[str, str]:
+    """The environment for a product process: nothing of the tests' own settings."""
+    steering = ("MEMOS_", "DATABASE_", "REDIS_", "DJANGO_", "PYTEST_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(steering)}
+
+
+class ServersPlugin:
+    """Owns the run's servers in the one process that starts them."""
+
+    def __init__(self) -> None:
+        self.run: Run | None = None
+
+    def folder(self) -> Path:
+        if self.run is None:
+            self.run = Run(Path(tempfile.mkdtemp(prefix="memos-tests-")))
+            self.run.start()
+        return self.run.folder
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: object) -> None:
+        """xdist, in the controller: tell the worker where the servers are."""
+        node.workerinput["memos_servers"] = str(self.folder())  # type: ignore[attr-defined]
+
+    def pytest_unconfigure(self) -> None:
+        if self.run is not None:
+            self.run.stop()
+            self.run = None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ServersPlugin(), "memos-servers")
+
+
+@pytest.fixture(scope="session")
+def servers(pytestconfig: pytest.Config) -> Iterator[Servers]:
+    """PostgreSQL with the migrated template database, and Redis."""
+    given = getattr(pytestconfig, "workerinput", {}).get("memos_servers")
+    plugin = pytestconfig.pluginmanager.get_plugin("memos-servers")
+    assert isinstance(plugin, ServersPlugin)
+    yield Servers.below(Path(given) if given else plugin.folder())

@@ -1,0 +1,18 @@
+from vault.models.conversation import Conversation, Turn
+from vault.models.cube import Cube, CubeLink, CubeUse, CubeVersion
+from vault.models.index import Embedding, Posting
+from vault.models.job import Job
+from vault.models.namespace import Namespace
+
+__all__ = [
+    "Conversation",
+    "Cube",
+    "CubeLink",
+    "CubeUse",
+    "CubeVersion",
+    "Embedding",
+    "Job",
+    "Namespace",
+    "Posting",
+    "Turn",
+]

@@ -1,0 +1,58 @@
+from django.db import models
+from django.db.models.functions import Now
+
+from governance.models.base import TenantModel
+from governance.models.persona import Persona
+from governance.models.tenant import Member
+from vault.models.cube import Cube
+from vault.vocabulary import TurnEnd
+
+
+class Conversation(TenantModel):
+    """A member's chat. Its turns are cubes of the member's private namespace; its title is sealed."""
+
+    member = models.ForeignKey(
+        Member, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    persona = models.ForeignKey(
+        Persona, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    agent_persona = models.ForeignKey(
+        Persona, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    model = models.CharField(max_length=100, blank=True, default="")
+    sealed_title = models.BinaryField()
+    updated_at = models.DateTimeField(db_default=Now())
+    deleted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "member", "-id"], name="conversation_newest_first")]
+
+
+class Turn(TenantModel):
+    """One question and its answer; both are cubes. `citations`: [{memory_id, marker, score}], ids and numbers only."""
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    position = models.PositiveIntegerField()
+    question = models.ForeignKey(
+        Cube, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    answer = models.ForeignKey(
+        Cube, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    model = models.CharField(max_length=100)
+    citations = models.JSONField(default=list)
+    prompt_tokens = models.PositiveIntegerField(default=0)
+    completion_tokens = models.PositiveIntegerField(default=0)
+    end = models.CharField(max_length=12, choices=[(end, end) for end in TurnEnd])
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["tenant", "question"], name="turn_by_question"),
+            models.Index(fields=["tenant", "answer"], name="turn_by_answer"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "conversation", "position"], name="turn_position_is_unique")
+        ]

@@ -1,0 +1,162 @@
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.authz.rules import sees_private
+from governance.models.base import TenantModel
+from governance.models.persona import Persona
+from governance.models.subject import DataSubject
+from governance.models.tenant import Member
+from vault.models.namespace import Namespace
+from vault.vocabulary import (
+    AccessLevel,
+    Layer,
+    LinkKind,
+    MemoryType,
+    Modality,
+    NamespaceKind,
+    SemanticType,
+    Sensitivity,
+    Source,
+    State,
+)
+
+
+class CubeQuerySet(models.QuerySet["Cube"]):
+    def readable(self) -> "CubeQuerySet":
+        """Rows that exist for a reader: expiry and deletion hold at read time, with no job needed."""
+        return self.filter(deleted_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
+
+    def visible_to(self, actor: Actor) -> "CubeQuerySet":
+        """Readable rows of `actor`'s tenant that it may read. May be empty; never raises."""
+        return self.readable().in_reach_of(actor)
+
+    def in_reach_of(self, actor: Actor) -> "CubeQuerySet":
+        """`visible_to` without regard to deletion and expiry: what the actor could restore."""
+        rows = self.filter(tenant_id=actor.tenant_id)
+        if sees_private(actor):
+            return rows
+        mine = Q(namespace__owner_id=actor.member_id)
+        not_private = ~Q(namespace__kind=NamespaceKind.PRIVATE)
+        own_or_open = Q(owner_id=actor.member_id) | ~Q(access_level=AccessLevel.PRIVATE)
+        return rows.filter((mine | not_private) & own_or_open)
+
+
+class Described(models.Model):
+    """The clear fields that an actor may change; a version keeps them as they were."""
+
+    namespace = models.ForeignKey(
+        Namespace, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    persona = models.ForeignKey(
+        Persona, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    subject = models.ForeignKey(
+        DataSubject, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    owner = models.ForeignKey(
+        Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    access_level = models.CharField(max_length=10, choices=[(level, level) for level in AccessLevel])
+    semantic_type = models.CharField(max_length=12, choices=[(kind, kind) for kind in SemanticType])
+    sensitivity = models.CharField(max_length=12, choices=[(level, level) for level in Sensitivity])
+    tags = ArrayField(models.CharField(max_length=100), default=list)
+    importance = models.FloatField(default=0.5)
+    priority = models.FloatField(default=0.0)
+    event_time = models.DateTimeField(null=True)
+    valid_from = models.DateTimeField(null=True)
+    valid_to = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
+
+
+class Cube(Described, TenantModel):
+    """One unit of memory, as it is now. Its words are sealed in its versions; here is what may be clear."""
+
+    type = models.CharField(max_length=12, choices=[(kind, kind) for kind in MemoryType])
+    layer = models.CharField(max_length=12, choices=[(layer, layer) for layer in Layer])
+    modality = models.CharField(max_length=12, choices=[(kind, kind) for kind in Modality])
+    language = models.CharField(max_length=8)
+    state = models.CharField(max_length=12, choices=[(state, state) for state in State])
+    source = models.CharField(max_length=10, choices=[(source, source) for source in Source])
+    reader = models.CharField(max_length=60)
+    trust = models.FloatField(default=0.5)
+    session_token = models.BigIntegerField(null=True)
+    position = models.PositiveIntegerField(null=True)
+    superseded_by = models.UUIDField(null=True)
+    retention_class = models.CharField(max_length=40, blank=True, default="")
+    purpose_tags = ArrayField(models.CharField(max_length=100), default=list)
+    content_hash = models.BinaryField(max_length=32)
+    token_count = models.PositiveIntegerField()
+    term_count = models.PositiveIntegerField()
+    version = models.PositiveIntegerField(default=1)
+    updated_at = models.DateTimeField(db_default=Now())
+    deleted_at = models.DateTimeField(null=True)
+
+    objects: ClassVar[CubeQuerySet] = CubeQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["tenant", "-id"], name="cube_newest_first"),
+            models.Index(fields=["tenant", "namespace", "-id"], name="cube_by_namespace"),
+            models.Index(fields=["tenant", "namespace", "content_hash"], name="cube_by_content"),
+            models.Index(fields=["tenant", "session_token", "position"], name="cube_by_session"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(importance__gte=0, importance__lte=1), name="importance_is_between_0_and_1"
+            ),
+            models.CheckConstraint(condition=Q(priority__gte=0, priority__lte=1), name="priority_is_between_0_and_1"),
+            models.CheckConstraint(
+                condition=Q(valid_from=None) | Q(valid_to=None) | Q(valid_to__gt=F("valid_from")),
+                name="validity_ends_after_it_begins",
+            ),
+        ]
+
+
+class CubeVersion(Described, TenantModel):
+    """What an actor's change made of a cube: immutable, numbered from 1, each naming the hash of its predecessor."""
+
+    cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    number = models.PositiveIntegerField()
+    sealed = models.BinaryField()
+    terms = ArrayField(models.BigIntegerField(), default=list)
+    principal_kind = models.CharField(max_length=10)
+    principal_id = models.UUIDField()
+    reason = models.CharField(max_length=500, blank=True, default="")
+    previous_hash = models.BinaryField(max_length=32, null=True)
+    hash = models.BinaryField(max_length=32)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "cube", "number"], name="version_number_is_unique")]
+
+
+class CubeUse(models.Model):
+    """How a cube was used. Written by jobs only, so that reading stays cheap."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "cube_id")
+    tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
+    cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    access_count = models.PositiveIntegerField(default=0)
+    last_accessed_at = models.DateTimeField(null=True)
+    heat = models.FloatField(default=0.0)
+
+
+class CubeLink(TenantModel):
+    """A typed edge between two cubes of one tenant."""
+
+    source = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    target = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    kind = models.CharField(max_length=12, choices=[(kind, kind) for kind in LinkKind])
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "source", "target", "kind"], name="link_is_unique"),
+        ]
+        indexes = [models.Index(fields=["tenant", "target"], name="link_by_target")]

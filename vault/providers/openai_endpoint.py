@@ -1,0 +1,74 @@
+"""A server that speaks OpenAI's protocol: its address, its client, and its failures said without its secrets."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+
+from vault.providers.ports import ProviderUnavailable
+
+CONNECT_SECONDS = 3.0
+READ_SECONDS = 60.0  # for each read, so a reply that streams may take longer in all
+RETRIES = 1
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """`url` ends where OpenAI's own ends in /v1; `key` may be empty. Raises ProviderUnavailable for a bad url."""
+
+    url: str = field(repr=False)
+    key: str = field(repr=False)
+    model: str
+    connect_seconds: float = CONNECT_SECONDS
+    read_seconds: float = READ_SECONDS
+    retries: int = RETRIES
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urlsplit(self.url)
+            usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # brackets or a port that are none
+            usable = False
+        if not usable:
+            raise ProviderUnavailable(f"The address configured for the model {self.model} is not an http(s) address")
+
+    @property
+    def place(self) -> str:
+        """The model and its host, for messages to people: no path, no query, no user name or password."""
+        return f"{self.model} at {urlsplit(self.url).netloc.rpartition('@')[2]}"
+
+    def client(self) -> openai.OpenAI:
+        return openai.OpenAI(
+            base_url=self.url,
+            api_key=self.key or "none",  # the client demands one; servers without keys ignore it
+            timeout=openai.Timeout(self.read_seconds, connect=self.connect_seconds),
+            max_retries=self.retries,
+        )
+
+    def unavailable(self, what: str) -> ProviderUnavailable:
+        return ProviderUnavailable(f"The model {self.place} {what}")
+
+    def unreadable(self) -> ProviderUnavailable:
+        return self.unavailable("sent a reply that cannot be read")
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Every failure of a call as ProviderUnavailable.
+
+        Raised `from None`: a server's error may repeat the prompt or the key, and a traceback would print it.
+        """
+        try:
+            yield
+        except openai.APITimeoutError:
+            raise self.unavailable("did not answer in time") from None
+        except openai.APIConnectionError:
+            raise self.unavailable("cannot be reached, or broke the connection") from None
+        except openai.APIStatusError as error:
+            raise self.unavailable(f"answered with status {error.status_code}") from None
+        except (openai.OpenAIError, httpx2.HTTPError):
+            raise self.unavailable("reported an error") from None
+        except ValueError:  # JSON that is none
+            raise self.unreadable() from None

@@ -1,0 +1,100 @@
+"""Chat completions from any server that speaks OpenAI's protocol, whole or streamed."""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import cast
+
+from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageParam
+
+from vault.providers.openai_endpoint import Endpoint
+from vault.providers.ports import ChatMessage, Completion, TextDelta
+
+
+@dataclass
+class _Reply:
+    """What of a reply has come so far. The client does not check the server's JSON, so every field is doubted."""
+
+    endpoint: Endpoint
+    pieces: list[str] = field(default_factory=list)
+    finished: bool = False
+    model: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+    def note(self, answer: ChatCompletion | ChatCompletionChunk) -> None:
+        """Model and token counts: in the one answer, or in the last chunks of a stream (when the server counts)."""
+        model, usage = getattr(answer, "model", None), getattr(answer, "usage", None)
+        self.model = model if isinstance(model, str) and model else self.model
+        self.prompt_tokens = _count(usage, "prompt_tokens", self.prompt_tokens)
+        self.completion_tokens = _count(usage, "completion_tokens", self.completion_tokens)
+
+    def piece(self, chunk: ChatCompletionChunk) -> str:
+        """The chunk's text; empty in chunks that carry the role, the end or the usage. Raises ProviderUnavailable."""
+        self.note(chunk)
+        try:
+            choice = chunk.choices[0] if chunk.choices else None
+            self.finished = self.finished or (choice is not None and choice.finish_reason is not None)
+            text = choice.delta.content if choice is not None else None
+        except (AttributeError, KeyError, TypeError):
+            raise self.endpoint.unreadable() from None
+        if text is not None and not isinstance(text, str):
+            raise self.endpoint.unreadable()
+        return text or ""
+
+    def completion(self, text: object) -> Completion:
+        if not isinstance(text, str) or not text.strip():
+            raise self.endpoint.unavailable("sent an empty reply")
+        return Completion(text, self.model or self.endpoint.model, self.prompt_tokens, self.completion_tokens)
+
+
+class OpenAiLlm:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.name = endpoint.model
+        self._endpoint = endpoint
+        self._client = endpoint.client()
+
+    def complete(self, messages: Sequence[ChatMessage]) -> Completion:
+        with self._endpoint.calling():
+            answer = self._client.chat.completions.create(model=self._endpoint.model, messages=_wire(messages))
+        reply = _Reply(self._endpoint)
+        reply.note(answer)
+        try:
+            text = answer.choices[0].message.content
+        except (AttributeError, IndexError, KeyError, TypeError):
+            raise self._endpoint.unreadable() from None
+        return reply.completion(text)
+
+    def stream(self, messages: Sequence[ChatMessage]) -> Iterator[TextDelta | Completion]:
+        reply = _Reply(self._endpoint)
+        with closing(self._chunks(messages)) as chunks:
+            for chunk in chunks:
+                if piece := reply.piece(chunk):
+                    reply.pieces.append(piece)
+                    yield TextDelta(piece)
+        if not reply.finished:
+            raise self._endpoint.unavailable("broke off its reply")
+        yield reply.completion("".join(reply.pieces))
+
+    def _chunks(self, messages: Sequence[ChatMessage]) -> Generator[ChatCompletionChunk, None, None]:
+        with self._endpoint.calling():
+            chunks = self._client.chat.completions.create(
+                model=self._endpoint.model,
+                messages=_wire(messages),
+                stream=True,
+                stream_options={"include_usage": True},
+            )
+            with chunks:
+                yield from chunks
+
+
+def _wire(messages: Sequence[ChatMessage]) -> list[ChatCompletionMessageParam]:
+    return [
+        cast(ChatCompletionMessageParam, {"role": message.role.value, "content": message.content})
+        for message in messages
+    ]
+
+
+def _count(usage: object, name: str, known: int | None) -> int | None:
+    count = getattr(usage, name, None)
+    return count if isinstance(count, int) and count >= 0 else known

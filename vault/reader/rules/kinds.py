@@ -1,0 +1,75 @@
+"""What kind of sentence it is, and which sentences are worth remembering. Patterns only; pure."""
+
+import re
+from dataclasses import dataclass
+
+from vault.reader.rules.patterns import (
+    CHINESE_NOT_ASKING,
+    CHINESE_QUESTION,
+    EVENT,
+    GOAL,
+    PREFERENCE,
+    PROFILE,
+    QUESTION_START,
+    SMALL_TALK,
+)
+from vault.reader.rules.sentences import sentences
+from vault.retrieval.tokens import terms
+
+FEWEST_TERMS = 2  # of a sentence that can stand on its own
+SHORT_REMARK = 7  # terms; up to here a sentence that opens like small talk is small talk
+_ENDS_ASKING = re.compile(r"[?\uff1f吗嗎]\W*\Z")
+# In this order: "I want to visit my favourite town" is a goal first.
+_KINDS = (("profile", PROFILE, 0.8), ("goal", GOAL, 0.7), ("preference", PREFERENCE, 0.8), ("event", EVENT, 0.7))
+_FACT_CONFIDENCE = 0.5  # no pattern spoke for it: a whole sentence, kept as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence to remember. `confidence` 0..1: how surely it is of its `semantic_type`, not whether it is true."""
+
+    text: str
+    semantic_type: str
+    confidence: float
+
+
+def is_question(sentence: str) -> bool:
+    """By its question mark, else by how it is built: chat often leaves the mark out."""
+    if _ENDS_ASKING.search(sentence):
+        return True
+    folded = _folded(sentence)
+    if QUESTION_START.search(folded):
+        return True
+    return bool(CHINESE_QUESTION.search(folded)) and not CHINESE_NOT_ASKING.search(folded)
+
+
+def semantic_type_of(sentence: str) -> str:
+    """`profile`, `goal`, `preference`, `event`, `fact`, or `dialogue`: questions, greetings, thanks, small talk."""
+    return _classified(sentence)[0]
+
+
+def statements(message_text: str) -> list[Statement]:
+    """The sentences of a message that say something on their own, in order, each once."""
+    found: dict[str, Statement] = {}
+    for sentence in sentences(message_text):
+        kind, confidence = _classified(sentence)
+        if kind != "dialogue":
+            found.setdefault(_folded(sentence), Statement(sentence, kind, confidence))
+    return list(found.values())
+
+
+def _classified(sentence: str) -> tuple[str, float]:
+    folded = _folded(sentence)
+    count = len(terms(sentence))
+    if is_question(sentence) or count == 0:
+        return "dialogue", 1.0
+    for kind, pattern, confidence in _KINDS:
+        if pattern.search(folded):
+            return kind, confidence
+    if count < FEWEST_TERMS or (count <= SHORT_REMARK and SMALL_TALK.search(folded)):
+        return "dialogue", 0.8
+    return "fact", _FACT_CONFIDENCE
+
+
+def _folded(sentence: str) -> str:
+    return " ".join(sentence.casefold().replace("\u2019", "'").split())

@@ -1,0 +1,121 @@
+"""The closed sets of the product. Values are stored and sent to clients: they never change."""
+
+from enum import StrEnum
+
+
+class NamespaceKind(StrEnum):
+    PRIVATE = "private"
+    EXPERT = "expert"
+    SHARED = "shared"
+    CONTEXT_POOL = "context_pool"
+    PIPELINE_CACHE = "pipeline_cache"
+
+
+class MemoryType(StrEnum):
+    PLAINTEXT = "plaintext"
+    ACTIVATION = "activation"
+    PARAMETER = "parameter"
+
+
+class Layer(StrEnum):
+    SHORT_TERM = "short_term"
+    MID_TERM = "mid_term"
+    LONG_TERM = "long_term"
+
+
+class State(StrEnum):
+    GENERATED = "generated"
+    ACTIVATED = "activated"
+    MERGED = "merged"
+    ARCHIVED = "archived"
+    EXPIRED = "expired"
+
+
+class Modality(StrEnum):
+    TEXT = "text"
+    IMAGE = "image"
+    AUDIO = "audio"
+    VIDEO = "video"
+    TOOL_CALL = "tool_call"
+    DOCUMENT = "document"
+
+
+class SemanticType(StrEnum):
+    FACT = "fact"
+    PREFERENCE = "preference"
+    EVENT = "event"
+    GOAL = "goal"
+    PROFILE = "profile"
+    SKILL = "skill"
+    STYLE = "style"
+    INSIGHT = "insight"
+    SUMMARY = "summary"
+    TOOL_TRACE = "tool_trace"
+    DIALOGUE = "dialogue"
+    DOCUMENT = "document"
+
+
+class Source(StrEnum):
+    CHAT = "chat"
+    API = "api"
+    IMPORT = "import"
+    PACK = "pack"
+    SYSTEM = "system"
+
+
+class AccessLevel(StrEnum):
+    PRIVATE = "private"
+    SHARED = "shared"
+    READ_ONLY = "read_only"
+
+
+class Sensitivity(StrEnum):
+    PUBLIC = "public"
+    INTERNAL = "internal"
+    CONFIDENTIAL = "confidential"
+    RESTRICTED = "restricted"
+
+
+class MessageRole(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+
+
+class LinkKind(StrEnum):
+    """Typed edges between cubes: `source` was derived from, follows, … `target`."""
+
+    DERIVED = "derived"
+    FOLLOWS = "follows"
+    CAUSES = "causes"
+    CONTRADICTS = "contradicts"
+    SAME_ENTITY = "same_entity"
+    PARENT = "parent"
+
+
+class SearchMode(StrEnum):
+    HYBRID = "hybrid"
+    DENSE = "dense"
+    LEXICAL = "lexical"
+    TAG = "tag"
+    GRAPH = "graph"
+    MEMORYOS = "memoryos"
+
+
+class JobKind(StrEnum):
+    MEMORIES_ADD = "memories.add"
+
+
+class JobStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class TurnEnd(StrEnum):
+    """How an answer ended: whole, or cut because the reader went away."""
+
+    COMPLETE = "complete"
+    INTERRUPTED = "interrupted"
