@@ -3,7 +3,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
+PIP := $(PYTHON) -m pip --quiet --quiet --disable-pip-version-check
 MANAGE := $(PYTHON) manage.py
 # Values of no use to anyone: `check --deploy` wants to see that production reads them.
 DEPLOY_CHECK_ENV := DJANGO_SETTINGS_MODULE=memos_web.settings.production \
@@ -38,7 +38,7 @@ lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
 	$(PYTHON) -m $(LOCK) --extra dev --output-file requirements/dev.txt
 
 verify-full: $(VENV)/.dev chromium ## the promises at their full size; takes long
-	MEMOS_VERIFY=full $(PYTHON) -m pytest -n 2
+	@exec $(PYTHON) -m pytest -n 2 --full-size
 
 # The environment is made once, and filled again whenever a lock differs from the one it was filled from.
 $(PYTHON):

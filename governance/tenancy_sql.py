@@ -62,7 +62,7 @@ def router_function(signature: str, returns: str, body: str, *, volatility: str 
 
 def router_access(table: str, *, columns: str, right: str = "SELECT") -> RunSQL:
     """Let the router role use just `columns` of `table`, across tenants."""
-    command = right.split()[0]
+    command = right.split(maxsplit=1)[0]
     return _forward(
         [
             f"GRANT {right} ({columns}) ON {table} TO memos_router",

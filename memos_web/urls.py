@@ -1,1 +1,20 @@
-urlpatterns: list[object] = []
+"""Every address of the product."""
+
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView
+
+from governance.api.docs import ApiDocsView
+from memos_web import health
+
+urlpatterns = [
+    path("healthz", health.healthz),
+    path("readyz", health.readyz),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs/", ApiDocsView.as_view(), name="api-docs"),
+    path("api/v1/", include("governance.api.urls")),
+    path("api/v1/", include("vault.api.urls")),
+    path("", include("memos_web.web_urls")),
+]
+handler400 = "governance.api.errors.bad_request"
+handler404 = "governance.api.errors.not_found"
+handler500 = "governance.api.errors.server_error"

@@ -1,3 +1,8 @@
 """One PostgreSQL and one Redis for the whole run; a database of its own for each test that asks for `database`."""
 
-pytest_plugins = ["tests.harness.servers", "tests.harness.databases", "tests.harness.product"]
+pytest_plugins = [
+    "tests.harness.servers",
+    "tests.harness.databases",
+    "tests.harness.product",
+    "tests.harness.separate",
+]

@@ -1,16 +1,20 @@
 """From an HTTP request to an Actor. The tenant follows from the principal, never from the body."""
 
+from typing import TYPE_CHECKING
+
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, CSRFCheck
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from governance.actor import Actor, CallContext
 from governance.errors import Forbidden, Unauthenticated
 from governance.tenants.selectors import actor_by_key
 from governance.vocabulary import Channel
 from governance.web.sessions import actor_of_session, client_address, request_id
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView  # which imports this module through its settings
 
 LONGEST_CONTEXT = 200
 
@@ -73,7 +77,7 @@ class Session(BaseAuthentication):
 class IsActor(BasePermission):
     """Nobody is anonymous here; what an actor may do is asked inside the services."""
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: "APIView") -> bool:
         return isinstance(request.user, Actor)
 
 

@@ -11,195 +11,408 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Role',
+            name="Role",
             fields=[
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('name', models.CharField(choices=[(governance.vocabulary.RoleName['OWNER'], governance.vocabulary.RoleName['OWNER']), (governance.vocabulary.RoleName['ADMIN'], governance.vocabulary.RoleName['ADMIN']), (governance.vocabulary.RoleName['EDITOR'], governance.vocabulary.RoleName['EDITOR']), (governance.vocabulary.RoleName['VIEWER'], governance.vocabulary.RoleName['VIEWER']), (governance.vocabulary.RoleName['AUDITOR'], governance.vocabulary.RoleName['AUDITOR'])], max_length=20)),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        choices=[
+                            (governance.vocabulary.RoleName["OWNER"], governance.vocabulary.RoleName["OWNER"]),
+                            (governance.vocabulary.RoleName["ADMIN"], governance.vocabulary.RoleName["ADMIN"]),
+                            (governance.vocabulary.RoleName["EDITOR"], governance.vocabulary.RoleName["EDITOR"]),
+                            (governance.vocabulary.RoleName["VIEWER"], governance.vocabulary.RoleName["VIEWER"]),
+                            (governance.vocabulary.RoleName["AUDITOR"], governance.vocabulary.RoleName["AUDITOR"]),
+                        ],
+                        max_length=20,
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Tenant',
+            name="Tenant",
             fields=[
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('slug', models.SlugField(max_length=63, unique=True)),
-                ('name', models.CharField(max_length=200)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("slug", models.SlugField(max_length=63, unique=True)),
+                ("name", models.CharField(max_length=200)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='User',
+            name="User",
             fields=[
-                ('password', models.CharField(max_length=128, verbose_name='password')),
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('email', models.EmailField(max_length=254)),
-                ('is_active', models.BooleanField(default=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("password", models.CharField(max_length=128, verbose_name="password")),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                ("email", models.EmailField(max_length=254)),
+                ("is_active", models.BooleanField(default=True)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(django.db.models.functions.text.Lower('email'), name='user_email_is_unique')],
+                "constraints": [
+                    models.UniqueConstraint(django.db.models.functions.text.Lower("email"), name="user_email_is_unique")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Member',
+            name="Member",
             fields=[
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('display_name', models.CharField(max_length=200)),
-                ('removed_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('role', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.role')),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.tenant')),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("display_name", models.CharField(max_length=200)),
+                ("removed_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "role",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.role",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='SignInLink',
+            name="SignInLink",
             fields=[
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('token_hash', models.BinaryField(max_length=32, unique=True)),
-                ('expires_at', models.DateTimeField()),
-                ('used_at', models.DateTimeField(blank=True, null=True)),
-                ('member', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.member')),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.tenant')),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("token_hash", models.BinaryField(max_length=32, unique=True)),
+                ("expires_at", models.DateTimeField()),
+                ("used_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "member",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.member",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.AddField(
-            model_name='role',
-            name='tenant',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.tenant'),
+            model_name="role",
+            name="tenant",
+            field=models.ForeignKey(
+                db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name="+", to="governance.tenant"
+            ),
         ),
         migrations.CreateModel(
-            name='Persona',
+            name="Persona",
             fields=[
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('kind', models.CharField(choices=[(governance.vocabulary.PersonaKind['USER'], governance.vocabulary.PersonaKind['USER']), (governance.vocabulary.PersonaKind['AGENT'], governance.vocabulary.PersonaKind['AGENT'])], max_length=10)),
-                ('name', models.CharField(max_length=200)),
-                ('member', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.member')),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.tenant')),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            (governance.vocabulary.PersonaKind["USER"], governance.vocabulary.PersonaKind["USER"]),
+                            (governance.vocabulary.PersonaKind["AGENT"], governance.vocabulary.PersonaKind["AGENT"]),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                (
+                    "member",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.member",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='OutboxEvent',
+            name="OutboxEvent",
             fields=[
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('topic', models.CharField(max_length=40)),
-                ('payload', models.JSONField()),
-                ('request_id', models.CharField(max_length=64)),
-                ('available_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('attempts', models.PositiveIntegerField(db_default=0, default=0)),
-                ('done_at', models.DateTimeField(null=True)),
-                ('parked_at', models.DateTimeField(null=True)),
-                ('last_error', models.CharField(blank=True, db_default='', default='', max_length=300)),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.tenant')),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("topic", models.CharField(max_length=40)),
+                ("payload", models.JSONField()),
+                ("request_id", models.CharField(max_length=64)),
+                ("available_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("attempts", models.PositiveIntegerField(db_default=0, default=0)),
+                ("done_at", models.DateTimeField(null=True)),
+                ("parked_at", models.DateTimeField(null=True)),
+                ("last_error", models.CharField(blank=True, db_default="", default="", max_length=300)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='IdempotencyKey',
+            name="IdempotencyKey",
             fields=[
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('principal_id', models.UUIDField()),
-                ('key', models.CharField(max_length=255)),
-                ('request_hash', models.BinaryField(max_length=32)),
-                ('status', models.PositiveSmallIntegerField()),
-                ('sealed_reply', models.BinaryField()),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.tenant')),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("principal_id", models.UUIDField()),
+                ("key", models.CharField(max_length=255)),
+                ("request_hash", models.BinaryField(max_length=32)),
+                ("status", models.PositiveSmallIntegerField()),
+                ("sealed_reply", models.BinaryField()),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='DataSubject',
+            name="DataSubject",
             fields=[
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('reference_token', models.BinaryField(max_length=32)),
-                ('sealed_reference', models.BinaryField()),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.tenant')),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("reference_token", models.BinaryField(max_length=32)),
+                ("sealed_reference", models.BinaryField()),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="AuditEntry",
             fields=[
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('principal_kind', models.CharField(max_length=10)),
-                ('principal_id', models.UUIDField()),
-                ('member_id', models.UUIDField(null=True)),
-                ('verb', models.CharField(max_length=40)),
-                ('outcome', models.CharField(max_length=10)),
-                ('object_type', models.CharField(max_length=40)),
-                ('object_ids', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), size=None)),
-                ('version', models.PositiveIntegerField(null=True)),
-                ('before_hash', models.BinaryField(max_length=32, null=True)),
-                ('after_hash', models.BinaryField(max_length=32, null=True)),
-                ('detail', models.JSONField(default=dict)),
-                ('context', models.JSONField(default=dict)),
-                ('request_id', models.CharField(max_length=64)),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.tenant')),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ("principal_kind", models.CharField(max_length=10)),
+                ("principal_id", models.UUIDField()),
+                ("member_id", models.UUIDField(null=True)),
+                ("verb", models.CharField(max_length=40)),
+                ("outcome", models.CharField(max_length=10)),
+                ("object_type", models.CharField(max_length=40)),
+                ("object_ids", django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), size=None)),
+                ("version", models.PositiveIntegerField(null=True)),
+                ("before_hash", models.BinaryField(max_length=32, null=True)),
+                ("after_hash", models.BinaryField(max_length=32, null=True)),
+                ("detail", models.JSONField(default=dict)),
+                ("context", models.JSONField(default=dict)),
+                ("request_id", models.CharField(max_length=64)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.tenant",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='ApiKey',
+            name="ApiKey",
             fields=[
-                ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('name', models.CharField(blank=True, max_length=100)),
-                ('prefix', models.CharField(max_length=16, unique=True)),
-                ('secret_hash', models.BinaryField(max_length=32)),
-                ('scopes', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=40), size=None)),
-                ('expires_at', models.DateTimeField(blank=True, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('member', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.member')),
-                ('tenant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='governance.tenant')),
+                (
+                    "id",
+                    models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
+                ("name", models.CharField(blank=True, max_length=100)),
+                ("prefix", models.CharField(max_length=16, unique=True)),
+                ("secret_hash", models.BinaryField(max_length=32)),
+                (
+                    "scopes",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=40), size=None),
+                ),
+                ("expires_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "member",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.member",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="governance.tenant",
+                    ),
+                ),
             ],
             options={
-                'abstract': False,
+                "abstract": False,
             },
         ),
         migrations.AddConstraint(
-            model_name='role',
-            constraint=models.UniqueConstraint(fields=('tenant', 'name'), name='role_name_is_unique_in_tenant'),
+            model_name="role",
+            constraint=models.UniqueConstraint(fields=("tenant", "name"), name="role_name_is_unique_in_tenant"),
         ),
         migrations.AddConstraint(
-            model_name='persona',
-            constraint=models.CheckConstraint(condition=models.Q(('kind', governance.vocabulary.PersonaKind['AGENT']), ('member__isnull', False), _connector='OR'), name='user_persona_has_a_member'),
+            model_name="persona",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("kind", governance.vocabulary.PersonaKind["AGENT"]), ("member__isnull", False), _connector="OR"
+                ),
+                name="user_persona_has_a_member",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='persona',
-            constraint=models.UniqueConstraint(fields=('tenant', 'member', 'name'), name='persona_name_is_unique_for_member'),
+            model_name="persona",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "member", "name"), name="persona_name_is_unique_for_member"
+            ),
         ),
         migrations.AddIndex(
-            model_name='outboxevent',
-            index=models.Index(condition=models.Q(('done_at__isnull', True), ('parked_at__isnull', True)), fields=['available_at'], name='outbox_due'),
+            model_name="outboxevent",
+            index=models.Index(
+                condition=models.Q(("done_at__isnull", True), ("parked_at__isnull", True)),
+                fields=["available_at"],
+                name="outbox_due",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='member',
-            constraint=models.UniqueConstraint(fields=('tenant', 'user'), name='user_is_member_once'),
+            model_name="member",
+            constraint=models.UniqueConstraint(fields=("tenant", "user"), name="user_is_member_once"),
         ),
         migrations.AddConstraint(
-            model_name='idempotencykey',
-            constraint=models.UniqueConstraint(fields=('tenant', 'principal_id', 'key'), name='idempotency_key_is_unique_for_principal'),
+            model_name="idempotencykey",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "principal_id", "key"), name="idempotency_key_is_unique_for_principal"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='datasubject',
-            constraint=models.UniqueConstraint(fields=('tenant', 'reference_token'), name='subject_reference_is_unique'),
+            model_name="datasubject",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "reference_token"), name="subject_reference_is_unique"
+            ),
         ),
         migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(fields=['tenant', '-id'], name='audit_newest_first'),
+            model_name="auditentry",
+            index=models.Index(fields=["tenant", "-id"], name="audit_newest_first"),
         ),
     ]

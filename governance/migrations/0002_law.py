@@ -30,6 +30,15 @@ CLAIM = """
   RETURNING event.id, event.tenant_id, event.topic::text, event.attempts
 """
 
+TIDY = """
+  WITH events AS (
+    DELETE FROM public.governance_outboxevent WHERE done_at < clock_timestamp() - kept RETURNING 1
+  ), keys AS (
+    DELETE FROM public.governance_idempotencykey WHERE created_at < clock_timestamp() - keys_kept RETURNING 1
+  )
+  SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM keys)
+"""
+
 HEALTH = """
   SELECT count(*) FILTER (WHERE parked_at IS NULL AND available_at <= clock_timestamp()),
          coalesce(extract(epoch FROM clock_timestamp() - min(available_at)
@@ -122,6 +131,20 @@ class Migration(migrations.Migration):
             "TABLE (id uuid, tenant_id uuid, topic text, attempts integer)",
             CLAIM,
             volatility="VOLATILE",
+        ),
+        RunSQL(
+            [
+                "GRANT DELETE ON governance_outboxevent, governance_idempotencykey TO memos_router",
+                "GRANT SELECT (created_at) ON governance_idempotencykey TO memos_router",
+                "CREATE POLICY router_delete ON governance_outboxevent FOR DELETE TO memos_router "
+                "USING (done_at IS NOT NULL)",
+                "CREATE POLICY router_delete ON governance_idempotencykey FOR DELETE TO memos_router USING (true)",
+                "CREATE POLICY router_select ON governance_idempotencykey FOR SELECT TO memos_router USING (true)",
+            ],
+            RunSQL.noop,
+        ),
+        router_function(
+            "governance_tidy(kept interval, keys_kept interval)", "bigint", TIDY, volatility="VOLATILE"
         ),
         router_function(
             "governance_outbox_health()",

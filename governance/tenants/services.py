@@ -158,6 +158,12 @@ def sign_in_link_use(*, token: str, request_id: str, address: str) -> Actor:
     return actor
 
 
+def member_sign_out(*, actor: Actor) -> None:
+    """Tell the trail that a browser's session was ended by its member. Writes: AuditEntry."""
+    with acting(actor):
+        record(actor=actor, verb=Verb.MEMBER_SIGNED_OUT, object_type="member", object_ids=[actor.principal_id])
+
+
 def _user_ensure(email: str) -> UUID:
     """The id of the user with this address, in whatever tenant they were first seen."""
     existing = user_id_by_email(email)

@@ -5,17 +5,17 @@ import sys
 
 from memos_web.config import ConfigError, read_config
 from memos_web.embedded.errors import StartError
-from memos_web.embedded.supervisor import supervise
+from memos_web.embedded.supervisor import say, supervise
 
 
 def main() -> int:
     try:
         supervise(read_config(os.environ))
     except ConfigError as error:
-        print(f"memos: {error}", file=sys.stderr)
+        say(str(error))
         return 2
     except StartError as error:
-        print(f"memos: {error}", file=sys.stderr)
+        say(str(error))
         return 1
     return 0
 

@@ -1,6 +1,7 @@
 """Roles and database of a new PostgreSQL, from the same two files that an operator runs by hand."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -12,7 +13,7 @@ ALREADY_THERE = (psycopg.errors.DuplicateObject, psycopg.errors.DuplicateDatabas
 
 
 def bootstrap(*, server: str, database: str) -> None:
-    """Make what is missing. `server`, `database`: connection strings of a superuser to the server and to the new database.
+    """Make what is missing. `server`, `database`: a superuser's connection strings to the server and the new database.
 
     The files run once; a run that was cut off is finished by the next.
     """
@@ -43,10 +44,8 @@ def _is_made(server: str) -> bool:
 
 
 def _run_unless_there(connection: psycopg.Connection, statement: sql.SQL) -> None:
-    try:
+    with suppress(*ALREADY_THERE):  # made by a run that was cut off
         connection.execute(statement)
-    except ALREADY_THERE:
-        pass  # made by a run that was cut off
 
 
 def _statements(path: Path) -> list[sql.SQL]:

@@ -46,7 +46,8 @@ class Child:
 
     def output(self) -> str:
         """What a captured child wrote to its stdout; a few lines, read after its end."""
-        assert self.process is not None and self.process.stdout is not None
+        assert self.process is not None
+        assert self.process.stdout is not None
         with self.process.stdout as stdout:
             written: bytes = stdout.read()
         return written.decode()

@@ -21,7 +21,7 @@ def check_given(config: Config) -> None:
 
 
 def check_database(name: str, url: str) -> None:
-    """Raise StartError unless `url` can be connected to. `name`: the variable it came from; the URL is never repeated."""
+    """Raise StartError unless `url` can be connected to. `name`: the variable it came from; its value stays unsaid."""
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_SECONDS):
             pass

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import socket
+import stat
 import time
 from pathlib import Path
 
@@ -21,10 +22,18 @@ def prepare_data_dir(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name in ("logs", "beat"):
             (folder / name).mkdir(exist_ok=True, mode=0o700)
+        _close_to_others(folder)
         probe.touch()
         probe.unlink()
     except OSError as error:
         raise StartError(f"cannot write to the data directory {folder}: {error.strerror}") from error
+
+
+def _close_to_others(folder: Path) -> None:
+    """Nobody else may list it. Passing through stays as it is: the servers' account may need that."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & 0o066:
+        folder.chmod(mode & ~0o066)
 
 
 def lock_data_dir(folder: Path) -> int:

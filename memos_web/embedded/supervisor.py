@@ -40,7 +40,8 @@ def supervise(config: Config) -> None:
 
 def say(line: str) -> None:
     """One event, one line."""
-    print(f"memos: {line}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"memos: {line}\n")
+    sys.stderr.flush()
 
 
 def pause(seconds: float) -> None:
@@ -77,7 +78,7 @@ class Supervisor:
         """Restart what dies; say once when the product answers."""
         announced = False
         while True:
-            pause(1.0 if announced else 0.1)
+            pause(1.0 if announced else 0.25)
             self._tend()
             if not announced and serving.is_ready(self.config):
                 announced = True
@@ -176,9 +177,10 @@ class Supervisor:
         return step.output() if step.succeeded else None
 
     def _announce(self) -> None:
-        print(f"MemOS Web is at {self.config.public_url}")
+        lines = [f"MemOS Web is at {self.config.public_url}"]
         if self.made is not None:
-            print(f"Sign in (once, as {self.made.email}): {self.made.sign_in_link}")
-            if sys.stdout.isatty():
-                print(f"API key (shown once, also in first-run.json): {self.made.api_key}")
+            lines.append(f"Sign in (once, as {self.made.email}): {self.made.sign_in_link}")
+        if self.made is not None and sys.stdout.isatty():
+            lines.append(f"API key (shown once, also in first-run.json): {self.made.api_key}")
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()

@@ -1,6 +1,7 @@
 """DATABASES and Redis addresses, from URLs or from the embedded servers' sockets."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import dj_database_url
 
@@ -57,7 +58,9 @@ def _embedded(config: Config, user: str) -> dict[str, Any]:
 def _from_url(name: str, url: str) -> dict[str, Any]:
     if not url:
         raise ConfigError(f"{name} is not set")
+    if urlsplit(url).scheme not in {"postgres", "postgresql"}:
+        raise ConfigError(f"{name} is not a postgresql:// address")
     try:
         return dict(dj_database_url.parse(url))
-    except (ValueError, dj_database_url.ParseError, dj_database_url.UnknownSchemeError) as error:
+    except (ValueError, dj_database_url.ParseError) as error:
         raise ConfigError(f"{name} is not a postgresql:// address") from error

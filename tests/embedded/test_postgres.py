@@ -11,7 +11,8 @@ from tests.harness.databases import Clone
 
 def test_it_serves_version_18_with_vectors(superuser: Callable[[], psycopg.Connection]) -> None:
     found = superuser().execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
-    assert found is not None and found[0].startswith("0.8.")
+    assert found is not None
+    assert found[0].startswith("0.8.")
     assert superuser().info.server_version >= 180000
 
 

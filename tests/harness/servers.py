@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,13 +40,14 @@ class Servers:
 
 @dataclass
 class Run:
-    """The started processes and their folder."""
+    """The started processes of `servers`, with all their files in `folder`."""
 
     folder: Path
+    servers: Servers
     children: list[tuple[Program, subprocess.Popen[bytes]]] = field(default_factory=list)
 
     def start(self) -> None:
-        servers = Servers.below(self.folder)
+        servers = self.servers
         postgres.prepare(servers.postgres)
         redis.prepare(servers.redis)
         for program in (postgres.program(servers.postgres), redis.program(servers.redis)):
@@ -60,7 +60,6 @@ class Run:
             server=servers.postgres.conninfo(),
             database=servers.postgres.conninfo(database=DATABASE),
         )
-        migrate(self.folder)
 
     def stop(self) -> None:
         stop_all(self.children, seconds=10)
@@ -95,8 +94,10 @@ class ServersPlugin:
 
     def folder(self) -> Path:
         if self.run is None:
-            self.run = Run(Path(tempfile.mkdtemp(prefix="memos-tests-")))
+            folder = Path(tempfile.mkdtemp(prefix="memos-tests-"))
+            self.run = Run(folder, Servers.below(folder))
             self.run.start()
+            migrate(folder)
         return self.run.folder
 
     @pytest.hookimpl(optionalhook=True)
@@ -110,14 +111,24 @@ class ServersPlugin:
             self.run = None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full-size", action="store_true", help="run the promises at their full size; takes long")
+
+
+@pytest.fixture(scope="session")
+def full_size(pytestconfig: pytest.Config) -> bool:
+    """Whether this run takes the full sizes of the promises instead of those for every run."""
+    return bool(pytestconfig.getoption("--full-size"))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ServersPlugin(), "memos-servers")
 
 
 @pytest.fixture(scope="session")
-def servers(pytestconfig: pytest.Config) -> Iterator[Servers]:
+def servers(pytestconfig: pytest.Config) -> Servers:
     """PostgreSQL with the migrated template database, and Redis."""
     given = getattr(pytestconfig, "workerinput", {}).get("memos_servers")
     plugin = pytestconfig.pluginmanager.get_plugin("memos-servers")
     assert isinstance(plugin, ServersPlugin)
-    yield Servers.below(Path(given) if given else plugin.folder())
+    return Servers.below(Path(given) if given else plugin.folder())

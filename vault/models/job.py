@@ -14,6 +14,8 @@ class Job(TenantModel):
     member = models.ForeignKey(
         Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
+    principal_kind = models.CharField(max_length=10)
+    principal_id = models.UUIDField()
     sealed_request = models.BinaryField()
     sealed_result = models.BinaryField(null=True)
     error = models.JSONField(null=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 
+from vault.lexicon.tokens import query_terms, terms
 from vault.reader.rules.kinds import is_question, semantic_type_of
 from vault.reader.rules.sentences import sentences
-from vault.retrieval.tokens import query_terms, terms
 
 OVERLAP_WEIGHT, PASSAGE_WEIGHT, CUE_WEIGHT = 0.6, 0.3, 0.1
 SMALL_TALK_FACTOR = 0.5

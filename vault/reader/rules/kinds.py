@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from vault.lexicon.tokens import terms
 from vault.reader.rules.patterns import (
     CHINESE_NOT_ASKING,
     CHINESE_QUESTION,
@@ -14,7 +15,6 @@ from vault.reader.rules.patterns import (
     SMALL_TALK,
 )
 from vault.reader.rules.sentences import sentences
-from vault.retrieval.tokens import terms
 
 FEWEST_TERMS = 2  # of a sentence that can stand on its own
 SHORT_REMARK = 7  # terms; up to here a sentence that opens like small talk is small talk

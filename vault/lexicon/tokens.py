@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import Stemmer  # type: ignore[import-not-found]
 
-from vault.retrieval.words import (
+from vault.lexicon.words import (
     CHINESE_QUESTION_WORDS,
     DULL_WORDS,
     FUNCTION_CHARACTERS,
@@ -48,6 +48,17 @@ def terms(text: str) -> list[str]:
     character bigrams (a run of one gives that character); words of other scripts are kept as they are.
     """
     return list(_terms(_normal(text)))
+
+
+def single_characters(text: str) -> list[str]:
+    """Each character of the runs that `terms` cuts into bigrams, so that a question of one character finds them."""
+    return [
+        character
+        for match in _TOKENS.finditer(_normal(text))
+        if match["run"] and len(match["run"]) > 1
+        for character in match["run"]
+        if character not in FUNCTION_CHARACTERS
+    ]
 
 
 def query_terms(text: str) -> list[str]:

@@ -1,0 +1,25 @@
+"""What answers when no view does: problems under /api/, pages elsewhere."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from governance.api.problems import problem_json
+from governance.errors import DomainError, Invalid, NotFound
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _answer(request, NotFound("There is nothing at this address."))
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _answer(request, Invalid("The request cannot be read."))
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return _answer(request, DomainError("Something went wrong here; the log names this request's id."))
+
+
+def _answer(request: HttpRequest, failure: DomainError) -> HttpResponse:
+    if request.path.startswith("/api/"):
+        return problem_json(failure, request)
+    return render(request, "shared/error.html", {"failure": failure}, status=failure.status)

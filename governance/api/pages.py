@@ -1,0 +1,53 @@
+"""Lists: `{count, next, previous, results}`, in cursor pages."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+from rest_framework.exceptions import NotFound as PageNotFound
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from governance.errors import FieldError, Invalid
+
+
+class CursorPages(CursorPagination):
+    """Stable under writes; `count` obeys the same filters as the page. The order is the queryset's own."""
+
+    page_size = 50
+    max_page_size = settings.MAX_PAGE_SIZE
+    page_size_query_param = "page_size"
+
+    def __init__(self, ordering: str = "-id") -> None:
+        super().__init__()
+        self.ordering = ordering
+        self.count = 0
+
+    def paginate_queryset(
+        self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
+    ) -> list[Any] | None:
+        self.count = queryset.count()
+        try:
+            return super().paginate_queryset(queryset, request, view)
+        except PageNotFound as error:
+            raise Invalid(errors=[FieldError("cursor", "not a cursor of this list")]) from error
+
+    def get_page_size(self, request: Request) -> int:
+        text = request.query_params.get("page_size", str(self.page_size))
+        if not text.isdecimal() or not 1 <= int(text) <= settings.MAX_PAGE_SIZE:
+            raise Invalid(errors=[FieldError("page_size", f"1 to {settings.MAX_PAGE_SIZE}")])
+        return int(text)
+
+    def envelope(self, results: Sequence[Any]) -> Response:
+        """The page that was taken last, with its count and links."""
+        return Response(
+            {
+                "count": self.count,
+                "next": self.get_next_link(),
+                "previous": self.get_previous_link(),
+                "results": results,
+            }
+        )

@@ -1,0 +1,31 @@
+"""Principals as JSON."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from governance.actor import Actor
+from governance.tenants.selectors import Me
+from governance.vocabulary import Scope
+
+
+def time_json(moment: datetime | None) -> str | None:
+    """RFC 3339, UTC."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
+
+
+def me_json(actor: Actor, me: Me) -> dict[str, Any]:
+    """`scopes` of a member's browser session: all."""
+    return {
+        "principal": {
+            "kind": actor.principal_kind,
+            "id": str(actor.principal_id),
+            "email": me.email,
+            "name": me.display_name,
+            "key_prefix": me.key_prefix,
+            "expires_at": time_json(me.key_expires_at),
+        },
+        "tenant": {"id": str(me.tenant_id), "slug": me.tenant_slug, "name": me.tenant_name},
+        "roles": [actor.role] if actor.role else [],
+        "scopes": sorted(actor.scopes if actor.scopes is not None else Scope),
+        "personas": [{"id": str(one.id), "name": one.name, "kind": one.kind} for one in me.personas],
+    }

@@ -1,0 +1,55 @@
+"""What the law's replies look like, for the OpenAPI document."""
+
+from rest_framework import serializers
+
+from governance.vocabulary import PersonaKind, PrincipalKind, RoleName, Scope
+
+
+class ProblemSchema(serializers.Serializer[object]):
+    """RFC 9457."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    code = serializers.CharField()
+    request_id = serializers.CharField()
+    errors = serializers.ListField(child=serializers.DictField(child=serializers.CharField()), required=False)
+
+
+class PrincipalSchema(serializers.Serializer[object]):
+    kind = serializers.ChoiceField(choices=list(PrincipalKind))
+    id = serializers.UUIDField()
+    email = serializers.CharField(allow_null=True)
+    name = serializers.CharField(allow_blank=True)
+    key_prefix = serializers.CharField(allow_null=True)
+    expires_at = serializers.DateTimeField(allow_null=True)
+
+
+class TenantSchema(serializers.Serializer[object]):
+    id = serializers.UUIDField()
+    slug = serializers.CharField()
+    name = serializers.CharField()
+
+
+class PersonaSchema(serializers.Serializer[object]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=list(PersonaKind))
+
+
+class LimitsSchema(serializers.Serializer[object]):
+    content_characters = serializers.IntegerField()
+    metadata_bytes = serializers.IntegerField()
+    items_per_call = serializers.IntegerField()
+    top_k = serializers.IntegerField()
+    page_size = serializers.IntegerField()
+
+
+class MeSchema(serializers.Serializer[object]):
+    principal = PrincipalSchema()
+    tenant = TenantSchema()
+    roles = serializers.ListField(child=serializers.ChoiceField(choices=list(RoleName)))
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(Scope)))
+    personas = PersonaSchema(many=True)
+    limits = LimitsSchema()

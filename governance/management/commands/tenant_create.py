@@ -1,0 +1,36 @@
+"""Found a tenant with its owner, an API key and a sign-in link."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from governance.management.base import LawCommand
+from governance.tenants.services import apikey_create, command_line_actor, sign_in_link_create, tenant_create
+from governance.vocabulary import Scope
+
+
+class Command(LawCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("slug")
+        parser.add_argument("--owner", required=True, help="e-mail address")
+        parser.add_argument("--name", default="")
+
+    def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        tenant, owner = tenant_create(slug=options["slug"], name=options["name"], owner_email=options["owner"])
+        actor = command_line_actor(tenant.id)
+        key = apikey_create(actor=actor, member=owner, scopes=list(Scope), name="first")
+        link = sign_in_link_create(actor=actor, member=owner)
+        reply = {
+            "tenant": {"id": str(tenant.id), "slug": tenant.slug},
+            "owner": {"id": str(owner.id), "email": options["owner"]},
+            "api_key": key.text,
+            "sign_in_link": link.url,
+        }
+        return reply, [
+            f"tenant   {tenant.slug}",
+            f"owner    {options['owner']}",
+            f"API key  {key.text}   (shown this once)",
+            f"sign in  {link.url}",
+        ]

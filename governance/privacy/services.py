@@ -1,0 +1,53 @@
+"""Data subjects: the humans that memories are about."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.ids import uuid7
+from governance.keys.services import open_sealed, seal_for, subject_scope, token_maker
+from governance.models import DataSubject
+from governance.vocabulary import Permission, Verb
+
+
+@dataclass(frozen=True)
+class SubjectView:
+    """A subject as the tenant knows it; the reference is empty once its key was destroyed."""
+
+    id: UUID
+    reference: str
+
+
+def subject_ensure(*, actor: Actor, reference: str) -> DataSubject:
+    """The subject with this reference, made on demand. Writes: DataSubject?, AuditEntry?."""
+    authorize(actor, Permission.MEMORY_CREATE)
+    token = token_maker(actor.tenant_id).hash(f"subject\x00{reference}")
+    with acting(actor):
+        found = DataSubject.objects.filter(reference_token=token).first()
+        if found is not None:
+            return found
+        new = DataSubject(id=uuid7(), tenant_id=actor.tenant_id, reference_token=token)
+        new.sealed_reference = seal_for(
+            tenant_id=actor.tenant_id,
+            scope=subject_scope(new.id),
+            place=_place(new.id),
+            plaintext=reference.encode(),
+        )
+        DataSubject.objects.bulk_create([new], ignore_conflicts=True)
+        subject = DataSubject.objects.get(reference_token=token)
+        if subject.id == new.id:
+            record(actor=actor, verb=Verb.SUBJECT_CREATED, object_type="subject", object_ids=[subject.id])
+    return subject
+
+
+def subject_view(subject: DataSubject) -> SubjectView:
+    """Open the reference of a subject that the caller may read."""
+    plaintext = open_sealed(tenant_id=subject.tenant_id, place=_place(subject.id), blob=subject.sealed_reference)
+    return SubjectView(id=subject.id, reference=plaintext.decode() if plaintext else "")
+
+
+def _place(subject_id: UUID) -> bytes:
+    return b"subject" + subject_id.bytes

@@ -1,0 +1,36 @@
+"""Principals again, later: a job acts as the one who asked for it, with the rights that one has when it runs."""
+
+from uuid import UUID
+
+from django.db.models import Q
+
+from governance.actor import Actor, CallContext
+from governance.database import database_now, tenant_transaction
+from governance.errors import Forbidden
+from governance.models import ApiKey, Member
+from governance.vocabulary import Channel, PrincipalKind, RoleName, Scope
+
+
+def actor_again(*, tenant_id: UUID, kind: PrincipalKind, principal_id: UUID, request_id: str) -> Actor:
+    """The actor for a member or a key, as of now. Raises Forbidden once the key was revoked or the member removed."""
+    with tenant_transaction(tenant_id):
+        key = _key(principal_id) if kind is PrincipalKind.API_KEY else None
+        member_id = key.member_id if key else principal_id
+        member = Member.objects.filter(id=member_id, removed_at=None).select_related("role").first()
+    if member is None or (kind is PrincipalKind.API_KEY and key is None):
+        raise Forbidden("Who asked for this job may no longer do anything here.", rule="revoked")
+    return Actor(
+        tenant_id=tenant_id,
+        principal_kind=kind,
+        principal_id=principal_id,
+        member_id=member.id,
+        role=RoleName(member.role.name),
+        scopes=frozenset(Scope(scope) for scope in key.scopes) if key else None,
+        request_id=request_id,
+        context=CallContext(channel=Channel.WORKER),
+    )
+
+
+def _key(key_id: UUID) -> ApiKey | None:
+    not_expired = Q(expires_at=None) | Q(expires_at__gt=database_now())
+    return ApiKey.objects.filter(id=key_id, revoked_at=None).filter(not_expired).first()

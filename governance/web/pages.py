@@ -1,0 +1,167 @@
+"""Pages: who may open one, how one is drawn, and what a refusal looks like."""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import wraps
+from http import HTTPStatus
+from typing import Any, Concatenate, ParamSpec
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from django.utils.functional import SimpleLazyObject
+from django.utils.http import urlencode
+
+from governance.actor import Actor
+from governance.audit.services import record_denial
+from governance.errors import DomainError, Forbidden, Invalid, NotFound, Unauthenticated, Unavailable
+from governance.tenants.selectors import me_get
+from governance.web.explanations import explanation_of
+from governance.web.sessions import request_id, web_actor
+
+Asked = ParamSpec("Asked")
+View = Callable[Concatenate[HttpRequest, Asked], HttpResponseBase]
+PageView = Callable[Concatenate[HttpRequest, Actor, Asked], HttpResponseBase]
+logger = logging.getLogger(__name__)
+
+
+def answered(view: View[Asked]) -> View[Asked]:
+    """What goes wrong in `view` becomes a page that says so. Nothing that it answers is kept by a browser's cache."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
+        try:
+            response = view(request, *args, **kwargs)
+        except DomainError as failure:
+            response = refusal(request, failure)
+        except (OperationalError, InterfaceError) as error:
+            logger.warning("the database does not answer: %s", type(error).__name__)
+            response = refusal(request, Unavailable())
+        response.headers.setdefault("Cache-Control", "no-store")
+        patch_vary_headers(response, ["HX-Request"])
+        return response
+
+    return answer
+
+
+def page(view: PageView[Asked]) -> View[Asked]:
+    """A view for members: it gets the actor behind the session, or the reader is asked to sign in."""
+
+    @wraps(view)
+    def with_actor(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
+        actor = web_actor(request)
+        request.actor = actor  # type: ignore[attr-defined]
+        return view(request, actor, *args, **kwargs)
+
+    return answered(with_actor)
+
+
+def draw(
+    request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = HTTPStatus.OK
+) -> HttpResponse:
+    """Render a page. `me` in it is who is signed in, read only if the template looks (four queries)."""
+    actor: Actor | None = getattr(request, "actor", None)
+    me = SimpleLazyObject(lambda: me_get(actor=actor)) if actor else None
+    return render(request, template, {"me": me, **(context or {})}, status=status)
+
+
+def see_other(address: str) -> HttpResponseRedirect:
+    """After a POST: go and read there (303)."""
+    response = HttpResponseRedirect(address)
+    response.status_code = HTTPStatus.SEE_OTHER
+    return response
+
+
+def wants_events(request: HttpRequest) -> bool:
+    """Whether the caller is a script that reads a stream, and reads a refusal as JSON."""
+    return "text/event-stream" in request.headers.get("Accept", "")
+
+
+def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
+    """The answer that tells of `failure`: a page, a part of one, or JSON for a script. A denial is recorded."""
+    failure = _told(request, failure)
+    if isinstance(failure, Unauthenticated):
+        return _to_sign_in(request)
+    if wants_events(request):
+        return _problem_json(request, failure)
+    part = request.headers.get("HX-Request") == "true"
+    return _problem_page(request, failure, "shared/_problem.html" if part else "shared/problem.html")
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:  # noqa: ARG001 Django's call
+    """handler404 of the pages."""
+    return refusal(request, NotFound())
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:  # noqa: ARG001 Django's call
+    """handler403 of the pages."""
+    return _problem_page(request, Forbidden(Forbidden.title), "shared/problem.html")
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:  # noqa: ARG001 Django's call
+    """handler400 of the pages."""
+    return refusal(request, Invalid())
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """handler500 of the pages."""
+    return refusal(request, DomainError())
+
+
+def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> HttpResponse:
+    status = _status(failure)
+    context: dict[str, Any] = {
+        "status": status,
+        "explanation": explanation_of(failure),
+        "detail": failure.detail if failure.detail != failure.title else "",
+        "request_id": _request_id(request),
+    }
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        context["me"] = None  # whoever it is, the database may not be there to say
+    response = draw(request, template, context, status=status)
+    if isinstance(failure, Unavailable):
+        response["Retry-After"] = str(failure.retry_after or 5)
+    return response
+
+
+def _problem_json(request: HttpRequest, failure: DomainError) -> JsonResponse:
+    words = explanation_of(failure)
+    body = {"code": failure.code, "detail": f"{words.title} {words.advice}".strip(), "request_id": _request_id(request)}
+    return JsonResponse(body, status=_status(failure))
+
+
+def _to_sign_in(request: HttpRequest) -> HttpResponse:
+    """Sign in, then come back. A script cannot follow a redirect to a page, so it is told where to go."""
+    here = request.get_full_path() if request.method == "GET" else ""
+    address = f"{reverse('sign_in')}?{urlencode({'next': here})}" if here else reverse("sign_in")
+    if request.headers.get("HX-Request") == "true":
+        return HttpResponse(status=HTTPStatus.NO_CONTENT, headers={"HX-Redirect": reverse("sign_in")})
+    if wants_events(request):
+        return JsonResponse({"code": Unauthenticated.code, "sign_in": address}, status=HTTPStatus.UNAUTHORIZED)
+    return see_other(address)
+
+
+def _told(request: HttpRequest, failure: DomainError) -> DomainError:
+    """Denials are recorded; where that fails, the answer is that nothing can be answered now."""
+    actor: Actor | None = getattr(request, "actor", None)
+    if actor is None or not isinstance(failure, Forbidden):
+        return failure
+    try:
+        record_denial(actor=actor, denial=failure, path=request.path)
+    except Unavailable as unrecorded:
+        return unrecorded
+    except OperationalError:
+        return Unavailable()
+    return failure
+
+
+def _status(failure: DomainError) -> int:
+    """A form that cannot be used is 422 in a page; the REST contract has 400 for the same."""
+    return HTTPStatus.UNPROCESSABLE_ENTITY if isinstance(failure, Invalid) else failure.status
+
+
+def _request_id(request: HttpRequest) -> str:
+    return request_id(request) if hasattr(request, "request_id") else ""

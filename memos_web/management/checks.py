@@ -1,0 +1,194 @@
+"""What `doctor` looks at. Each check says what it found, or raises Failed with the reason; none changes anything."""
+
+import stat
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from kombu.exceptions import OperationalError as BrokerError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from governance.errors import DomainError
+from governance.keys.services import key_store
+from governance.tenants.serving import UnsafeRole, refuse_unsafe_role
+from memos_web.celery import app
+from memos_web.config import Config
+from vault.providers.registry import embedder, llm
+
+WORKER_SECONDS = 2.0
+LLM_SECONDS = 3.0
+UNFORCED = """
+SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+WHERE a.attname = 'tenant_id' AND c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
+  AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
+ORDER BY 1
+"""
+
+
+class Failed(Exception):  # noqa: N818 - read as "check failed", it is no error of ours
+    """A check found something wrong; the message is one line for a person."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+def findings(config: Config) -> Iterator[Finding]:
+    """Run every check, in the order in which one would look for a fault."""
+    for name, check in _checks(config).items():
+        yield _finding(name, check)
+
+
+def _finding(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, True, check())
+    except (Failed, UnsafeRole, DomainError) as error:
+        return Finding(name, False, _one_line(error))
+    except DatabaseError as error:
+        return Finding(name, False, f"the database does not answer: {_one_line(error)}")
+
+
+def _checks(config: Config) -> dict[str, Callable[[], str]]:
+    return {
+        "configuration": lambda: f"{config.public_url}, embedder {config.embedder.family}",
+        "data directory": lambda: data_directory(config.data_dir),
+        "postgresql": postgresql,
+        "pgvector": pgvector,
+        "database role": database_role,
+        "migrations": migrations,
+        "row-level security": row_level_security,
+        "redis": redis_server,
+        "worker": worker,
+        "key store": keys,
+        "embedder": embedding,
+        "language model": language_model,
+    }
+
+
+def data_directory(folder: Path) -> str:
+    """It exists, and nobody else can read what is in it."""
+    if not folder.is_dir():
+        raise Failed(f"{folder} does not exist: start with `manage.py up`, or set MEMOS_DATA_DIR")
+    private = [folder / "keys", folder / "keys" / "master.key", folder / "first-run.json"]
+    # A folder may let others pass (the servers' account must), but not list it.
+    readable = [path for path in private if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
+    if folder.stat().st_mode & (stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH):
+        readable.insert(0, folder)
+    if readable:
+        raise Failed(f"others can read {readable[0]}: chmod go-rwx it")
+    return str(folder)
+
+
+def postgresql() -> str:
+    version = _one_value("SHOW server_version")
+    return f"version {version}"
+
+
+def pgvector() -> str:
+    version = _one_value("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    if version is None:
+        raise Failed("the extension vector is missing: run deploy/database.sql as a superuser")
+    return f"version {version}"
+
+
+def database_role() -> str:
+    refuse_unsafe_role()
+    return f"{_one_value('SELECT current_user')} owns nothing and is bound by row-level security"
+
+
+def migrations() -> str:
+    executor = MigrationExecutor(connection)
+    missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if missing:
+        raise Failed(f"{len(missing)} not applied, first {missing[0][0]}: run `manage.py migrate` as the owner")
+    return "all applied"
+
+
+def row_level_security() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(UNFORCED)
+        unforced = [row[0] for row in cursor.fetchall()]
+    if unforced:
+        raise Failed(f"not forced on {', '.join(unforced)}")
+    return "forced on every table of a tenant"
+
+
+def redis_server() -> str:
+    client = redis.Redis.from_url(
+        settings.REDIS_ADDRESS, socket_connect_timeout=1, socket_timeout=1, retry=Retry(NoBackoff(), 0)
+    )
+    try:
+        answer = client.info("server")
+    except redis.RedisError as error:
+        raise Failed(f"does not answer: {_one_line(error)}") from error
+    finally:
+        client.close()
+    return f"version {answer['redis_version']}"
+
+
+def worker() -> str:
+    try:
+        answers = app.control.inspect(timeout=WORKER_SECONDS).ping()
+    except (OSError, BrokerError) as error:
+        raise Failed("cannot be asked: Redis does not answer") from error
+    if not answers:
+        raise Failed("none answers: jobs wait in the outbox until one does")
+    return f"{len(answers)} answering"
+
+
+def keys() -> str:
+    key_store().check()
+    return str(settings.KEY_STORE_PATH)
+
+
+def embedding() -> str:
+    model = embedder()
+    vectors = model.embed(["doctor"])
+    return f"{model.name}, {vectors.shape[1]} dimensions"
+
+
+def language_model() -> str:
+    model = llm()
+    if model is None:
+        return "none: answers are extractive (set MEMOS_LLM_URL and MEMOS_LLM_MODEL for a model)"
+    _ask_for_models(settings.MEMOS_LLM.url, settings.MEMOS_LLM.key)
+    return f"{model.name} at {settings.MEMOS_LLM.url}"
+
+
+def _ask_for_models(url: str, key: str) -> None:
+    request = urllib.request.Request(f"{url.rstrip('/')}/models", headers={"Authorization": f"Bearer {key}"})
+    try:
+        with urllib.request.urlopen(request, timeout=LLM_SECONDS):
+            return
+    except urllib.error.HTTPError as answer:
+        answer.close()
+        if answer.code in {401, 403}:
+            raise Failed("the endpoint refuses MEMOS_LLM_KEY") from answer
+        if answer.code >= 500:
+            raise Failed(f"the endpoint answers {answer.code}") from answer
+        # Any other answer comes from a living server; not all of them list their models.
+    except (OSError, ValueError) as error:
+        raise Failed(f"the endpoint cannot be reached: {_one_line(error)}") from error
+
+
+def _one_value(query: str) -> object:
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

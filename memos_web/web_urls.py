@@ -1,0 +1,6 @@
+"""The HTML pages, and nothing else."""
+
+from governance.web.urls import urlpatterns as law
+from vault.web.urls import urlpatterns as product
+
+urlpatterns = [*law, *product]

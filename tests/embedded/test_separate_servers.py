@@ -1,0 +1,56 @@
+"""`up` with servers that somebody else runs: it uses them, starts none of its own, and keeps the owner out."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from tests.harness.processes import descendants
+from tests.harness.product import RunningServer, installation
+from tests.harness.separate import PASSWORD, SeparateServers
+
+pytestmark = pytest.mark.xdist_group("separate")
+
+
+@pytest.fixture
+def server(separate_servers: SeparateServers) -> Iterator[RunningServer]:
+    with installation(**separate_servers.settings()) as server:
+        yield server
+
+
+def test_a_password_is_asked_for_over_tcp(separate_servers: SeparateServers) -> None:
+    with psycopg.connect(separate_servers.database_url) as connection:
+        assert connection.info.user == "memos_app"
+    with pytest.raises(psycopg.OperationalError, match="password"):
+        psycopg.connect(separate_servers.database_url.replace(PASSWORD, "wrong"))
+    with redis.Redis.from_url(separate_servers.redis_url) as client:
+        assert client.ping()
+    with (
+        pytest.raises(redis.AuthenticationError),
+        redis.Redis.from_url(separate_servers.redis_url.replace(PASSWORD, "wrong")) as client,
+    ):
+        client.ping()
+
+
+def test_it_migrates_as_owner_and_serves_without_knowing_the_owner(server: RunningServer) -> None:
+    server.start()
+    below = descendants(server.pid)
+    assert len(below) == 3, below
+    for pid in below:
+        environ = Path(f"/proc/{pid}/environ").read_text(encoding="utf-8")
+        assert "memos_app" in environ
+        assert "memos_owner" not in environ
+    assert not (server.data_dir / "pg").exists()
+    assert not (server.data_dir / "redis").exists()
+    assert server.first_run["tenant"] == "home"
+    assert server.stop() == 0
+
+
+def test_without_the_owners_address_it_refuses_a_database_that_is_behind(server: RunningServer) -> None:
+    del server.environ["DATABASE_OWNER_URL"]
+    done = server.manage("up")
+    assert done.returncode == 1
+    assert "memos: migrations are missing" in done.stderr.splitlines()[-1]
+    assert done.stdout == ""

@@ -1,0 +1,107 @@
+"""A start that cannot succeed says why in one line, ends with an exit code, and leaves nothing running."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.product import RunningServer, installation
+from tests.harness.servers import ROOT
+
+
+@pytest.fixture
+def fresh() -> Iterator[RunningServer]:
+    """An installation that was never started."""
+    with installation() as server:
+        yield server
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port where somebody listens and never says a word."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        number: int = listener.getsockname()[1]
+        yield number
+
+
+def refusal(server: RunningServer, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run `up`, which must end by itself with one line."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", "up"],
+        cwd=ROOT,
+        env={**server.settings(), **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode in {1, 2}
+    assert done.stdout == ""
+    assert done.stderr.startswith("memos: "), done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done
+
+
+def test_it_refuses_a_busy_port(fresh: RunningServer, silent_port: int) -> None:
+    done = refusal(fresh, MEMOS_PORT=str(silent_port))
+    assert f"port {silent_port} is busy" in done.stderr
+    assert done.returncode == 1
+
+
+def test_it_refuses_a_file_in_place_of_the_data_directory(fresh: RunningServer, tmp_path: Path) -> None:
+    place = tmp_path / "data"
+    place.write_text("not a folder")
+    done = refusal(fresh, MEMOS_DATA_DIR=str(place))
+    assert str(place) in done.stderr
+
+
+def test_it_refuses_a_data_directory_that_cannot_be_made(fresh: RunningServer) -> None:
+    done = refusal(fresh, MEMOS_DATA_DIR="/proc/memos")  # where not even root can write
+    assert "/proc/memos" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MEMOS_PORT", "many"),
+        ("MEMOS_NO_SUCH_THING", "1"),
+        ("MEMOS_EMBEDDER", "crystal-ball"),
+        ("DATABASE_URL", "mysql://127.0.0.1/memos"),
+        ("REDIS_URL", "memcached://127.0.0.1"),
+    ],
+)
+def test_it_refuses_a_setting_that_means_nothing(fresh: RunningServer, name: str, value: str) -> None:
+    done = refusal(fresh, **{name: value})
+    assert name in done.stderr
+
+
+def test_it_refuses_a_database_that_does_not_answer_within_five_seconds(fresh: RunningServer, silent_port: int) -> None:
+    began = time.monotonic()
+    done = refusal(fresh, DATABASE_URL=f"postgresql://memos_app:pass-word@127.0.0.1:{silent_port}/memos")
+    assert time.monotonic() - began < 5
+    assert "DATABASE_URL cannot be reached" in done.stderr
+    assert "pass-word" not in done.stderr
+
+
+def test_it_refuses_a_redis_that_does_not_answer(fresh: RunningServer, silent_port: int) -> None:
+    done = refusal(fresh, REDIS_URL=f"redis://:pass-word@127.0.0.1:{silent_port}")
+    assert "REDIS_URL cannot be reached" in done.stderr
+    assert "pass-word" not in done.stderr
+
+
+def test_a_refused_start_leaves_no_server_files_of_its_own(fresh: RunningServer, silent_port: int) -> None:
+    refusal(fresh, MEMOS_PORT=str(silent_port))
+    assert not (fresh.data_dir / "pg").exists()
+
+
+@pytest.mark.xdist_group("server")
+def test_it_refuses_a_second_start_on_the_same_data(running_server: RunningServer, silent_port: int) -> None:
+    done = refusal(running_server, MEMOS_PORT=str(silent_port))
+    assert f"already running on {running_server.data_dir} (process {running_server.pid})" in done.stderr
+    assert running_server.is_ready()

@@ -1,0 +1,131 @@
+"""Index terms, query terms, languages and keywords, in English, Chinese and others."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vault.lexicon.tokens import keywords, language_of, query_terms, terms
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Caroline's dogs don't like the O’Brien café", ["carolin", "dog", "like", "o", "brien", "cafe"]),
+        ("We can't, won't and didn't; they're", []),
+        ("running RUNS run", ["run", "run", "run"]),
+        ("on 2023-05-08 at 10:30 for $1,234.50", ["2023", "05", "08", "10", "30", "1234", "50"]),
+        ("user_id ２０２３ ﬁle", ["user", "id", "2023", "file"]),
+        ("我的猫叫咪咪", ["的猫", "猫叫", "叫咪", "咪咪"]),
+        ("猫", ["猫"]),
+        ("我用 Python 3 写代码。", ["我用", "python", "3", "写代", "代码"]),
+        ("カラオケ", ["カラ", "ラオ", "オケ"]),
+        ("안녕하세요", ["안녕", "녕하", "하세", "세요"]),
+        ("Привет, мир", ["привет", "мир"]),
+        ("हिन्दी।", ["हिन्दी"]),
+        ("", []),
+        ("😀🎉 …!!! —", []),
+        ("的 了 是的", []),
+    ],
+)
+def test_terms_are(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+@pytest.mark.parametrize(("one", "other"), [("cafe\u0301", "café"), ("İstanbul", "istanbul"), ("STRASSE", "straße")])
+def test_different_spellings_of_a_word_meet(one: str, other: str) -> None:
+    assert terms(one) == terms(other) != []
+
+
+def test_a_word_too_long_to_be_one_is_cut() -> None:
+    assert [len(term) for term in terms("a" * 32_000)] == [64]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("When did Caroline go to the support group?", ["carolin", "go", "support", "group"]),
+        ("How many kids does Melanie have?", ["kid", "melani"]),
+        ("What kind of tea is it?", ["tea"]),
+        ("我的猫叫什么名字？", ["的猫", "猫叫", "名字"]),
+        ("卡罗琳喜欢猫吗", ["卡罗", "罗琳", "琳喜", "喜欢", "欢猫"]),
+        ("他住在哪里？", ["他住", "住在"]),
+        ("green tea", ["green", "tea"]),
+    ],
+)
+def test_a_question_is_asked_without_its_question_words(question: str, expected: list[str]) -> None:
+    assert query_terms(question) == expected
+
+
+@pytest.mark.parametrize(("question", "kept"), [("Who?", ["who"]), ("What is it?", ["what"]), ("什么？", ["什么"])])
+def test_question_words_stay_when_nothing_else_is_left(question: str, kept: list[str]) -> None:
+    assert query_terms(question) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("I love tea.", "en"),
+        ("¿Dónde está?", "en"),
+        ("我喜欢绿茶", "zh"),
+        ("我用 Python 写代码", "zh"),
+        ("I love 北京 so much", "en"),
+        ("東京に行きました", "ja"),
+        ("안녕하세요", "ko"),
+        ("Привет", "und"),
+        ("123 😀", "und"),
+        ("", "und"),
+    ],
+)
+def test_the_language_is(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+def test_keywords_are_phrases_of_the_text_as_they_stand_in_it() -> None:
+    text = (
+        "I went to an LGBTQ support group yesterday. The transgender stories were inspiring! Our support group is here."
+    )
+    found = keywords(text, limit=3)
+    assert found[:2] == ["LGBTQ support group", "transgender stories"]
+    assert len(found) == 3
+    assert all(keyword in text for keyword in found)
+
+
+def test_chinese_keywords_are_what_is_repeated_and_no_function_words() -> None:
+    found = keywords("我昨天去了故宫博物院,非常漂亮。故宫博物院的历史很悠久,我想学习书法。", limit=4)
+    assert found[0] == "故宫博物院"
+    assert not {"我", "昨天", "的", "非常"} & set(found)
+
+
+def test_a_text_without_content_has_no_keywords() -> None:
+    assert keywords("And so it was, of the... 的了 😀") == []
+
+
+@settings(deadline=None, derandomize=True, database=None)
+@given(st.text(max_size=300))
+def test_any_text_is_taken_and_gives_the_same_each_time(text: str) -> None:
+    assert all(terms(text))
+    assert terms(text) == terms(text)
+    assert bool(query_terms(text)) == bool(terms(text))
+    assert len(keywords(text)) <= 8
+    assert keywords(text) == keywords(text)
+    assert language_of(text) in {"en", "zh", "ja", "ko", "und"}
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "a'", "1,", "1,234", "how ", "how many ", "我", "什", "我们去", "e\u0301", ". ", "Ab "]
+)
+def test_the_longest_memory_takes_no_long_time(unit: str) -> None:
+    text = (unit * 32_000)[:32_000]
+    began = time.process_time()
+    terms(text), query_terms(text), language_of(text), keywords(text)
+    assert time.process_time() - began < 2  # about 0.04 s; a quadratic step would take minutes
+
+
+def test_threads_may_stem_at_once() -> None:
+    text = "running dogs were happily jumping over lazily sleeping foxes " * 200
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: terms(text), range(16)))
+    assert all(result == results[0] for result in results)

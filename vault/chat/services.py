@@ -1,0 +1,340 @@
+"""A chat: a question, the memories that answer it, an answer that cites them. Both become memories in their turn."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import FieldError, Forbidden, Invalid, TooLarge
+from governance.ids import uuid7
+from governance.keys.services import member_scope, seal_for
+from governance.personas.selectors import persona_get
+from governance.vocabulary import Permission, Verb
+from vault.chat.rules import (
+    Evidence,
+    PastTurn,
+    extractive_answer,
+    markers_in,
+    prompt,
+    title_of,
+)
+from vault.chat.selectors import (
+    EXTRACTIVE,
+    Citation,
+    ConversationView,
+    TurnView,
+    conversation_locate,
+    conversation_view,
+    title_place,
+    turn_view,
+    turns_list,
+)
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import cubes_add
+from vault.models import Conversation, Cube, Turn
+from vault.providers.ports import Completion, TextDelta
+from vault.providers.registry import llm
+from vault.reader.rules import statements
+from vault.retrieval.selectors import Hit, SearchQuery, memories_search
+from vault.vocabulary import Layer, MessageRole, SemanticType, Source, TurnEnd
+
+CONSIDERED = 8  # memories an answer may rest on
+REMEMBERED = 4  # earlier turns that a model sees
+LEAST_DENSE = 0.35  # cosine from which a memory without a common word is about the question
+LONGEST_TITLE = 200
+# What was merely asked and answered in chats is no evidence; what a person stated there is.
+CHATTER = Q(source=Source.CHAT, semantic_type=SemanticType.DIALOGUE)
+
+
+@dataclass(frozen=True)
+class ConversationDraft:
+    """What a new conversation is to be. An empty title is taken from the first question."""
+
+    title: str = field(default="", repr=False)
+    persona: str | None = None
+    agent_persona: str | None = None
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class Token:
+    """The next piece of the answer."""
+
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Cited:
+    """A marker appeared in the answer."""
+
+    citation: Citation
+
+
+@dataclass(frozen=True)
+class Done:
+    """The answer is whole and stored."""
+
+    turn: TurnView
+
+
+TurnEvent = Token | Cited | Done
+Commit = Callable[[TurnView], None]
+
+
+@dataclass(frozen=True)
+class TurnPlan:
+    """A question with what was found for it: retrieval and its audit row are committed."""
+
+    actor: Actor
+    conversation_id: UUID
+    turn_id: UUID
+    question: str = field(repr=False)
+    evidence: tuple[Evidence, ...]
+    citations: tuple[Citation, ...]
+    past: tuple[PastTurn, ...]
+    model: str
+
+
+def conversation_create(
+    *, actor: Actor, draft: ConversationDraft, commit: Callable[[ConversationView], None] = lambda view: None
+) -> ConversationView:
+    """Raises Forbidden; Invalid. Writes: Conversation, AuditEntry; `commit` runs in the same transaction."""
+    authorize(actor, Permission.CONVERSATION_USE)
+    if actor.member_id is None:
+        raise Forbidden("Only a member can hold a conversation.", rule="member")
+    _check_title(draft.title)
+    _check_model(draft.model)
+    with acting(actor):
+        persona = persona_get(actor=actor, reference=draft.persona) if draft.persona else None
+        agent = (
+            persona_get(actor=actor, reference=draft.agent_persona, field="agent_persona")
+            if draft.agent_persona
+            else None
+        )
+        row = Conversation(
+            id=uuid7(),
+            tenant_id=actor.tenant_id,
+            member_id=actor.member_id,
+            persona=persona,
+            agent_persona=agent,
+            model=draft.model,
+        )
+        row.sealed_title = _sealed_title(row, draft.title)
+        row.save(force_insert=True)
+        record(actor=actor, verb=Verb.CONVERSATION_CREATED, object_type="conversation", object_ids=[row.id])
+        view = conversation_view(row)
+        commit(view)
+    return view
+
+
+def conversation_update(*, actor: Actor, conversation_id: UUID, title: str) -> ConversationView:
+    """Raises NotFound; Forbidden; Invalid. Writes: Conversation, AuditEntry."""
+    with acting(actor):
+        row = conversation_locate(actor, conversation_id, lock=True)
+        _check_title(title)
+        row.sealed_title = _sealed_title(row, title)
+        row.save(update_fields=["sealed_title"])
+        record(actor=actor, verb=Verb.CONVERSATION_UPDATED, object_type="conversation", object_ids=[row.id])
+        return conversation_view(row)
+
+
+def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
+    """Delete a conversation and the memories that it left. Raises NotFound; Forbidden. Writes: Conversation, Cube …, AuditEntry × 2."""
+    with acting(actor):
+        row = conversation_locate(actor, conversation_id, lock=True)
+        Conversation.objects.filter(id=row.id).update(deleted_at=Now())
+        turns = Turn.objects.filter(conversation=row).values_list("question_id", "answer_id")
+        said = [cube_id for pair in turns for cube_id in pair if cube_id is not None]
+        Cube.objects.filter(id__in=said, deleted_at=None).update(deleted_at=Now())
+        record(actor=actor, verb=Verb.MEMORY_DELETED, object_type="memory", object_ids=said)
+        record(actor=actor, verb=Verb.CONVERSATION_DELETED, object_type="conversation", object_ids=[row.id])
+
+
+def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan:
+    """Find what answers a question; committed before the first word of the answer.
+
+    content: 1..MAX_CONTENT_CHARACTERS characters. Raises NotFound; Forbidden; Invalid; TooLarge; Unavailable.
+    Writes: AuditEntry naming the memories, OutboxEvent.
+    """
+    with acting(actor):
+        conversation = conversation_locate(actor, conversation_id)
+    _check_content(content)
+    past = turns_list(
+        actor=actor, conversation_id=conversation_id, paginate=lambda rows: list(rows.reverse()[:REMEMBERED])[::-1]
+    )
+    hits = memories_search(actor=actor, search=SearchQuery(query=content, top_k=CONSIDERED, excluded=CHATTER))
+    found = [hit for hit in hits if hit.parts.lexical > 0 or hit.parts.dense >= LEAST_DENSE]
+    return TurnPlan(
+        actor=actor,
+        conversation_id=conversation_id,
+        turn_id=uuid7(),
+        question=content,
+        evidence=tuple(_evidence(marker, hit) for marker, hit in enumerate(found, start=1)),
+        citations=tuple(
+            Citation(memory_id=hit.view.cube.id, marker=marker, score=round(hit.score, 4))
+            for marker, hit in enumerate(found, start=1)
+        ),
+        past=tuple(PastTurn(turn.question, turn.answer) for turn in past if turn.question and turn.answer),
+        model=conversation.model,
+    )
+
+
+def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterator[TurnEvent]:
+    """Answer, piece by piece; the turn is stored before Done. Closed early, what was said is stored as interrupted.
+
+    The model is asked outside any transaction. `commit` runs in the transaction that stores the turn.
+    Raises ProviderUnavailable: nothing is stored then. Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
+    """
+    said = ""
+    cited: list[int] = []
+    completion = Completion(text="", model=EXTRACTIVE, prompt_tokens=None, completion_tokens=None)
+    try:
+        for piece in _answer(plan):
+            if isinstance(piece, Completion):
+                completion = piece
+                continue
+            said += piece.text
+            yield Token(piece.text)
+            for marker in markers_in(said, len(plan.citations)):
+                if marker not in cited:
+                    cited.append(marker)
+                    yield Cited(plan.citations[marker - 1])
+    except GeneratorExit:
+        if said:
+            _turn_store(plan, said, completion, TurnEnd.INTERRUPTED, commit)
+        raise
+    yield Done(_turn_store(plan, said, completion, TurnEnd.COMPLETE, commit))
+
+
+def turn_run(
+    *, actor: Actor, conversation_id: UUID, content: str, commit: Commit = lambda turn: None
+) -> TurnView:
+    """`turn_begin` and the whole of `turn_stream`. Raises what both raise."""
+    plan = turn_begin(actor=actor, conversation_id=conversation_id, content=content)
+    events = list(turn_stream(plan=plan, commit=commit))
+    last = events[-1]
+    assert isinstance(last, Done)
+    return last.turn
+
+
+def _answer(plan: TurnPlan) -> Iterator[TextDelta | Completion]:
+    model = None if plan.model == EXTRACTIVE else llm()
+    if model is not None:
+        yield from model.stream(prompt(plan.question, plan.evidence, plan.past))
+        return
+    for line in extractive_answer(plan.question, plan.evidence).splitlines(keepends=True):
+        yield TextDelta(line)
+
+
+def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd, commit: Commit) -> TurnView:
+    actor = plan.actor
+    with acting(actor):
+        row = conversation_locate(actor, plan.conversation_id, lock=True)
+        question, answer = _cubes_of_turn(plan, row, said)
+        turn = Turn(
+            id=plan.turn_id,
+            tenant_id=actor.tenant_id,
+            conversation=row,
+            position=Turn.objects.filter(conversation=row).count(),
+            question=question,
+            answer=answer,
+            model=completion.model,
+            citations=[
+                {"memory_id": str(plan.citations[marker - 1].memory_id), "marker": marker,
+                 "score": plan.citations[marker - 1].score}
+                for marker in markers_in(said, len(plan.citations))
+            ],
+            prompt_tokens=completion.prompt_tokens or 0,
+            completion_tokens=completion.completion_tokens or 0,
+            end=end,
+        )
+        turn.save(force_insert=True)
+        _touch(row, plan.question)
+        record(
+            actor=actor,
+            verb=Verb.TURN_CREATED,
+            object_type="turn",
+            object_ids=[turn.id],
+            detail={"model": turn.model, "citations": len(turn.citations), "end": end},
+        )
+        view = turn_view(turn, {question.id: plan.question, answer.id: said})
+        commit(view)
+    return view
+
+
+def _cubes_of_turn(plan: TurnPlan, row: Conversation, said: str) -> tuple[Cube, Cube]:
+    stated = statements(plan.question)
+    common = CubeDraft(
+        content=plan.question,
+        persona=str(row.persona_id) if row.persona_id else None,
+        session_id=str(row.id),
+        message_id=f"{plan.turn_id}/question",
+        speaker=MessageRole.USER,
+        semantic_type=SemanticType(stated[0].semantic_type) if stated else SemanticType.DIALOGUE,
+        layer=Layer.SHORT_TERM,
+        source=Source.CHAT,
+        is_message=True,
+    )
+    answer = CubeDraft(
+        content=said[: settings.MAX_CONTENT_CHARACTERS],
+        persona=common.persona,
+        session_id=common.session_id,
+        message_id=f"{plan.turn_id}/answer",
+        speaker=MessageRole.ASSISTANT,
+        semantic_type=SemanticType.DIALOGUE,
+        layer=Layer.SHORT_TERM,
+        source=Source.CHAT,
+        is_message=True,
+    )
+    added = cubes_add(actor=plan.actor, drafts=[common, answer], permission=Permission.CONVERSATION_USE)
+    return added[0].cube, added[1].cube
+
+
+def _touch(row: Conversation, question: str) -> None:
+    Conversation.objects.filter(id=row.id).update(updated_at=Now())
+    if not conversation_view(row).title:
+        row.sealed_title = _sealed_title(row, title_of(question))
+        row.save(update_fields=["sealed_title"])
+
+
+def _evidence(marker: int, hit: Hit) -> Evidence:
+    cube, words = hit.view.cube, hit.view.words
+    moment = cube.event_time or cube.created_at
+    return Evidence(
+        marker=marker, text=words.content, speaker=words.speaker, time=moment.isoformat(), score=hit.score
+    )
+
+
+def _sealed_title(row: Conversation, title: str) -> bytes:
+    return seal_for(
+        tenant_id=row.tenant_id,
+        scope=member_scope(row.member_id),
+        place=title_place(row.id),
+        plaintext=title.encode(),
+    )
+
+
+def _check_title(title: str) -> None:
+    if len(title) > LONGEST_TITLE or "\x00" in title:
+        raise Invalid(errors=[FieldError("title", f"at most {LONGEST_TITLE} characters")])
+
+
+def _check_model(name: str) -> None:
+    configured = llm()
+    known = ["", EXTRACTIVE, *([configured.name] if configured else [])]
+    if name not in known:
+        raise Invalid(errors=[FieldError("model", f"unknown; leave it out, or one of {', '.join(known[1:])}")])
+
+
+def _check_content(content: str) -> None:
+    if len(content) > settings.MAX_CONTENT_CHARACTERS:
+        raise TooLarge(f"At most {settings.MAX_CONTENT_CHARACTERS} characters.")
+    if not content.strip() or "\x00" in content or any("\ud800" <= character <= "\udfff" for character in content):
+        raise Invalid(errors=[FieldError("content", "write something to ask")])

@@ -1,0 +1,222 @@
+"""From drafts to rows: resolve what they name, leave out what is known, seal the rest. Inside the caller's transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.errors import FieldError, Invalid
+from governance.ids import uuid7
+from governance.keys.services import TokenMaker, token_maker
+from governance.models import Persona
+from governance.personas.selectors import persona_get
+from governance.privacy.services import subject_ensure
+from governance.vocabulary import Permission
+from vault.cubes.drafts import CubeChanges, CubeDraft, Unset
+from vault.cubes.known import Known, known_cubes
+from vault.cubes.rules import Indexed, approximate_tokens, index_of, version_hash
+from vault.cubes.words import Words, key_scope, words_open, words_seal
+from vault.lexicon.tokens import keywords, language_of
+from vault.models import Cube, CubeVersion, Namespace
+from vault.namespaces.services import namespace_for_writing
+from vault.vocabulary import AccessLevel, MemoryType, NamespaceKind, State
+
+CLEAR_FIELDS = (
+    "namespace_id",
+    "persona_id",
+    "subject_id",
+    "owner_id",
+    "access_level",
+    "semantic_type",
+    "sensitivity",
+    "tags",
+    "importance",
+    "priority",
+    "event_time",
+    "valid_from",
+    "valid_to",
+    "expires_at",
+)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A cube, its newest version and its postings, not yet written; or the cube that was there already."""
+
+    cube: Cube
+    version: CubeVersion
+    indexed: Indexed
+    duplicate: bool = False
+    parent_id: UUID | None = None
+
+
+class Resolver:
+    """What drafts name, looked up once for each name."""
+
+    def __init__(self, actor: Actor, permission: Permission) -> None:
+        self.actor = actor
+        self.permission = permission
+        self.maker: TokenMaker = token_maker(actor.tenant_id)
+        self._namespaces: dict[str | None, Namespace] = {}
+        self._personas: dict[str, Persona] = {}
+        self._subjects: dict[str, UUID] = {}
+
+    def namespace(self, path: str | None) -> Namespace:
+        if path not in self._namespaces:
+            self._namespaces[path] = namespace_for_writing(
+                actor=self.actor, path=path, permission=self.permission
+            )
+        return self._namespaces[path]
+
+    def persona(self, reference: str | None) -> Persona | None:
+        if reference is None:
+            return None
+        if reference not in self._personas:
+            self._personas[reference] = persona_get(actor=self.actor, reference=reference)
+        return self._personas[reference]
+
+    def subject_id(self, reference: str | None) -> UUID | None:
+        if reference is None:
+            return None
+        if reference not in self._subjects:
+            self._subjects[reference] = subject_ensure(actor=self.actor, reference=reference).id
+        return self._subjects[reference]
+
+
+def build_all(
+    *, actor: Actor, drafts: Sequence[CubeDraft], now: datetime, permission: Permission
+) -> list[Built]:
+    """One Built for each draft, in order. Raises Invalid, Forbidden, KeyUnavailable."""
+    resolver = Resolver(actor, permission)
+    known = known_cubes(actor, resolver.maker, [(draft, resolver.namespace(draft.namespace).id) for draft in drafts])
+    built: list[Built] = []
+    for draft in drafts:
+        one = _existing(resolver, known, draft) or _build(resolver, known, draft, now)
+        parent = built[draft.parent].cube.id if draft.parent is not None and not one.duplicate else None
+        built.append(one if parent is None else Built(one.cube, one.version, one.indexed, parent_id=parent))
+        known.remember(draft, one.cube)
+    return built
+
+
+def _existing(resolver: Resolver, known: Known, draft: CubeDraft) -> Built | None:
+    namespace, persona = resolver.namespace(draft.namespace), resolver.persona(draft.persona)
+    cube = known.find(draft, namespace.id, persona.id if persona else None)
+    return Built(cube, CubeVersion(), Indexed((), 0), duplicate=True) if cube else None
+
+
+def _build(resolver: Resolver, known: Known, draft: CubeDraft, now: datetime) -> Built:
+    namespace, persona = resolver.namespace(draft.namespace), resolver.persona(draft.persona)
+    private = namespace.kind == NamespaceKind.PRIVATE
+    session_token, position = known.place(draft, namespace.id)
+    cube = Cube(
+        id=uuid7(),
+        tenant_id=resolver.actor.tenant_id,
+        namespace=namespace,
+        persona=persona,
+        subject_id=resolver.subject_id(draft.subject),
+        owner_id=resolver.actor.member_id,
+        access_level=AccessLevel.PRIVATE if private else AccessLevel.SHARED,
+        type=MemoryType.PLAINTEXT,
+        layer=draft.layer,
+        modality=draft.modality,
+        state=State.GENERATED,
+        source=draft.source,
+        reader=draft.reader,
+        semantic_type=draft.semantic_type,
+        sensitivity=draft.sensitivity,
+        tags=list(dict.fromkeys(draft.tags)),
+        importance=draft.importance,
+        event_time=draft.event_time,
+        valid_from=draft.valid_from,
+        valid_to=draft.valid_to,
+        expires_at=now + timedelta(seconds=draft.ttl_seconds) if draft.ttl_seconds else draft.expires_at,
+        session_token=session_token,
+        position=position,
+    )
+    refused_times(cube, now)
+    words = Words(
+        content=draft.content,
+        title=draft.title,
+        metadata=draft.metadata,
+        keywords=tuple(keywords(draft.content)),
+        speaker=draft.speaker,
+        session_id=draft.session_id,
+        message_id=draft.message_id,
+        task_id=draft.task_id,
+    )
+    return _seal(resolver, cube, words, before=None, reason="")
+
+
+def build_version(*, actor: Actor, cube: Cube, before: CubeVersion, changes: CubeChanges, reason: str) -> Built:
+    """The next version of `cube`, with `changes` laid over it. Raises Invalid, Forbidden, KeyUnavailable."""
+    resolver = Resolver(actor, Permission.MEMORY_CREATE)
+    words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=before.number, blob=before.sealed)
+    for name in changes.given() & {"tags", *CLEAR_FIELDS}:
+        value = getattr(changes, name)
+        setattr(cube, name, list(dict.fromkeys(value)) if name == "tags" else value)
+    if not isinstance(changes.namespace, Unset):
+        _move(cube, resolver.namespace(changes.namespace))
+    if not isinstance(changes.persona, Unset):
+        cube.persona = resolver.persona(changes.persona)
+    if not isinstance(changes.subject, Unset):
+        cube.subject_id = resolver.subject_id(changes.subject)
+    cube.version = before.number + 1
+    return _seal(resolver, cube, _changed(words, changes), before=before, reason=reason)
+
+
+def refused_times(cube: Cube, now: datetime) -> None:
+    """Raises Invalid for an expiry in the past and for a validity that ends before it begins."""
+    if cube.expires_at is not None and cube.expires_at <= now:
+        raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
+    if cube.valid_from and cube.valid_to and cube.valid_to <= cube.valid_from:
+        raise Invalid(errors=[FieldError("valid_to", "must be after valid_from")])
+
+
+def _move(cube: Cube, namespace: Namespace) -> None:
+    """A cube takes over how private its new namespace is."""
+    cube.namespace = namespace
+    cube.access_level = AccessLevel.PRIVATE if namespace.kind == NamespaceKind.PRIVATE else AccessLevel.SHARED
+
+
+def _changed(words: Words, changes: CubeChanges) -> Words:
+    content = words.content if isinstance(changes.content, Unset) else changes.content
+    return Words(
+        content=content,
+        title=words.title if isinstance(changes.title, Unset) else changes.title,
+        metadata=words.metadata if isinstance(changes.metadata, Unset) else changes.metadata,
+        attributes=words.attributes,
+        keywords=tuple(keywords(content)),
+        speaker=words.speaker,
+        session_id=words.session_id,
+        message_id=words.message_id,
+        task_id=words.task_id,
+    )
+
+
+def _seal(resolver: Resolver, cube: Cube, words: Words, *, before: CubeVersion | None, reason: str) -> Built:
+    """Fill in what follows from the words, and make the version row."""
+    indexed = index_of(resolver.maker, words)
+    cube.content_hash = resolver.maker.hash(words.content)
+    cube.language = language_of(words.content)
+    cube.token_count = approximate_tokens(words.content)
+    cube.term_count = indexed.length
+    clear = {name: getattr(cube, name) for name in CLEAR_FIELDS}
+    scope = key_scope(subject_id=cube.subject_id, persona_member_id=cube.persona.member_id if cube.persona else None)
+    sealed = words_seal(tenant_id=cube.tenant_id, cube_id=cube.id, number=cube.version, scope=scope, words=words)
+    previous = bytes(before.hash) if before else None
+    version = CubeVersion(
+        id=uuid7(),
+        tenant_id=cube.tenant_id,
+        cube=cube,
+        number=cube.version,
+        sealed=sealed,
+        terms=[entry.term for entry in indexed.entries],
+        principal_kind=resolver.actor.principal_kind,
+        principal_id=resolver.actor.principal_id,
+        reason=reason,
+        previous_hash=previous,
+        hash=version_hash(previous=previous, sealed=sealed, clear=clear),
+        **clear,
+    )
+    return Built(cube, version, indexed)

@@ -1,0 +1,75 @@
+"""What a caller wants written. Frozen; checked at the door, so that services can trust the shapes."""
+
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import Enum
+from typing import Literal
+
+from vault.cubes.words import Metadata
+from vault.vocabulary import Layer, Modality, SemanticType, Sensitivity, Source
+
+
+class Unset(Enum):
+    """The value of a field that a change does not mention."""
+
+    UNSET = "unset"
+
+
+UNSET: Literal[Unset.UNSET] = Unset.UNSET
+
+
+@dataclass(frozen=True)
+class CubeDraft:
+    """One new memory. importance, priority, trust: 0..1. namespace None: the actor's private one."""
+
+    content: str = field(repr=False)
+    title: str = field(default="", repr=False)
+    namespace: str | None = None
+    persona: str | None = None
+    subject: str | None = None
+    session_id: str = ""
+    task_id: str = ""
+    message_id: str = ""
+    speaker: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: Metadata = field(default_factory=dict, repr=False)
+    event_time: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    ttl_seconds: int | None = None
+    sensitivity: Sensitivity = Sensitivity.INTERNAL
+    importance: float = 0.5
+    semantic_type: SemanticType = SemanticType.FACT
+    layer: Layer = Layer.LONG_TERM
+    modality: Modality = Modality.TEXT
+    source: Source = Source.API
+    reader: str = "verbatim"
+    allow_duplicates: bool = False
+    is_message: bool = False
+    parent: int | None = None  # index, in the same call, of the draft that this one was derived from
+
+
+@dataclass(frozen=True)
+class CubeChanges:
+    """What a PATCH mentions; the rest stays. None clears a field that may be empty."""
+
+    content: str | Unset = UNSET
+    title: str | Unset = UNSET
+    tags: tuple[str, ...] | Unset = UNSET
+    metadata: Metadata | Unset = UNSET
+    semantic_type: SemanticType | Unset = UNSET
+    namespace: str | Unset = UNSET
+    persona: str | Unset | None = UNSET
+    subject: str | Unset | None = UNSET
+    sensitivity: Sensitivity | Unset = UNSET
+    importance: float | Unset = UNSET
+    priority: float | Unset = UNSET
+    expires_at: datetime | Unset | None = UNSET
+    valid_from: datetime | Unset | None = UNSET
+    valid_to: datetime | Unset | None = UNSET
+    event_time: datetime | Unset | None = UNSET
+
+    def given(self) -> frozenset[str]:
+        """Names of the fields that this change mentions."""
+        return frozenset(part.name for part in fields(self) if getattr(self, part.name) is not UNSET)

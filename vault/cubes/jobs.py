@@ -1,0 +1,79 @@
+"""What follows a write or a read, run from the outbox: vectors, and counts of use."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import connection
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.outbox.services import Payload, Write
+from vault.cubes.rules import searchable
+from vault.cubes.words import words_open
+from vault.models import Cube, CubeVersion, Embedding
+from vault.providers.registry import embedder
+
+COUNT_READS = """
+INSERT INTO vault_cubeuse (tenant_id, cube_id, access_count, last_accessed_at, heat)
+SELECT cube.tenant_id, cube.id, entry.reads, transaction_timestamp(), 0
+FROM unnest(%s::uuid[], %s::integer[]) AS entry (id, reads) JOIN vault_cube AS cube ON cube.id = entry.id
+ON CONFLICT (tenant_id, cube_id) DO UPDATE
+SET access_count = vault_cubeuse.access_count + excluded.access_count, last_accessed_at = excluded.last_accessed_at
+"""
+
+
+def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Embed the present words of the cubes that were written. The model is asked outside any transaction."""
+    with acting(actor):
+        texts = _present_texts(_ids(payloads))
+    model = embedder()
+    vectors = model.embed(list(texts.values())) if texts else []
+    rows = [
+        Embedding(tenant_id=actor.tenant_id, cube_id=cube_id, model=model.name, version=version, vector=vector)
+        for (cube_id, version), vector in zip(texts, vectors, strict=True)
+    ]
+
+    def write() -> None:
+        present = set(Cube.objects.filter(id__in=[row.cube_id for row in rows]).values_list("id", "version"))
+        Embedding.objects.bulk_create(
+            [row for row in rows if (row.cube_id, row.version) in present],
+            update_conflicts=True,
+            unique_fields=["tenant_id", "cube_id", "model"],
+            update_fields=["version", "vector"],
+        )
+
+    return write
+
+
+def cubes_count_reads(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Count each request in which a cube was returned, once."""
+    reads: dict[UUID, int] = {}
+    for payload in payloads:
+        for cube_id in _ids([payload]):
+            reads[cube_id] = reads.get(cube_id, 0) + 1
+
+    def write() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(COUNT_READS, [sorted(reads), [reads[cube_id] for cube_id in sorted(reads)]])
+
+    return write
+
+
+def _ids(payloads: Sequence[Payload]) -> list[UUID]:
+    named: list[UUID] = []
+    for payload in payloads:
+        ids = payload["ids"]
+        assert isinstance(ids, list)
+        named += [UUID(one) for one in ids]
+    return list(dict.fromkeys(named))
+
+
+def _present_texts(cube_ids: Sequence[UUID]) -> dict[tuple[UUID, int], str]:
+    """(cube, version) → the text to embed, of the cubes that still exist."""
+    present = dict(Cube.objects.filter(id__in=cube_ids).values_list("id", "version"))
+    texts: dict[tuple[UUID, int], str] = {}
+    for row in CubeVersion.objects.filter(cube_id__in=present):
+        if row.number == present[row.cube_id] and row.sealed:
+            words = words_open(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, blob=bytes(row.sealed))
+            texts[(row.cube_id, row.number)] = searchable(words)
+    return texts

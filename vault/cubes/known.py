@@ -1,0 +1,125 @@
+"""What a call must know of earlier ones: messages and contents that are stored, and how far each session has come.
+
+Writers of the same session, and of the same content, wait for each other (advisory locks of the transaction), so that
+positions have no gaps and nothing is stored twice.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Max
+
+from governance.actor import Actor
+from governance.keys.services import TokenMaker
+from vault.cubes import marks
+from vault.cubes.drafts import CubeDraft
+from vault.models import Cube, Posting
+
+CONTENT_LOCKS = 64  # contents share these, so that a large call takes few
+
+
+Message = tuple[UUID, int]  # namespace, and the mark of session and message id
+Content = tuple[UUID, UUID | None, bytes]  # namespace, persona, keyed hash
+
+
+@dataclass
+class Known:
+    """Grows while a call is built: the second of two equal drafts in one call is a duplicate too."""
+
+    maker: TokenMaker
+    by_message: dict[Message, Cube] = field(default_factory=dict)
+    by_content: dict[Content, Cube] = field(default_factory=dict)
+    positions: dict[int, int] = field(default_factory=dict)
+
+    def find(self, draft: CubeDraft, namespace_id: UUID, persona_id: UUID | None) -> Cube | None:
+        """The cube that makes `draft` a duplicate, or None."""
+        message = _message(self.maker, draft, namespace_id)
+        if message is not None and message in self.by_message:
+            return self.by_message[message]
+        if not _deduplicated(draft):
+            return None
+        return self.by_content.get((namespace_id, persona_id, self.maker.hash(draft.content)))
+
+    def remember(self, draft: CubeDraft, cube: Cube) -> None:
+        message = _message(self.maker, draft, cube.namespace_id)
+        if message is not None:
+            self.by_message[message] = cube
+        if _deduplicated(draft):
+            self.by_content.setdefault((cube.namespace_id, cube.persona_id, bytes(cube.content_hash)), cube)
+
+    def place(self, draft: CubeDraft, namespace_id: UUID) -> tuple[int | None, int | None]:
+        """(session token, position) of the next cube of the draft's session: positions count from 0 as they are written."""
+        token = _session(self.maker, draft, namespace_id)
+        if token is None:
+            return None, None
+        self.positions[token] = self.positions.get(token, -1) + 1
+        return token, self.positions[token]
+
+
+def known_cubes(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraft, UUID]]) -> Known:
+    """Lock, then look: `drafts` with the namespace that each goes to. Four queries at most, whatever their number."""
+    sessions = {token for draft, place in drafts if (token := _session(maker, draft, place)) is not None}
+    contents = {(place, maker.hash(draft.content)) for draft, place in drafts if _deduplicated(draft)}
+    messages = {found for draft, place in drafts if (found := _message(maker, draft, place)) is not None}
+    _lock(sessions | {_content_lock(place, digest) for place, digest in contents})
+    return Known(
+        maker=maker,
+        by_message=_stored_messages(actor, messages),
+        by_content=_stored_contents(actor, contents),
+        positions=_last_positions(sessions),
+    )
+
+
+def _deduplicated(draft: CubeDraft) -> bool:
+    return not draft.is_message and not draft.allow_duplicates
+
+
+def _session(maker: TokenMaker, draft: CubeDraft, namespace_id: UUID) -> int | None:
+    return maker.token("order", f"{namespace_id}\x00{draft.session_id}") if draft.session_id else None
+
+
+def _message(maker: TokenMaker, draft: CubeDraft, namespace_id: UUID) -> Message | None:
+    if not (draft.is_message and draft.session_id and draft.message_id):
+        return None
+    return namespace_id, marks.message(maker, draft.session_id, draft.message_id)
+
+
+def _content_lock(namespace_id: UUID, digest: bytes) -> int:
+    return namespace_id.int % 2**56 + digest[0] % CONTENT_LOCKS
+
+
+def _lock(names: Iterable[int]) -> None:
+    ordered = sorted(names)
+    if ordered:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(name) FROM unnest(%s::bigint[]) AS name", [ordered])
+
+
+def _last_positions(sessions: Collection[int]) -> dict[int, int]:
+    if not sessions:
+        return {}
+    found = Cube.objects.filter(session_token__in=sessions).values("session_token").annotate(last=Max("position"))
+    return {token: last for token, last in found.values_list("session_token", "last") if last is not None}
+
+
+def _stored_messages(actor: Actor, wanted: Collection[Message]) -> dict[Message, Cube]:
+    if not wanted:
+        return {}
+    rows = Posting.objects.filter(term__in={mark for _, mark in wanted}).values_list("cube_id", "namespace_id", "term")
+    found = {cube_id: (namespace_id, term) for cube_id, namespace_id, term in rows}
+    cubes = Cube.objects.visible_to(actor).filter(id__in=found).select_related("namespace")
+    return {found[cube.id]: cube for cube in cubes}
+
+
+def _stored_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> dict[Content, Cube]:
+    if not wanted:
+        return {}
+    cubes = (
+        Cube.objects.visible_to(actor)
+        .filter(namespace_id__in={place for place, _ in wanted}, content_hash__in=[digest for _, digest in wanted])
+        .select_related("namespace")
+        .order_by("-id")
+    )
+    return {(cube.namespace_id, cube.persona_id, bytes(cube.content_hash)): cube for cube in cubes}

@@ -1,0 +1,51 @@
+"""Finding the one cube that a call names: foreign, missing, deleted and expired are all the same NotFound."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from governance.actor import Actor
+from governance.authz.rules import Target
+from governance.authz.services import authorize
+from governance.errors import NotFound
+from governance.vocabulary import Permission
+from vault.models import Cube
+from vault.vocabulary import AccessLevel, NamespaceKind
+
+
+def cube_target(cube: Cube) -> Target:
+    """What the law must know of a cube; its namespace is loaded with it."""
+    owners = set()
+    if cube.namespace.kind == NamespaceKind.PRIVATE:
+        owners.add(cube.namespace.owner_id)
+    if cube.access_level == AccessLevel.PRIVATE:
+        owners.add(cube.owner_id)
+    return Target(object_type="memory", object_id=cube.id, tenant_id=cube.tenant_id, private_to=frozenset(owners))
+
+
+def locate(actor: Actor, cube_id: UUID, *, lock: bool = False) -> Cube:
+    """A readable cube of the actor's tenant. Raises NotFound. The caller asks `authorize` next."""
+    return _one(Cube.objects.readable().filter(tenant_id=actor.tenant_id), cube_id, lock=lock)
+
+
+def locate_readable(actor: Actor, cube_id: UUID) -> Cube:
+    """The cube, if the actor may read it. Raises NotFound; Forbidden."""
+    cube = locate(actor, cube_id)
+    authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+    return cube
+
+
+def locate_for_restoring(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:
+    """The cube, locked, even if it was deleted since `earliest`. Raises NotFound."""
+    rows = Cube.objects.filter(tenant_id=actor.tenant_id).filter(Q(deleted_at=None) | Q(deleted_at__gte=earliest))
+    return _one(rows, cube_id, lock=True)
+
+
+def _one(rows: QuerySet[Cube], cube_id: UUID, *, lock: bool) -> Cube:
+    if lock:
+        rows = rows.select_for_update(of=("self",))
+    cube = rows.select_related("namespace", "persona", "subject").filter(id=cube_id).first()
+    if cube is None:
+        raise NotFound
+    return cube

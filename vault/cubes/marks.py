@@ -1,0 +1,63 @@
+"""Keyed tokens to filter by: what must be matched without opening a cube. Pure, given the tenant's token maker."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+from governance.keys.services import TokenMaker
+from vault.cubes.words import Words
+
+WORD = re.compile(r"\w+", re.UNICODE)
+MOST_WORDS = 64  # of one value; what is longer is matched whole
+KEYED_FIELDS = ("speaker", "session_id", "message_id", "task_id")
+
+
+def same(maker: TokenMaker, field: str, value: Any) -> int:
+    """The mark of a field that has just this value (text without regard to case)."""
+    return maker.token(f"is:{field}", _canonical(value))
+
+
+def contains(maker: TokenMaker, field: str, value: Any) -> int:
+    """The mark of a field that has this word, or of a list that has this element."""
+    return maker.token(f"has:{field}", _canonical(value))
+
+
+def message(maker: TokenMaker, session_id: str, message_id: str) -> int:
+    """The mark of one message of one session: it is stored once."""
+    return maker.token("message", f"{session_id}\x00{message_id}")
+
+
+def marks_of(maker: TokenMaker, words: Words) -> set[int]:
+    """Every mark that a cube is found by."""
+    marks: set[int] = set()
+    for field, value in _fields(words):
+        marks.add(same(maker, field, value))
+        marks.update(contains(maker, field, part) for part in _parts(value))
+    if words.session_id and words.message_id:
+        marks.add(message(maker, words.session_id, words.message_id))
+    return marks
+
+
+def _fields(words: Words) -> Iterator[tuple[str, Any]]:
+    for name in KEYED_FIELDS:
+        value = getattr(words, name)
+        if value:
+            yield name, value
+    for key, value in words.metadata.items():
+        yield f"metadata.{key}", value
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    if isinstance(value, str):
+        return list(dict.fromkeys(WORD.findall(value)))[:MOST_WORDS]
+    return []
+
+
+def _canonical(value: Any) -> str:
+    if isinstance(value, str):
+        return "text:" + unicodedata.normalize("NFC", value).casefold()
+    return "json:" + json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -1,0 +1,60 @@
+"""What follows from a cube's words: its index terms, its hash, its place in the chain of versions. Pure."""
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass
+
+from governance.keys.services import TokenMaker
+from vault.cubes.marks import marks_of
+from vault.cubes.words import Words
+from vault.lexicon.tokens import single_characters, terms
+
+WORD_KIND = "word"
+SMALLINT = 32_767
+
+
+@dataclass(frozen=True)
+class IndexEntry:
+    """One posting: frequency 0 marks something to filter by, more is a word of the content."""
+
+    term: int
+    frequency: int
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """All postings of one version; `length` counts its words, for BM25."""
+
+    entries: tuple[IndexEntry, ...]
+    length: int
+
+
+def searchable(words: Words) -> str:
+    """The text by which a version is found, by word and by vector: who said it belongs to it."""
+    said = f"{words.speaker}: {words.content}" if words.speaker else words.content
+    return f"{words.title}\n{said}" if words.title else said
+
+
+def index_of(maker: TokenMaker, words: Words) -> Indexed:
+    """The keyed tokens by which a version is found: title and content by word, the rest by mark."""
+    text = searchable(words)
+    found = terms(text)
+    counted = Counter(single_characters(text)) | Counter(found)
+    entries = [IndexEntry(maker.token(WORD_KIND, word), min(count, SMALLINT)) for word, count in counted.items()]
+    entries += [IndexEntry(mark, 0) for mark in marks_of(maker, words)]
+    return Indexed(
+        entries=tuple({entry.term: entry for entry in reversed(entries)}.values()), length=min(len(found), SMALLINT)
+    )
+
+
+def version_hash(*, previous: bytes | None, sealed: bytes, clear: dict[str, object]) -> bytes:
+    """SHA-256 over the predecessor's hash, the sealed words and the clear fields: a version names its whole past."""
+    canonical = json.dumps(clear, sort_keys=True, default=str).encode()
+    return hashlib.sha256((previous or b"") + hashlib.sha256(sealed).digest() + canonical).digest()
+
+
+def approximate_tokens(content: str) -> int:
+    """Tokens of a text for budgets, without a tokenizer: 4 Latin characters or 1 CJK character each, at least 1."""
+    wide = sum(1 for character in content if ord(character) >= 0x2E80)
+    return max(1, wide + (len(content) - wide + 3) // 4)

@@ -1,0 +1,132 @@
+"""Reading cubes. What is opened is on the audit trail, in the transaction that opened it: one row names all the ids."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.outbox.services import emit
+from governance.privacy.services import SubjectView, subject_view
+from governance.vocabulary import Permission, Topic, Verb
+from vault.cubes.locating import locate_readable
+from vault.cubes.words import Words, words_open
+from vault.models import Cube, CubeLink, CubeUse, CubeVersion, Embedding
+from vault.providers.registry import embedder
+from vault.vocabulary import LinkKind
+
+
+@dataclass(frozen=True)
+class CubeView:
+    """A cube as its reader sees it: the row, and its opened words."""
+
+    cube: Cube
+    words: Words = field(repr=False)
+    subject: SubjectView | None
+    parents: tuple[UUID, ...]
+    heat: float
+    access_count: int
+    last_accessed_at: datetime | None
+    pending_embedding: bool
+    duplicate: bool = False
+
+
+@dataclass(frozen=True)
+class VersionView:
+    """One version of a cube, opened; its words are empty once they were redacted."""
+
+    row: CubeVersion
+    words: Words = field(repr=False)
+
+
+Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
+
+
+def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
+    """Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent."""
+    with acting(actor):
+        locate_readable(actor, cube_id)
+        return cubes_read(actor=actor, cube_ids=[cube_id], verb=Verb.MEMORY_READ)[0]
+
+
+def cubes_list(*, actor: Actor, matching: Q, paginate: Paginate) -> list[CubeView]:
+    """A page of the cubes that the actor may read and that match, newest first.
+
+    `paginate` takes one page of the rows. Raises Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        page = paginate(Cube.objects.visible_to(actor).filter(matching).order_by("-id").only("id"))
+        return cubes_read(actor=actor, cube_ids=[cube.id for cube in page], verb=Verb.MEMORY_LISTED)
+
+
+def cubes_read(*, actor: Actor, cube_ids: Sequence[UUID], verb: Verb) -> list[CubeView]:
+    """Open the cubes that the caller found visible, in the order given; two queries and the audit row.
+
+    Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        views = cubes_view(actor=actor, cube_ids=cube_ids)
+        record(actor=actor, verb=verb, object_type="memory", object_ids=[view.cube.id for view in views])
+        if views:
+            emit(actor=actor, topic=Topic.CUBES_READ, payload={"ids": [str(view.cube.id) for view in views]})
+    return views
+
+
+def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
+    """`cubes_read` without its audit row, for the answer to the write that made these cubes."""
+    with acting(actor):
+        rows = {row.id: row for row in _with_the_rest(Cube.objects.filter(tenant_id=actor.tenant_id, id__in=cube_ids))}
+        return [_view(rows[cube_id]) for cube_id in cube_ids if cube_id in rows]
+
+
+def versions_list(*, actor: Actor, cube_id: UUID, paginate: Paginate) -> list[VersionView]:
+    """The versions of a cube, newest first. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    with acting(actor):
+        cube = locate_readable(actor, cube_id)
+        page = paginate(CubeVersion.objects.filter(cube=cube).select_related("namespace").order_by("-number"))
+        record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
+        return [VersionView(row=row, words=_open(row.tenant_id, cube.id, row.number, row.sealed)) for row in page]
+
+
+def _with_the_rest(cubes: QuerySet[Cube]) -> QuerySet[Any]:
+    of_cube = {"tenant_id": OuterRef("tenant_id"), "cube_id": OuterRef("id")}
+    use = CubeUse.objects.filter(**of_cube)
+    current = CubeVersion.objects.filter(**of_cube, number=OuterRef("version"))
+    vector = Embedding.objects.filter(**of_cube, model=embedder().name, version=OuterRef("version"))
+    parents = CubeLink.objects.filter(
+        tenant_id=OuterRef("tenant_id"), source_id=OuterRef("id"), kind=LinkKind.DERIVED
+    ).order_by("id")
+    return cubes.select_related("namespace", "persona", "subject").annotate(
+        sealed=Subquery(current.values("sealed")),
+        used=Subquery(use.values("access_count")),
+        used_at=Subquery(use.values("last_accessed_at")),
+        used_heat=Subquery(use.values("heat")),
+        embedded=Subquery(vector.values("version")),
+        parent_ids=ArraySubquery(parents.values_list(F("target_id"))),
+    )
+
+
+def _view(row: Any) -> CubeView:
+    return CubeView(
+        cube=row,
+        words=_open(row.tenant_id, row.id, row.version, row.sealed),
+        subject=subject_view(row.subject) if row.subject else None,
+        parents=tuple(row.parent_ids),
+        heat=row.used_heat or 0.0,
+        access_count=row.used or 0,
+        last_accessed_at=row.used_at,
+        pending_embedding=row.embedded is None,
+    )
+
+
+def _open(tenant_id: UUID, cube_id: UUID, number: int, sealed: bytes | memoryview) -> Words:
+    return words_open(tenant_id=tenant_id, cube_id=cube_id, number=number, blob=bytes(sealed))

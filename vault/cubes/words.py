@@ -1,0 +1,57 @@
+"""What is sealed of a cube: its words, as one blob per version."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from uuid import UUID
+
+from governance.keys.services import GENERAL, member_scope, open_sealed, seal_for, subject_scope
+
+Metadata = Mapping[str, Any]  # the caller's JSON object
+
+
+@dataclass(frozen=True)
+class Words:
+    """The sealed fields of one version. Never logged, never stored in the clear."""
+
+    content: str = field(repr=False)
+    title: str = field(default="", repr=False)
+    metadata: Metadata = field(default_factory=dict, repr=False)
+    attributes: Metadata = field(default_factory=dict, repr=False)
+    keywords: tuple[str, ...] = field(default=(), repr=False)
+    speaker: str = field(default="", repr=False)
+    session_id: str = field(default="", repr=False)
+    message_id: str = field(default="", repr=False)
+    task_id: str = field(default="", repr=False)
+
+
+GONE = Words(content="")  # what is left of a version whose key was destroyed or whose words were redacted
+
+
+def key_scope(*, subject_id: UUID | None, persona_member_id: UUID | None) -> str:
+    """Whose key seals a cube: the data subject's, else the persona's member's, else the tenant's general one."""
+    if subject_id is not None:
+        return subject_scope(subject_id)
+    return member_scope(persona_member_id) if persona_member_id is not None else GENERAL
+
+
+def words_seal(*, tenant_id: UUID, cube_id: UUID, number: int, scope: str, words: Words) -> bytes:
+    """The blob of one version; it opens only in its own place (tenant | cube | version). Raises KeyUnavailable."""
+    plaintext = json.dumps(asdict(words), ensure_ascii=False, separators=(",", ":")).encode()
+    return seal_for(tenant_id=tenant_id, scope=scope, place=_place(cube_id, number), plaintext=plaintext)
+
+
+def words_open(*, tenant_id: UUID, cube_id: UUID, number: int, blob: bytes) -> Words:
+    """The words of one version, GONE when they were redacted or erased. Raises KeyUnavailable."""
+    if not blob:
+        return GONE
+    plaintext = open_sealed(tenant_id=tenant_id, place=_place(cube_id, number), blob=blob)
+    if plaintext is None:
+        return GONE
+    stored = json.loads(plaintext)
+    return Words(**{**stored, "keywords": tuple(stored["keywords"])})
+
+
+def _place(cube_id: UUID, number: int) -> bytes:
+    return cube_id.bytes + number.to_bytes(4)

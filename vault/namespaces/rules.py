@@ -1,0 +1,34 @@
+"""Paths of the MemVault, pure."""
+
+import re
+from dataclasses import dataclass
+
+PRIVATE_ROOT = "/users"
+LONGEST_PATH = 200
+PATH = re.compile(r"(/[\w.@+-]+)+", re.UNICODE)
+
+
+@dataclass(frozen=True)
+class PathError(Exception):
+    """Why a text is no namespace path."""
+
+    message: str
+
+
+def path_checked(path: str) -> str:
+    """`path`, or PathError: `/part/part`, of letters (any script), digits and . _ - + @, at most 200 characters."""
+    if len(path) > LONGEST_PATH or not PATH.fullmatch(path) or "/../" in f"{path}/" or "/./" in f"{path}/":
+        raise PathError(
+            "a path such as /team/notes: letters, digits and . _ - + @ between slashes, at most 200 characters"
+        )
+    return path
+
+
+def is_under(path: str, root: str) -> bool:
+    return path == root or path.startswith(f"{root}/")
+
+
+def private_path(name: str, *, taken: bool, member_id: str) -> str:
+    """The home of a member: `/users/alice`, or with a piece of the member's id when another alice has that one."""
+    part = re.sub(r"[^\w.@+-]+", "-", name).strip("-.") or "member"
+    return f"{PRIVATE_ROOT}/{part[:100]}" + (f"-{member_id[-12:]}" if taken else "")

@@ -1,0 +1,103 @@
+"""MemVault: where memory lies. Namespaces are made on demand, inside what the actor may write."""
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.rules import Target, sees_private
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import FieldError, Forbidden, Invalid
+from governance.ids import uuid7
+from governance.models import Member
+from governance.vocabulary import Permission, Verb
+from vault.models import Namespace
+from vault.namespaces.rules import PRIVATE_ROOT, PathError, is_under, path_checked, private_path
+from vault.vocabulary import NamespaceKind
+
+
+def namespace_target(namespace: Namespace) -> Target:
+    """What the law must know of a namespace."""
+    private = namespace.kind == NamespaceKind.PRIVATE
+    return Target(
+        object_type="namespace",
+        object_id=namespace.id,
+        tenant_id=namespace.tenant_id,
+        private_to=frozenset({namespace.owner_id}) if private else frozenset(),
+    )
+
+
+def namespace_for_writing(
+    *, actor: Actor, path: str | None, permission: Permission = Permission.MEMORY_CREATE
+) -> Namespace:
+    """The namespace at `path` (None: the actor's private one), made if need be, if new memory may go there.
+
+    Raises Invalid (no path), Forbidden (somebody else's, or read-only). Writes: Namespace?, AuditEntry?.
+    """
+    with acting(actor):
+        namespace = _private_namespace(actor) if path is None else _namespace_at(actor, path)
+        authorize(actor, permission, namespace_target(namespace))
+        refuse_read_only(namespace)
+    return namespace
+
+
+def refuse_read_only(namespace: Namespace) -> None:
+    """Raises Forbidden for a namespace that is read-only."""
+    if namespace.read_only:
+        raise Forbidden(
+            f"The namespace {namespace.path} is read-only.",
+            rule="read_only",
+            object_type="namespace",
+            object_id=namespace.id,
+        )
+
+
+def _private_namespace(actor: Actor) -> Namespace:
+    if actor.member_id is None:
+        raise Invalid(errors=[FieldError("namespace", "name one: the system has no private namespace")])
+    mine = Namespace.objects.filter(owner_id=actor.member_id, kind=NamespaceKind.PRIVATE).order_by("id").first()
+    if mine is not None:
+        return mine
+    member = Member.objects.get(id=actor.member_id)
+    path = private_path(member.display_name, taken=False, member_id=str(member.id))
+    if Namespace.objects.filter(path=path).exists():
+        path = private_path(member.display_name, taken=True, member_id=str(member.id))
+    return _make(actor, path, NamespaceKind.PRIVATE, owner=member)
+
+
+def _namespace_at(actor: Actor, path: str) -> Namespace:
+    try:
+        path_checked(path)
+    except PathError as fault:
+        raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
+    found = Namespace.objects.filter(path=path).first()
+    if found is not None:
+        return found
+    authorize(actor, Permission.NAMESPACE_CREATE)
+    if not is_under(path, PRIVATE_ROOT):
+        return _make(actor, path, NamespaceKind.SHARED, owner=None)
+    return _make(actor, path, NamespaceKind.PRIVATE, owner=_owner_of_private(actor, path))
+
+
+def _owner_of_private(actor: Actor, path: str) -> Member:
+    """Below /users everything belongs to the member whose home it is in."""
+    home = "/".join(path.split("/")[:3])
+    root = Namespace.objects.filter(path=home, kind=NamespaceKind.PRIVATE).select_related("owner").first()
+    if root is None and actor.member_id is not None:
+        own = _private_namespace(actor)
+        root = own if is_under(path, own.path) else None
+    if root is None or root.owner is None or not (root.owner_id == actor.member_id or sees_private(actor)):
+        raise Forbidden(
+            "Under /users each member writes in their own home only.",
+            permission=Permission.NAMESPACE_CREATE,
+            rule="private",
+        )
+    return root.owner
+
+
+def _make(actor: Actor, path: str, kind: NamespaceKind, *, owner: Member | None) -> Namespace:
+    """Two requests may want the same path first: one makes it, both use it."""
+    new = Namespace(id=uuid7(), tenant_id=actor.tenant_id, path=path, kind=kind, owner=owner)
+    Namespace.objects.bulk_create([new], ignore_conflicts=True)
+    namespace = Namespace.objects.get(path=path)
+    if namespace.id == new.id:
+        record(actor=actor, verb=Verb.NAMESPACE_CREATED, object_type="namespace", object_ids=[namespace.id])
+    return namespace

@@ -1,0 +1,193 @@
+"""The filter language of the contract, from JSON to a queryset condition.
+
+`{"AND": […]}`, `{"OR": […]}`, `{"NOT": {…}}`; leaves `{"field": {"op": value}}` or `{"field": value}`; siblings are ANDed.
+Sealed fields are matched by their keyed marks, clear ones by their columns.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q
+from django.utils.dateparse import parse_datetime
+
+from governance.errors import FieldError, Invalid
+from governance.keys.services import TokenMaker
+from vault.cubes import marks
+from vault.models import CubeUse, Posting
+from vault.vocabulary import Layer, MemoryType, Modality, SemanticType, Sensitivity, Source, State
+
+DEEPEST = 8
+MOST_LEAVES = 100
+EQUALITY = ("eq", "ne", "in", "contains")
+ORDER = {"gt": "__gt", "gte": "__gte", "lt": "__lt", "lte": "__lte"}
+ENUMERATIONS: dict[str, type[StrEnum]] = {
+    "state": State,
+    "layer": Layer,
+    "type": MemoryType,
+    "semantic_type": SemanticType,
+    "modality": Modality,
+    "source": Source,
+    "sensitivity": Sensitivity,
+}
+PLAIN = {"language": "language", "namespace": "namespace__path", "persona": "persona__name"}
+MOMENTS = ("event_time", "valid_from", "valid_to", "created_at", "expires_at")
+NUMBERS = ("importance", "heat")
+KNOWN = (*ENUMERATIONS, *PLAIN, *MOMENTS, *NUMBERS, "tags", *marks.KEYED_FIELDS, "metadata.<key>")
+
+
+@dataclass
+class _Reading:
+    """One pass over a filter: where in it we are, for the error, and how much of it there is."""
+
+    maker: TokenMaker
+    leaves: int = 0
+
+    def node(self, node: Any, path: str, depth: int) -> Q:
+        if not isinstance(node, Mapping):
+            raise _fault(path, "an object is needed")
+        if depth > DEEPEST:
+            raise _fault(path, f"filters may be {DEEPEST} levels deep")
+        condition = Q()
+        for name, value in node.items():
+            condition &= self._part(str(name), value, f"{path}.{name}", depth)
+        return condition
+
+    def _part(self, name: str, value: Any, path: str, depth: int) -> Q:
+        if name == "NOT":
+            return ~self.node(value, path, depth + 1)
+        if name in {"AND", "OR"}:
+            return self._joined(name, value, path, depth)
+        return self._leaf(name, value, path)
+
+    def _joined(self, name: str, value: Any, path: str, depth: int) -> Q:
+        if not isinstance(value, list) or not value:
+            raise _fault(path, "a list of filters is needed")
+        parts = [self.node(part, f"{path}.{index}", depth + 1) for index, part in enumerate(value)]
+        condition = parts[0]
+        for part in parts[1:]:
+            condition = condition & part if name == "AND" else condition | part
+        return condition
+
+    def _leaf(self, name: str, value: Any, path: str) -> Q:
+        self.leaves += 1
+        if self.leaves > MOST_LEAVES:
+            raise _fault(path, f"a filter may have {MOST_LEAVES} leaves")
+        operators = value if isinstance(value, Mapping) else {"eq": value}
+        condition = Q()
+        for operator, operand in operators.items():
+            condition &= self._condition(name, str(operator), operand, path)
+        return condition
+
+    def _condition(self, name: str, operator: str, operand: Any, path: str) -> Q:
+        if name in marks.KEYED_FIELDS or name.startswith("metadata."):
+            return _any_of(operator, operand, path, lambda value: self._keyed(name, operator, value))
+        if name == "tags":
+            return _any_of(operator, operand, path, lambda value: Q(tags__contains=[_text(value, path)]))
+        if name in ENUMERATIONS:
+            kind = ENUMERATIONS[name]
+            return _any_of(operator, operand, path, lambda value: Q(**{name: _member(kind, value, path)}))
+        if name in PLAIN:
+            return _any_of(operator, operand, path, lambda value: _plain(name, _text(value, path)))
+        if name in MOMENTS or name in NUMBERS:
+            return _ordered(name, operator, operand, path)
+        raise _fault(path, f"unknown field; known are {', '.join(KNOWN)}")
+
+    def _keyed(self, name: str, operator: str, value: Any) -> Q:
+        return mark_condition((marks.contains if operator == "contains" else marks.same)(self.maker, name, value))
+
+
+def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filters") -> Q:
+    """The condition that `body` says. Raises Invalid, naming the place and what would be known there."""
+    return _Reading(maker).node(body, path, depth=1)
+
+
+def mark_condition(mark: int) -> Q:
+    """Cubes that bear this mark."""
+    return Q(Exists(Posting.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"), term=mark)))
+
+
+def persona_condition(references: Iterable[str]) -> Q:
+    """Cubes of the personas with these ids or names."""
+    condition = Q(pk__in=[])
+    for reference in references:
+        condition |= _plain("persona", reference)
+    return condition
+
+
+def _any_of(operator: str, operand: Any, path: str, one: Callable[[Any], Q]) -> Q:
+    """eq, ne, contains take a value, `in` a list of them; tags and lists are equal to what they hold."""
+    if operator not in EQUALITY:
+        raise _fault(path, f"unknown operator {operator}; known here are {', '.join(EQUALITY)}")
+    if operator != "in":
+        return ~one(operand) if operator == "ne" else one(operand)
+    if not isinstance(operand, list) or not 1 <= len(operand) <= MOST_LEAVES:
+        raise _fault(path, f"`in` takes a list of 1 to {MOST_LEAVES} values")
+    condition = one(operand[0])
+    for value in operand[1:]:
+        condition |= one(value)
+    return condition
+
+
+def _ordered(name: str, operator: str, operand: Any, path: str) -> Q:
+    if operator in ORDER:
+        value = _comparable(name, operand, path)
+        if name == "heat":
+            used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
+            return Q(Exists(used.filter(**{f"heat{ORDER[operator]}": value})))
+        return Q(**{f"{name}{ORDER[operator]}": value})
+    return _any_of(operator, operand, path, lambda value: _equal(name, value, path))
+
+
+def _equal(name: str, value: Any, path: str) -> Q:
+    comparable = _comparable(name, value, path)
+    if name == "heat":
+        used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"), heat=comparable)
+        return Q(Exists(used))
+    return Q(**{name: comparable})
+
+
+def _comparable(name: str, value: Any, path: str) -> datetime | float:
+    if name in NUMBERS:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _fault(path, "a number is needed")
+        return float(value)
+    return moment(value, path)
+
+
+def moment(value: Any, path: str) -> datetime:
+    """An RFC 3339 time with its offset. Raises Invalid."""
+    try:
+        parsed = parse_datetime(value) if isinstance(value, str) else None
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.tzinfo is None:
+        raise _fault(path, "an RFC 3339 time with an offset is needed, as in 2026-05-01T12:00:00Z")
+    return parsed
+
+
+def _plain(name: str, value: str) -> Q:
+    try:
+        as_id = UUID(value)
+    except ValueError:
+        return Q(**{PLAIN[name]: value})
+    return Q(**{PLAIN[name]: value}) if name == "language" else Q(**{f"{name}_id": as_id})
+
+
+def _text(value: Any, path: str) -> str:
+    if not isinstance(value, str) or "\x00" in value:
+        raise _fault(path, "a text is needed")
+    return value
+
+
+def _member(kind: type[StrEnum], value: Any, path: str) -> str:
+    if value not in set(kind):
+        raise _fault(path, f"one of {', '.join(kind)} is needed")
+    return str(value)
+
+
+def _fault(path: str, message: str) -> Invalid:
+    return Invalid(errors=[FieldError(path, message)])

@@ -1,0 +1,209 @@
+"""The chat: conversations at the left, turns in the middle. Each page works without JavaScript."""
+
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from governance.actor import Actor
+from governance.errors import DomainError, Invalid, NotFound, TooLarge, Unavailable
+from governance.vocabulary import Channel
+from governance.web.explanations import explanation_of
+from governance.web.pages import draw, page, see_other, wants_events
+from vault.chat.selectors import ConversationView, conversation_get, conversations_list, turns_list
+from vault.chat.services import (
+    LONGEST_TITLE,
+    Cited,
+    ConversationDraft,
+    Done,
+    Token,
+    TurnEvent,
+    conversation_create,
+    conversation_delete,
+    conversation_update,
+    turn_begin,
+    turn_run,
+    turn_stream,
+)
+from vault.streaming import event_response
+from vault.web.answers import shown_turn
+from vault.web.paging import Newest, NewestLast, number_or_none, uuid_or_none
+
+CONVERSATIONS, TURNS = 50, 30  # of one page
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def chat(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The empty chat. POST begins a conversation, with its first question where one is given."""
+    if request.method != "POST":
+        return _show(request, actor, question=request.GET.get("q", "")[:500])
+    question = _question(request)
+    fault = _unusable(question)
+    if fault is not None:
+        return _asked_wrongly(request, actor, None, question or "", fault)
+    speaking = actor.within(Channel.CHAT)
+    conversation = conversation_create(actor=speaking, draft=ConversationDraft())
+    if question is None:
+        return see_other(_address(conversation.id))
+    return _ask(request, actor, conversation.id, question)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def conversation(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
+    return _show(request, actor, conversation_get(actor=actor, conversation_id=conversation_id))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
+    """POST asks. GET is for whoever reloads the answer to a question that could not be used."""
+    question = _question(request)
+    if request.method != "POST" or question is None:
+        return see_other(_address(conversation_id))
+    return _ask(request, actor, conversation_id, question)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
+    """One turn, as the page has it: the script puts it in the place of what it drew while the answer came."""
+    found = turns_list(
+        actor=actor, conversation_id=conversation_id, paginate=lambda rows: list(rows.filter(id=turn_id))
+    )
+    if not found:
+        raise NotFound
+    return draw(request, "vault/chat/_turn.html", {"shown": shown_turn(found[0])})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def rename(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
+    known = conversation_get(actor=actor, conversation_id=conversation_id)
+    context = {"conversation": known, "title": known.title, "longest": LONGEST_TITLE}
+    if request.method != "POST":
+        return draw(request, "vault/chat/rename.html", context)
+    title = request.POST.get("title", "").strip()
+    try:
+        if not title:
+            raise Invalid
+        conversation_update(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, title=title)
+    except Invalid:
+        fault = _("Write a title of at most %(limit)s characters.") % {"limit": LONGEST_TITLE}
+        context |= {"title": title, "fault": fault}
+        return draw(request, "vault/chat/rename.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(_address(conversation_id))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def delete(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
+    """GET says what will go and counts it; POST deletes."""
+    if request.method == "POST":
+        conversation_delete(actor=actor.within(Channel.CHAT), conversation_id=conversation_id)
+        return see_other(reverse("chat"))
+    known = conversation_get(actor=actor, conversation_id=conversation_id)
+    last = turns_list(actor=actor, conversation_id=conversation_id, paginate=Newest(size=1, key="position"))
+    count = last[0].position + 1 if last else 0
+    return draw(request, "vault/chat/delete.html", {"conversation": known, "count": count})
+
+
+def encode(event: TurnEvent) -> tuple[str, dict[str, Any]]:
+    """What the page's script gets of each event."""
+    if isinstance(event, Token):
+        return "token", {"text": event.text}
+    if isinstance(event, Cited):
+        return "citation", {"marker": event.citation.marker, "url": _memory_address(event.citation.memory_id)}
+    assert isinstance(event, Done)
+    return "done", {"id": str(event.turn.id)}
+
+
+def _ask(request: HttpRequest, actor: Actor, conversation_id: UUID, question: str) -> HttpResponseBase:
+    speaking = actor.within(Channel.CHAT)
+    if wants_events(request):
+        plan = turn_begin(actor=speaking, conversation_id=conversation_id, content=question)
+        response = event_response(turn_stream(plan=plan), encode)
+        response["Content-Location"] = reverse("turn", args=[conversation_id, plan.turn_id])
+        return response
+    try:
+        answered = turn_run(actor=speaking, conversation_id=conversation_id, content=question)
+    except (Invalid, TooLarge, Unavailable) as failure:
+        return _asked_wrongly(request, actor, conversation_id, question, failure)
+    return see_other(f"{_address(conversation_id)}#turn-{answered.id}")
+
+
+def _asked_wrongly(
+    request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str, failure: DomainError
+) -> HttpResponseBase:
+    """The same page again, with the text still in its box and what is wrong with it beside."""
+    if wants_events(request):
+        raise failure
+    known = conversation_get(actor=actor, conversation_id=conversation_id) if conversation_id else None
+    status = failure.status if isinstance(failure, Unavailable) else HTTPStatus.UNPROCESSABLE_ENTITY
+    return _show(request, actor, known, question=question, fault=_fault(failure), status=status)
+
+
+def _show(
+    request: HttpRequest,
+    actor: Actor,
+    known: ConversationView | None = None,
+    *,
+    question: str = "",
+    fault: str = "",
+    status: int = HTTPStatus.OK,
+) -> HttpResponseBase:
+    listed = Newest(size=CONVERSATIONS, key="id", cursor=uuid_or_none(request.GET.get("list_before", "")))
+    shown = NewestLast(size=TURNS, key="position", cursor=number_or_none(request.GET.get("before", "")))
+    context = {
+        "conversations": conversations_list(actor=actor, paginate=listed),
+        "conversations_older": listed,
+        "conversation": known,
+        "turns": [shown_turn(one) for one in turns_list(actor=actor, conversation_id=known.id, paginate=shown)]
+        if known
+        else [],
+        "turns_older": shown,
+        "question": question,
+        "fault": fault,
+        "longest": settings.MAX_CONTENT_CHARACTERS,
+        "api_address": f"{settings.PUBLIC_URL}/api/v1/memories/",
+    }
+    return draw(request, "vault/chat/chat.html", context, status=status)
+
+
+def _fault(failure: DomainError) -> str:
+    if isinstance(failure, Invalid):
+        return _("Write something to ask.")
+    if isinstance(failure, TooLarge):
+        return _("That is too long: %(limit)s characters are the most.") % {"limit": settings.MAX_CONTENT_CHARACTERS}
+    words = explanation_of(failure)
+    return f"{words.title} {words.advice}"
+
+
+def _unusable(question: str | None) -> DomainError | None:
+    """What keeps a first question from being asked, found before a conversation is made for it."""
+    if question is None:
+        return None
+    if len(question) > settings.MAX_CONTENT_CHARACTERS:
+        return TooLarge()
+    return None if question.strip() else Invalid()
+
+
+def _question(request: HttpRequest) -> str | None:
+    """Forms send line breaks as CR LF; None when no question was sent at all."""
+    content = request.POST.get("content")
+    return None if content is None else content.replace("\r\n", "\n")
+
+
+def _address(conversation_id: UUID) -> str:
+    return reverse("conversation", args=[conversation_id])
+
+
+def _memory_address(memory_id: UUID) -> str:
+    return reverse("memory", args=[memory_id])

@@ -1,0 +1,70 @@
+"""The closed sets of the product in the reader's language."""
+
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from vault.models import Cube
+from vault.vocabulary import Layer, SemanticType, Sensitivity, Source, State
+
+SEMANTIC_TYPES: dict[SemanticType, Promise] = {
+    SemanticType.FACT: _("fact"),
+    SemanticType.PREFERENCE: _("preference"),
+    SemanticType.EVENT: _("event"),
+    SemanticType.GOAL: _("goal"),
+    SemanticType.PROFILE: _("profile"),
+    SemanticType.SKILL: _("skill"),
+    SemanticType.STYLE: _("style"),
+    SemanticType.INSIGHT: _("insight"),
+    SemanticType.SUMMARY: _("summary"),
+    SemanticType.TOOL_TRACE: _("tool trace"),
+    SemanticType.DIALOGUE: _("dialogue"),
+    SemanticType.DOCUMENT: _("document"),
+}
+SENSITIVITIES: dict[Sensitivity, Promise] = {
+    Sensitivity.PUBLIC: _("public"),
+    Sensitivity.INTERNAL: _("internal"),
+    Sensitivity.CONFIDENTIAL: _("confidential"),
+    Sensitivity.RESTRICTED: _("restricted"),
+}
+SOURCES: dict[Source, Promise] = {
+    Source.CHAT: _("chat"),
+    Source.API: _("API"),
+    Source.IMPORT: _("import"),
+    Source.PACK: _("pack"),
+    Source.SYSTEM: _("system"),
+}
+LAYERS: dict[Layer, Promise] = {
+    Layer.SHORT_TERM: _("short term"),
+    Layer.MID_TERM: _("mid term"),
+    Layer.LONG_TERM: _("long term"),
+}
+STATES: dict[State, Promise] = {
+    State.GENERATED: _("generated"),
+    State.ACTIVATED: _("activated"),
+    State.MERGED: _("merged"),
+    State.ARCHIVED: _("archived"),
+    State.EXPIRED: _("expired"),
+}
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The words for one cube's closed fields."""
+
+    semantic_type: Promise
+    sensitivity: Promise
+    source: Promise
+    layer: Promise
+    state: Promise
+
+
+def labels_of(cube: Cube) -> Labels:
+    return Labels(
+        semantic_type=SEMANTIC_TYPES[SemanticType(cube.semantic_type)],
+        sensitivity=SENSITIVITIES[Sensitivity(cube.sensitivity)],
+        source=SOURCES[Source(cube.source)],
+        layer=LAYERS[Layer(cube.layer)],
+        state=STATES[State(cube.state)],
+    )

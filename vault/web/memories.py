@@ -1,0 +1,43 @@
+"""One memory: a page of its own, and the pane beside a chat; both include the same file."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.views.decorators.http import require_http_methods
+
+from governance.actor import Actor
+from governance.web.pages import draw, page
+from vault.cubes.selectors import cube_get, versions_list
+from vault.web.labels import labels_of
+from vault.web.paging import Newest, number_or_none
+
+VERSIONS = 20  # of one page
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    view = cube_get(actor=actor, cube_id=memory_id)
+    older = Newest(size=VERSIONS, key="number", cursor=number_or_none(request.GET.get("before", "")))
+    in_pane = request.headers.get("HX-Request") == "true"
+    context = {
+        "memory": view,
+        "labels": labels_of(view.cube),
+        "metadata": metadata_lines(view.words.metadata),
+        "versions": versions_list(actor=actor, cube_id=memory_id, paginate=older),
+        "versions_older": older,
+        "in_pane": in_pane,
+    }
+    return draw(request, "vault/memories/_memory.html" if in_pane else "vault/memories/memory.html", context)
+
+
+def metadata_lines(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The caller's JSON object, one line for each name; what is not a plain text is shown as JSON."""
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
+        for name, value in metadata.items()
+    ]
