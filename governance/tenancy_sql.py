@@ -1,4 +1,4 @@
-"""Migration operations that put a table under the law: row-level security, composite keys, and only the rights it needs.
+"""Migration operations that put a table under the law: row-level security, composite keys, the rights it needs.
 
 Roles are made by deploy/roles.sql before the first migration. See docs/decisions/0002.
 """
@@ -18,7 +18,8 @@ def tenant_table(
     statements = [
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
         f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
-        f"CREATE POLICY tenant_only ON {table} USING (tenant_id = {CURRENT_TENANT}) WITH CHECK (tenant_id = {CURRENT_TENANT})",
+        f"CREATE POLICY tenant_only ON {table} USING (tenant_id = {CURRENT_TENANT}) "
+        f"WITH CHECK (tenant_id = {CURRENT_TENANT})",
         f"ALTER TABLE {table} ADD CONSTRAINT {table}_tenant_id UNIQUE (tenant_id, id)",
         f"REVOKE ALL ON {table} FROM PUBLIC",
         f"GRANT {rights} ON {table} TO memos_app",
@@ -82,4 +83,4 @@ def _as_router(statement: str) -> list[str]:
 
 def _forward(statements: list[str]) -> RunSQL:
     # Tables go with CreateModel reversed, and policies, triggers and rights go with their table.
-    return RunSQL(statements, RunSQL.noop)
+    return RunSQL([*statements], RunSQL.noop)

@@ -38,7 +38,7 @@ def send_to_broker(topic: str, tenant_id: UUID, event_ids: Sequence[UUID]) -> No
         raise BrokerDown(type(error).__name__) from error
 
 
-@celeryd_after_setup.connect
+@celeryd_after_setup.connect  # type: ignore[untyped-decorator]
 def refuse_unsafe_role(**_: Any) -> None:
     """The worker, like the web server, does not start as a role that row-level security does not bind."""
     from governance.tenants.serving import UnsafeRole, refuse_unsafe_role
@@ -49,13 +49,13 @@ def refuse_unsafe_role(**_: Any) -> None:
         raise SystemExit(f"memos: {error}") from error
 
 
-@worker_ready.connect
+@worker_ready.connect  # type: ignore[untyped-decorator]
 def start_dispatcher(**_: Any) -> None:
     from governance.outbox.dispatcher import dispatch_forever
 
     threading.Thread(target=dispatch_forever, args=(send_to_broker, _stop), name="dispatcher", daemon=True).start()
 
 
-@worker_shutting_down.connect
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def stop_dispatcher(**_: Any) -> None:
     _stop.set()

@@ -10,17 +10,17 @@ from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.jobs.services import jobs_run
 
 
-@shared_task(name="vault.cubes_index")
+@shared_task(name="vault.cubes_index")  # type: ignore[untyped-decorator]
 def cubes_index_task(tenant_id: str, event_ids: Sequence[str]) -> int:
     return _run(tenant_id, event_ids, cubes_index)
 
 
-@shared_task(name="vault.cubes_count_reads")
+@shared_task(name="vault.cubes_count_reads")  # type: ignore[untyped-decorator]
 def cubes_count_reads_task(tenant_id: str, event_ids: Sequence[str]) -> int:
     return _run(tenant_id, event_ids, cubes_count_reads)
 
 
-@shared_task(name="vault.jobs_run")
+@shared_task(name="vault.jobs_run")  # type: ignore[untyped-decorator]
 def jobs_run_task(tenant_id: str, event_ids: Sequence[str]) -> int:
     return _run(tenant_id, event_ids, jobs_run)
 

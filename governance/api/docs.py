@@ -16,6 +16,6 @@ class ApiDocsView(SpectacularSwaggerSplitView):
     url_name = "schema"
 
     def get(self, request: Request, *args: object, **kwargs: object) -> HttpResponse:
-        response: HttpResponse = super().get(request, *args, **kwargs)
+        response: HttpResponse = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
         response["Content-Security-Policy"] = POLICY
         return response

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from rest_framework import serializers
@@ -19,7 +19,9 @@ class StrictSerializer(serializers.Serializer[Any]):
             unknown = sorted(set(data) - set(self.fields))
             if unknown:
                 known = ", ".join(self.fields)
-                raise serializers.ValidationError({str(name): [f"unknown field; known are {known}"] for name in unknown})
+                raise serializers.ValidationError(
+                    {str(name): [f"unknown field; known are {known}"] for name in unknown}
+                )
         return super().to_internal_value(data)
 
 
@@ -55,7 +57,7 @@ class MetadataField(serializers.JSONField):
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):
             raise serializers.ValidationError("an object is needed")
-        value: dict[str, Any] = super().to_internal_value(data)
+        value = cast(dict[str, Any], super().to_internal_value(data))
         if _has_no_number(value):
             raise serializers.ValidationError("NaN and Infinity are no JSON")
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)

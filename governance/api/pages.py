@@ -27,8 +27,9 @@ class CursorPages(CursorPagination):
         self.count = 0
 
     def paginate_queryset(
-        self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
+        self, queryset: QuerySet[Any] | Sequence[Any], request: Request, view: APIView | None = None
     ) -> list[Any] | None:
+        assert isinstance(queryset, QuerySet)
         self.count = queryset.count()
         try:
             return super().paginate_queryset(queryset, request, view)

@@ -14,7 +14,9 @@ class ProblemSchema(serializers.Serializer[object]):
     detail = serializers.CharField()
     code = serializers.CharField()
     request_id = serializers.CharField()
-    errors = serializers.ListField(child=serializers.DictField(child=serializers.CharField()), required=False)
+    errors = serializers.ListField(  # type: ignore[assignment]
+        child=serializers.DictField(child=serializers.CharField()), required=False
+    )
 
 
 class PrincipalSchema(serializers.Serializer[object]):

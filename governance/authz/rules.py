@@ -38,7 +38,7 @@ SEES_PRIVATE = frozenset({RoleName.OWNER, RoleName.ADMIN})
 
 @dataclass(frozen=True)
 class Target:
-    """The object of a decision, as far as the law must know it. `private_to`: the one member who owns it, if private."""
+    """The object of a decision, as far as the law must know it. `private_to`: whom it is kept to, if private."""
 
     object_type: str
     object_id: UUID

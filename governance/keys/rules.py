@@ -1,4 +1,4 @@
-"""Sealing, pure: AES-256-GCM with the row's identity as associated data, and keyed tokens. No Django, no clock, no files."""
+"""Sealing: AES-256-GCM with the row's identity as associated data, and keyed tokens. No Django, no clock, no files."""
 
 import hashlib
 import hmac

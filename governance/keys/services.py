@@ -33,8 +33,8 @@ def seal_for(*, tenant_id: UUID, scope: str, place: bytes, plaintext: bytes) -> 
     return seal(key_store().key_for(tenant_id, scope), plaintext, place=tenant_id.bytes + place)
 
 
-def open_sealed(*, tenant_id: UUID, place: bytes, blob: bytes) -> bytes | None:
-    """The plaintext, or None when its key was destroyed. Raises KeyUnavailable, also for a blob that was tampered with."""
+def open_sealed(*, tenant_id: UUID, place: bytes, blob: bytes | memoryview) -> bytes | None:
+    """The plaintext, or None when its key was destroyed. Raises KeyUnavailable, also for a blob that was changed."""
     try:
         key = key_store().key_by_id(tenant_id, key_id_of(bytes(blob)))
         return unseal(key, bytes(blob), place=tenant_id.bytes + place) if key else None

@@ -1,4 +1,4 @@
-"""Commands of the law: one JSON line on stdout with `--json`, everything for people on stderr; one line and exit 1 on failure."""
+"""Commands of the law: one JSON line on stdout with `--json`, all else on stderr; one line and exit 1 on failure."""
 
 import json
 from argparse import ArgumentParser

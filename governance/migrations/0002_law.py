@@ -62,7 +62,8 @@ class Migration(migrations.Migration):
             [
                 "ALTER TABLE governance_tenant ENABLE ROW LEVEL SECURITY",
                 "ALTER TABLE governance_tenant FORCE ROW LEVEL SECURITY",
-                f"CREATE POLICY tenant_only ON governance_tenant USING (id = {CURRENT_TENANT}) WITH CHECK (id = {CURRENT_TENANT})",
+                f"CREATE POLICY tenant_only ON governance_tenant USING (id = {CURRENT_TENANT}) "
+                f"WITH CHECK (id = {CURRENT_TENANT})",
                 "GRANT SELECT, INSERT, UPDATE ON governance_tenant TO memos_app",
             ],
             RunSQL.noop,
@@ -143,9 +144,7 @@ class Migration(migrations.Migration):
             ],
             RunSQL.noop,
         ),
-        router_function(
-            "governance_tidy(kept interval, keys_kept interval)", "bigint", TIDY, volatility="VOLATILE"
-        ),
+        router_function("governance_tidy(kept interval, keys_kept interval)", "bigint", TIDY, volatility="VOLATILE"),
         router_function(
             "governance_outbox_health()",
             "TABLE (due bigint, oldest_seconds double precision, parked bigint)",

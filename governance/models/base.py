@@ -7,7 +7,7 @@ from governance.ids import uuid7
 
 
 class TenantModel(models.Model):
-    """A row of one tenant. Migrations add row-level security and the composite keys (governance/migrations/operations)."""
+    """A row of one tenant. Migrations add row-level security and the composite keys (governance/tenancy_sql.py)."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")

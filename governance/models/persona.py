@@ -6,7 +6,7 @@ from governance.vocabulary import PersonaKind
 
 
 class Persona(TenantModel):
-    """An identity that memory belongs to: a member in one of their parts (user), or an assistant's character (agent)."""
+    """An identity that memory belongs to: a member in one of their parts (user), or an assistant (agent)."""
 
     kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in PersonaKind])
     name = models.CharField(max_length=200)

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 Payload = Mapping[str, object]
 Write = Callable[[], None]
 Handler = Callable[[Actor, Sequence[Payload]], Write]
-"""Does the slow and outside work of some events, and returns what to write, in one transaction, if they are not done yet."""
+"""Does the slow and outside work of some events; returns what to write, in one transaction, if they are still open."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,10 @@ def events_claim(*, limit: int = CLAIM_LIMIT) -> list[Claimed]:
     """Take up to `limit` due events of all tenants, oldest first, each for one lease; other dispatchers skip them."""
     lease = timedelta(seconds=settings.OUTBOX_LEASE_SECONDS)
     with no_tenant(), connection.cursor() as cursor:
-        cursor.execute("SELECT id, tenant_id, topic, attempts FROM governance_outbox_claim(%s, %s)", [limit, lease])
+        cursor.execute(
+            "SELECT id, tenant_id, topic, attempts FROM governance_outbox_claim(%s, make_interval(secs => %s))",
+            [limit, lease.total_seconds()],
+        )
         return [Claimed(id=row[0], tenant_id=row[1], topic=Topic(row[2]), attempts=row[3]) for row in cursor.fetchall()]
 
 

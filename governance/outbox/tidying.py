@@ -16,7 +16,10 @@ def tidy() -> int:
     """Delete old done events, old idempotency keys and ended sessions, of all tenants; returns how many rows went."""
     keys = timedelta(hours=settings.IDEMPOTENCY_HOURS)
     with no_tenant(), connection.cursor() as cursor:
-        cursor.execute("SELECT governance_tidy(%s, %s)", [KEPT, keys])
+        cursor.execute(
+            "SELECT governance_tidy(make_interval(secs => %s), make_interval(secs => %s))",
+            [KEPT.total_seconds(), keys.total_seconds()],
+        )
         removed: int = cursor.fetchone()[0]
         ended, _ = Session.objects.filter(expire_date__lt=Now()).delete()
     return removed + ended

@@ -113,7 +113,7 @@ def me_get(*, actor: Actor) -> Me:
     """Everyone may know who they are."""
     with acting(actor):
         tenant = Tenant.objects.get(id=actor.tenant_id)
-        member = Member.objects.filter(id=actor.member_id).select_related("user").first()
+        member = Member.objects.filter(id=actor.member_id).select_related("user").first() if actor.member_id else None
         key = ApiKey.objects.filter(id=actor.principal_id).first()
         personas = Persona.objects.filter(Q(member_id=actor.member_id) | Q(kind=PersonaKind.AGENT)).order_by("id")
         return Me(

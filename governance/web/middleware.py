@@ -31,7 +31,7 @@ class RequestIdMiddleware:
 
 
 class ContentSecurityPolicyMiddleware:
-    """No inline script, no inline style, nothing from elsewhere. Views may set a policy of their own (the API docs do)."""
+    """No inline script or style, nothing from elsewhere. Views may set a policy of their own (the API docs do)."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response

@@ -88,20 +88,20 @@ def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
     if wants_events(request):
         return _problem_json(request, failure)
     part = request.headers.get("HX-Request") == "true"
-    return _problem_page(request, failure, "shared/_problem.html" if part else "shared/problem.html")
+    return _problem_page(request, failure, "shared/_error.html" if part else "shared/error.html")
 
 
-def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:  # noqa: ARG001 Django's call
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """handler404 of the pages."""
     return refusal(request, NotFound())
 
 
-def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:  # noqa: ARG001 Django's call
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """handler403 of the pages."""
-    return _problem_page(request, Forbidden(Forbidden.title), "shared/problem.html")
+    return _problem_page(request, Forbidden(Forbidden.title), "shared/error.html")
 
 
-def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:  # noqa: ARG001 Django's call
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """handler400 of the pages."""
     return refusal(request, Invalid())
 
@@ -113,12 +113,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> HttpResponse:
     status = _status(failure)
-    context: dict[str, Any] = {
-        "status": status,
-        "explanation": explanation_of(failure),
-        "detail": failure.detail if failure.detail != failure.title else "",
-        "request_id": _request_id(request),
-    }
+    context: dict[str, Any] = {"status": status, "failure": failure, "explanation": explanation_of(failure)}
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         context["me"] = None  # whoever it is, the database may not be there to say
     response = draw(request, template, context, status=status)

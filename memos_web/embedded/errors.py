@@ -5,5 +5,5 @@ class StartError(Exception):
     """The start cannot go on; the message is one line for a person."""
 
 
-class StopRequested(Exception):  # noqa: N818 - a wish, not an error
+class StopRequested(Exception):
     """Someone asked this process to end: Ctrl-C, SIGTERM, or a closed terminal."""

@@ -32,7 +32,7 @@ ORDER BY 1
 """
 
 
-class Failed(Exception):  # noqa: N818 - read as "check failed", it is no error of ours
+class Failed(Exception):
     """A check found something wrong; the message is one line for a person."""
 
 

@@ -3,6 +3,7 @@
 import base64
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from memos_web.config import Config, ConfigError
@@ -40,10 +41,8 @@ def _make(path: Path) -> str:
             file.write(base64.b64encode(secrets.token_bytes(32)).decode())
             file.flush()
             os.fsync(file.fileno())
-        try:
+        with suppress(FileExistsError):
             os.link(draft, path)
-        except FileExistsError:
-            pass
         draft.unlink()
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error

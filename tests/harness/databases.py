@@ -78,7 +78,7 @@ def key_store_path(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def database(
     clone: Clone,
-    key_store_path: Path,  # noqa: ARG001 - asked for what it does
+    key_store_path: Path,
     django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[Clone]:
     """Django's `default` connection is the app role in a fresh database, with commits that count."""

@@ -52,9 +52,7 @@ class ConversationsView(ApiView):
         )
         return pages.envelope([conversation_json(view) for view in views])
 
-    @described(
-        "conversations_create", ConversationSchema, status=201, request=ConversationInput, parameters=[ONCE]
-    )
+    @described("conversations_create", ConversationSchema, status=201, request=ConversationInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Begin a conversation."""
         actor = self.actor()
@@ -82,7 +80,9 @@ class ConversationView(ApiView):
         actor = self.actor()
         conversation_get(actor=actor, conversation_id=conversation_id)
         title = read(TitleInput, request.data)["title"]
-        return Response(conversation_json(conversation_update(actor=actor, conversation_id=conversation_id, title=title)))
+        return Response(
+            conversation_json(conversation_update(actor=actor, conversation_id=conversation_id, title=title))
+        )
 
     @described("conversations_delete", None, status=204)
     def delete(self, request: Request, conversation_id: UUID) -> Response:
@@ -142,5 +142,3 @@ class TurnsView(ApiView):
             return Reply(201, turn_json(turn))
 
         return self.post_once(call)
-
-

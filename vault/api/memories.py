@@ -88,7 +88,9 @@ class MemoriesView(ApiView):
 
 
 class BulkView(ApiView):
-    @described("memories_add_bulk", BulkSchema, status=201, request=BulkInput, parameters=[ONCE], also={200: BulkSchema})
+    @described(
+        "memories_add_bulk", BulkSchema, status=201, request=BulkInput, parameters=[ONCE], also={200: BulkSchema}
+    )
     def post(self, request: Request) -> Response:
         """Add up to 1,000 memories, all or none."""
         actor = self.actor()

@@ -138,7 +138,6 @@ def turn_json(view: TurnView) -> dict[str, Any]:
     }
 
 
-
 def citation_json(citation: Citation) -> dict[str, Any]:
     return {"memory_id": str(citation.memory_id), "marker": citation.marker, "score": citation.score}
 

@@ -58,7 +58,7 @@ class MemorySchema(Schema):
     tags = serializers.ListField(child=serializers.CharField())
     keywords = serializers.ListField(child=serializers.CharField())
     metadata = serializers.DictField()
-    source = serializers.ChoiceField(choices=list(Source))
+    source = serializers.ChoiceField(choices=list(Source))  # type: ignore[assignment]
     session_id = serializers.CharField(allow_null=True)
     message_id = serializers.CharField(allow_null=True)
     task_id = serializers.CharField(allow_null=True)
@@ -88,7 +88,7 @@ class MemorySchema(Schema):
 class ScorePartsSchema(Schema):
     lexical = serializers.FloatField()
     dense = serializers.FloatField()
-    context = serializers.FloatField()
+    context = serializers.FloatField()  # type: ignore[assignment]
     entity = serializers.FloatField()
     time = serializers.FloatField()
     graph = serializers.FloatField()
@@ -237,7 +237,7 @@ def described(
     status: int = 200,
     request: Any = None,
     parameters: Sequence[OpenApiParameter] = (),
-    also: Mapping[int, Any] | None = None,
+    also: Mapping[Any, Any] | None = None,
 ) -> Callable[[Handler], Handler]:
     """`extend_schema` with the problems that every call may answer."""
     responses: dict[Any, Any] = {(code, "application/problem+json"): PROBLEM for code in PROBLEMS}

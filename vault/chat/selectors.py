@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from governance.actor import Actor
 from governance.audit.services import record
@@ -71,7 +71,7 @@ def conversations_list(*, actor: Actor, paginate: Paginate) -> list[Conversation
     """The actor's own conversations, the newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.CONVERSATION_USE)
     with acting(actor):
-        mine = Conversation.objects.filter(tenant_id=actor.tenant_id, member_id=actor.member_id, deleted_at=None)
+        mine = Conversation.objects.filter(Q(member_id=actor.member_id), tenant_id=actor.tenant_id, deleted_at=None)
         page = paginate(mine.order_by("-id"))
         ids = [row.id for row in page]
         record(actor=actor, verb=Verb.CONVERSATION_READ, object_type="conversation", object_ids=ids)

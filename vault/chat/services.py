@@ -146,7 +146,10 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, title: str) -> C
 
 
 def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
-    """Delete a conversation and the memories that it left. Raises NotFound; Forbidden. Writes: Conversation, Cube …, AuditEntry × 2."""
+    """Delete a conversation and the memories that it left.
+
+    Raises NotFound; Forbidden. Writes: Conversation, Cube …, AuditEntry × 2.
+    """
     with acting(actor):
         row = conversation_locate(actor, conversation_id, lock=True)
         Conversation.objects.filter(id=row.id).update(deleted_at=Now())
@@ -213,9 +216,7 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
     yield Done(_turn_store(plan, said, completion, TurnEnd.COMPLETE, commit))
 
 
-def turn_run(
-    *, actor: Actor, conversation_id: UUID, content: str, commit: Commit = lambda turn: None
-) -> TurnView:
+def turn_run(*, actor: Actor, conversation_id: UUID, content: str, commit: Commit = lambda turn: None) -> TurnView:
     """`turn_begin` and the whole of `turn_stream`. Raises what both raise."""
     plan = turn_begin(actor=actor, conversation_id=conversation_id, content=content)
     events = list(turn_stream(plan=plan, commit=commit))
@@ -247,8 +248,11 @@ def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd,
             answer=answer,
             model=completion.model,
             citations=[
-                {"memory_id": str(plan.citations[marker - 1].memory_id), "marker": marker,
-                 "score": plan.citations[marker - 1].score}
+                {
+                    "memory_id": str(plan.citations[marker - 1].memory_id),
+                    "marker": marker,
+                    "score": plan.citations[marker - 1].score,
+                }
                 for marker in markers_in(said, len(plan.citations))
             ],
             prompt_tokens=completion.prompt_tokens or 0,
@@ -307,9 +311,7 @@ def _touch(row: Conversation, question: str) -> None:
 def _evidence(marker: int, hit: Hit) -> Evidence:
     cube, words = hit.view.cube, hit.view.words
     moment = cube.event_time or cube.created_at
-    return Evidence(
-        marker=marker, text=words.content, speaker=words.speaker, time=moment.isoformat(), score=hit.score
-    )
+    return Evidence(marker=marker, text=words.content, speaker=words.speaker, time=moment.isoformat(), score=hit.score)
 
 
 def _sealed_title(row: Conversation, title: str) -> bytes:

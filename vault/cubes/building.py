@@ -1,4 +1,4 @@
-"""From drafts to rows: resolve what they name, leave out what is known, seal the rest. Inside the caller's transaction."""
+"""From drafts to rows: resolve what they name, leave out what is known, seal the rest; in the caller's transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,9 +64,7 @@ class Resolver:
 
     def namespace(self, path: str | None) -> Namespace:
         if path not in self._namespaces:
-            self._namespaces[path] = namespace_for_writing(
-                actor=self.actor, path=path, permission=self.permission
-            )
+            self._namespaces[path] = namespace_for_writing(actor=self.actor, path=path, permission=self.permission)
         return self._namespaces[path]
 
     def persona(self, reference: str | None) -> Persona | None:
@@ -84,9 +82,7 @@ class Resolver:
         return self._subjects[reference]
 
 
-def build_all(
-    *, actor: Actor, drafts: Sequence[CubeDraft], now: datetime, permission: Permission
-) -> list[Built]:
+def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], now: datetime, permission: Permission) -> list[Built]:
     """One Built for each draft, in order. Raises Invalid, Forbidden, KeyUnavailable."""
     resolver = Resolver(actor, permission)
     known = known_cubes(actor, resolver.maker, [(draft, resolver.namespace(draft.namespace).id) for draft in drafts])

@@ -27,7 +27,7 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
     with acting(actor):
         texts = _present_texts(_ids(payloads))
     model = embedder()
-    vectors = model.embed(list(texts.values())) if texts else []
+    vectors = model.embed(list(texts.values()))
     rows = [
         Embedding(tenant_id=actor.tenant_id, cube_id=cube_id, model=model.name, version=version, vector=vector)
         for (cube_id, version), vector in zip(texts, vectors, strict=True)

@@ -50,7 +50,7 @@ class Known:
             self.by_content.setdefault((cube.namespace_id, cube.persona_id, bytes(cube.content_hash)), cube)
 
     def place(self, draft: CubeDraft, namespace_id: UUID) -> tuple[int | None, int | None]:
-        """(session token, position) of the next cube of the draft's session: positions count from 0 as they are written."""
+        """(session token, position) of the next cube of the draft's session, counted from 0."""
         token = _session(self.maker, draft, namespace_id)
         if token is None:
             return None, None
@@ -101,7 +101,11 @@ def _last_positions(sessions: Collection[int]) -> dict[int, int]:
     if not sessions:
         return {}
     found = Cube.objects.filter(session_token__in=sessions).values("session_token").annotate(last=Max("position"))
-    return {token: last for token, last in found.values_list("session_token", "last") if last is not None}
+    return {
+        token: last
+        for token, last in found.values_list("session_token", "last")
+        if token is not None and last is not None
+    }
 
 
 def _stored_messages(actor: Actor, wanted: Collection[Message]) -> dict[Message, Cube]:

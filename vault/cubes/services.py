@@ -57,7 +57,7 @@ def cubes_add(
                 object_type="memory",
                 object_ids=[one.cube.id for one in new],
                 version=1,
-                after_hash=new[0].version.hash if len(new) == 1 else None,
+                after_hash=bytes(new[0].version.hash) if len(new) == 1 else None,
             )
             _emit_written(actor, [one.cube.id for one in new])
         if len(new) < len(built):
@@ -95,16 +95,14 @@ def cube_update(
             object_type="memory",
             object_ids=[cube.id],
             version=built.version.number,
-            before_hash=before.hash,
-            after_hash=built.version.hash,
+            before_hash=bytes(before.hash),
+            after_hash=bytes(built.version.hash),
         )
         _emit_written(actor, [cube.id])
     return built.cube
 
 
-def cube_delete(
-    *, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False
-) -> None:
+def cube_delete(*, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False) -> None:
     """Mark as deleted: unreadable from now on, restorable for DELETED_GRACE_DAYS. A dry run only checks.
 
     Raises: NotFound; Forbidden; VersionConflict. Writes: Cube, AuditEntry.
@@ -133,9 +131,7 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = 
     return cube
 
 
-def cube_purge(
-    *, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False
-) -> None:
+def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False) -> None:
     """Erase the cube with its versions, tokens, vector and links; only audit rows remain. A deleted one can be purged.
 
     Raises: NotFound; Forbidden; VersionConflict. Writes: deletes rows; AuditEntry.

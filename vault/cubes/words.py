@@ -42,7 +42,7 @@ def words_seal(*, tenant_id: UUID, cube_id: UUID, number: int, scope: str, words
     return seal_for(tenant_id=tenant_id, scope=scope, place=_place(cube_id, number), plaintext=plaintext)
 
 
-def words_open(*, tenant_id: UUID, cube_id: UUID, number: int, blob: bytes) -> Words:
+def words_open(*, tenant_id: UUID, cube_id: UUID, number: int, blob: bytes | memoryview) -> Words:
     """The words of one version, GONE when they were redacted or erased. Raises KeyUnavailable."""
     if not blob:
         return GONE

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from governance.actor import Actor
 from governance.authz.rules import Target, sees_private
@@ -39,7 +39,7 @@ def jobs_list(*, actor: Actor, paginate: Callable[[QuerySet[Job]], Sequence[Job]
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
         rows = Job.objects.filter(tenant_id=actor.tenant_id).order_by("-id")
-        page = paginate(rows if sees_private(actor) else rows.filter(member_id=actor.member_id))
+        page = paginate(rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id)))
         return [job_view(job) for job in page]
 
 

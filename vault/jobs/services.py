@@ -55,7 +55,10 @@ def memories_add_later(*, actor: Actor, drafts: Sequence[CubeDraft], commit: Com
 
 
 def job_retry(*, actor: Actor, job_id: UUID) -> JobView:
-    """Run a failed job again. Raises NotFound; Forbidden; Conflict when it did not fail. Writes: Job, AuditEntry, OutboxEvent."""
+    """Run a failed job again.
+
+    Raises NotFound; Forbidden; Conflict when it did not fail. Writes: Job, AuditEntry, OutboxEvent.
+    """
     authorize(actor, Permission.MEMORY_CREATE)
     with acting(actor):
         job = job_locate(actor, job_id, lock=True)

@@ -1,6 +1,7 @@
 """The filter language of the contract, from JSON to a queryset condition.
 
-`{"AND": […]}`, `{"OR": […]}`, `{"NOT": {…}}`; leaves `{"field": {"op": value}}` or `{"field": value}`; siblings are ANDed.
+`{"AND": […]}`, `{"OR": […]}`, `{"NOT": {…}}`; leaves `{"field": {"op": value}}` or `{"field": value}`; siblings are
+ANDed.
 Sealed fields are matched by their keyed marks, clear ones by their columns.
 """
 
@@ -137,7 +138,7 @@ def _ordered(name: str, operator: str, operand: Any, path: str) -> Q:
         value = _comparable(name, operand, path)
         if name == "heat":
             used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
-            return Q(Exists(used.filter(**{f"heat{ORDER[operator]}": value})))
+            return Q(Exists(used.filter(Q(**{f"heat{ORDER[operator]}": value}))))
         return Q(**{f"{name}{ORDER[operator]}": value})
     return _any_of(operator, operand, path, lambda value: _equal(name, value, path))
 
@@ -145,8 +146,8 @@ def _ordered(name: str, operator: str, operand: Any, path: str) -> Q:
 def _equal(name: str, value: Any, path: str) -> Q:
     comparable = _comparable(name, value, path)
     if name == "heat":
-        used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"), heat=comparable)
-        return Q(Exists(used))
+        used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
+        return Q(Exists(used.filter(Q(heat=comparable))))
     return Q(**{name: comparable})
 
 

@@ -1,4 +1,4 @@
-"""MemOperator's search: BM25 over keyed postings, the neighbours of a message in its session, and vectors, fused exactly.
+"""MemOperator's search: BM25 over keyed postings, the neighbours of a message in its session, and vectors, fused.
 
 Every visible row takes part, so that a search returns min(top_k, visible) rows however small the tenant. The cost grows
 with the actor's visible rows; docs/architecture.md says when that gives way to an index.
