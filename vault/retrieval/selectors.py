@@ -5,13 +5,15 @@ with the actor's visible rows; docs/architecture.md says when that gives way to 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
 from governance.actor import Actor
@@ -134,7 +136,7 @@ def _rank(
         visible.order_by().values("id", "version", "session_token", "position", "term_count").query.sql_with_params()
     )
     text = json.dumps(list(vector)) if vector is not None else None
-    with connection.cursor() as cursor:
+    with connection.cursor() as cursor, _hash_joins(cursor):
         cursor.execute(
             RANK.format(visible=compiled),
             [
@@ -156,6 +158,14 @@ def _rank(
         for row in rows
         if row[1] >= search.min_score
     ]
+
+
+@contextmanager
+def _hash_joins(cursor: CursorWrapper) -> Iterator[None]:
+    """The planner cannot know how many rows `visible` has; a nested loop over it is quadratic, a hash join never."""
+    cursor.execute("SET LOCAL enable_nestloop = off")
+    yield
+    cursor.execute("SET LOCAL enable_nestloop = on")
 
 
 def _by_tag(visible: CubeQuerySet, search: SearchQuery) -> list[_Ranked]:

@@ -1,0 +1,55 @@
+"""A REST client that keeps one connection and times each call: what a client developer would see."""
+
+import http.client
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+
+class BenchmarkError(Exception):
+    """The run cannot go on; one line for a person."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server and the key of the principal that the benchmark is."""
+
+    url: str
+    api_key: str = field(repr=False)
+
+
+def target_of(first_run: Path) -> Target:
+    """The server that was started on a data directory, from its first-run.json."""
+    try:
+        found = json.loads(first_run.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BenchmarkError(f"cannot read {first_run}: start the product with `make run` first") from error
+    return Target(url=found["url"], api_key=found["api_key"])
+
+
+class Client:
+    """Raises BenchmarkError for every answer that is no success."""
+
+    def __init__(self, target: Target) -> None:
+        parts = urlsplit(target.url)
+        self._connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=60)
+        self._headers = {"Authorization": f"Bearer {target.api_key}", "Content-Type": "application/json"}
+        self.last_ms = 0.0
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """The parsed reply; `last_ms` is how long it took, from the first byte sent to the last one read."""
+        payload = None if body is None else json.dumps(body).encode()
+        started = time.perf_counter()
+        try:
+            self._connection.request(method, f"/api/v1/{path}", body=payload, headers=self._headers)
+            answer = self._connection.getresponse()
+            text = answer.read()
+        except OSError as error:
+            raise BenchmarkError(f"the server does not answer: {error}") from error
+        self.last_ms = (time.perf_counter() - started) * 1000
+        if answer.status >= 300:
+            raise BenchmarkError(f"{method} {path} answered {answer.status}: {text[:300]!r}")
+        return json.loads(text) if text else None

@@ -1,0 +1,80 @@
+"""LoCoMo (Maharana et al., 2024) in its published layout. The data is never part of this project: commands take a path."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from benchmarks.client import BenchmarkError
+
+EVIDENCE = re.compile(r"D\d+:\d+")
+UNANSWERABLE = 5  # the category whose questions have no answer in the conversation
+
+
+@dataclass(frozen=True)
+class Said:
+    """One turn of a conversation. `id`: as in the evidence, D<session>:<turn>."""
+
+    id: str
+    session: int
+    speaker: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and the ids of the turns that answer it; at least one."""
+
+    text: str
+    category: int
+    evidence: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Conversation:
+    id: str
+    turns: tuple[Said, ...]
+    questions: tuple[Question, ...]
+
+
+def conversations(path: Path) -> list[Conversation]:
+    """All conversations of a file. Raises BenchmarkError."""
+    try:
+        samples = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BenchmarkError(f"cannot read {path} as LoCoMo: {error}") from error
+    return [_conversation(sample) for sample in samples]
+
+
+def recall(found: list[str], evidence: frozenset[str]) -> float:
+    """Share of the evidence among `found`."""
+    return len(evidence.intersection(found)) / len(evidence)
+
+
+def _conversation(sample: dict[str, Any]) -> Conversation:
+    turns = tuple(_turns(sample["conversation"]))
+    known = {turn.id for turn in turns}
+    return Conversation(sample["sample_id"], turns, tuple(_questions(sample["qa"], known)))
+
+
+def _turns(conversation: dict[str, Any]) -> Iterator[Said]:
+    numbers = sorted(int(key.split("_")[1]) for key in conversation if re.fullmatch(r"session_\d+", key))
+    for number in numbers:
+        began = _moment(conversation[f"session_{number}_date_time"])
+        for index, turn in enumerate(conversation[f"session_{number}"]):
+            yield Said(turn["dia_id"], number, turn["speaker"], turn["text"], began + timedelta(seconds=index))
+
+
+def _questions(pairs: list[dict[str, Any]], known: set[str]) -> Iterator[Question]:
+    for pair in pairs:
+        evidence = frozenset(EVIDENCE.findall(" ".join(pair["evidence"]))) & known
+        if pair["category"] != UNANSWERABLE and evidence:
+            yield Question(pair["question"], pair["category"], evidence)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)

