@@ -69,7 +69,6 @@ TEMPLATES: list[dict[str, Any]] = [
 ]
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = BASE_DIR / "staticfiles"
 WHITENOISE_USE_FINDERS = True  # nothing to collect: files are served from the packages
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
@@ -143,7 +142,7 @@ LOGGING: dict[str, Any] = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
-    "loggers": {"httpx2": {"level": "WARNING"}, "celery.app.trace": {"level": "WARNING"}},
+    "loggers": {"httpx2": {"level": "WARNING"}, "celery.app.trace": {"level": "WARNING"}, "celery.worker.strategy": {"level": "WARNING"}},
 }
 
 # Providers

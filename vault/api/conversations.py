@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.http import StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -91,12 +91,11 @@ class ConversationView(ApiView):
         return Response(status=204)
 
 
-class EventStreamRenderer(BaseRenderer):
-    """Lets `Accept: text/event-stream` through; the stream itself is no rendered reply."""
+class EventStreamRenderer(JSONRenderer):
+    """Lets `Accept: text/event-stream` through. It renders only a problem before the stream began: that is JSON."""
 
     media_type = STREAM
     format = "event-stream"
-    render = JSONRenderer.render  # a problem, before the stream began
 
 
 class TurnsView(ApiView):

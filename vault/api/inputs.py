@@ -54,13 +54,25 @@ class DescribedInput(StrictSerializer):
         return attrs
 
 
+class ToolCalls(serializers.ListField):
+    """What an assistant asked of its tools, as JSON; kept as metadata is, and no longer than that."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=serializers.JSONField(), max_length=100, **options)
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        calls: list[Any] = super().to_internal_value(data)
+        MetadataField().to_internal_value({"tool_calls": calls})
+        return calls
+
+
 class MessageInput(StrictSerializer):
     role = serializers.ChoiceField(choices=list(MessageRole))
     name = _label()
     content = ContentField(allow_blank=True)
     timestamp = serializers.DateTimeField(required=False)
     message_id = _label()
-    tool_calls = serializers.ListField(child=serializers.JSONField(), required=False, max_length=100)
+    tool_calls = ToolCalls(required=False)
     tool_call_id = _label()
     metadata = MetadataField(required=False)
 

@@ -1,7 +1,8 @@
 """memories/ of the REST contract."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from governance.api.pages import CursorPages
 from governance.api.views import ApiView, expected_version, flag
 from governance.authz.services import authorize
 from governance.database import acting
+from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from vault.api.inputs import (
     BulkInput,
@@ -40,7 +42,7 @@ from vault.api.schema import (
     VersionListSchema,
     described,
 )
-from vault.cubes.drafts import CubeDraft
+from vault.cubes.drafts import CubeDraft, InvalidDraft
 from vault.cubes.selectors import cube_get, cubes_list, cubes_view, versions_list
 from vault.cubes.services import Added, cube_delete, cube_purge, cube_restore, cube_update, cubes_add
 from vault.jobs.services import memories_add_later
@@ -48,6 +50,7 @@ from vault.retrieval.selectors import memories_search
 
 IF_MATCH = OpenApiParameter("If-Match", str, OpenApiParameter.HEADER, description='The version read, as in `"3"`.')
 ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
+NO_VERSION = 0  # versions count from 1
 DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Count what would go, change nothing.")
 
 
@@ -98,7 +101,7 @@ class BulkView(ApiView):
         drafts, origins = drafts_of_bulk(read(BulkInput, request.data))
 
         def call(commit: Commit) -> Reply:
-            with acting(actor):
+            with acting(actor), _naming_items(origins):
                 added = cubes_add(actor=actor, drafts=drafts)
                 shown = _shown(actor, added)
                 results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
@@ -138,7 +141,7 @@ class MemoryView(ApiView):
             cube_update(
                 actor=actor,
                 cube_id=memory_id,
-                expected_version=expected_version(request),
+                expected_version=_version_asked(request),
                 changes=lambda: changes_of(read(ChangesInput, request.data)),
             )
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
@@ -153,7 +156,7 @@ class MemoryView(ApiView):
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Mark as deleted (restorable), or erase with `?purge=true`."""
-        actor, version = self.actor(), expected_version(request)
+        actor, version = self.actor(), _version_asked(request)
         purge = flag(request, "purge")
         service = cube_purge if purge else cube_delete
         service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=flag(request, "dry_run"))
@@ -166,7 +169,7 @@ class RestoreView(ApiView):
     @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None)
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Take a deletion back within the grace period."""
-        actor, version = self.actor(), expected_version(request)
+        actor, version = self.actor(), _version_asked(request)
 
         def call(commit: Commit) -> Reply:
             with acting(actor):
@@ -193,6 +196,14 @@ class VersionsView(ApiView):
         return pages.envelope([version_json(view) for view in views])
 
 
+def _version_asked(request: Request) -> int | None:
+    """The version that If-Match names. What is no ETag of ours matches none: 412, but only after 404 and 403."""
+    try:
+        return expected_version(request)
+    except Invalid:
+        return NO_VERSION
+
+
 def _add(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts)
@@ -206,6 +217,16 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Rep
         actor=actor, drafts=drafts, commit=lambda view: commit(Reply(202, {"job": job_json(view)}))
     )
     return Reply(202, {"job": job_json(job)})
+
+
+@contextmanager
+def _naming_items(origins: Sequence[int]) -> Iterator[None]:
+    """What is wrong with a draft is told of the item that it came from."""
+    try:
+        yield
+    except InvalidDraft as fault:
+        item = f"items.{origins[fault.index]}"
+        raise Invalid(errors=[FieldError(f"{item}.{one.field}", one.message) for one in fault.errors]) from fault
 
 
 def _shown(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:

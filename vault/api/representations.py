@@ -7,6 +7,7 @@ from vault.chat.selectors import Citation, ConversationView, TurnView
 from vault.chat.services import Cited, Token, TurnEvent
 from vault.cubes.selectors import CubeView, VersionView
 from vault.jobs.selectors import JobView
+from vault.retrieval.ranking import said_around
 from vault.retrieval.selectors import Hit
 
 MemoryJson = dict[str, Any]
@@ -70,8 +71,10 @@ def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
         shown["score_parts"] = {
             "lexical": round(hit.parts.lexical, 6),
             "dense": round(hit.parts.dense, 6),
-            "context": round(hit.parts.context, 6),
-            **dict.fromkeys(("entity", "time", "graph", "fingerprint", "heat", "trust"), 0.0),
+            "context": round(said_around(hit.parts), 6),
+            "entity": hit.parts.entity,
+            "time": hit.parts.time,
+            **dict.fromkeys(("graph", "fingerprint", "heat", "trust"), 0.0),
         }
     return shown
 

@@ -1,6 +1,7 @@
 """From drafts to rows: resolve what they name, leave out what is known, seal the rest; in the caller's transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -13,10 +14,12 @@ from governance.models import Persona
 from governance.personas.selectors import persona_get
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission
-from vault.cubes.drafts import CubeChanges, CubeDraft, Unset
+from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft, Unset
 from vault.cubes.known import Known, known_cubes
+from vault.cubes.marks import speaker_marks
 from vault.cubes.rules import Indexed, approximate_tokens, index_of, version_hash
 from vault.cubes.words import Words, key_scope, words_open, words_seal
+from vault.lexicon.moments import mentions_time
 from vault.lexicon.tokens import keywords, language_of
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.services import namespace_for_writing
@@ -83,16 +86,30 @@ class Resolver:
 
 
 def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], now: datetime, permission: Permission) -> list[Built]:
-    """One Built for each draft, in order. Raises Invalid, Forbidden, KeyUnavailable."""
+    """One Built for each draft, in order. Raises InvalidDraft, Forbidden, KeyUnavailable."""
     resolver = Resolver(actor, permission)
-    known = known_cubes(actor, resolver.maker, [(draft, resolver.namespace(draft.namespace).id) for draft in drafts])
+    placed: list[tuple[CubeDraft, UUID]] = []
+    for index, draft in enumerate(drafts):
+        with _naming(index):
+            placed.append((draft, resolver.namespace(draft.namespace).id))
+    known = known_cubes(actor, resolver.maker, placed)
     built: list[Built] = []
-    for draft in drafts:
-        one = _existing(resolver, known, draft) or _build(resolver, known, draft, now)
+    for index, draft in enumerate(drafts):
+        with _naming(index):
+            one = _existing(resolver, known, draft) or _build(resolver, known, draft, now)
         parent = built[draft.parent].cube.id if draft.parent is not None and not one.duplicate else None
         built.append(one if parent is None else Built(one.cube, one.version, one.indexed, parent_id=parent))
         known.remember(draft, one.cube)
     return built
+
+
+@contextmanager
+def _naming(index: int) -> Iterator[None]:
+    """Say which draft it is that something is wrong with."""
+    try:
+        yield
+    except Invalid as fault:
+        raise InvalidDraft(index, fault) from fault
 
 
 def _existing(resolver: Resolver, known: Known, draft: CubeDraft) -> Built | None:
@@ -197,6 +214,8 @@ def _seal(resolver: Resolver, cube: Cube, words: Words, *, before: CubeVersion |
     cube.language = language_of(words.content)
     cube.token_count = approximate_tokens(words.content)
     cube.term_count = indexed.length
+    cube.speaker_marks = speaker_marks(resolver.maker, words.speaker)
+    cube.mentions_time = mentions_time(words.content)
     clear = {name: getattr(cube, name) for name in CLEAR_FIELDS}
     scope = key_scope(subject_id=cube.subject_id, persona_member_id=cube.persona.member_id if cube.persona else None)
     sealed = words_seal(tenant_id=cube.tenant_id, cube_id=cube.id, number=cube.version, scope=scope, words=words)

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Literal
 
+from governance.errors import Invalid
 from vault.cubes.words import Metadata
 from vault.vocabulary import Layer, Modality, SemanticType, Sensitivity, Source
 
@@ -48,6 +49,14 @@ class CubeDraft:
     allow_duplicates: bool = False
     is_message: bool = False
     parent: int | None = None  # index, in the same call, of the draft that this one was derived from
+
+
+class InvalidDraft(Invalid):
+    """What is wrong with one of the drafts of a call, and which one it is."""
+
+    def __init__(self, index: int, fault: Invalid) -> None:
+        super().__init__(fault.detail, errors=fault.errors)
+        self.index = index
 
 
 @dataclass(frozen=True)

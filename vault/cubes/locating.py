@@ -4,6 +4,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 
 from governance.actor import Actor
 from governance.authz.rules import Target
@@ -37,9 +38,18 @@ def locate_readable(actor: Actor, cube_id: UUID) -> Cube:
 
 
 def locate_for_restoring(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:
-    """The cube, locked, even if it was deleted since `earliest`. Raises NotFound."""
-    rows = Cube.objects.filter(tenant_id=actor.tenant_id).filter(Q(deleted_at=None) | Q(deleted_at__gte=earliest))
+    """The cube, locked, even if it was deleted since `earliest`; not if it has expired. Raises NotFound."""
+    rows = _since(actor, earliest).filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
     return _one(rows, cube_id, lock=True)
+
+
+def locate_for_erasing(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:
+    """The cube, locked, even if it was deleted since `earliest` or has expired. Raises NotFound."""
+    return _one(_since(actor, earliest), cube_id, lock=True)
+
+
+def _since(actor: Actor, earliest: datetime) -> QuerySet[Cube]:
+    return Cube.objects.filter(tenant_id=actor.tenant_id).filter(Q(deleted_at=None) | Q(deleted_at__gte=earliest))
 
 
 def _one(rows: QuerySet[Cube], cube_id: UUID, *, lock: bool) -> Cube:

@@ -29,6 +29,11 @@ def message(maker: TokenMaker, session_id: str, message_id: str) -> int:
     return maker.token("message", f"{session_id}\x00{message_id}")
 
 
+def speaker_marks(maker: TokenMaker, speaker: str) -> list[int]:
+    """The marks of a speaker's names, as a question may call them."""
+    return [contains(maker, "speaker", part) for part in _parts(speaker)]
+
+
 def marks_of(maker: TokenMaker, words: Words) -> set[int]:
     """Every mark that a cube is found by."""
     marks: set[int] = set()

@@ -9,10 +9,10 @@ from vault.cubes.building import Built
 from vault.models import Posting
 
 INSERT = """
-INSERT INTO vault_posting (tenant_id, term, cube_id, namespace_id, frequency, length)
-SELECT %s::uuid, entry.term, entry.cube_id, entry.namespace_id, entry.frequency, entry.length
-FROM unnest(%s::bigint[], %s::uuid[], %s::uuid[], %s::smallint[], %s::smallint[])
-     AS entry (term, cube_id, namespace_id, frequency, length)
+INSERT INTO vault_posting (tenant_id, term, cube_id, namespace_id, frequency, length, session_token, position)
+SELECT %s::uuid, entry.*
+FROM unnest(%s::bigint[], %s::uuid[], %s::uuid[], %s::smallint[], %s::smallint[], %s::bigint[], %s::integer[])
+     AS entry (term, cube_id, namespace_id, frequency, length, session_token, position)
 ORDER BY entry.term, entry.cube_id
 """
 
@@ -20,7 +20,15 @@ ORDER BY entry.term, entry.cube_id
 def postings_insert(built: Sequence[Built]) -> None:
     """All postings of some cubes of one tenant in one statement, in key order so that the index pages are kept warm."""
     rows = [
-        (entry.term, one.cube.id, one.cube.namespace_id, entry.frequency, one.indexed.length)
+        (
+            entry.term,
+            one.cube.id,
+            one.cube.namespace_id,
+            entry.frequency,
+            one.indexed.length,
+            one.cube.session_token,
+            one.cube.position,
+        )
         for one in built
         for entry in one.indexed.entries
     ]

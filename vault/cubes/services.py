@@ -17,7 +17,7 @@ from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.building import Built, build_all, build_version, refused_times
 from vault.cubes.drafts import CubeChanges, CubeDraft
-from vault.cubes.locating import cube_target, locate, locate_for_restoring
+from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.postings import postings_delete, postings_insert
 from vault.models import Cube, CubeLink, CubeVersion
 from vault.namespaces.services import refuse_read_only
@@ -118,16 +118,17 @@ def cube_delete(*, actor: Actor, cube_id: UUID, expected_version: int | None = N
 def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = None) -> Cube:
     """Take a deletion back within the grace period; a memory that was not deleted stays as it is.
 
-    Raises: NotFound (also after the grace period); Forbidden; VersionConflict. Writes: Cube, AuditEntry.
+    Raises: NotFound (also after the grace period, and once it has expired); Forbidden; VersionConflict.
+    Writes: Cube, AuditEntry.
     """
     with acting(actor):
         earliest = database_now() - timedelta(days=settings.DELETED_GRACE_DAYS)
         cube = _deletable(actor, locate_for_restoring(actor, cube_id, earliest), expected_version)
         if cube.deleted_at is not None:
             Cube.objects.filter(id=cube.id).update(deleted_at=None)
-            record(
-                actor=actor, verb=Verb.MEMORY_RESTORED, object_type="memory", object_ids=[cube.id], version=cube.version
-            )
+        # Either way the caller is shown the memory.
+        verb = Verb.MEMORY_READ if cube.deleted_at is None else Verb.MEMORY_RESTORED
+        record(actor=actor, verb=verb, object_type="memory", object_ids=[cube.id], version=cube.version)
     return cube
 
 
@@ -138,7 +139,7 @@ def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = No
     """
     with acting(actor):
         earliest = database_now() - timedelta(days=settings.DELETED_GRACE_DAYS)
-        cube = _deletable(actor, locate_for_restoring(actor, cube_id, earliest), expected_version)
+        cube = _deletable(actor, locate_for_erasing(actor, cube_id, earliest), expected_version)
         if dry_run:
             return
         for version in CubeVersion.objects.filter(cube=cube):

@@ -51,6 +51,7 @@ class Migration(migrations.Migration):
         keyed_by_cube("vault_cubeuse"),
         keyed_by_cube("vault_embedding"),
         keyed_by_cube("vault_posting"),
+        keyed_by_cube("vault_namespacesize"),
         tenant_table("vault_job", references=[("member_id", "governance_member")]),
         tenant_table(
             "vault_conversation",
@@ -70,10 +71,14 @@ class Migration(migrations.Migration):
                 reference("vault_embedding", "cube_id", "vault_cube", on_delete="CASCADE"),
                 reference("vault_turn", "question_id", "vault_cube", on_delete="SET NULL (question_id)"),
                 reference("vault_turn", "answer_id", "vault_cube", on_delete="SET NULL (answer_id)"),
+                reference("vault_namespacesize", "namespace_id", "vault_namespace", on_delete="CASCADE"),
+                # Vectors of the default embedder; those of others are compared one by one (docs/decisions/0008).
+                "CREATE INDEX embedding_nearest ON vault_embedding USING hnsw "
+                "((vector::halfvec(256)) halfvec_cosine_ops) WHERE model = 'wordllama/l2-supercat-256'",
                 # The key carries what BM25 needs, so that a search reads the index alone.
                 "ALTER TABLE vault_posting DROP CONSTRAINT vault_posting_pkey",
                 "ALTER TABLE vault_posting ADD PRIMARY KEY (tenant_id, term, cube_id) "
-                "INCLUDE (namespace_id, frequency, length)",
+                "INCLUDE (namespace_id, frequency, length, session_token, position)",
                 "ALTER TABLE vault_posting SET (autovacuum_vacuum_insert_scale_factor = 0.02)",
                 VERSION_IS_IMMUTABLE,
                 "CREATE TRIGGER version_is_immutable BEFORE UPDATE ON vault_cubeversion "

@@ -1,6 +1,6 @@
 from vault.models.conversation import Conversation, Turn
 from vault.models.cube import Cube, CubeLink, CubeUse, CubeVersion
-from vault.models.index import Embedding, Posting
+from vault.models.index import Embedding, NamespaceSize, Posting
 from vault.models.job import Job
 from vault.models.namespace import Namespace
 
@@ -13,6 +13,7 @@ __all__ = [
     "Embedding",
     "Job",
     "Namespace",
+    "NamespaceSize",
     "Posting",
     "Turn",
 ]

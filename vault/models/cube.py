@@ -89,6 +89,8 @@ class Cube(Described, TenantModel):
     trust = models.FloatField(default=0.5)
     session_token = models.BigIntegerField(null=True)
     position = models.PositiveIntegerField(null=True)
+    speaker_marks = ArrayField(models.BigIntegerField(), default=list)
+    mentions_time = models.BooleanField(default=False)
     superseded_by = models.UUIDField(null=True)
     retention_class = models.CharField(max_length=40, blank=True, default="")
     purpose_tags = ArrayField(models.CharField(max_length=100), default=list)

@@ -1,4 +1,5 @@
 from django.db import models
+from django.db.models.functions import Now
 from pgvector.django import HalfVectorField
 
 
@@ -6,7 +7,8 @@ class Posting(models.Model):
     """A keyed token of a cube: a word with its frequency, or a mark to filter by (frequency 0).
 
     Derived rows: they live and die with their cube, and bear no foreign key because checking one for each word would
-    cost more than the write itself. `length`: words of the cube, for BM25.
+    cost more than the write itself. Everything a ranking needs stands in the key's index: `length`, the words of the
+    cube; its namespace; its place in its session.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "term", "cube_id")
@@ -18,6 +20,8 @@ class Posting(models.Model):
     namespace_id = models.UUIDField()
     frequency = models.PositiveSmallIntegerField()
     length = models.PositiveSmallIntegerField()
+    session_token = models.BigIntegerField(null=True)
+    position = models.PositiveIntegerField(null=True)
 
 
 class Embedding(models.Model):
@@ -30,4 +34,22 @@ class Embedding(models.Model):
     )
     model = models.CharField(max_length=100)
     version = models.PositiveIntegerField()
+    namespace_id = models.UUIDField()
     vector = HalfVectorField()
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "namespace_id"], name="embedding_by_namespace")]
+
+
+class NamespaceSize(models.Model):
+    """How many cubes and words a namespace has, for BM25. Refreshed by the indexing job: a row that every write
+    changed would make writers wait for each other."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "namespace_id")
+    tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
+    namespace = models.ForeignKey(
+        "vault.Namespace", on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    cubes = models.PositiveIntegerField()
+    words = models.PositiveBigIntegerField()
+    refreshed_at = models.DateTimeField(db_default=Now())

@@ -1,20 +1,72 @@
-"""How the parts of a score become one. Pure. The weights were set on conv-26 and conv-42 alone (docs/benchmarks.md)."""
+"""How the parts of a score become one. Pure.
 
-from dataclasses import dataclass
+The weights were set on two development conversations and checked on three others; `manage.py benchmark retrieval`
+repeats that, and docs/benchmarks.md tells what each part brings.
+"""
+
+from dataclasses import dataclass, replace
 
 BM25_K1 = 1.2
-BM25_B = 0.75
+BM25_B = 0.4
+SESSION_K = 1.0  # how soon a word stops counting for its session
+# What was said before and after counts for a message: distance in its session → share of the neighbour's own score.
+CONTEXT = {-1: 0.6, 1: 0.3, -2: 0.3, 2: 0.3}
+REACH = max(CONTEXT)
+BEST = 100  # cubes taken into the pool by words, and with each its neighbours
+NEAREST = 100  # cubes taken into the pool by vector
+INDEX_FROM = 20_000  # visible cubes from which the nearest are asked of the vector index instead of compared one by one
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Share of each part in the fused score; each part lies in 0..1, so the score does too."""
+    """What each part, in 0..1, counts for."""
 
     lexical: float
     context: float
+    session: float
     dense: float
+    entity: float
+    time: float
+
+    def asked(self, *, entity: bool, time: bool) -> "Weights":
+        """Without the parts that this question says nothing about."""
+        return replace(self, entity=self.entity if entity else 0.0, time=self.time if time else 0.0)
 
 
-HYBRID = Weights(lexical=0.5, context=0.25, dense=0.25)
-LEXICAL = Weights(lexical=1.0, context=0.0, dense=0.0)
-DENSE = Weights(lexical=0.0, context=0.0, dense=1.0)
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one cube's score, each in 0..1 (context: up to the sum of CONTEXT)."""
+
+    lexical: float
+    context: float
+    session: float
+    dense: float
+    entity: float
+    time: float
+
+
+HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.6, time=0.6)
+LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
+DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, time=0.0)
+
+
+def fused(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
+    """The score in 0..1: the weighted sum over the most it could be. Memories outside sessions have no context."""
+    total = (
+        weights.lexical * parts.lexical
+        + weights.context * parts.context
+        + weights.session * parts.session
+        + weights.dense * parts.dense
+        + weights.entity * parts.entity
+        + weights.time * parts.time
+    )
+    most = weights.lexical + weights.dense + weights.entity + weights.time
+    if in_sessions:
+        most += weights.context * sum(CONTEXT.values()) + weights.session
+    return min(1.0, total / most) if most else 0.0
+
+
+def said_around(parts: Parts) -> float:
+    """What neighbours and session bring to a cube's score, in 0..1."""
+    most = HYBRID.context * sum(CONTEXT.values()) + HYBRID.session
+    return min(1.0, (HYBRID.context * parts.context + HYBRID.session * parts.session) / most)

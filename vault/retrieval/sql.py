@@ -1,46 +1,127 @@
-"""The one statement that ranks. Every name in it is ours; every value is a parameter."""
+"""The statements that rank. Every name in them is ours; every value is a parameter.
 
-from vault.retrieval.ranking import BM25_B, BM25_K1
+A ranking has a *pool*: the visible cubes that may be shown. EXACT takes all that the filters let through. INDEXED takes
+those that can matter: the best by words, the nearest by vector, and what was said next to the best; on the development
+conversations that loses nothing (docs/benchmarks.md). Document frequencies are those of the namespaces that the actor
+sees: what is hidden leaves no trace in a score.
+"""
 
-# visible: what the actor may read and the filters let through, as compiled by the ORM.
-# Document frequencies and lengths are those of the visible rows: what is hidden leaves no trace in a score.
-RANK = f"""
-WITH visible AS MATERIALIZED ({{visible}}),
-size AS (SELECT count(*)::float8 AS rows, greatest(avg(term_count), 1)::float8 AS length FROM visible),
+from vault.retrieval.ranking import BEST, BM25_B, BM25_K1, CONTEXT, NEAREST, REACH, SESSION_K
+
+CONTEXT_WEIGHT = " ".join(f"WHEN {distance} THEN {weight}" for distance, weight in CONTEXT.items())
+
+_HITS = """
 hits AS MATERIALIZED (
-  SELECT posting.cube_id, posting.term, posting.frequency::float8 AS frequency, posting.length
-  FROM vault_posting AS posting JOIN visible ON visible.id = posting.cube_id
-  WHERE posting.tenant_id = %s AND posting.term = ANY(%s::bigint[]) AND posting.frequency > 0
+  SELECT posting.cube_id, posting.term, posting.frequency::float8 AS frequency, posting.length,
+         posting.session_token, posting.position
+  FROM vault_posting AS posting {only}
+  WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(terms)s::bigint[]) AND posting.frequency > 0
+    AND posting.namespace_id = ANY(%(namespaces)s::uuid[])
 ),
+"""
+
+_LEXICAL = f"""
 rarity AS (
-  SELECT term, ln(1 + (size.rows - count(*) + 0.5) / (count(*) + 0.5)) AS weight
-  FROM hits CROSS JOIN size GROUP BY term, size.rows
+  SELECT term, ln(1 + (greatest(%(cubes)s, count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
+  FROM hits GROUP BY term
 ),
 lexical AS MATERIALIZED (
-  SELECT hits.cube_id AS id, sum(rarity.weight * hits.frequency * {BM25_K1 + 1}
-    / (hits.frequency + {BM25_K1} * ({1 - BM25_B} + {BM25_B} * hits.length / size.length))) AS score
-  FROM hits JOIN rarity USING (term) CROSS JOIN size GROUP BY hits.cube_id
+  SELECT hits.cube_id AS id, hits.session_token, hits.position,
+    sum(rarity.weight * hits.frequency * {BM25_K1 + 1}
+      / (hits.frequency + {BM25_K1} * ({1 - BM25_B} + {BM25_B} * hits.length / %(length)s))) AS score
+  FROM hits JOIN rarity USING (term) GROUP BY hits.cube_id, hits.session_token, hits.position
 ),
+"""
+
+_ALL = """
+visible AS MATERIALIZED ({visible}),
+"""
+
+_EXACT_POOL = """
+pool AS MATERIALIZED (
+  SELECT visible.*, 1 - (embedding.vector <=> %(vector)s::halfvec) AS dense
+  FROM visible LEFT JOIN vault_embedding AS embedding
+    ON embedding.tenant_id = %(tenant)s AND embedding.cube_id = visible.id AND embedding.version = visible.version
+    AND embedding.model = %(model)s
+),
+"""
+
+# OFFSET 0 keeps the planner from turning these look-ups by key into a join over the whole table.
+_INDEXED_POOL = f"""
+best AS MATERIALIZED (SELECT * FROM lexical ORDER BY score DESC, id DESC LIMIT {BEST}),
+near AS MATERIALIZED (
+  SELECT cube_id AS id FROM vault_embedding
+  WHERE tenant_id = %(tenant)s AND model = %(model)s AND namespace_id = ANY(%(namespaces)s::uuid[])
+  ORDER BY {{distance}} LIMIT {NEAREST}
+),
+candidates AS MATERIALIZED (
+  SELECT id FROM best UNION SELECT id FROM near UNION
+  SELECT beside.id FROM best CROSS JOIN LATERAL (
+    SELECT cube.id FROM vault_cube AS cube
+    WHERE cube.tenant_id = %(tenant)s AND cube.session_token = best.session_token
+      AND cube.position BETWEEN best.position - {REACH} AND best.position + {REACH} OFFSET 0
+  ) AS beside
+),
+visible AS MATERIALIZED ({{visible}}),
+pool AS MATERIALIZED (
+  SELECT visible.*, embedded.dense FROM visible LEFT JOIN LATERAL (
+    SELECT 1 - (embedding.vector <=> %(vector)s::halfvec) AS dense FROM vault_embedding AS embedding
+    WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = visible.id AND embedding.model = %(model)s
+      AND embedding.version = visible.version OFFSET 0
+  ) AS embedded ON true
+),
+"""
+
+_SCORES = f"""
 context AS (
-  SELECT neighbour.id, sum(lexical.score) AS score
-  FROM lexical JOIN visible AS said USING (id)
-  JOIN visible AS neighbour ON neighbour.session_token = said.session_token
-    AND neighbour.position BETWEEN said.position - 1 AND said.position + 1 AND neighbour.id <> said.id
-  GROUP BY neighbour.id
+  SELECT pool.id, sum(lexical.score * CASE lexical.position - pool.position {CONTEXT_WEIGHT} ELSE 0 END) AS score
+  FROM pool JOIN lexical ON lexical.session_token = pool.session_token
+  WHERE lexical.position <> pool.position AND abs(lexical.position - pool.position) <= {REACH}
+  GROUP BY pool.id
 ),
-dense AS (
-  SELECT embedding.cube_id AS id, greatest(0, 1 - (embedding.vector <=> %s::halfvec)) AS score
-  FROM vault_embedding AS embedding JOIN visible
-    ON visible.id = embedding.cube_id AND visible.version = embedding.version
-  WHERE embedding.tenant_id = %s AND embedding.model = %s
+session AS (
+  SELECT said.session_token, sum(rarity.weight * said.frequency / (said.frequency + {SESSION_K})) AS score
+  FROM (
+    SELECT hits.session_token, hits.term, sum(hits.frequency) AS frequency FROM hits
+    WHERE hits.session_token IN (SELECT session_token FROM pool) GROUP BY hits.session_token, hits.term
+  ) AS said JOIN rarity USING (term) GROUP BY said.session_token
 ),
 parts AS (
-  SELECT visible.id,
-    coalesce(lexical.score / nullif(max(lexical.score) OVER (), 0), 0) AS lexical,
-    coalesce(context.score / nullif(max(context.score) OVER (), 0), 0) AS context,
-    coalesce(dense.score, 0) AS dense
-  FROM visible LEFT JOIN lexical USING (id) LEFT JOIN context USING (id) LEFT JOIN dense USING (id)
+  SELECT pool.id,
+    coalesce(lexical.score / nullif(best.score, 0), 0) AS lexical,
+    coalesce(context.score / nullif(best.score, 0), 0) AS context,
+    coalesce(session.score / nullif(max(session.score) OVER (), 0), 0) AS session,
+    greatest(0, coalesce(pool.dense, 0)) AS dense,
+    (pool.speaker_marks && %(speakers)s::bigint[])::int::float8 AS entity,
+    pool.mentions_time::int::float8 AS time
+  FROM pool
+    LEFT JOIN lexical USING (id)
+    LEFT JOIN context USING (id)
+    LEFT JOIN session ON session.session_token = pool.session_token
+    CROSS JOIN (SELECT max(score) AS score FROM lexical) AS best
 )
-SELECT id, least(1, lexical * %s + context * %s + dense * %s) AS score, lexical, context, dense
-FROM parts ORDER BY score DESC, id DESC LIMIT %s
+SELECT id, lexical, context, session, dense, entity, time,
+  lexical * %(w_lexical)s + context * %(w_context)s + session * %(w_session)s + dense * %(w_dense)s
+    + entity * %(w_entity)s + time * %(w_time)s AS score
+FROM parts ORDER BY score DESC, id DESC LIMIT %(limit)s
+"""
+
+EXACT = (
+    "WITH" + _ALL + _HITS.format(only="JOIN visible ON visible.id = posting.cube_id") + _LEXICAL + _EXACT_POOL + _SCORES
+)
+INDEXED = "WITH" + _HITS.format(only="") + _LEXICAL + _INDEXED_POOL + _SCORES
+AMONG_CANDIDATES = "vault_cube.id = ANY (ARRAY(SELECT id FROM candidates))"
+
+# `<=>` on the bare column could not be answered by the index; on the cast it can (and adding nothing forbids it).
+NEAREST_BY_INDEX = "(vector::halfvec(256)) <=> %(vector)s::halfvec(256)"
+NEAREST_BY_SCAN = "vector <=> %(vector)s::halfvec"
+
+SURVEY = """
+WITH seen AS MATERIALIZED ({seen})
+SELECT ARRAY(SELECT id FROM seen),
+  coalesce(sum(size.cubes), 0)::bigint, coalesce(sum(size.words), 0)::float8,
+  ARRAY(SELECT mark FROM unnest(%s::bigint[]) AS mark WHERE EXISTS (
+    SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %s AND posting.term = mark
+      AND posting.namespace_id IN (SELECT id FROM seen)))
+FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """

@@ -12,11 +12,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
+from governance.database import acting
 from governance.errors import DomainError, Invalid, NotFound, TooLarge, Unavailable
 from governance.vocabulary import Channel
 from governance.web.explanations import explanation_of
 from governance.web.pages import draw, page, see_other, wants_events
-from vault.chat.selectors import ConversationView, conversation_get, conversations_list, turns_list
+from vault.chat.selectors import conversation_get, conversations_list, turns_list
 from vault.chat.services import (
     LONGEST_TITLE,
     Cited,
@@ -58,7 +59,7 @@ def chat(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @page
 def conversation(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    return _show(request, actor, conversation_get(actor=actor, conversation_id=conversation_id))
+    return _show(request, actor, conversation_id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -145,36 +146,44 @@ def _asked_wrongly(
     """The same page again, with the text still in its box and what is wrong with it beside."""
     if wants_events(request):
         raise failure
-    known = conversation_get(actor=actor, conversation_id=conversation_id) if conversation_id else None
     status = failure.status if isinstance(failure, Unavailable) else HTTPStatus.UNPROCESSABLE_ENTITY
-    return _show(request, actor, known, question=question, fault=_fault(failure), status=status)
+    return _show(request, actor, conversation_id, question=question, fault=_fault(failure), status=status)
 
 
 def _show(
     request: HttpRequest,
     actor: Actor,
-    known: ConversationView | None = None,
+    conversation_id: UUID | None = None,
     *,
     question: str = "",
     fault: str = "",
     status: int = HTTPStatus.OK,
 ) -> HttpResponseBase:
-    listed = Newest(size=CONVERSATIONS, key="id", cursor=uuid_or_none(request.GET.get("list_before", "")))
-    shown = NewestLast(size=TURNS, key="position", cursor=number_or_none(request.GET.get("before", "")))
     context = {
-        "conversations": conversations_list(actor=actor, paginate=listed),
-        "conversations_older": listed,
-        "conversation": known,
-        "turns": [shown_turn(one) for one in turns_list(actor=actor, conversation_id=known.id, paginate=shown)]
-        if known
-        else [],
-        "turns_older": shown,
         "question": question,
         "fault": fault,
         "longest": settings.MAX_CONTENT_CHARACTERS,
         "api_address": f"{settings.PUBLIC_URL}/api/v1/memories/",
     }
-    return draw(request, "vault/chat/chat.html", context, status=status)
+    with acting(actor):  # one transaction for all that the page reads
+        context |= _listed(request, actor) | _opened(request, actor, conversation_id)
+        return draw(request, "vault/chat/chat.html", context, status=status)
+
+
+def _listed(request: HttpRequest, actor: Actor) -> dict[str, Any]:
+    """The conversations at the left."""
+    take = Newest(size=CONVERSATIONS, key="id", cursor=uuid_or_none(request.GET.get("list_before", "")))
+    return {"conversations": conversations_list(actor=actor, paginate=take), "conversations_older": take.older}
+
+
+def _opened(request: HttpRequest, actor: Actor, conversation_id: UUID | None) -> dict[str, Any]:
+    """The conversation in the middle, if one is open."""
+    if conversation_id is None:
+        return {"conversation": None, "turns": [], "turns_older": None}
+    known = conversation_get(actor=actor, conversation_id=conversation_id)
+    take = NewestLast(size=TURNS, key="position", cursor=number_or_none(request.GET.get("before", "")))
+    found = turns_list(actor=actor, conversation_id=conversation_id, paginate=take)
+    return {"conversation": known, "turns": [shown_turn(turn) for turn in found], "turns_older": take.older}
 
 
 def _fault(failure: DomainError) -> str:

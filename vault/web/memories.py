@@ -10,6 +10,7 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
+from governance.database import acting
 from governance.web.pages import draw, page
 from vault.cubes.selectors import cube_get, versions_list
 from vault.web.labels import labels_of
@@ -21,18 +22,20 @@ VERSIONS = 20  # of one page
 @require_http_methods(["GET", "HEAD"])
 @page
 def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    view = cube_get(actor=actor, cube_id=memory_id)
-    older = Newest(size=VERSIONS, key="number", cursor=number_or_none(request.GET.get("before", "")))
     in_pane = request.headers.get("HX-Request") == "true"
-    context = {
-        "memory": view,
-        "labels": labels_of(view.cube),
-        "metadata": metadata_lines(view.words.metadata),
-        "versions": versions_list(actor=actor, cube_id=memory_id, paginate=older),
-        "versions_older": older,
-        "in_pane": in_pane,
-    }
-    return draw(request, "vault/memories/_memory.html" if in_pane else "vault/memories/memory.html", context)
+    template = "vault/memories/_memory.html" if in_pane else "vault/memories/memory.html"
+    with acting(actor):  # one transaction for all that the page reads
+        view = cube_get(actor=actor, cube_id=memory_id)
+        take = Newest(size=VERSIONS, key="number", cursor=number_or_none(request.GET.get("before", "")))
+        context = {
+            "memory": view,
+            "labels": labels_of(view.cube),
+            "metadata": metadata_lines(view.words.metadata),
+            "versions": versions_list(actor=actor, cube_id=memory_id, paginate=take),
+            "versions_older": take.older,
+            "in_pane": in_pane,
+        }
+        return draw(request, template, context)
 
 
 def metadata_lines(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,0 +1,150 @@
+"""Runs the ranking statements. Inside the caller's transaction."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+from django.db.models import QuerySet
+
+from governance.actor import Actor
+from governance.keys.services import TokenMaker
+from vault.cubes import marks
+from vault.cubes.rules import WORD_KIND
+from vault.lexicon.moments import asks_for_time
+from vault.lexicon.tokens import query_terms, terms
+from vault.models.cube import CubeQuerySet
+from vault.models.namespace import NamespaceQuerySet
+from vault.retrieval.ranking import INDEX_FROM, Parts, Weights, fused
+from vault.retrieval.sql import AMONG_CANDIDATES, EXACT, INDEXED, NEAREST_BY_INDEX, NEAREST_BY_SCAN, SURVEY
+
+INDEXED_MODEL = "wordllama/l2-supercat-256"  # of which embedding_nearest holds the vectors
+MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
+TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
+PLACEHOLDER = re.compile(r"(?<!%)%s")
+COLUMNS = ("id", "version", "session_token", "position", "speaker_marks", "mentions_time")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question in the terms of one tenant: its words by their keyed tokens, each with the mark of a speaker so named."""
+
+    words: dict[int, int]  # term → mark of the speaker whom the same word would name
+    asks_for_time: bool
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What an actor's visible part looks like: its namespaces, its size, and which words of a question name speakers."""
+
+    namespaces: list[UUID]
+    cubes: int
+    words: float
+    speakers: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    cube_id: UUID
+    score: float
+    parts: Parts
+
+
+def question_of(maker: TokenMaker, text: str) -> Question:
+    """The question's words. A word that names a speaker is found by its first spelling in the question."""
+    named = {
+        term: marks.contains(maker, "speaker", word)
+        for word in marks.WORD.findall(text)[:MOST_TERMS]
+        for term in terms(word)
+    }
+    wanted = list(dict.fromkeys(query_terms(text)))[:MOST_TERMS]
+    return Question(
+        words={maker.token(WORD_KIND, term): named.get(term, 0) for term in wanted},
+        asks_for_time=asks_for_time(text),
+    )
+
+
+def survey(actor: Actor, question: Question, seen: NamespaceQuerySet) -> Survey:
+    """One query. Sizes come from the indexing job, so they lag a little behind; ranking only needs their order."""
+    compiled, parameters = seen.order_by().values("id").query.sql_with_params()
+    asked = [mark for mark in question.words.values() if mark]
+    with connection.cursor() as cursor:
+        cursor.execute(SURVEY.format(seen=compiled), [*parameters, asked, actor.tenant_id])
+        namespaces, cubes, words, speakers = cursor.fetchone()
+    return Survey(namespaces=namespaces, cubes=cubes, words=words, speakers=frozenset(speakers))
+
+
+def rank(
+    actor: Actor,
+    *,
+    question: Question,
+    surveyed: Survey,
+    visible: CubeQuerySet,
+    narrowed: bool,
+    vector: Sequence[float] | None,
+    model: str,
+    weights: Weights,
+    limit: int,
+) -> list[Ranked]:
+    """The best `limit` of the visible cubes, best first. One query.
+
+    `narrowed`: filters beyond the namespace apply; then every row that passes them is ranked, so that none is missed.
+    """
+    speakers = surveyed.speakers if len(surveyed.speakers) == 1 else frozenset()
+    words = [term for term, mark in question.words.items() if mark not in surveyed.speakers]
+    weights = weights.asked(entity=bool(speakers), time=question.asks_for_time)
+    statement, parameters = _statement(visible, narrowed, surveyed.cubes, model)
+    parameters |= {
+        "tenant": actor.tenant_id,
+        "terms": words or list(question.words),
+        "namespaces": surveyed.namespaces,
+        "cubes": surveyed.cubes,
+        "length": surveyed.words / surveyed.cubes if surveyed.cubes else TYPICAL_LENGTH,
+        "vector": json.dumps(list(vector)) if vector is not None else None,
+        "model": model,
+        "speakers": list(speakers),
+        "limit": limit,
+    }
+    parameters |= {f"w_{name}": getattr(weights, name) for name in Parts.__dataclass_fields__}
+    with connection.cursor() as cursor, _predictable_plans(cursor):
+        cursor.execute(statement, parameters)
+        rows = [(row[0], Parts(*row[1:7])) for row in cursor.fetchall()]
+    in_sessions = any(parts.session for _, parts in rows)
+    return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in rows]
+
+
+def _statement(visible: CubeQuerySet, narrowed: bool, cubes: int, model: str) -> tuple[str, dict[str, Any]]:
+    if narrowed:
+        compiled, parameters = _compiled(visible)
+        return EXACT.format(visible=compiled), parameters
+    compiled, parameters = _compiled(visible.extra(where=[AMONG_CANDIDATES]))
+    by_index = cubes >= INDEX_FROM and model == INDEXED_MODEL
+    distance = NEAREST_BY_INDEX if by_index else NEAREST_BY_SCAN
+    return INDEXED.format(visible=compiled, distance=distance), parameters
+
+
+def _compiled(visible: QuerySet[Any]) -> tuple[str, dict[str, Any]]:
+    """The ORM's statement with named parameters, to stand inside ours."""
+    compiled, values = visible.order_by().values(*COLUMNS).query.sql_with_params()
+    names = [f"visible_{index}" for index in range(len(values))]
+    remaining = iter(names)
+    named = PLACEHOLDER.sub(lambda _: f"%({next(remaining)})s", compiled)
+    return named, dict(zip(names, values, strict=True))
+
+
+@contextmanager
+def _predictable_plans(cursor: CursorWrapper) -> Iterator[None]:
+    """The planner cannot know how large the parts are: a nested loop over them may be quadratic, a hash join never is.
+
+    The vector index is asked for more rows than are wanted, and again until enough are visible.
+    """
+    cursor.execute(
+        "SET LOCAL enable_nestloop = off; SET LOCAL hnsw.ef_search = 200; SET LOCAL hnsw.iterative_scan = relaxed_order"
+    )
+    yield
+    cursor.execute("SET LOCAL enable_nestloop = on")
