@@ -10,7 +10,10 @@ DEPLOY_CHECK_ENV := DJANGO_SETTINGS_MODULE=memos_web.settings.production \
 	DATABASE_URL=postgresql://memos_app@127.0.0.1/memos REDIS_URL=redis://127.0.0.1:6379 \
 	MEMOS_SECRET_KEY=only-for-the-check-only-for-the-check-only-for-the-check-0123456789 \
 	MEMOS_MASTER_KEY=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= \
-	MEMOS_ALLOWED_HOSTS=memos.example MEMOS_TRUSTED_PROXY=yes
+	MEMOS_ALLOWED_HOSTS=memos.example MEMOS_PUBLIC_URL=https://memos.example MEMOS_TRUSTED_PROXY=yes
+# No check needs a server. This one would compare with a database's history if it found one, and warns that it did not.
+WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
+	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml
 
 .PHONY: help run test lint lock verify-full chromium
@@ -29,9 +32,11 @@ lint: $(VENV)/.dev ## every check that is not a test
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy .
 	$(VENV)/bin/lint-imports
-	DJANGO_SETTINGS_MODULE=memos_web.settings.test $(MANAGE) makemigrations --check --dry-run
+	$(WITHOUT_DATABASE) $(MANAGE) makemigrations --check --dry-run
+	$(WITHOUT_DATABASE) $(MANAGE) spectacular --validate --fail-on-warn --file /dev/null
 	$(DEPLOY_CHECK_ENV) $(MANAGE) check --deploy --fail-level WARNING
-	$(VENV)/bin/djlint templates --check --lint
+	$(VENV)/bin/djlint templates --lint --profile django --quiet
+	$(VENV)/bin/pre-commit validate-config
 
 lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
 	$(PYTHON) -m $(LOCK) --output-file requirements/base.txt

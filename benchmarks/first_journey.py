@@ -1,18 +1,17 @@
 """One conversation in through REST, message by message, and every question about it searched."""
 
 import hashlib
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from benchmarks.client import BenchmarkError, Client, Target
+from benchmarks.loading import message_of, wait_for_vectors
 from benchmarks.locomo import Conversation, Question, Said, conversations, recall
 from benchmarks.report import timing
 
 TOP_K = 10
-LONGEST_WAIT = 120.0  # seconds for the vectors of one conversation
 
 
 def first_journey(target: Target, data: Path, sample: str) -> dict[str, Any]:
@@ -20,7 +19,7 @@ def first_journey(target: Target, data: Path, sample: str) -> dict[str, Any]:
     conversation = _chosen(conversations(data), sample)
     client, namespace = Client(target), f"/benchmarks/{uuid4().hex}"
     stored, add_ms = _add_all(client, namespace, conversation.turns)
-    embedded_after = _wait_for_vectors(client, namespace)
+    embedded_after = wait_for_vectors(client, namespace)
     recalls, search_ms = _search_all(client, namespace, conversation.questions)
     for memory_id in stored:
         client.call("DELETE", f"memories/{memory_id}/?purge=true")
@@ -46,28 +45,12 @@ def _chosen(found: Sequence[Conversation], sample: str) -> Conversation:
 def _add_all(client: Client, namespace: str, turns: Sequence[Said]) -> tuple[list[str], list[float]]:
     stored, times = [], []
     for turn in turns:
-        message = {
-            "role": "user",
-            "name": turn.speaker,
-            "content": turn.text,
-            "timestamp": turn.at.isoformat(),
-            "message_id": turn.id,
-        }
-        body = {"messages": [message], "infer": False, "namespace": namespace, "session_id": f"session-{turn.session}"}
+        session = f"session-{turn.session}"
+        body = {"messages": [message_of(turn)], "infer": False, "namespace": namespace, "session_id": session}
         reply = client.call("POST", "memories/", body)
         times.append(client.last_ms)
         stored.append(reply["results"][0]["id"])
     return stored, times
-
-
-def _wait_for_vectors(client: Client, namespace: str) -> float:
-    started = time.monotonic()
-    while time.monotonic() - started < LONGEST_WAIT:
-        newest = client.call("GET", f"memories/?namespace={namespace}&page_size=200")
-        if not any(memory["pending_embedding"] for memory in newest["results"]):
-            return time.monotonic() - started
-        time.sleep(0.1)
-    raise BenchmarkError("the vectors are not ready: does the worker run?")
 
 
 def _search_all(client: Client, namespace: str, questions: Sequence[Question]) -> tuple[list[float], list[float]]:

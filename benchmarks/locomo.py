@@ -1,4 +1,4 @@
-"""LoCoMo (Maharana et al., 2024) in its published layout. The data is never part of this project: commands take a path."""
+"""LoCoMo (Maharana et al., 2024) in its published layout. The data is no part of this project: commands take a path."""
 
 import json
 import re

@@ -87,6 +87,7 @@ class Verb(StrEnum):
     JOB_READ = "job.read"
     JOB_RETRIED = "job.retried"
     JOB_FINISHED = "job.finished"
+    REPLY_REPEATED = "reply.repeated"
     ACCESS_DENIED = "access.denied"
 
 

@@ -5,4 +5,5 @@ pytest_plugins = [
     "tests.harness.databases",
     "tests.harness.product",
     "tests.harness.separate",
+    "tests.harness.world",
 ]

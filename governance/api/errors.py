@@ -1,10 +1,10 @@
 """What answers when no view does: problems under /api/, pages elsewhere."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 
 from governance.api.problems import problem_json
 from governance.errors import DomainError, Invalid, NotFound
+from governance.web.pages import refusal
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -22,4 +22,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def _answer(request: HttpRequest, failure: DomainError) -> HttpResponse:
     if request.path.startswith("/api/"):
         return problem_json(failure, request)
-    return render(request, "shared/error.html", {"failure": failure}, status=failure.status)
+    return refusal(request, failure)

@@ -15,10 +15,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.actor import Actor
+from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, InFlight, Invalid, KeyReused, Unavailable
 from governance.keys.services import GENERAL, open_sealed, seal_for
 from governance.models import IdempotencyKey
+from governance.vocabulary import Verb
 
 LONGEST_KEY = 255
 
@@ -80,10 +82,12 @@ def _stored(actor: Actor, key: str, fingerprint: bytes) -> Reply | None:
         found = IdempotencyKey.objects.filter(principal_id=actor.principal_id, key=key)
         found.filter(created_at__lt=Now() - timedelta(hours=settings.IDEMPOTENCY_HOURS)).delete()
         row = found.first()
-    if row is None:
-        return None
-    if bytes(row.request_hash) != fingerprint:
-        raise KeyReused
+        if row is None:
+            return None
+        if bytes(row.request_hash) != fingerprint:
+            raise KeyReused
+        # The reply may hold content: telling it again is a read like any other.
+        record(actor=actor, verb=Verb.REPLY_REPEATED, object_type="idempotency_key", object_ids=[row.id])
     plaintext = open_sealed(tenant_id=actor.tenant_id, place=_place(actor, key), blob=row.sealed_reply)
     if plaintext is None:
         raise Unavailable("The stored reply can no longer be opened.")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from rest_framework.exceptions import NotFound as PageNotFound
 from rest_framework.pagination import CursorPagination
@@ -33,7 +34,7 @@ class CursorPages(CursorPagination):
         self.count = queryset.count()
         try:
             return super().paginate_queryset(queryset, request, view)
-        except PageNotFound as error:
+        except (PageNotFound, ValidationError, ValueError) as error:  # the last two: a position that is no id, no number
             raise Invalid(errors=[FieldError("cursor", "not a cursor of this list")]) from error
 
     def get_page_size(self, request: Request) -> int:

@@ -32,14 +32,15 @@ def dispatch_once(send: Send) -> int:
     An event that failed before travels alone, so that one that always fails holds up no other.
     """
     sent = 0
-    for (topic, tenant_id, _), events in _batches(events_claim()).items():
-        ids = [event.id for event in events]
+    batches = list(_batches(events_claim()).items())
+    for position, ((topic, tenant_id, _), events) in enumerate(batches):
         try:
-            send(topic, tenant_id, ids)
-            sent += len(ids)
+            send(topic, tenant_id, [event.id for event in events])
         except BrokerDown:
-            events_release(tenant_id=tenant_id, event_ids=ids)
+            for (_, waiting_tenant, _), waiting in batches[position:]:
+                events_release(tenant_id=waiting_tenant, event_ids=[event.id for event in waiting])
             raise
+        sent += len(events)
     return sent
 
 

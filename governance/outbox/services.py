@@ -11,7 +11,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.db.models.functions import Now
+from django.db.models import F
+from django.db.models.functions import Greatest, Now
 
 from governance.actor import Actor, system_actor
 from governance.database import acting, no_tenant, tenant_transaction
@@ -61,9 +62,11 @@ def events_claim(*, limit: int = CLAIM_LIMIT) -> list[Claimed]:
 
 
 def events_release(*, tenant_id: UUID, event_ids: Sequence[UUID]) -> None:
-    """Give a claim back: the broker did not take it."""
+    """Give a claim back: the broker did not take it, so it was no attempt."""
     with tenant_transaction(tenant_id):
-        OutboxEvent.objects.filter(id__in=event_ids, done_at=None).update(available_at=Now() + timedelta(seconds=1))
+        OutboxEvent.objects.filter(id__in=event_ids, done_at=None).update(
+            available_at=Now() + timedelta(seconds=1), attempts=Greatest(F("attempts") - 1, 0)
+        )
 
 
 def events_run(*, tenant_id: UUID, event_ids: Sequence[UUID], handler: Handler) -> int:
@@ -99,7 +102,7 @@ def _finish(actor: Actor, event_ids: Sequence[UUID], write: Write) -> int:
 def _postpone(actor: Actor, events: Sequence[OutboxEvent], error: str) -> None:
     with acting(actor):
         for event in events:
-            delay = min(timedelta(seconds=2**event.attempts), LONGEST_DELAY)
+            delay = min(timedelta(seconds=2 ** min(event.attempts, MAX_ATTEMPTS)), LONGEST_DELAY)
             changes = {"last_error": error, "available_at": Now() + delay}
             if event.attempts >= MAX_ATTEMPTS:
                 changes["parked_at"] = Now()

@@ -9,12 +9,13 @@ from django.db import connection
 from django.db.models import Q
 
 from governance.actor import Actor, CallContext
+from governance.authz.services import authorize
 from governance.database import acting, database_now, no_tenant, tenant_transaction
 from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
 from governance.tenants.rules import credential_parse
-from governance.vocabulary import PersonaKind, PrincipalKind, RoleName, Scope
+from governance.vocabulary import Permission, PersonaKind, PrincipalKind, RoleName, Scope
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ def user_id_by_email(email: str) -> UUID | None:
 
 
 def member_by_email(*, actor: Actor, email: str) -> Member:
-    """Raises NotFound."""
+    """Raises Forbidden; NotFound."""
+    authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
         member = (
             Member.objects.filter(user__email__iexact=email, removed_at=None).select_related("user", "role").first()

@@ -12,6 +12,7 @@ from django.db import IntegrityError, connection
 
 from governance.actor import Actor, CallContext, system_actor
 from governance.audit.services import record
+from governance.authz.rules import Target
 from governance.authz.services import authorize
 from governance.database import acting, database_now, no_tenant, tenant_transaction
 from governance.errors import Conflict, FieldError, Invalid, NotFound
@@ -85,8 +86,11 @@ def member_add(*, actor: Actor, email: str, role: RoleName) -> Member:
 def apikey_create(
     *, actor: Actor, member: Member, scopes: Collection[Scope], name: str = "", expires_at: datetime | None = None
 ) -> NewKey:
-    """A key that can do what `member` may do and `scopes` allow. Raises Invalid. Writes: ApiKey, AuditEntry."""
-    authorize(actor, Permission.APIKEY_MANAGE)
+    """A key that can do what `member` may do and `scopes` allow.
+
+    Raises NotFound; Forbidden; Invalid. Writes: ApiKey, AuditEntry.
+    """
+    authorize(actor, Permission.APIKEY_MANAGE, _member_target(member))
     credential = credential_new()
     with acting(actor):
         if expires_at is not None and expires_at <= database_now():
@@ -113,8 +117,8 @@ def apikey_create(
 
 
 def sign_in_link_create(*, actor: Actor, member: Member) -> NewLink:
-    """A link that signs `member` in once. Writes: SignInLink, AuditEntry."""
-    authorize(actor, Permission.MEMBER_MANAGE)
+    """A link that signs `member` in once. Raises NotFound; Forbidden. Writes: SignInLink, AuditEntry."""
+    authorize(actor, Permission.MEMBER_MANAGE, _member_target(member))
     token = link_token_new()
     with acting(actor):
         expires_at = database_now() + timedelta(hours=settings.SIGN_IN_LINK_HOURS)
@@ -140,10 +144,13 @@ def sign_in_link_use(*, token: str, request_id: str, address: str) -> Actor:
     link_id, tenant_id = found
     with tenant_transaction(tenant_id):
         now = database_now()
-        usable = SignInLink.objects.filter(id=link_id, used_at=None, expires_at__gt=now, member__removed_at=None)
-        if not usable.update(used_at=now):
+        # Locked before it is marked: an UPDATE that joins the member would let two at once both find it unused.
+        usable = SignInLink.objects.filter(used_at=None, expires_at__gt=now, member__removed_at=None)
+        link = usable.select_for_update(of=("self",)).select_related("member__role").filter(id=link_id).first()
+        if link is None:
             raise NotFound
-        member = Member.objects.select_related("role").get(id=SignInLink.objects.get(id=link_id).member_id)
+        SignInLink.objects.filter(id=link_id).update(used_at=now)
+        member = link.member
         actor = Actor(
             tenant_id=tenant_id,
             principal_kind=PrincipalKind.MEMBER,
@@ -162,6 +169,10 @@ def member_sign_out(*, actor: Actor) -> None:
     """Tell the trail that a browser's session was ended by its member. Writes: AuditEntry."""
     with acting(actor):
         record(actor=actor, verb=Verb.MEMBER_SIGNED_OUT, object_type="member", object_ids=[actor.principal_id])
+
+
+def _member_target(member: Member) -> Target:
+    return Target("member", member.id, member.tenant_id)
 
 
 def _user_ensure(email: str) -> UUID:

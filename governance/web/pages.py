@@ -17,7 +17,7 @@ from django.utils.http import urlencode
 
 from governance.actor import Actor
 from governance.audit.services import record_denial
-from governance.errors import DomainError, Forbidden, Invalid, NotFound, Unauthenticated, Unavailable
+from governance.errors import DomainError, Forbidden, Invalid, Unauthenticated, Unavailable
 from governance.tenants.selectors import me_get
 from governance.web.explanations import explanation_of
 from governance.web.sessions import request_id, web_actor
@@ -89,26 +89,6 @@ def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
         return _problem_json(request, failure)
     part = request.headers.get("HX-Request") == "true"
     return _problem_page(request, failure, "shared/_error.html" if part else "shared/error.html")
-
-
-def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """handler404 of the pages."""
-    return refusal(request, NotFound())
-
-
-def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """handler403 of the pages."""
-    return _problem_page(request, Forbidden(Forbidden.title), "shared/error.html")
-
-
-def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """handler400 of the pages."""
-    return refusal(request, Invalid())
-
-
-def server_error(request: HttpRequest) -> HttpResponse:
-    """handler500 of the pages."""
-    return refusal(request, DomainError())
 
 
 def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> HttpResponse:

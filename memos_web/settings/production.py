@@ -1,25 +1,42 @@
-"""Behind a TLS proxy, against servers of their own. Every secret comes from the environment; nothing is guessed."""
+"""Behind a TLS proxy, against servers of their own. Every secret comes from the environment; nothing is guessed.
 
-from memos_web.config import ConfigError
+The owner's process, which migrates and ends, needs no address but its own and no key.
+"""
+
+from dataclasses import replace
+
+from memos_web.config import Config, ConfigError
 from memos_web.settings.base import *  # noqa: F403
 from memos_web.settings.base import CONFIG
 from memos_web.settings.databases import broker_address, databases, redis_address
 
-for _name, _value in {
-    "DATABASE_URL": CONFIG.database_url,
-    "REDIS_URL": CONFIG.redis_url,
-    "MEMOS_SECRET_KEY": CONFIG.secret_key,
-    "MEMOS_MASTER_KEY": CONFIG.master_key,
-    "MEMOS_ALLOWED_HOSTS": CONFIG.allowed_hosts,
-}.items():
+
+def _needed(config: Config) -> dict[str, object]:
+    if config.database_role == "owner":
+        return {"DATABASE_OWNER_URL": config.database_owner_url}
+    return {
+        "DATABASE_URL": config.database_url,
+        "REDIS_URL": config.redis_url,
+        "MEMOS_SECRET_KEY": config.secret_key,
+        "MEMOS_MASTER_KEY": config.master_key,
+        "MEMOS_ALLOWED_HOSTS": config.allowed_hosts,
+    }
+
+
+for _name, _value in _needed(CONFIG).items():
     if not _value:
         raise ConfigError(f"{_name} must be set in production")
+if "*" in CONFIG.allowed_hosts:
+    raise ConfigError("MEMOS_ALLOWED_HOSTS is '*': in production it must name the hosts")
+if CONFIG.database_role != "owner" and not CONFIG.public_url.startswith("https://"):
+    raise ConfigError("MEMOS_PUBLIC_URL must be set to the https:// address that people open")
 
 DEBUG = False
 SECRET_KEY = CONFIG.secret_key
 ALLOWED_HOSTS = list(CONFIG.allowed_hosts)
-CSRF_TRUSTED_ORIGINS = [f"https://{name}" for name in CONFIG.allowed_hosts]
-DATABASES = databases(CONFIG)
+CSRF_TRUSTED_ORIGINS = [f"https://{'*' if name.startswith('.') else ''}{name}" for name in CONFIG.allowed_hosts]
+# Without an address of the app role the owner's counts as given: there is no embedded server here.
+DATABASES = databases(replace(CONFIG, database_url=CONFIG.database_url or CONFIG.database_owner_url))
 CELERY_BROKER_URL = broker_address(CONFIG)
 REDIS_ADDRESS = redis_address(CONFIG, 0)
 KEY_STORE_PATH = CONFIG.data_dir / "keys" / "keystore.sqlite3"

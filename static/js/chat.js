@@ -38,11 +38,11 @@ function draft(question) {
   const element = document.createElement("article");
   element.className = "turn";
   element.setAttribute("aria-busy", "true");
-  const asked = document.createElement("div");
+  const asked = document.createElement("pre");
   asked.className = "question";
   asked.dir = "auto";
   asked.textContent = question;
-  const answer = document.createElement("div");
+  const answer = document.createElement("pre");
   answer.className = "answer waiting";
   answer.dir = "auto";
   answer.dataset.waiting = form.dataset.thinking;

@@ -57,7 +57,7 @@ class ConversationsView(ApiView):
         """Begin a conversation."""
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)
-        draft = ConversationDraft(**read(ConversationInput, request.data))
+        draft = ConversationDraft(**read(ConversationInput, request))
 
         def call(commit: Commit) -> Reply:
             view = conversation_create(
@@ -79,7 +79,7 @@ class ConversationView(ApiView):
         """Rename it."""
         actor = self.actor()
         conversation_get(actor=actor, conversation_id=conversation_id)
-        title = read(TitleInput, request.data)["title"]
+        title = read(TitleInput, request)["title"]
         return Response(
             conversation_json(conversation_update(actor=actor, conversation_id=conversation_id, title=title))
         )
@@ -124,7 +124,7 @@ class TurnsView(ApiView):
         """Ask; the answer cites the memories it rests on. With `Accept: text/event-stream` it is streamed."""
         actor = self.actor().within(Channel.CHAT)
         conversation_get(actor=actor, conversation_id=conversation_id)
-        content = read(TurnInput, request.data)["content"]
+        content = read(TurnInput, request)["content"]
         if STREAM in request.headers.get("Accept", ""):
             if "Idempotency-Key" in request.headers:
                 raise Invalid(errors=[FieldError("Idempotency-Key", "a stream cannot be repeated; ask without it")])

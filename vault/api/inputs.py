@@ -1,10 +1,12 @@
 """Bodies of requests: checked shapes, turned into the dataclasses that services take."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
 from rest_framework import serializers
+from rest_framework.request import Request
 
 from governance.api.fields import ContentField, MetadataField, StrictSerializer, TextField
 from governance.errors import FieldError, Invalid
@@ -14,6 +16,7 @@ from vault.retrieval.selectors import SearchQuery
 from vault.vocabulary import Layer, MemoryType, MessageRole, SearchMode, SemanticType, Sensitivity
 
 LONGEST_LABEL = 200
+DEEPEST_METADATA = 64
 LONGEST_TTL = 100 * 365 * 24 * 3600
 
 
@@ -28,6 +31,18 @@ class Tags(serializers.ListField):
         super().__init__(child=TextField(max_length=100), max_length=50, **options)
 
 
+class Metadata(MetadataField):
+    """The caller's own JSON object, not nested so deeply that what stores and sends it would give up."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        level: list[Any] = [data]
+        for _ in range(DEEPEST_METADATA):
+            level = [child for part in level for child in _children(part)]
+        if level:
+            raise serializers.ValidationError(f"at most {DEEPEST_METADATA} levels")
+        return super().to_internal_value(data)
+
+
 class DescribedInput(StrictSerializer):
     """What may be said of any memory that is written."""
 
@@ -38,7 +53,7 @@ class DescribedInput(StrictSerializer):
     task_id = _label()
     tags = Tags(required=False)
     title = TextField(max_length=500, required=False, allow_blank=True)
-    metadata = MetadataField(required=False)
+    metadata = Metadata(required=False)
     event_time = serializers.DateTimeField(required=False, allow_null=True)
     valid_from = serializers.DateTimeField(required=False, allow_null=True)
     valid_to = serializers.DateTimeField(required=False, allow_null=True)
@@ -62,7 +77,7 @@ class ToolCalls(serializers.ListField):
 
     def to_internal_value(self, data: Any) -> list[Any]:
         calls: list[Any] = super().to_internal_value(data)
-        MetadataField().to_internal_value({"tool_calls": calls})
+        Metadata().to_internal_value({"tool_calls": calls})
         return calls
 
 
@@ -74,7 +89,7 @@ class MessageInput(StrictSerializer):
     message_id = _label()
     tool_calls = ToolCalls(required=False)
     tool_call_id = _label()
-    metadata = MetadataField(required=False)
+    metadata = Metadata(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs["content"].strip() and not attrs.get("tool_calls"):
@@ -112,7 +127,7 @@ class ChangesInput(StrictSerializer):
     content = ContentField(required=False)
     title = TextField(max_length=500, required=False, allow_blank=True)
     tags = Tags(required=False)
-    metadata = MetadataField(required=False)
+    metadata = Metadata(required=False)
     semantic_type = serializers.ChoiceField(choices=list(SemanticType), required=False)
     namespace = TextField(required=False)
     persona = _label(allow_null=True)
@@ -206,14 +221,22 @@ def search_of(body: dict[str, Any]) -> SearchQuery:
     return SearchQuery(**asked)
 
 
-def read(kind: type[StrictSerializer], data: Any) -> dict[str, Any]:
+def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
     """The checked body. Raises Invalid or TooLarge."""
+    try:
+        data = request.data
+    except RecursionError as error:  # of Python's own JSON parser
+        raise Invalid("The body is nested too deeply.") from error
     if not isinstance(data, dict):
         raise Invalid(errors=[FieldError("body", "a JSON object is needed")])
     form = kind(data=data)
     form.is_valid(raise_exception=True)
     body: dict[str, Any] = form.validated_data
     return body
+
+
+def _children(part: Any) -> Iterable[Any]:
+    return part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 
 def _common(body: dict[str, Any]) -> dict[str, Any]:

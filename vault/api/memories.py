@@ -84,7 +84,7 @@ class MemoriesView(ApiView):
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
         later = flag(request, "async")
-        drafts = drafts_of(read(MemoryInput, request.data))
+        drafts = drafts_of(read(MemoryInput, request))
         if later:
             return self.post_once(lambda commit: _add_later(actor, drafts, commit))
         return self.post_once(lambda commit: _add(actor, drafts, commit))
@@ -98,7 +98,7 @@ class BulkView(ApiView):
         """Add up to 1,000 memories, all or none."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
-        drafts, origins = drafts_of_bulk(read(BulkInput, request.data))
+        drafts, origins = drafts_of_bulk(read(BulkInput, request))
 
         def call(commit: Commit) -> Reply:
             with acting(actor), _naming_items(origins):
@@ -119,7 +119,7 @@ class SearchView(ApiView):
         started = time.perf_counter()
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        body = read(SearchInput, request.data)
+        body = read(SearchInput, request)
         search = search_of(body)
         hits = memories_search(actor=actor, search=search)
         shown = [hit_json(hit, explain=body.get("explain", False)) for hit in hits]
@@ -142,7 +142,7 @@ class MemoryView(ApiView):
                 actor=actor,
                 cube_id=memory_id,
                 expected_version=_version_asked(request),
-                changes=lambda: changes_of(read(ChangesInput, request.data)),
+                changes=lambda: changes_of(read(ChangesInput, request)),
             )
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
         return _one(memory_json(view))

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Q, QuerySet
 
 from governance.actor import Actor
 from governance.audit.services import record
@@ -17,10 +16,10 @@ from governance.outbox.services import emit
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.locating import locate_readable
+from vault.cubes.reading import CubeRow, cube_rows
 from vault.cubes.words import Words, words_open
-from vault.models import Cube, CubeLink, CubeUse, CubeVersion, Embedding
+from vault.models import Cube, CubeVersion
 from vault.providers.registry import embedder
-from vault.vocabulary import LinkKind
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def cubes_read(*, actor: Actor, cube_ids: Sequence[UUID], verb: Verb) -> list[Cu
 def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
     """`cubes_read` without its audit row, for the answer to the write that made these cubes."""
     with acting(actor):
-        rows = {row.id: row for row in _with_the_rest(Cube.objects.filter(tenant_id=actor.tenant_id, id__in=cube_ids))}
+        rows = cube_rows(tenant_id=actor.tenant_id, cube_ids=cube_ids, model=embedder().name)
         return [_view(rows[cube_id]) for cube_id in cube_ids if cube_id in rows]
 
 
@@ -97,34 +96,17 @@ def versions_list(*, actor: Actor, cube_id: UUID, paginate: Paginate) -> list[Ve
         return [VersionView(row=row, words=_open(row.tenant_id, cube.id, row.number, row.sealed)) for row in page]
 
 
-def _with_the_rest(cubes: QuerySet[Cube]) -> QuerySet[Any]:
-    of_cube = {"tenant_id": OuterRef("tenant_id"), "cube_id": OuterRef("id")}
-    use = CubeUse.objects.filter(**of_cube)
-    current = CubeVersion.objects.filter(**of_cube, number=OuterRef("version"))
-    vector = Embedding.objects.filter(**of_cube, model=embedder().name, version=OuterRef("version"))
-    parents = CubeLink.objects.filter(
-        tenant_id=OuterRef("tenant_id"), source_id=OuterRef("id"), kind=LinkKind.DERIVED
-    ).order_by("id")
-    return cubes.select_related("namespace", "persona", "subject").annotate(
-        sealed=Subquery(current.values("sealed")),
-        used=Subquery(use.values("access_count")),
-        used_at=Subquery(use.values("last_accessed_at")),
-        used_heat=Subquery(use.values("heat")),
-        embedded=Subquery(vector.values("version")),
-        parent_ids=ArraySubquery(parents.values_list(F("target_id"))),
-    )
-
-
-def _view(row: Any) -> CubeView:
+def _view(row: CubeRow) -> CubeView:
+    cube = row.cube
     return CubeView(
-        cube=row,
-        words=_open(row.tenant_id, row.id, row.version, row.sealed),
-        subject=subject_view(row.subject) if row.subject else None,
-        parents=tuple(row.parent_ids),
-        heat=row.used_heat or 0.0,
-        access_count=row.used or 0,
-        last_accessed_at=row.used_at,
-        pending_embedding=row.embedded is None,
+        cube=cube,
+        words=_open(cube.tenant_id, cube.id, cube.version, row.sealed),
+        subject=subject_view(cube.subject) if cube.subject else None,
+        parents=row.parents,
+        heat=row.heat,
+        access_count=row.access_count,
+        last_accessed_at=row.last_accessed_at,
+        pending_embedding=not row.embedded,
     )
 
 

@@ -62,6 +62,8 @@ def _ranked(actor: Actor, search: SearchQuery, vector: list[float] | None) -> li
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
     surveyed = survey(actor, question, seen_namespaces(actor, search))
+    if not surveyed.namespaces:
+        return []
     visible = Cube.objects.visible_to(actor).filter(states(search), namespace_id__in=surveyed.namespaces)
     visible = visible.filter(condition).exclude(search.excluded)
     if search.mode is SearchMode.TAG:

@@ -1,0 +1,276 @@
+"""What PostgreSQL itself says about the walls between tenants, checked against the list of what is meant."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+
+TENANT = "(NULLIF(current_setting('app.tenant'::text, true), ''::text))::uuid"
+USER = "(NULLIF(current_setting('app.user'::text, true), ''::text))::uuid"
+OF_TENANT = f"(tenant_id = {TENANT})"
+MEMBERS = "(EXISTS ( SELECT 1 FROM governance_member m WHERE (m.user_id = governance_user.id)))"
+
+# Not every table has a tenant's rows, and these two have them without a tenant_id.
+OF_NOBODY = frozenset(
+    {
+        "auth_group",
+        "auth_group_permissions",
+        "auth_permission",
+        "django_content_type",
+        "django_migrations",
+        "django_session",
+    }
+)
+OWN_POLICIES = {
+    "governance_tenant": (f"(id = {TENANT})", f"(id = {TENANT})"),
+    "governance_user": (f"((id = {USER}) OR {MEMBERS})", f"(id = {USER})"),
+}
+
+READ, ADD, CHANGE, ALL = "SELECT", "INSERT SELECT", "INSERT SELECT UPDATE", "DELETE INSERT SELECT UPDATE"
+APP_RIGHTS = {
+    "auth_permission": READ,
+    "django_content_type": READ,
+    "django_migrations": READ,
+    "django_session": ALL,
+    "governance_apikey": CHANGE,
+    "governance_auditentry": ADD,
+    "governance_datasubject": ALL,
+    "governance_idempotencykey": "DELETE INSERT SELECT",
+    "governance_member": CHANGE,
+    "governance_outboxevent": ALL,
+    "governance_persona": CHANGE,
+    "governance_role": ADD,
+    "governance_signinlink": CHANGE,
+    "governance_tenant": CHANGE,
+    "governance_user": CHANGE,
+    "vault_conversation": CHANGE,
+    "vault_cube": ALL,
+    "vault_cubelink": ALL,
+    "vault_cubeuse": ALL,
+    "vault_cubeversion": ALL,
+    "vault_embedding": ALL,
+    "vault_job": CHANGE,
+    "vault_namespace": CHANGE,
+    "vault_posting": ALL,
+    "vault_turn": ALL,
+}
+OTHER_RIGHTS = {
+    ("memos_auditor", "governance_auditentry", READ),
+    ("memos_router", "governance_idempotencykey", "DELETE"),
+    ("memos_router", "governance_outboxevent", "DELETE"),
+}
+COLUMN_RIGHTS = {
+    ("memos_router", "governance_apikey", "SELECT", "id prefix tenant_id"),
+    ("memos_router", "governance_idempotencykey", "SELECT", "created_at"),
+    ("memos_router", "governance_outboxevent", "SELECT", "attempts available_at done_at id parked_at tenant_id topic"),
+    ("memos_router", "governance_outboxevent", "UPDATE", "attempts available_at"),
+    ("memos_router", "governance_signinlink", "SELECT", "id tenant_id token_hash"),
+    ("memos_router", "governance_tenant", "SELECT", "id slug"),
+    ("memos_router", "governance_user", "SELECT", "email id"),
+}
+# Policies for roles other than the one that serves; each sees no more columns than COLUMN_RIGHTS gives it.
+OTHER_POLICIES = {
+    ("governance_apikey", "memos_router", "SELECT", "true"),
+    ("governance_auditentry", "memos_auditor", "SELECT", "true"),
+    ("governance_idempotencykey", "memos_router", "DELETE", "true"),
+    ("governance_idempotencykey", "memos_router", "SELECT", "true"),
+    ("governance_outboxevent", "memos_router", "DELETE", "(done_at IS NOT NULL)"),
+    ("governance_outboxevent", "memos_router", "SELECT", "true"),
+    ("governance_outboxevent", "memos_router", "UPDATE", "true"),
+    ("governance_signinlink", "memos_router", "SELECT", "true"),
+    ("governance_tenant", "memos_router", "SELECT", "true"),
+    ("governance_user", "memos_router", "SELECT", "true"),
+}
+DEFINER_FUNCTIONS = frozenset(
+    {
+        "governance_key_by_prefix",
+        "governance_link_by_hash",
+        "governance_outbox_claim",
+        "governance_outbox_health",
+        "governance_tenant_by_slug",
+        "governance_tidy",
+        "governance_user_by_email",
+    }
+)
+# A unique constraint without the tenant tells whether a foreign row has the value: right for random ones alone.
+RANDOM_VALUES = frozenset(
+    {("governance_apikey", "prefix"), ("governance_signinlink", "token_hash"), ("governance_tenant", "slug")}
+)
+TRIGGERS = {
+    ("governance_auditentry", "governance_auditentry_rows_stay"),
+    ("governance_auditentry", "governance_auditentry_table_stays"),
+    ("vault_cubeversion", "version_is_immutable"),
+}
+ROLES = {  # (can log in, superuser, bypasses row-level security, makes roles, makes databases, replicates)
+    "memos_app": (True, False, False, False, False, False),
+    "memos_auditor": (False, False, False, False, False, False),
+    "memos_owner": (True, False, False, False, False, False),
+    "memos_router": (False, False, False, False, False, False),
+}
+HERE = "relnamespace = 'public'::regnamespace"
+
+
+def findings(connection: psycopg.Connection[Any]) -> list[str]:
+    """Every difference between the database and what is meant; none: the walls stand. `connection`: a superuser's."""
+    checks = (_tables, _policies, _references, _unique, _triggers, _roles, _rights, _columns, _functions, _others)
+    return [finding for check in checks for finding in check(connection)]
+
+
+def tenant_tables(connection: psycopg.Connection[Any]) -> set[str]:
+    rows = connection.execute(
+        f"SELECT relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
+        f"WHERE c.{HERE} AND relkind IN ('r', 'p')"
+    )
+    return {name for (name,) in rows} | set(OWN_POLICIES)
+
+
+def _tables(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    guarded = tenant_tables(connection)
+    rows = connection.execute(
+        f"SELECT relname, relkind, relrowsecurity, relforcerowsecurity, relowner::regrole::text FROM pg_class "
+        f"WHERE {HERE} AND relkind NOT IN ('i', 'I', 'S', 'c')"
+    )
+    for name, kind, enabled, forced, owner in rows:
+        if kind not in {b"r", b"p", "r", "p"}:
+            yield f"{name}: a view or a foreign table is bound by its owner's rights, not by policies"
+        elif name not in guarded and name not in OF_NOBODY:
+            yield f"{name}: has no tenant, and is not on the list of tables that need none"
+        elif name in guarded and not (enabled and forced):
+            yield f"{name}: row-level security is not enabled and forced"
+        if owner != "memos_owner":
+            yield f"{name}: belongs to {owner}"
+
+
+def _policies(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT tablename, permissive, roles::text[], cmd, qual, with_check FROM pg_policies"
+    ).fetchall()
+    main: dict[str, tuple[str, str]] = {}
+    others = set()
+    for table, permissive, roles, command, qual, check in rows:
+        if roles == ["public"] and command == "ALL" and permissive == "PERMISSIVE" and table not in main:
+            main[table] = (_one_line(qual), _one_line(check))
+        else:
+            others.add((table, " ".join(roles), command, _one_line(qual)))
+    for table in sorted(tenant_tables(connection)):
+        expected = OWN_POLICIES.get(table, (OF_TENANT, OF_TENANT))
+        if main.get(table) != expected:
+            yield f"{table}: its policy is {main.get(table)}"
+    yield from _difference("policy", others, OTHER_POLICIES)
+
+
+def _references(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    guarded = tenant_tables(connection) - set(OWN_POLICIES)
+    rows = connection.execute(
+        "SELECT conname, a.relname, b.relname, "
+        "ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = conrelid AND attnum = ANY (conkey)), "
+        "ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = confrelid AND attnum = ANY (confkey)), "
+        "convalidated AND conenforced FROM pg_constraint "
+        "JOIN pg_class a ON a.oid = conrelid JOIN pg_class b ON b.oid = confrelid WHERE contype = 'f'"
+    )
+    for name, source, target, columns, keys, valid in rows:
+        if target in guarded and not (source in guarded and "tenant_id" in columns and "tenant_id" in keys):
+            yield f"{source}: the foreign key {name} can leave the tenant"
+        if not valid:
+            yield f"{source}: the foreign key {name} is not enforced"
+
+
+def _unique(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT c.relname, i.relname, indisprimary, ARRAY(SELECT attname::text FROM pg_attribute "
+        "WHERE attrelid = indrelid AND attnum = ANY (indkey)) "
+        f"FROM pg_index JOIN pg_class c ON c.oid = indrelid JOIN pg_class i ON i.oid = indexrelid "
+        f"WHERE indisunique AND c.{HERE}"
+    )
+    guarded = tenant_tables(connection) - {"governance_user"}
+    for table, name, primary, columns in rows:
+        by_id = primary and columns == ["id"]
+        random = len(columns) == 1 and (table, columns[0]) in RANDOM_VALUES
+        if table in guarded and "tenant_id" not in columns and not by_id and not random:
+            yield f"{table}: {name} is unique across tenants"
+
+
+def _triggers(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT relname, tgname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid "
+        f"WHERE NOT tgisinternal AND tgenabled IN ('O', 'A') AND c.{HERE}"
+    )
+    yield from _difference("trigger", set(rows), TRIGGERS)
+
+
+def _roles(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT rolname, rolcanlogin, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication "
+        "FROM pg_roles WHERE rolname LIKE 'memos%'"
+    )
+    yield from _difference("role", {tuple(row) for row in rows}, {(name, *can) for name, can in ROLES.items()})
+    memberships = connection.execute(
+        "SELECT roleid::regrole::text, member::regrole::text, inherit_option FROM pg_auth_members "
+        "WHERE member::regrole::text LIKE 'memos%'"
+    )
+    yield from _difference("membership", set(memberships), {("memos_router", "memos_owner", False)})
+    owned = connection.execute(
+        "SELECT objid::regclass::text, refobjid::regrole::text FROM pg_shdepend "
+        "WHERE deptype = 'o' AND classid = 'pg_class'::regclass AND refobjid::regrole::text <> 'memos_owner' "
+        "AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    yield from (f"{name}: owned by {role}" for name, role in owned)
+
+
+def _rights(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, relname, "
+        "string_agg(privilege_type, ' ' ORDER BY privilege_type) "
+        f"FROM pg_class, aclexplode(relacl) WHERE {HERE} AND grantee <> relowner "
+        "AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e') GROUP BY 1, 2"
+    )
+    app = {("memos_app", table, rights) for table, rights in APP_RIGHTS.items()}
+    yield from _difference("right", set(rows), app | OTHER_RIGHTS)
+    may_create = connection.execute(
+        "SELECT nspname FROM pg_namespace WHERE has_schema_privilege('memos_app', oid, 'CREATE')"
+    )
+    yield from (f"the app role may create in the schema {name}" for (name,) in may_create)
+
+
+def _columns(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, relname, privilege_type, "
+        "string_agg(attname, ' ' ORDER BY attname) "
+        f"FROM pg_attribute JOIN pg_class c ON c.oid = attrelid, aclexplode(attacl) WHERE c.{HERE} GROUP BY 1, 2, 3"
+    )
+    yield from _difference("right on columns", set(rows), COLUMN_RIGHTS)
+
+
+def _functions(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT proname, proowner::regrole::text, proconfig, has_function_privilege('memos_auditor', p.oid, 'EXECUTE') "
+        "FROM pg_proc p WHERE prosecdef AND pronamespace <> 'pg_catalog'::regnamespace"
+    ).fetchall()
+    yield from _difference("definer function", {row[0] for row in rows}, set(DEFINER_FUNCTIONS))
+    for name, owner, settings, anyone in rows:
+        if owner != "memos_router":
+            yield f"{name}: runs as {owner}"
+        if settings != ["search_path=pg_catalog, public, pg_temp"]:
+            yield f"{name}: its search_path is not fixed"
+        if anyone:
+            yield f"{name}: everybody may call it"
+
+
+def _others(connection: psycopg.Connection[Any]) -> Iterator[str]:
+    """Ways around a policy that need no table: rules, functions that claim to leak nothing, columns not bound."""
+    rules = connection.execute("SELECT tablename, rulename FROM pg_rules WHERE schemaname = 'public'")
+    yield from (f"{table}: the rule {name} rewrites queries" for table, name in rules)
+    nullable = connection.execute(
+        "SELECT relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND attname = 'tenant_id' "
+        f"WHERE c.{HERE} AND relkind IN ('r', 'p') AND NOT attnotnull"
+    )
+    yield from (f"{table}: a row may have no tenant" for (table,) in nullable)
+
+
+def _difference(what: str, found: set[Any], meant: set[Any]) -> Iterator[str]:
+    yield from (f"{what} too much: {one}" for one in sorted(map(str, found - meant)))
+    yield from (f"{what} missing: {one}" for one in sorted(map(str, meant - found)))
+
+
+def _one_line(expression: str | None) -> str:
+    return " ".join((expression or "").split())

@@ -1,0 +1,58 @@
+"""The example of the README, run as it stands: only the port and the data directory are those of the test."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.harness.product import RunningServer
+from tests.harness.servers import ROOT
+
+pytestmark = pytest.mark.xdist_group("server")
+
+
+@pytest.fixture
+def example(running_server: RunningServer, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """The first block with curl, pasted into a shell in a folder whose `var` is the server's data directory."""
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    block = next(block for block in blocks if "curl" in block)
+    (tmp_path / "var").symlink_to(running_server.data_dir)
+    pasted = block.replace("http://127.0.0.1:8000", running_server.base_url)
+    return subprocess.run(["sh"], input=pasted, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_it_adds_a_memory_and_finds_it(example: subprocess.CompletedProcess[str]) -> None:
+    assert (example.returncode, example.stderr) == (0, "")
+    decoder = json.JSONDecoder()
+    added, end = decoder.raw_decode(example.stdout)
+    found, _ = decoder.raw_decode(example.stdout[end:].lstrip())
+    assert "Anna moved to Lisbon" in added["results"][0]["content"]
+    assert found["results"][0]["id"] == added["results"][0]["id"]
+
+
+def test_the_question_that_it_proposes_is_answered_with_that_memory(
+    example: subprocess.CompletedProcess[str], running_server: RunningServer
+) -> None:
+    memory_id = json.JSONDecoder().raw_decode(example.stdout)[0]["results"][0]["id"]
+    question = re.search(r'ask "([^"]+)"', (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert question is not None
+    assert "Lisbon" in _ask(running_server, question[1], memory_id)
+
+
+def _ask(server: RunningServer, question: str, memory_id: str) -> str:
+    conversation = _post(server, "/api/v1/conversations/", {})["id"]
+    turn = _post(server, f"/api/v1/conversations/{conversation}/turns/", {"content": question})
+    citations = turn["citations"]
+    assert isinstance(citations, list)
+    assert memory_id in [citation["memory_id"] for citation in citations]
+    return str(turn["content"])
+
+
+def _post(server: RunningServer, path: str, body: dict[str, str]) -> dict[str, object]:
+    argv = ["curl", "-sS", f"{server.base_url}{path}", "-H", f"Authorization: Bearer {server.first_run['api_key']}"]
+    argv += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    reply: dict[str, object] = json.loads(done.stdout)
+    return reply

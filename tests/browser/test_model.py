@@ -1,0 +1,65 @@
+"""Asking in the browser, with a language model that streams."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import memory_add
+from tests.browser.talker import talking
+from tests.browser.visit import ask
+from tests.harness.product import RunningServer, installation
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("server")]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    """An installation with a model of the tests' own."""
+    with talking() as address, installation(MEMOS_LLM_URL=address, MEMOS_LLM_MODEL="talker") as started:
+        started.start()
+        memory_add(started, content="Ana likes to travel by train.", title="How Ana travels")
+        yield started
+
+
+def test_a_marker_that_comes_in_pieces_becomes_a_chip(page: Page) -> None:
+    page.goto("/chat/")
+    ask(page, "How does Ana travel?")
+    expect(page.locator(".turn .meta")).to_contain_text("talker")
+    assert page.locator(".answer").inner_text() == "By train 1, she says; not [7].\n  茶"
+    expect(page.locator(".chip")).to_have_count(1)
+    expect(page.locator(".turn .note")).to_have_count(0)
+
+
+def test_words_are_shown_as_they_come_and_the_reader_can_stop_them(page: Page) -> None:
+    page.goto("/chat/")
+    ask(page, "Tell me something endless about Ana.")
+    expect(page.locator(".answer")).to_contain_text("word3 ")
+    expect(page.locator(".turn")).to_have_attribute("aria-busy", "true")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".turn .note").last).to_have_text("Stopped before the answer was whole.")
+    expect(page.locator(".answer")).to_contain_text("word3 ")
+    expect(page.locator(".answer")).not_to_contain_text("word300 ")
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    page.reload()
+    expect(page.locator(".turn .note").last).to_have_text("Stopped before the answer was whole.")
+
+
+@pytest.mark.parametrize("question", ["Please refuse, Ana?", "Is Ana broken?"])
+def test_a_model_that_fails_leaves_the_question_in_its_box(page: Page, question: str) -> None:
+    page.goto("/chat/")
+    ask(page, question)
+    expect(page.get_by_role("alert")).to_contain_text("No answer came.")
+    expect(page.locator("#question")).to_have_value(question)
+    expect(page.locator(".turn")).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"/chat/[0-9a-f-]{36}/$"))
+
+
+def test_without_scripts_a_model_that_fails_is_said_beside_the_question(page: Page) -> None:
+    page.goto("/chat/")
+    page.locator("#question").fill("Please refuse, Ana?")
+    with page.expect_navigation():
+        page.evaluate("HTMLFormElement.prototype.submit.call(document.getElementById('composer'))")
+    expect(page.get_by_role("alert")).to_contain_text("The language model gave no answer.")
+    expect(page.locator("#question")).to_have_value("Please refuse, Ana?")

@@ -1,0 +1,47 @@
+"""From the printed link into the product, and out."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenVisit, sign_in_link
+from tests.harness.product import RunningServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("server")]
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_a_link_signs_in_once_and_only_by_its_button(server: RunningServer, visit: OpenVisit, scripts: bool) -> None:
+    page = visit(signed_in=False, java_script_enabled=scripts).page
+    link = sign_in_link(server)
+    page.goto(link)
+    page.reload()
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Ask what is remembered")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.goto(link)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="This link no longer works")).to_be_visible()
+
+
+def test_the_language_is_switched_in_place(visit: OpenVisit) -> None:
+    page = visit().page
+    page.goto("/chat/")
+    page.get_by_role("button", name="简体中文").click()
+    expect(page.get_by_role("heading", name="问问记住了什么")).to_be_visible()
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("heading", name="Ask what is remembered")).to_be_visible()
+
+
+def test_the_colours_follow_the_system_until_the_reader_chooses(visit: OpenVisit) -> None:
+    page = visit(color_scheme="dark").page
+    page.goto("/chat/")
+    root = page.locator("html")
+    expect(root).to_have_attribute("data-bs-theme", "dark")
+    page.locator("#theme-toggle").click()
+    expect(root).to_have_attribute("data-bs-theme", "light")
+    page.reload()
+    expect(root).to_have_attribute("data-bs-theme", "light")
+    page.locator("#theme-toggle").click()
+    page.emulate_media(color_scheme="light")
+    expect(root).to_have_attribute("data-bs-theme", "light")

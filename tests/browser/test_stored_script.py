@@ -1,0 +1,114 @@
+"""Whatever a memory holds, a page shows it as text: nothing runs, nothing is fetched, the policy is never called on."""
+
+import json
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+
+from tests.browser.conftest import memory_add
+from tests.browser.visit import ask
+from tests.harness.product import RunningServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("server")]
+
+CATCH = "window.executed=1"
+PAYLOADS = [
+    f"<script>{CATCH}</script>",
+    f"<img src=x onerror={CATCH}>",
+    f"<svg/onload={CATCH}>",
+    f"<svg><script>{CATCH}</script></svg>",
+    f"<svg><animate onbegin={CATCH} attributeName=x dur=1s>",
+    f"<a href=javascript:{CATCH}>press</a>",
+    f"<iframe srcdoc='<script>parent.{CATCH}</script>'></iframe>",
+    f"<details open ontoggle={CATCH}>",
+    f"<input autofocus onfocus={CATCH}>",
+    f"<body onload={CATCH}>",
+    f"<math><mtext><img src onerror={CATCH}></mtext></math>",
+    f'"><script>{CATCH}</script>',
+    f"' autofocus onfocus={CATCH} x='",
+    f"</pre></textarea></title></script><script>{CATCH}</script>",
+    f"<!--><script>{CATCH}</script>-->",
+    f"<![CDATA[<script>{CATCH}</script>]]>",
+    "<div hx-get=/attacked hx-trigger=load>",
+    "<div data-hx-get=/attacked data-hx-trigger=load>",
+    f"<div hx-on:htmx:load={CATCH}>",
+    f"<div hx-on::load={CATCH}>",
+    "<div hx-post=/attacked hx-trigger='every 10ms'>",
+    "<div hx-ext=eval hx-vals='js:{a:executed=1}' hx-get=/attacked hx-trigger=revealed>",
+    "<form action=/attacked method=post><button autofocus>press</button></form>",
+    "<meta http-equiv=refresh content='0;url=/attacked'>",
+    "<base href=/attacked/>",
+    "<link rel=stylesheet href=/attacked>",
+    "<object data=/attacked></object>",
+    "<style>@import '/attacked'</style>",
+    "<video><source src=/attacked onerror=window.executed=1></video>",
+    "{{ request }}{% load i18n %}{% debug %}",
+    "${window.executed=1}`${window.executed=1}`",
+    "[1](javascript:window.executed=1) ![x](/attacked) [1]",
+]
+
+
+@pytest.fixture(scope="module")
+def poisoned(server: RunningServer) -> list[str]:
+    """Pages of memories that hold each payload in every field that a caller fills."""
+    return [
+        memory_add(
+            server,
+            content=f"Poison {number}: {payload}",
+            title=payload,
+            tags=[payload[:100]],
+            metadata={payload[:60]: payload, "nested": {payload[:60]: [payload]}},
+            session_id=payload[:100],
+        )
+        for number, payload in enumerate(PAYLOADS)
+    ]
+
+
+def watch(page: Page) -> list[str]:
+    """Collects the requests that only a payload would make."""
+    attacks: list[str] = []
+
+    def note(request: Request) -> None:
+        if "attacked" in request.url:
+            attacks.append(request.url)
+
+    page.on("request", note)
+    return attacks
+
+
+def executed(page: Page) -> bool:
+    return bool(page.evaluate("'executed' in window"))
+
+
+def test_nothing_runs_on_the_page_of_a_memory(page: Page, poisoned: list[str]) -> None:
+    attacks = watch(page)
+    for address, payload in zip(poisoned, PAYLOADS, strict=True):
+        page.goto(address)
+        expect(page.locator(".content").first).to_contain_text(payload)
+        page.locator(".versions summary").first.click()
+        assert not executed(page), payload
+    assert attacks == []
+
+
+def test_nothing_runs_in_the_pane_which_htmx_fills(page: Page, poisoned: list[str]) -> None:
+    attacks = watch(page)
+    page.goto("/chat/")
+    for address, payload in zip(poisoned, PAYLOADS, strict=True):
+        page.evaluate(f"htmx.ajax('GET', {json.dumps(address)}, '#pane-body')")
+        expect(page.locator("#pane .content").first).to_contain_text(payload)
+        assert not executed(page), payload
+    assert attacks == []
+
+
+def test_nothing_runs_in_a_chat_neither_while_it_comes_nor_later(page: Page, poisoned: list[str]) -> None:
+    assert poisoned
+    attacks = watch(page)
+    page.goto("/chat/")
+    for number, payload in enumerate(PAYLOADS):
+        ask(page, f"What is Poison {number}: {payload}?")
+        expect(page.locator(".turn .meta")).to_have_count(number + 1)
+        assert not executed(page), payload
+    page.reload()
+    expect(page.locator(".turn").first).to_be_attached()
+    assert not executed(page)
+    assert attacks == []

@@ -1,0 +1,28 @@
+"""A window that listens for what the browser complains of."""
+
+from playwright.sync_api import ConsoleMessage, Error, Page
+
+EXPECTED = "Failed to load resource"  # the browser says so of every 4xx; the tests look at those themselves
+
+
+class Visit:
+    """A page, with the errors of its scripts and the violations of its content security policy."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.on("console", self._said)
+        page.on("pageerror", self._failed)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"} and not message.text.startswith(EXPECTED):
+            self.complaints.append(message.text)
+
+    def _failed(self, error: Error) -> None:
+        self.complaints.append(f"script: {error.message}")
+
+
+def ask(page: Page, question: str) -> None:
+    """Type a question and press Enter."""
+    page.locator("#question").fill(question)
+    page.keyboard.press("Enter")

@@ -1,0 +1,216 @@
+"""Audited or refused, over every route: where the trail cannot be written, nothing changes and nothing is told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.urls import URLPattern
+
+from governance.api.urls import urlpatterns as routes_of_the_law
+from governance.database import acting
+from governance.models import AuditEntry
+from governance.vocabulary import Outcome
+from tests.factories import World
+from tests.governance.filling import fill
+from tests.governance.tables import everything
+from vault.api.urls import urlpatterns as routes_of_the_vault
+from vault.models import Job
+from vault.vocabulary import JobStatus
+
+Superuser = Callable[[], psycopg.Connection]
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request; `{cube}`, `{deleted}`, `{conversation}`, `{job}` of the address are filled in."""
+
+    address: str
+    body: Any = None
+    if_match: str = ""
+    accept: str = ""
+
+    def headers(self) -> dict[str, str]:
+        return {name: value for name, value in (("if_match", self.if_match), ("accept", self.accept)) if value}
+
+
+MESSAGES = {"messages": [{"role": "user", "content": "I like nightingale songs."}]}
+CALLS: dict[tuple[str, str], list[Call]] = {
+    ("memories/", "get"): [Call("memories/"), Call("memories/?namespace=/nightingale")],
+    ("memories/", "post"): [
+        Call("memories/", {"content": "new"}),
+        Call("memories/", {"content": "new", "namespace": "/brand/new", "subject": "new", "session_id": "new"}),
+        Call("memories/", {"content": "nightingale once"}),  # known already: the reply shows what is stored
+        Call("memories/", MESSAGES),
+        Call("memories/?async=true", MESSAGES),
+    ],
+    ("memories/bulk/", "post"): [Call("memories/bulk/", {"items": [{"content": "new"}, MESSAGES]})],
+    ("memories/search/", "post"): [
+        Call("memories/search/", {"query": "nightingale", "mode": mode})
+        for mode in ("hybrid", "lexical", "dense", "tag")
+    ],
+    ("memories/<uuid:memory_id>/", "get"): [Call("memories/{cube}/")],
+    ("memories/<uuid:memory_id>/", "patch"): [Call("memories/{cube}/", {"importance": 1.0}, if_match='"2"')],
+    ("memories/<uuid:memory_id>/", "delete"): [Call("memories/{cube}/"), Call("memories/{cube}/?purge=true")],
+    ("memories/<uuid:memory_id>/restore/", "post"): [Call("memories/{deleted}/restore/")],
+    ("memories/<uuid:memory_id>/versions/", "get"): [Call("memories/{cube}/versions/")],
+    ("conversations/", "get"): [Call("conversations/")],
+    ("conversations/", "post"): [Call("conversations/", {"title": "new"})],
+    ("conversations/<uuid:conversation_id>/", "get"): [Call("conversations/{conversation}/")],
+    ("conversations/<uuid:conversation_id>/", "patch"): [Call("conversations/{conversation}/", {"title": "new"})],
+    ("conversations/<uuid:conversation_id>/", "delete"): [Call("conversations/{conversation}/")],
+    ("conversations/<uuid:conversation_id>/turns/", "get"): [Call("conversations/{conversation}/turns/")],
+    ("conversations/<uuid:conversation_id>/turns/", "post"): [
+        Call("conversations/{conversation}/turns/", {"content": "When does the nightingale sing?"}),
+        Call(
+            "conversations/{conversation}/turns/",
+            {"content": "When does the nightingale sing?"},
+            accept="text/event-stream",
+        ),
+    ],
+    ("jobs/<uuid:job_id>/retry/", "post"): [Call("jobs/{job}/retry/")],
+}
+NEEDS_NO_ROW = {
+    ("me/", "get"): "everyone may know who they are; no content",
+    ("jobs/", "get"): "kind, status and ids; no content",
+    ("jobs/<uuid:job_id>/", "get"): "kind, status and ids; no content",
+}
+
+
+def _routes() -> set[tuple[str, str]]:
+    return {
+        (str(route.pattern), method)
+        for route in (*routes_of_the_law, *routes_of_the_vault)
+        if isinstance(route, URLPattern)
+        for method in METHODS
+        if hasattr(route.callback.view_class, method)  # type: ignore[attr-defined]
+    }
+
+
+@pytest.fixture
+def places(world: World) -> dict[str, Any]:
+    """The rows that the addresses name, all olivia's."""
+    filled = fill(world.olivia, "nightingale")
+    client = world.client("olivia")
+    deleted = client.post("memories/", {"content": "the deleted nightingale"}).json["results"][0]["id"]
+    assert client.delete(f"memories/{deleted}/").status == 204
+    with acting(world.olivia.actor):
+        Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED)
+    return {
+        "cube": filled.cube_id,
+        "deleted": deleted,
+        "conversation": filled.conversation_id,
+        "job": filled.job_id,
+    }
+
+
+def test_every_route_is_listed() -> None:
+    assert _routes() == set(CALLS) | set(NEEDS_NO_ROW)
+
+
+def test_without_the_trail_nothing_changes_and_nothing_is_told(
+    world: World, places: dict[str, Any], superuser: Superuser
+) -> None:
+    superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
+    client, before = world.client("olivia"), everything(superuser())
+    for (_, method), calls in CALLS.items():
+        for call in calls:
+            reply = client.send(method.upper(), call.address.format(**places), call.body, **call.headers())
+            assert (reply.status, reply.code) == (503, "audit_unavailable"), (method, call, reply)
+            assert b"nightingale" not in reply.body
+            assert reply.headers["Retry-After"]
+            assert everything(superuser()) == before, (method, call)
+
+
+def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any], superuser: Superuser) -> None:
+    superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
+    for route, _ in NEEDS_NO_ROW:
+        reply = world.client("olivia").get(route.replace("<uuid:job_id>", str(places["job"])))
+        assert reply.status == 200
+        assert b"nightingale" not in reply.body
+
+
+def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, places: dict[str, Any]) -> None:
+    """What the refusals above are compared with: no call fails for a reason of its own."""
+    last = [("memories/<uuid:memory_id>/", "delete"), ("conversations/<uuid:conversation_id>/", "delete")]
+    for route, method in [*(one for one in CALLS if one not in last), *last]:
+        for call in CALLS[(route, method)]:
+            rows = _rows(world)
+            sent = {"if_match": '"2"'} if method == "patch" else {}
+            reply = world.client("olivia").send(
+                method.upper(), call.address.format(**places), call.body, **(call.headers() | sent)
+            )
+            assert reply.status in {200, 201, 202, 204}, (method, call, reply)
+            assert _rows(world) > rows, (method, call)
+
+
+def test_a_stored_reply_is_repeated_only_on_the_trail(world: World, superuser: Superuser) -> None:
+    client, body = world.client("alice"), {"content": "the nightingale"}
+    assert client.post("memories/", body, idempotency_key="once").status == 201
+    rows = _rows(world)
+    assert client.post("memories/", body, idempotency_key="once").status == 201
+    assert _rows(world) == rows + 1
+    superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
+    reply = client.post("memories/", body, idempotency_key="once")
+    assert (reply.status, reply.code) == (503, "audit_unavailable")
+    assert b"nightingale" not in reply.body
+
+
+@pytest.mark.parametrize(
+    ("who", "method", "address", "body", "permission", "rule"),
+    [
+        ("bob", "POST", "memories/", {"content": "x"}, "memory.create", "role:viewer"),
+        ("bob", "GET", "memories/{cube}/", None, "memory.read", "private"),
+        ("bob", "PATCH", "memories/{cube}/", {"importance": 1}, "memory.update", "role:viewer"),
+        ("bob", "DELETE", "memories/{cube}/", None, "memory.delete", "role:viewer"),
+        ("alice", "DELETE", "memories/{cube}/", None, "memory.delete", "private"),
+        ("ada", "GET", "memories/", None, "memory.read", "role:auditor"),
+        ("ada", "POST", "memories/search/", {"query": "x"}, "memory.read", "role:auditor"),
+        ("ada", "POST", "conversations/", {}, "conversation.use", "role:auditor"),
+    ],
+)
+def test_a_denial_is_recorded_or_is_a_503(
+    world: World,
+    superuser: Superuser,
+    who: str,
+    method: str,
+    address: str,
+    body: Any,
+    permission: str,
+    rule: str,
+) -> None:
+    cube = world.client("olivia").post("memories/", {"content": "private"}).json["results"][0]["id"]
+    before = everything(superuser())
+    reply = world.client(who).send(method, address.format(cube=cube), body)
+    assert (reply.status, reply.code) == (403, "forbidden")
+    with acting(world.olivia.actor):
+        row = AuditEntry.objects.get(outcome=Outcome.DENIED)
+    assert (row.detail["permission"], row.detail["rule"]) == (permission, rule)
+    assert row.member_id == world.person(who).member.id
+    after = everything(superuser())
+    assert len(after.pop("governance_auditentry")) == len(before.pop("governance_auditentry")) + 1
+    assert after == before
+    superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
+    reply = world.client(who).send(method, address.format(cube=cube), body)
+    assert (reply.status, reply.code) == (503, "audit_unavailable")
+
+
+def test_a_foreign_memory_is_the_same_404_as_one_that_never_was(world: World, superuser: Superuser) -> None:
+    cube = world.client("olivia").post("memories/", {"content": "private"}).json["results"][0]["id"]
+    before = everything(superuser())
+    for method, body in (("GET", None), ("PATCH", {"importance": 1}), ("DELETE", None)):
+        foreign, random = (
+            world.client("charlie").send(method, f"memories/{one}/", body, if_match='"1"', x_request_id="the-same-id")
+            for one in (cube, uuid4())
+        )
+        assert foreign.status == 404
+        assert foreign.body == random.body
+    assert everything(superuser()) == before
+
+
+def _rows(world: World) -> int:
+    with acting(world.olivia.actor):
+        return AuditEntry.objects.count()

@@ -1,0 +1,192 @@
+"""The key store: keys in a file of their own, made once, gone for good."""
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from stat import S_IMODE
+from uuid import UUID, uuid4
+
+import pytest
+from django.test import override_settings
+
+from governance.errors import KeyUnavailable
+from governance.keys.services import (
+    GENERAL,
+    credential_hash,
+    key_store,
+    open_sealed,
+    seal_for,
+    subject_scope,
+    token_maker,
+)
+from governance.keys.store import SqliteKeyStore
+from tests.harness.servers import ROOT, clean_environ
+
+TENANT, OTHER = uuid4(), uuid4()
+MASTER = b"the master key of this one test."
+MAKE_KEY = """
+import sys
+from pathlib import Path
+from uuid import UUID
+from governance.keys.store import SqliteKeyStore
+store = SqliteKeyStore(Path(sys.argv[1]), sys.argv[2].encode())
+sys.stdin.readline()
+for number in range(20):
+    key = store.key_for(UUID(sys.argv[3]), f"subject:{number}")
+    print(key.id, key.secret.hex())
+"""
+
+
+def _destroy(path: Path, scope: str) -> bytes:
+    """Remove a key as an erasure does; its bytes as they lay in the file."""
+    with sqlite3.connect(path, isolation_level=None) as db:
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA journal_mode = TRUNCATE")
+        row = db.execute("SELECT wrapped FROM data_key WHERE scope = ?", (scope,)).fetchone()
+        db.execute("DELETE FROM data_key WHERE scope = ?", (scope,))
+    db.close()
+    wrapped: bytes = row[0]
+    return wrapped
+
+
+def test_what_is_sealed_for_a_scope_opens_again(key_store_path: Path) -> None:
+    blob = seal_for(tenant_id=TENANT, scope=GENERAL, place=b"row", plaintext=b"words")
+    assert open_sealed(tenant_id=TENANT, place=b"row", blob=blob) == b"words"
+    assert open_sealed(tenant_id=TENANT, place=b"row", blob=memoryview(blob)) == b"words"
+
+
+def test_a_blob_in_the_wrong_place_or_tenant_does_not_open(key_store_path: Path) -> None:
+    blob = seal_for(tenant_id=TENANT, scope=GENERAL, place=b"row 1", plaintext=b"words")
+    with pytest.raises(KeyUnavailable):
+        open_sealed(tenant_id=TENANT, place=b"row 2", blob=blob)
+    assert open_sealed(tenant_id=OTHER, place=b"row 1", blob=blob) is None  # it has no such key
+
+
+@pytest.mark.parametrize("position", [0, 20, -1])
+def test_a_tampered_blob_is_a_failure_and_not_an_erased_one(key_store_path: Path, position: int) -> None:
+    blob = bytearray(seal_for(tenant_id=TENANT, scope=GENERAL, place=b"row", plaintext=b"words"))
+    blob[position] ^= 1
+    with pytest.raises(KeyUnavailable) as failure:
+        open_sealed(tenant_id=TENANT, place=b"row", blob=bytes(blob))
+    assert failure.value.status == 503
+
+
+def test_what_was_sealed_under_a_destroyed_key_is_none(key_store_path: Path) -> None:
+    scope = subject_scope(uuid4())
+    blob = seal_for(tenant_id=TENANT, scope=scope, place=b"row", plaintext=b"words")
+    kept = seal_for(tenant_id=TENANT, scope=GENERAL, place=b"row", plaintext=b"kept")
+    _destroy(key_store_path, scope)
+    key_store.cache_clear()  # as a process that starts now
+    assert open_sealed(tenant_id=TENANT, place=b"row", blob=blob) is None
+    assert open_sealed(tenant_id=TENANT, place=b"row", blob=kept) == b"kept"
+
+
+def test_a_destroyed_key_leaves_no_copy_in_any_file_of_the_store(key_store_path: Path) -> None:
+    scopes = [subject_scope(uuid4()) for _ in range(30)]
+    for scope in scopes:
+        seal_for(tenant_id=TENANT, scope=scope, place=b"row", plaintext=b"words")
+    files = list(key_store_path.parent.iterdir())
+    assert files == [key_store_path] or {file.name for file in files} == {
+        key_store_path.name,
+        f"{key_store_path.name}-journal",
+    }
+    wrapped = [_destroy(key_store_path, scope) for scope in scopes[::2]]
+    left = b"".join(file.read_bytes() for file in key_store_path.parent.iterdir())
+    assert not [one for one in wrapped if one in left or one[-32:] in left]
+    assert scopes[1].encode() in left
+
+
+def test_another_master_key_is_a_failure_that_asks_to_come_again(key_store_path: Path) -> None:
+    first = SqliteKeyStore(key_store_path, MASTER)
+    key = first.key_for(TENANT, GENERAL)
+    second = SqliteKeyStore(key_store_path, MASTER[::-1])
+    for ask in (partial(second.key_for, TENANT, GENERAL), partial(second.key_by_id, TENANT, key.id)):
+        with pytest.raises(KeyUnavailable) as failure:
+            ask()
+        assert (failure.value.status, failure.value.code) == (503, "key_unavailable")
+
+
+def test_no_key_lies_in_the_file_as_it_is(key_store_path: Path) -> None:
+    key = SqliteKeyStore(key_store_path, MASTER).key_for(TENANT, GENERAL)
+    content = key_store_path.read_bytes()
+    assert key.secret not in content
+    assert MASTER not in content
+
+
+def test_the_file_and_its_folder_are_their_owners_alone(key_store_path: Path) -> None:
+    SqliteKeyStore(key_store_path, MASTER).key_for(TENANT, GENERAL)
+    assert S_IMODE(key_store_path.stat().st_mode) == 0o600
+    assert S_IMODE(key_store_path.parent.stat().st_mode) == 0o700
+
+
+def test_a_store_that_cannot_be_opened_is_a_503(tmp_path: Path) -> None:
+    path = tmp_path / "keystore.sqlite3"
+    path.write_bytes(b"this is no database, and no key is in it" * 50)
+    for store in (SqliteKeyStore(path, MASTER), SqliteKeyStore(tmp_path / "keystore.sqlite3" / "below", MASTER)):
+        with pytest.raises(KeyUnavailable):
+            store.check()
+
+
+def test_a_missing_store_is_a_503_where_a_key_is_asked_for() -> None:
+    with override_settings(KEY_STORE_PATH=Path("/proc/no/such/place")):
+        key_store.cache_clear()
+        with pytest.raises(KeyUnavailable):
+            seal_for(tenant_id=TENANT, scope=GENERAL, place=b"row", plaintext=b"words")
+    key_store.cache_clear()
+
+
+def test_a_key_is_durable_before_it_is_used(key_store_path: Path) -> None:
+    made = SqliteKeyStore(key_store_path, MASTER).key_for(TENANT, GENERAL)
+    again = SqliteKeyStore(key_store_path, MASTER)
+    assert again.key_for(TENANT, GENERAL).secret == made.secret
+    assert again.key_by_id(TENANT, made.id) == made
+    assert again.key_by_id(OTHER, made.id) is None
+    assert again.key_by_id(TENANT, UUID(int=7)) is None
+
+
+def test_two_processes_that_make_the_same_keys_at_once_get_the_same_ones(key_store_path: Path) -> None:
+    arguments = [sys.executable, "-c", MAKE_KEY, str(key_store_path), MASTER.decode(), str(TENANT)]
+    makers = [
+        subprocess.Popen(
+            arguments, cwd=ROOT, env=clean_environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    for maker in makers:
+        assert maker.stdin is not None
+        maker.stdin.write("go\n")
+        maker.stdin.flush()
+    answers = [maker.communicate(timeout=60)[0] for maker in makers]
+    assert answers[0] == answers[1]
+    assert len(set(answers[0].splitlines())) == 20
+
+
+def test_threads_that_make_the_same_key_at_once_get_the_same_one(key_store_path: Path) -> None:
+    barrier, found = threading.Barrier(4), []
+
+    def make() -> None:
+        store = SqliteKeyStore(key_store_path, MASTER)
+        barrier.wait(timeout=10)
+        found.append(store.key_for(TENANT, GENERAL))
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert len(found) == 4
+    assert len({key.secret for key in found}) == 1
+
+
+def test_tokens_of_two_tenants_have_nothing_in_common(key_store_path: Path) -> None:
+    assert token_maker(TENANT).token("word", "tea") == token_maker(TENANT).token("word", "tea")
+    assert token_maker(TENANT).token("word", "tea") != token_maker(OTHER).token("word", "tea")
+    assert token_maker(TENANT).hash("tea") != token_maker(OTHER).hash("tea")
+
+
+def test_a_credential_is_hashed_under_a_key_of_its_own() -> None:
+    assert len(credential_hash("mos_a_b")) == 32
+    assert credential_hash("mos_a_b") == credential_hash("mos_a_b") != credential_hash("mos_a_c")

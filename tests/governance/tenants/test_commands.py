@@ -1,0 +1,129 @@
+"""The command line of the law: one JSON line, or one line of what is wrong and exit code 1."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from governance.tenants.services import sign_in_link_use
+from tests.factories import World, client_for
+from tests.harness.databases import Clone
+from tests.harness.servers import ROOT, clean_environ
+
+
+def _run(*words: str) -> dict[str, Any]:
+    """The JSON reply of a command: one line on standard output, nothing on the other."""
+    out, err = io.StringIO(), io.StringIO()
+    call_command(*words, "--json", stdout=out, stderr=err)
+    assert err.getvalue() == ""
+    assert out.getvalue().count("\n") == 1
+    reply: dict[str, Any] = json.loads(out.getvalue())
+    return reply
+
+
+def test_tenant_create_answers_with_a_key_and_a_link_that_work(database: Clone) -> None:
+    reply = _run("tenant_create", "acme", "--owner", "olivia@acme.example", "--name", "Acme & Co")
+    assert set(reply) == {"tenant", "owner", "api_key", "sign_in_link"}
+    assert (reply["tenant"]["slug"], reply["owner"]["email"]) == ("acme", "olivia@acme.example")
+    actor = sign_in_link_use(token=reply["sign_in_link"].rsplit("/", 2)[1], request_id="request-of-a-test", address="")
+    assert (str(actor.tenant_id), str(actor.member_id)) == (reply["tenant"]["id"], reply["owner"]["id"])
+
+
+def test_member_add_answers_with_the_member_and_a_link(world: World) -> None:
+    reply = _run("member_add", "--tenant", "acme", "--email", "vera@acme.example", "--role", "viewer")
+    assert set(reply) == {"member", "sign_in_link"}
+    assert reply["member"] | {"id": ""} == {"id": "", "email": "vera@acme.example", "role": "viewer"}
+
+
+def test_sign_in_link_answers_with_a_link_and_its_end(world: World) -> None:
+    reply = _run("sign_in_link", "--tenant", "acme", "--email", "bob@acme.example")
+    assert set(reply) == {"sign_in_link", "expires_at"}
+
+
+def test_apikey_create_answers_with_a_key_of_those_scopes(world: World) -> None:
+    reply = _run(
+        "apikey_create",
+        *("--tenant", "acme", "--member", "ALICE@acme.example"),
+        *("--scopes", "memories:read chat", "--expires", "2999-01-31"),
+    )
+    assert set(reply) == {"id", "prefix", "api_key"}
+    me = client_for(reply["api_key"]).get("me/").json
+    assert me["scopes"] == ["chat", "memories:read"]
+    assert me["principal"]["key_prefix"] == reply["prefix"]
+    assert me["principal"]["id"] == reply["id"]
+    assert me["principal"]["expires_at"] == "2999-01-31T00:00:00Z"
+
+
+def test_without_json_standard_output_is_empty_and_a_person_reads_the_rest(world: World) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("sign_in_link", "--tenant", "acme", "--email", "bob@acme.example", stdout=out, stderr=err)
+    assert out.getvalue() == ""
+    assert "http://testserver/sign-in/" in err.getvalue()
+
+
+ERRORS = {
+    "a taken slug": ("tenant_create", "acme", "--owner", "new@acme.example"),
+    "no slug": ("tenant_create", "a b", "--owner", "new@acme.example"),
+    "no address": ("tenant_create", "new", "--owner", "nobody"),
+    "an unknown tenant": ("member_add", "--tenant", "no", "--email", "a@b.example", "--role", "viewer"),
+    "a member already": ("member_add", "--tenant", "acme", "--email", "bob@acme.example", "--role", "viewer"),
+    "an unknown role": ("member_add", "--tenant", "acme", "--email", "a@b.example", "--role", "king"),
+    "another tenant's member": ("apikey_create", "--tenant", "acme", "--member", "charlie@other.example"),
+    "an unknown scope": ("apikey_create", "--tenant", "acme", "--member", "bob@acme.example", "--scopes", "all"),
+    "no scope": ("apikey_create", "--tenant", "acme", "--member", "bob@acme.example", "--scopes", ""),
+    "no date": ("apikey_create", "--tenant", "acme", "--member", "bob@acme.example", "--expires", "soon"),
+    "a past date": ("apikey_create", "--tenant", "acme", "--member", "bob@acme.example", "--expires", "2020-01-01"),
+    "nobody to sign in": ("sign_in_link", "--tenant", "acme", "--email", "charlie@other.example"),
+}
+
+
+@pytest.mark.parametrize("fault", ERRORS)
+def test_what_is_wrong_is_one_line(world: World, fault: str) -> None:
+    with pytest.raises(CommandError) as refusal:
+        _run(*ERRORS[fault])
+    message = str(refusal.value)
+    assert message
+    assert "\n" not in message
+
+
+def test_it_works_beside_the_product_as_a_program_of_its_own(world: World, database: Clone, tmp_path: Path) -> None:
+    made = _program(database, tmp_path, "tenant_create", "third", "--owner", "tess@third.example", "--json")
+    assert (made.returncode, made.stderr) == (0, "")
+    assert set(json.loads(made.stdout)) == {"tenant", "owner", "api_key", "sign_in_link"}
+    again = _program(database, tmp_path, "tenant_create", "third", "--owner", "tess@third.example", "--json")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr.count("\n") == 1
+    assert "third" in again.stderr
+
+
+def test_a_database_that_is_not_there_is_one_line(database: Clone) -> None:
+    connection.close()
+    connection.settings_dict["NAME"] = "no_such_database"
+    with pytest.raises(CommandError, match=r"^the database [^\n]*$"):
+        _run("tenant_create", "third", "--owner", "tess@third.example")
+
+
+def _program(database: Clone, data_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    place = f"{quote(str(database.server.socket_dir), safe='')}:{database.server.port}"
+    environ = {
+        **clean_environ(),
+        "MEMOS_DATA_DIR": str(data_dir),
+        "DATABASE_URL": f"postgresql://memos_app@{place}/{database.name}",
+        "REDIS_URL": "redis://127.0.0.1:1",
+    }
+    return subprocess.run(
+        [sys.executable, "manage.py", *words],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )

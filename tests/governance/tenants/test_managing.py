@@ -1,0 +1,128 @@
+"""Members, keys and links are made by those who govern the tenant, and by nobody else."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Conflict, Forbidden, Invalid, NotFound
+from governance.models import ApiKey, Member, Persona
+from governance.tenants.selectors import member_by_email
+from governance.tenants.services import apikey_create, member_add, sign_in_link_create
+from governance.vocabulary import Permission, RoleName, Scope
+from tests.factories import World, actor_of
+from tests.governance.tables import everything
+
+Superuser = Callable[[], psycopg.Connection]
+Write = Callable[[World, Actor], object]
+
+ON_ALICE: dict[str, tuple[Permission, Write]] = {
+    "apikey_create": (
+        Permission.APIKEY_MANAGE,
+        lambda world, actor: apikey_create(actor=actor, member=world.alice.member, scopes=[Scope.CHAT]),
+    ),
+    "sign_in_link_create": (
+        Permission.MEMBER_MANAGE,
+        lambda world, actor: sign_in_link_create(actor=actor, member=world.alice.member),
+    ),
+}
+AT_HOME: dict[str, tuple[Permission, Write]] = {
+    **ON_ALICE,
+    "member_add": (
+        Permission.MEMBER_MANAGE,
+        lambda world, actor: member_add(actor=actor, email="new@acme.example", role=RoleName.OWNER),
+    ),
+    "member_by_email": (
+        Permission.MEMBER_MANAGE,
+        lambda world, actor: member_by_email(actor=actor, email="alice@acme.example"),
+    ),
+}
+
+
+@pytest.mark.parametrize("write", AT_HOME)
+@pytest.mark.parametrize("who", ["alice", "bob", "ada"])
+def test_it_refuses_those_who_do_not_govern_and_leaves_no_row(
+    world: World, superuser: Superuser, who: str, write: str
+) -> None:
+    before = everything(superuser())
+    permission, call = AT_HOME[write]
+    with pytest.raises(Forbidden) as refusal:
+        call(world, world.person(who).actor)
+    assert refusal.value.permission == permission
+    assert everything(superuser()) == before
+
+
+@pytest.mark.parametrize("write", ON_ALICE)
+def test_another_tenants_member_is_not_found_and_gets_no_row(world: World, superuser: Superuser, write: str) -> None:
+    before = everything(superuser())
+    with pytest.raises(NotFound):
+        ON_ALICE[write][1](world, world.charlie.actor)
+    assert everything(superuser()) == before
+
+
+def test_another_tenants_member_is_not_found_by_address(world: World) -> None:
+    with pytest.raises(NotFound):
+        member_by_email(actor=world.charlie.actor, email="alice@acme.example")
+
+
+@pytest.mark.parametrize("scope", [Scope.MEMORIES_READ, Scope.MEMORIES_WRITE, Scope.CHAT])
+@pytest.mark.parametrize("write", AT_HOME)
+def test_an_owners_key_without_the_scope_may_not(world: World, write: str, scope: Scope) -> None:
+    limited = actor_of(world.olivia.member, frozenset({scope}), role=RoleName.OWNER)
+    with pytest.raises(Forbidden) as refusal:
+        AT_HOME[write][1](world, limited)
+    assert refusal.value.rule == "scopes"
+
+
+@pytest.mark.parametrize("write", AT_HOME)
+def test_an_owner_may(world: World, write: str) -> None:
+    assert AT_HOME[write][1](world, world.olivia.actor)
+
+
+def test_a_new_member_has_a_role_and_a_persona_of_their_own(world: World) -> None:
+    member = member_add(actor=world.olivia.actor, email="Vera@Acme.example", role=RoleName.VIEWER)
+    with acting(world.olivia.actor):
+        row = Member.objects.select_related("role", "user").get(id=member.id)
+        assert (row.role.name, row.user.email, row.tenant_id) == ("viewer", "Vera@Acme.example", world.acme.id)
+        assert Persona.objects.get(member=row).name == "Vera"
+
+
+def test_nobody_is_a_member_twice_however_the_address_is_written(world: World, superuser: Superuser) -> None:
+    before = everything(superuser())
+    with pytest.raises(Conflict):
+        member_add(actor=world.olivia.actor, email="ALICE@acme.example", role=RoleName.OWNER)
+    assert everything(superuser()) == before
+
+
+@pytest.mark.parametrize("email", ["", "nobody", "a@b@c", "a b@acme.example"])
+def test_it_refuses_what_is_no_address(world: World, email: str) -> None:
+    with pytest.raises(Invalid):
+        member_add(actor=world.olivia.actor, email=email, role=RoleName.VIEWER)
+
+
+def test_a_person_of_one_tenant_may_join_another_and_stays_one_user(world: World) -> None:
+    joined = member_add(actor=world.charlie.actor, email="alice@acme.example", role=RoleName.VIEWER)
+    assert joined.user_id == world.alice.member.user_id
+    assert joined.tenant_id == world.other.id
+
+
+def test_a_key_that_has_expired_already_is_not_made(world: World) -> None:
+    with pytest.raises(Invalid):
+        apikey_create(
+            actor=world.olivia.actor,
+            member=world.alice.member,
+            scopes=[Scope.CHAT],
+            expires_at=datetime(2020, 1, 1, tzinfo=UTC),
+        )
+    with acting(world.olivia.actor):
+        assert ApiKey.objects.filter(member=world.alice.member).count() == 1
+
+
+def test_what_is_made_shows_no_secret_in_its_repr(world: World) -> None:
+    key = apikey_create(actor=world.olivia.actor, member=world.alice.member, scopes=[Scope.CHAT])
+    link = sign_in_link_create(actor=world.olivia.actor, member=world.alice.member)
+    assert key.text not in repr(key)
+    assert link.url not in repr(link)

@@ -1,0 +1,123 @@
+"""The environment: what is unknown or unusable is refused, by name."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from memos_web.config import LONGEST_SOCKET_PATH, ConfigError, read_config
+from memos_web.settings.databases import broker_address, databases, redis_address
+
+KEY = base64.b64encode(bytes(32)).decode()
+
+
+def test_an_empty_environment_is_a_working_installation() -> None:
+    config = read_config({})
+    assert (config.host, config.port, config.database_role) == ("127.0.0.1", 8000, "app")
+    assert config.public_url == "http://127.0.0.1:8000"
+    assert config.data_dir == Path("var").resolve()
+    assert config.embedder.family == "wordllama"
+    assert (config.llm.url, config.master_key, config.trusted_proxy) == ("", None, False)
+
+
+@pytest.mark.parametrize("name", ["MEMOS_PROT", "MEMOS_", "MEMOS_LLM", "MEMOS_port"])
+def test_an_unknown_setting_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"unknown setting {name};.*MEMOS_PORT"):
+        read_config({name: "1"})
+
+
+def test_other_programs_settings_are_none_of_its_business() -> None:
+    assert read_config({"PATH": "/bin", "NOT_MEMOS_PORT": "x"}).port == 8000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MEMOS_PORT", "0"),
+        ("MEMOS_PORT", "65536"),
+        ("MEMOS_PORT", "-1"),
+        ("MEMOS_PORT", "http"),
+        ("MEMOS_PORT", ""),
+        ("MEMOS_PORT", "²"),
+        ("MEMOS_TRUSTED_PROXY", "maybe"),
+        ("MEMOS_DATABASE_ROLE", "superuser"),
+        ("MEMOS_EMBEDDER", "magic"),
+        ("MEMOS_EMBEDDER", ""),
+        ("MEMOS_EMBEDDER", "sentence-transformers"),
+        ("MEMOS_EMBEDDER", "openai"),
+        ("MEMOS_EMBEDDER", "openai/text-embedding"),  # and no address
+        ("MEMOS_MASTER_KEY", "short"),
+        ("MEMOS_MASTER_KEY", KEY[:-4]),
+        ("MEMOS_MASTER_KEY", "☃" * 44),
+    ],
+)
+def test_a_bad_value_is_one_line_that_names_the_setting(name: str, value: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        read_config({name: value})
+    message = str(refusal.value)
+    assert name in message
+    assert "\n" not in message
+    if name == "MEMOS_MASTER_KEY":
+        assert value not in message
+
+
+def test_values_are_read_as_what_they_are() -> None:
+    config = read_config(
+        {
+            "MEMOS_PORT": "9000",
+            "MEMOS_HOST": "0.0.0.0",
+            "MEMOS_TRUSTED_PROXY": "YES",
+            "MEMOS_ALLOWED_HOSTS": "a.example,b.example",
+            "MEMOS_PUBLIC_URL": "https://a.example/",
+            "MEMOS_MASTER_KEY": KEY,
+            "MEMOS_EMBEDDER": "openai/small",
+            "MEMOS_LLM_URL": "http://127.0.0.1:1/v1",
+            "MEMOS_LLM_KEY": "k",
+        }
+    )
+    assert (config.port, config.trusted_proxy, config.allowed_hosts) == (9000, True, ("a.example", "b.example"))
+    assert (config.public_url, config.master_key) == ("https://a.example", bytes(32))
+    assert (config.embedder.model, config.embedder.url, config.embedder.key) == (
+        "small",
+        "http://127.0.0.1:1/v1",
+        "k",
+    )
+
+
+def test_the_socket_lies_in_the_data_directory_unless_its_path_is_too_long(tmp_path: Path) -> None:
+    assert read_config({"MEMOS_DATA_DIR": "/srv/memos"}).socket_dir == Path("/srv/memos/run")
+    long = read_config({"MEMOS_DATA_DIR": f"/srv/{'x' * LONGEST_SOCKET_PATH}"}).socket_dir
+    assert len(str(long)) <= LONGEST_SOCKET_PATH
+    assert long != read_config({"MEMOS_DATA_DIR": f"/srv/{'y' * LONGEST_SOCKET_PATH}"}).socket_dir
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({"DATABASE_URL": "mysql://a@b/c"}, "DATABASE_URL"),
+        ({"DATABASE_URL": "nonsense"}, "DATABASE_URL"),
+        ({"DATABASE_URL": "postgresql://a@b/c", "MEMOS_DATABASE_ROLE": "owner"}, "DATABASE_OWNER_URL"),
+        ({"DATABASE_URL": "postgresql://a@b:port/c"}, "DATABASE_URL"),
+    ],
+)
+def test_a_database_address_that_is_none_is_refused_by_name(environ: dict[str, str], name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        databases(read_config(environ))
+
+
+def test_the_owner_is_connected_only_where_it_is_asked_for() -> None:
+    environ = {
+        "DATABASE_URL": "postgresql://memos_app@db/memos",
+        "DATABASE_OWNER_URL": "postgresql://memos_owner@db/memos",
+    }
+    assert databases(read_config(environ))["default"]["USER"] == "memos_app"
+    as_owner = databases(read_config({**environ, "MEMOS_DATABASE_ROLE": "owner"}))["default"]
+    assert (as_owner["USER"], "pool" in as_owner["OPTIONS"]) == ("memos_owner", False)
+
+
+def test_redis_is_the_given_one_or_the_embedded_one() -> None:
+    given = read_config({"REDIS_URL": "redis://:p@cache:6379/"})
+    assert redis_address(given, 1) == "redis://:p@cache:6379/1"
+    assert broker_address(given) == "redis://:p@cache:6379/0"
+    embedded = read_config({"MEMOS_DATA_DIR": "/srv/memos"})
+    assert redis_address(embedded, 1) == "unix:///srv/memos/run/redis.sock?db=1"

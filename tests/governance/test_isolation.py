@@ -1,0 +1,169 @@
+"""No tenant sees another, even where the application asks for everything, by raw SQL and by bare querysets."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from django.apps import apps
+from django.db import connection
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from governance.actor import Actor
+from governance.database import acting, tenant_transaction
+from governance.models import Member, Tenant, User
+from tests.architecture.catalogue import OF_NOBODY, tenant_tables
+from tests.factories import World, person_add
+from tests.governance.filling import Filled, fill
+from tests.governance.tables import become, everything, first_row, rows, rows_as, rows_of
+from vault.models import Cube, Namespace
+
+POINTERS = [
+    ("governance_apikey", "member_id", "governance_member"),
+    ("governance_signinlink", "member_id", "governance_member"),
+    ("governance_member", "role_id", "governance_role"),
+    ("vault_cube", "namespace_id", "vault_namespace"),
+    ("vault_cube", "persona_id", "governance_persona"),
+    ("vault_cube", "subject_id", "governance_datasubject"),
+    ("vault_cubelink", "target_id", "vault_cube"),
+    ("vault_conversation", "member_id", "governance_member"),
+    ("vault_turn", "answer_id", "vault_cube"),
+    ("vault_job", "member_id", "governance_member"),
+]
+Superuser = Callable[[], psycopg.Connection]
+
+
+@pytest.fixture
+def both(world: World) -> tuple[Filled, Filled]:
+    """Rows of both tenants in every table."""
+    return fill(world.olivia, "nightingale"), fill(world.charlie, "kingfisher")
+
+
+def test_raw_sql_without_a_where_shows_the_own_tenant_and_no_other(
+    both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
+) -> None:
+    tenants = tenant_tables(superuser())
+    for own, foreign in (both, both[::-1]):
+        for table in sorted(tenants):
+            seen = rows_as(app_connection, own.person.actor, table)
+            assert sorted(seen) == sorted(rows_of(superuser(), own.person.actor, table)), table
+            assert seen, f"{table} is empty, so that this shows nothing"
+            assert not [row for row in seen if foreign.canary in row or str(foreign.person.actor.tenant_id) in row]
+
+
+def test_a_policy_that_was_loosened_shows(
+    both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
+) -> None:
+    own, foreign = both
+    superuser().execute("ALTER POLICY tenant_only ON vault_cube USING (true)")
+    assert [row for row in rows_as(app_connection, own.person.actor, "vault_cube") if foreign.canary in row]
+
+
+def test_without_a_tenant_no_row_of_any_tenant_is_seen(
+    both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
+) -> None:
+    for table in sorted(tenant_tables(superuser())):
+        assert rows(app_connection, table) == [], table
+
+
+def test_tables_of_nobody_hold_nothing_of_a_tenant(both: tuple[Filled, Filled], superuser: Superuser) -> None:
+    for table in sorted(OF_NOBODY):
+        assert not [row for row in rows(superuser(), table) if "nightingale" in row or "kingfisher" in row], table
+
+
+def test_writes_across_the_border_are_refused_or_reach_no_row(
+    both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
+) -> None:
+    own, foreign = both
+    before = everything(superuser())
+    for table in sorted(tenant_tables(superuser()) - {"governance_user"}):
+        column = "id" if table == "governance_tenant" else "tenant_id"
+        names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
+        theirs = foreign.person.actor.tenant_id
+        copy = first_row(superuser(), table, column, theirs)
+        for statement, parameter in (
+            ("UPDATE {table} SET {column} = {column} WHERE {column} = %s", theirs),
+            ("UPDATE {table} SET {column} = %s", theirs),
+            ("DELETE FROM {table} WHERE {column} = %s", theirs),
+            ("INSERT INTO {table} SELECT * FROM jsonb_populate_record(NULL::{table}, %s)", Jsonb(copy)),
+        ):
+            reached = _attempt(app_connection, own.person.actor, sql.SQL(statement).format(**names), parameter)
+            assert reached == 0, f"{table}: {statement}"
+    assert everything(superuser()) == before
+
+
+def test_a_row_cannot_point_at_another_tenants_row(
+    both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
+) -> None:
+    own, foreign = both
+    for table, column, target in POINTERS:
+        their_id = first_row(superuser(), target, "tenant_id", foreign.person.actor.tenant_id)["id"]
+        statement = sql.SQL("UPDATE {} SET {} = %s").format(sql.Identifier(table), sql.Identifier(column))
+        with app_connection.transaction(force_rollback=True):
+            become(app_connection, own.person.actor.tenant_id)
+            with pytest.raises(psycopg.errors.ForeignKeyViolation):
+                app_connection.execute(statement, [their_id])
+
+
+@pytest.mark.parametrize("ending", ["COMMIT", "ROLLBACK"])
+def test_the_tenant_is_gone_with_its_transaction(world: World, app_connection: psycopg.Connection, ending: str) -> None:
+    app_connection.execute("BEGIN")
+    become(app_connection, world.acme.id)
+    assert rows(app_connection, "governance_member")
+    app_connection.execute(ending.encode())
+    assert app_connection.execute("SELECT current_setting('app.tenant', true)").fetchone() == ("",)
+    assert rows(app_connection, "governance_member") == []
+
+
+def test_the_tenant_is_gone_from_djangos_connection_too(world: World) -> None:
+    with acting(world.alice.actor):
+        assert Member.objects.count() == 4
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            before = cursor.fetchone()
+    assert Member.objects.count() == 0
+    with pytest.raises(LookupError), acting(world.alice.actor):
+        raise LookupError
+    assert Member.objects.count() == 0
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        assert cursor.fetchone() == before  # the same connection, as a pool would hand it on
+
+
+def test_a_transaction_of_one_tenant_cannot_turn_to_another(world: World) -> None:
+    with acting(world.alice.actor), pytest.raises(RuntimeError), tenant_transaction(world.other.id):
+        pass
+
+
+def test_a_queryset_without_any_filter_shows_the_own_tenant_only(both: tuple[Filled, Filled]) -> None:
+    own, foreign = both
+    for one, other in ((own, foreign), (foreign, own)):
+        with acting(one.person.actor):
+            for model in apps.get_models():
+                if any(field.name == "tenant" for field in model._meta.concrete_fields):
+                    found = set(model._default_manager.values_list("tenant_id", flat=True))
+                    assert found == {one.person.actor.tenant_id}, model
+            assert list(Tenant.objects.values_list("id", flat=True)) == [one.person.actor.tenant_id]
+            assert not Cube.objects.filter(id=other.cube_id).exists()
+            assert not Namespace.objects.filter(path=f"/{other.canary}").exists()
+            assert Cube.objects.filter(id=other.cube_id).update(importance=0) == 0
+
+
+def test_people_are_seen_by_the_tenants_that_they_are_members_of(world: World) -> None:
+    person_add(world.other, world.alice.email, world.alice.role)  # the same human, in both
+    for person, emails in (
+        (world.bob, {"olivia@acme.example", "alice@acme.example", "bob@acme.example", "ada@acme.example"}),
+        (world.charlie, {"charlie@other.example", "alice@acme.example"}),
+    ):
+        with acting(person.actor):
+            assert set(User.objects.values_list("email", flat=True)) == emails
+
+
+def _attempt(app: psycopg.Connection, actor: Actor, statement: sql.Composed, parameter: object) -> int:
+    """How many rows the statement reached; 0 when it was refused."""
+    try:
+        with app.transaction():
+            become(app, actor.tenant_id)
+            return app.execute(statement, [parameter]).rowcount
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ForeignKeyViolation):
+        return 0

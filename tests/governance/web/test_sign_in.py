@@ -1,0 +1,125 @@
+"""Signing in by a one-time link, and out again."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from django.test import Client
+
+from tests.factories import World
+from tests.governance.web.visitors import link_for, signed_in
+
+Superuser = Callable[[], psycopg.Connection]
+
+
+def audited(superuser: Superuser, verb: str) -> int:
+    row = superuser().execute("SELECT count(*) FROM governance_auditentry WHERE verb = %s", [verb]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_looking_at_a_link_does_not_spend_it(world: World) -> None:
+    link, client = link_for(world.alice), Client()
+    for _ in range(3):
+        assert client.get(link).status_code == 200
+    assert "sessionid" not in client.cookies
+    response = client.post(link)
+    assert (response.status_code, response["Location"]) == (303, "/chat/")
+    assert client.get("/chat/").status_code == 200
+
+
+def test_a_link_works_once(world: World) -> None:
+    link = link_for(world.alice)
+    assert Client().post(link).status_code == 303
+    again = Client().post(link)
+    assert again.status_code == 404
+    assert "This link no longer works" in again.content.decode()
+    assert "sessionid" not in again.cookies
+
+
+def test_an_expired_link_signs_nobody_in(world: World, superuser: Superuser) -> None:
+    link = link_for(world.alice)
+    superuser().execute("UPDATE governance_signinlink SET expires_at = now() - interval '1 second'")
+    assert Client().post(link).status_code == 404
+
+
+def test_a_made_up_link_signs_nobody_in(world: World) -> None:
+    assert Client().post("/sign-in/made-up/").status_code == 404
+
+
+def test_the_page_of_a_link_tells_its_address_to_nobody(world: World) -> None:
+    response = Client().get(link_for(world.alice))
+    assert response["Referrer-Policy"] == "strict-origin"
+    assert response["Cache-Control"] == "no-store"
+
+
+def test_no_form_is_taken_without_its_token(world: World) -> None:
+    link = link_for(world.alice)
+    client = Client(enforce_csrf_checks=True)
+    refused = client.post(link)
+    assert refused.status_code == 403
+    assert "This form is too old" in refused.content.decode()
+    assert Client().post(link).status_code == 303
+
+
+def test_it_returns_to_the_page_that_was_wanted(world: World) -> None:
+    client = Client()
+    wanted = "/memories/019f0000-0000-7000-8000-000000000000/"
+    asked = client.get(wanted)
+    assert asked["Location"] == f"/sign-in/?next={wanted.replace('/', '%2F')}"
+    client.get(asked["Location"])
+    assert client.post(link_for(world.alice))["Location"] == wanted
+
+
+@pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example/", "javascript:alert(1)", "/\\evil"])
+def test_it_never_returns_to_another_site(world: World, elsewhere: str) -> None:
+    client = Client()
+    client.get("/sign-in/", {"next": elsewhere})
+    client.cookies["after_sign_in"] = elsewhere
+    assert client.post(link_for(world.alice))["Location"] == "/chat/"
+
+
+def test_a_session_of_before_is_not_carried_over(world: World) -> None:
+    client = signed_in(world.charlie)
+    before = client.cookies["sessionid"].value
+    client.post(link_for(world.alice))
+    assert client.cookies["sessionid"].value != before
+    assert "Acme" in client.get("/chat/").content.decode()
+
+
+def test_signing_out_ends_the_session_and_is_on_the_trail(world: World, superuser: Superuser) -> None:
+    client = signed_in(world.alice)
+    assert audited(superuser, "member.signed_in") == 1
+    assert client.get("/sign-out/").status_code == 405
+    assert client.post("/sign-out/")["Location"] == "/sign-in/"
+    assert client.get("/chat/").status_code == 303
+    assert audited(superuser, "member.signed_out") == 1
+
+
+def test_a_member_who_was_removed_is_signed_out(world: World, superuser: Superuser) -> None:
+    client = signed_in(world.alice)
+    superuser().execute("UPDATE governance_member SET removed_at = now() WHERE id = %s", [world.alice.member.id])
+    assert client.get("/chat/")["Location"] == "/sign-in/?next=%2Fchat%2F"
+
+
+def test_the_bare_address_leads_on(world: World) -> None:
+    assert Client().get("/")["Location"] == "/sign-in/"
+    client = signed_in(world.alice)
+    assert client.get("/")["Location"] == "/chat/"
+    assert client.get("/sign-in/")["Location"] == "/chat/"
+
+
+def test_scripts_are_told_to_sign_in_rather_than_shown_a_page(world: World) -> None:
+    part = Client().get("/chat/", headers={"HX-Request": "true"})
+    assert (part.status_code, part["HX-Redirect"]) == (204, "/sign-in/")
+    stream = Client().post("/chat/", headers={"Accept": "text/event-stream"})
+    assert (stream.status_code, stream.json()["sign_in"]) == (401, "/sign-in/")
+
+
+def test_the_language_can_be_switched(world: World) -> None:
+    client = signed_in(world.alice)
+    assert 'lang="en"' in client.get("/chat/").content.decode()
+    client.post("/language/", {"language": "zh-hans", "next": "/chat/"})
+    page = client.get("/chat/").content.decode()
+    assert '<html lang="zh-hans">' in page
+    assert "问问记住了什么" in page

@@ -1,0 +1,135 @@
+"""Dockerfile and docker-compose.yml: no engine is needed to see that they keep their promises."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from memos_web.config import KNOWN_VARIABLES
+from tests.harness.servers import ROOT
+
+COMPOSE = ROOT / "docker-compose.yml"
+ADDRESSES = {"DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"}
+OF_UVICORN = {"FORWARDED_ALLOW_IPS"}
+SERVING = ("web", "worker", "beat")
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def dockerfile() -> list[str]:
+    """Its instructions, continued lines joined."""
+    text = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_the_compose_file_follows_the_official_schema(compose: dict[str, Any]) -> None:
+    spec = importlib.util.find_spec("check_jsonschema")
+    if spec is None or spec.origin is None:
+        pytest.skip("check-jsonschema, which carries the Compose schema, is not installed")
+    schema = Path(spec.origin).parent / "builtin_schemas" / "vendor" / "compose-spec.json"
+    jsonschema.validate(compose, json.loads(schema.read_text(encoding="utf-8")))
+
+
+def test_only_migrate_knows_the_owners_address(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    knowing = {name for name, service in services.items() if "DATABASE_OWNER_URL" in service.get("environment", {})}
+    assert knowing == {"migrate"}
+    for name in SERVING:
+        assert "memos_owner" not in json.dumps(services[name])
+        assert "MEMOS_DATABASE_ROLE" not in services[name]["environment"]
+
+
+def test_migrate_knows_no_key(compose: dict[str, Any]) -> None:
+    assert set(compose["services"]["migrate"]["environment"]) == {"MEMOS_DATABASE_ROLE", "DATABASE_OWNER_URL"}
+
+
+def test_the_product_starts_after_its_tables_and_its_servers(compose: dict[str, Any]) -> None:
+    for name in SERVING:
+        conditions = {other: how["condition"] for other, how in compose["services"][name]["depends_on"].items()}
+        assert conditions == {
+            "postgres": "service_healthy",
+            "redis": "service_healthy",
+            "migrate": "service_completed_successfully",
+        }
+
+
+def test_every_service_tells_how_it_fares_or_says_that_it_cannot(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        own = "healthcheck" in service
+        assert own or name == "web", name  # web has the image's
+
+
+def test_every_variable_given_to_the_product_is_one_that_it_reads(compose: dict[str, Any]) -> None:
+    for name in (*SERVING, "migrate"):
+        assert set(compose["services"][name]["environment"]) <= KNOWN_VARIABLES | ADDRESSES | OF_UVICORN
+
+
+def test_every_secret_comes_from_the_environment_and_must_be_set() -> None:
+    text = COMPOSE.read_text(encoding="utf-8")
+    asked = re.findall(r"\$\{(\w*(?:PASSWORD|SECRET_KEY|MASTER_KEY))(\S)", text)
+    assert {name for name, _ in asked} >= {"POSTGRES_PASSWORD", "REDIS_PASSWORD", "MEMOS_MASTER_KEY"}
+    assert {mark for _, mark in asked} == {":"}
+    assert len(re.findall(r"\$\{\w*(?:PASSWORD|SECRET_KEY|MASTER_KEY):\?", text)) == len(asked)
+    assert not re.search(r"(?:PASSWORD|_KEY): [^$\s]", text)
+
+
+def test_data_and_keys_outlive_their_containers(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert set(compose["volumes"]) == {"postgres", "redis", "keys"}
+    assert "postgres:/var/lib/postgresql" in services["postgres"]["volumes"]
+    assert "redis:/data" in services["redis"]["volumes"]
+    for name in ("web", "worker"):
+        assert "keys:/data/keys" in services[name]["volumes"]
+
+
+def test_nothing_but_the_web_server_is_published_and_that_to_this_machine_alone(compose: dict[str, Any]) -> None:
+    published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
+    assert list(published) == ["web"]
+    assert all(port.startswith("127.0.0.1:") for port in published["web"])
+
+
+def test_every_path_that_is_mounted_from_the_project_exists(compose: dict[str, Any]) -> None:
+    mounted = [volume for service in compose["services"].values() for volume in service.get("volumes", [])]
+    here = [volume.split(":")[0] for volume in mounted if volume.startswith("./")]
+    assert here
+    assert all((ROOT / path).exists() for path in here)
+
+
+def test_the_script_for_the_database_may_be_executed() -> None:
+    assert (ROOT / "deploy" / "init-database.sh").stat().st_mode & 0o111 == 0o111
+
+
+def test_the_image_installs_by_hash_and_runs_as_nobody_special(dockerfile: list[str]) -> None:
+    assert all(line.startswith(("FROM python:3.11-slim", "FROM packages")) for line in dockerfile if "FROM" in line[:5])
+    install = next(line for line in dockerfile if "pip install" in line)
+    assert "--require-hashes" in install
+    user = next(index for index, line in enumerate(dockerfile) if line == "USER memos")
+    assert all(not line.startswith(("RUN", "COPY")) for line in dockerfile[user:])
+    assert any("DJANGO_SETTINGS_MODULE=memos_web.settings.production" in line for line in dockerfile)
+
+
+def test_no_secret_is_part_of_the_image(dockerfile: list[str]) -> None:
+    assert not [line for line in dockerfile if re.search(r"(PASSWORD|SECRET|MASTER_KEY|_URL)\b", line)]
+    allowed = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert "*" in allowed
+    named = {line[1:] for line in allowed if line.startswith("!")}
+    assert all((ROOT / name).exists() for name in named)
+    assert not [name for name in named if name.startswith((".", "var"))]
+
+
+def test_what_the_image_runs_is_in_it(dockerfile: list[str]) -> None:
+    check = next(line for line in dockerfile if line.startswith("HEALTHCHECK"))
+    assert "deploy/healthcheck.py" in check
+    assert (ROOT / "deploy" / "healthcheck.py").exists()
+    command = next(line for line in dockerfile if line.startswith("CMD"))
+    assert json.loads(command.removeprefix("CMD "))[:2] == ["uvicorn", "memos_web.asgi:application"]

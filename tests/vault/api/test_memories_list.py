@@ -1,0 +1,108 @@
+"""GET memories/: filters in the address, pages that stay true under writes."""
+
+from tests.factories import World
+from tests.vault.api.contract import Contract, fields_at_fault
+
+SITE = "http://testserver"
+
+
+def test_the_newest_comes_first_and_count_counts_all(alice: Contract) -> None:
+    for text in ("One.", "Two.", "Three."):
+        alice.add(text)
+    reply = alice.get("memories/?page_size=2")
+    assert [one["content"] for one in reply.json["results"]] == ["Three.", "Two."]
+    assert reply.json["count"] == 3
+    assert reply.json["previous"] is None
+
+
+def test_an_empty_list_is_an_envelope_too(alice: Contract) -> None:
+    assert alice.get("memories/").json == {"count": 0, "next": None, "previous": None, "results": []}
+
+
+def test_pages_miss_nothing_and_repeat_nothing_while_others_write(alice: Contract) -> None:
+    memories = [alice.add(f"Number {number}.") for number in range(7)]
+    page = alice.get("memories/?page_size=3&state=generated").json
+    second_page = page["next"].removeprefix(SITE)
+    seen = [one["content"] for one in page["results"]]
+    alice.delete(f"memories/{memories[6]['id']}/")  # seen already
+    while page["next"]:
+        alice.add(f"Written after {len(seen)} were seen.")
+        page = alice.get(page["next"].removeprefix(SITE)).json
+        seen += [one["content"] for one in page["results"]]
+    assert seen == [f"Number {number}." for number in reversed(range(7))]
+    before = alice.get(alice.get(second_page).json["previous"].removeprefix(SITE)).json
+    contents = [one["content"] for one in before["results"]]
+    assert contents[1:] == ["Number 5.", "Number 4."]
+    assert contents[0].startswith("Written after")
+
+
+def test_a_page_holds_at_most_two_hundred(alice: Contract) -> None:
+    assert alice.get("memories/?page_size=200").status == 200
+    for size in ("201", "0", "-1", "ten", "", "²"):
+        assert fields_at_fault(alice.get(f"memories/?page_size={size}")) == {"page_size"}
+
+
+def test_each_filter_of_the_address_filters_count_and_results(alice: Contract) -> None:
+    alice.add("Plain.")
+    messages = [{"role": "user", "name": "Ann", "content": "Said.", "message_id": "m-1"}]
+    alice.post("memories/", {"messages": messages, "session_id": "s-1", "task_id": "t-1", "persona": "alice"})
+    alice.add("Marked.", namespace="/team", tags=["a", "b"], semantic_type="goal", sensitivity="public")
+    for asked, expected in {
+        "namespace=/team": ["Marked."],
+        "namespace=/users/alice": ["Said.", "Plain."],
+        "namespace=/nowhere": [],
+        "persona=alice": ["Said."],
+        "state=generated": ["Marked.", "Said.", "Plain."],
+        "state=archived": [],
+        "layer=short_term": ["Said."],
+        "type=plaintext": ["Marked.", "Said.", "Plain."],
+        "type=activation": [],
+        "semantic_type=goal": ["Marked."],
+        "sensitivity=public": ["Marked."],
+        "source=api": ["Marked.", "Said.", "Plain."],
+        "speaker=ann": ["Said."],
+        "session_id=s-1": ["Said."],
+        "message_id=m-1": ["Said."],
+        "task_id=t-1": ["Said."],
+        "tag=a": ["Marked."],
+        "tag=A": [],
+        "tag=a&session_id=s-1": [],
+        "created_after=2001-01-01T00:00:00Z": ["Marked.", "Said.", "Plain."],
+        "created_after=2199-01-01T00:00:00Z": [],
+        "created_before=2001-01-01T00:00:00Z": [],
+    }.items():
+        reply = alice.get(f"memories/?{asked}")
+        assert reply.status == 200, asked
+        assert [one["content"] for one in reply.json["results"]] == expected, asked
+        assert reply.json["count"] == len(expected), asked
+
+
+def test_a_persona_and_a_namespace_may_be_named_by_id(alice: Contract) -> None:
+    memory = alice.add("Mine.", persona="alice")
+    alice.add("Other.", namespace="/team")
+    assert alice.listed(f"persona={memory['persona']['id']}") == ["Mine."]
+    assert alice.listed(f"namespace={memory['namespace']['id']}") == ["Mine."]
+
+
+def test_what_is_no_filter_is_refused(alice: Contract) -> None:
+    for asked in (
+        "speling=1",
+        "state=asleep",
+        "layer=top",
+        "created_after=yesterday",
+        "created_after=2026-01-01",
+        "cursor=nonsense",
+        "tag=%00",
+        "session_id=%00",
+        "namespace=%00",
+    ):
+        assert alice.get(f"memories/?{asked}").status == 400, asked
+
+
+def test_each_sees_what_is_theirs_and_shared(world: World, alice: Contract, bob: Contract, olivia: Contract) -> None:
+    alice.add("Alice's own.")
+    alice.add("The team's.", namespace="/team")
+    olivia.add("Olivia's own.")
+    assert sorted(alice.listed()) == ["Alice's own.", "The team's."]
+    assert bob.listed() == ["The team's."]
+    assert sorted(olivia.listed()) == ["Alice's own.", "Olivia's own.", "The team's."]

@@ -1,0 +1,174 @@
+"""What goes wrong is told as RFC 9457 has it, in the order of the contract, and never as a 500."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.factories import World
+from tests.vault.api.contract import MISSING, Contract, check_problem, fields_at_fault
+from tests.vault.outbox import run_jobs
+
+UNDER_API = "There is nothing at this address."
+
+
+def test_a_problem_has_all_its_parts(alice: Contract) -> None:
+    reply = alice.get(f"memories/{MISSING}/")
+    check_problem(reply)
+    assert reply.json["type"] == "urn:memos:problem:not_found"
+    assert reply.json["code"] == "not_found"
+    assert reply.json["title"]
+    assert reply.json["request_id"] == reply.headers["X-Request-ID"]
+
+
+CALLS: list[tuple[str, str]] = [
+    ("GET", "me/"),
+    ("GET", "memories/"),
+    ("POST", "memories/"),
+    ("POST", "memories/bulk/"),
+    ("POST", "memories/search/"),
+    ("GET", f"memories/{MISSING}/"),
+    ("PATCH", f"memories/{MISSING}/"),
+    ("DELETE", f"memories/{MISSING}/"),
+    ("POST", f"memories/{MISSING}/restore/"),
+    ("GET", f"memories/{MISSING}/versions/"),
+    ("GET", "conversations/"),
+    ("POST", "conversations/"),
+    ("GET", f"conversations/{MISSING}/"),
+    ("PATCH", f"conversations/{MISSING}/"),
+    ("DELETE", f"conversations/{MISSING}/"),
+    ("GET", f"conversations/{MISSING}/turns/"),
+    ("POST", f"conversations/{MISSING}/turns/"),
+    ("GET", "jobs/"),
+    ("GET", f"jobs/{MISSING}/"),
+    ("POST", f"jobs/{MISSING}/retry/"),
+]
+
+
+def test_without_a_key_every_call_answers_401_and_says_how(world: World) -> None:
+    for key in (None, "", "nonsense", "mos_a_b", world.alice.key.text[:-1] + "!"):
+        for method, address in CALLS:
+            reply = Contract(key=key).send(method, address, {"speling": 1})
+            assert (reply.status, reply.code) == (401, "unauthenticated"), (method, address, key)
+            assert reply.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_an_id_that_never_was_is_404_whatever_the_body(alice: Contract) -> None:
+    for method, address in CALLS:
+        if str(MISSING) in address:
+            assert alice.send(method, address, {"speling": 1}, if_match='"1"').status == 404, (method, address)
+
+
+def test_a_method_that_an_address_does_not_take_is_405_with_what_it_takes(alice: Contract) -> None:
+    for method, address, allowed in (
+        ("PUT", "memories/", {"GET", "POST"}),
+        ("GET", "memories/search/", {"POST"}),
+        ("GET", "memories/bulk/", {"POST"}),
+        ("POST", f"memories/{MISSING}/", {"GET", "PATCH", "DELETE"}),
+        ("DELETE", "me/", {"GET"}),
+        ("DELETE", f"memories/{MISSING}/versions/", {"GET"}),
+    ):
+        reply = alice.send(method, address, {})
+        assert (reply.status, reply.code) == (405, "method_not_allowed")
+        assert allowed <= set(reply.headers["Allow"].split(", "))
+
+
+def test_an_address_that_does_not_exist_is_a_problem_too(alice: Contract) -> None:
+    for address in ("nothing/", "memories/not-an-id/", f"memories/{MISSING}/nothing/", "/api/", "/api/v2/memories/"):
+        reply = alice.get(address)
+        assert (reply.status, reply.code, reply.json["detail"]) == (404, "not_found", UNDER_API), address
+
+
+BAD_BODIES = [
+    b"{",
+    b"",
+    b'{"content": }',
+    b'{"content": NaN}',
+    b'{"content": "x", "importance": NaN}',
+    b'{"content": "x", "importance": Infinity}',
+    b'{"content": "x", "importance": 1e999}',
+    b'{"content": "x", "ttl_seconds": 1e999}',
+    b'{"content": "x", "metadata": {"a": 1e999}}',
+    b'{"content": "\xff"}',
+    b'{"content": "x"} {"content": "y"}',
+    b"\x00",
+]
+
+
+def test_a_body_that_is_no_json_is_refused(alice: Contract) -> None:
+    for body in BAD_BODIES:
+        assert alice.raw("memories/", body).status == 400, body
+    assert alice.listed() == []
+
+
+def test_a_body_of_another_kind_is_refused(alice: Contract) -> None:
+    for kind in (
+        "text/plain",
+        "application/xml",
+        "multipart/form-data; boundary=x",
+        "application/x-www-form-urlencoded",
+    ):
+        assert alice.raw("memories/", b'{"content": "x"}', content_type=kind).status == 400, kind
+    assert alice.listed() == []
+
+
+def test_a_body_nested_too_deeply_is_refused(alice: Contract) -> None:
+    for depth, status in ((50, 201), (100, 400), (450, 400), (900, 400), (50_000, 400)):
+        nested = b"[" * depth + b"]" * depth
+        body = b'{"content": "Deep %d.", "metadata": {"a": %s}}' % (depth, nested)
+        assert alice.raw("memories/", body).status == status, depth
+        calls = b'{"messages": [{"role": "assistant", "content": "", "tool_calls": [%s]}]}' % nested
+        assert alice.raw("memories/", calls).status == status, depth
+        search = b'{"query": "x", "filters": {"metadata.a": %s}}' % nested
+        assert alice.raw("memories/search/", search).status in {200, 400}, depth
+
+
+def test_what_is_nested_as_deeply_as_may_be_goes_through_a_job(alice: Contract) -> None:
+    nested: list[Any] = []
+    for _ in range(60):
+        nested = [nested]
+    assert alice.post("memories/?async=true", {"content": "Deep.", "metadata": {"a": nested}}).status == 202
+    run_jobs()
+    assert alice.get("memories/").json["results"][0]["metadata"] == {"a": nested}
+
+
+def test_numbers_and_times_at_the_edge_are_no_failure_of_ours(alice: Contract) -> None:
+    values: list[Any] = [
+        "0001-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59Z",
+        "9999-12-31T23:59:59-14:00",
+        10**400,
+        -1,
+        {},
+    ]
+    for value in values:
+        for field in ("event_time", "valid_from", "expires_at", "ttl_seconds", "importance"):
+            reply = alice.post("memories/", {"content": "Edge.", field: value, "allow_duplicates": True})
+            assert reply.status in {201, 400}, (field, value)
+        assert alice.post("memories/search/", {"query": "edge", "as_of": value}).status in {200, 400}, value
+        filters = {"event_time": {"gte": value}, "importance": {"lt": value}}
+        assert alice.post("memories/search/", {"query": "edge", "filters": filters}).status in {200, 400}, value
+    assert alice.get("memories/").status == 200
+
+
+def test_a_page_that_was_not_given_out_is_refused(alice: Contract) -> None:
+    for list_ in ("memories/", "conversations/", "jobs/", f"memories/{alice.add('One.')['id']}/versions/"):
+        for cursor in ("nonsense", "cD1ub25zZW5zZQ%3D%3D", "bz0tMQ%3D%3D"):  # no base64; p=nonsense; o=-1
+            assert fields_at_fault(alice.get(f"{list_}?cursor={cursor}")) == {"cursor"}, (list_, cursor)
+
+
+def test_the_search_body_is_only_read_after_the_right_to_search(ada: Contract) -> None:
+    for method, address in CALLS:
+        if address.startswith("memories/") and str(MISSING) not in address:
+            assert ada.send(method, address, {"speling": 1}).status == 403, (method, address)
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
+def test_a_session_without_its_token_changes_nothing(world: World, method: str) -> None:
+    """Cookies alone are no permission to write; and without a key or a session there is nobody."""
+    response = Client(enforce_csrf_checks=True).generic(
+        method, "/api/v1/memories/", data=json.dumps({"content": "x"}), content_type="application/json"
+    )
+    assert response.status_code == 401

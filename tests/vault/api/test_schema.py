@@ -1,0 +1,91 @@
+"""The OpenAPI document is valid, complete, and readable without asking anyone else."""
+
+import re
+
+from django.test import Client, override_settings
+from django.urls import URLPattern, URLResolver, get_resolver
+from drf_spectacular.validation import validate_schema
+
+from governance.api.urls import urlpatterns as law
+from tests.factories import ApiReply, World
+from tests.vault.api.contract import MISSING, Contract
+from tests.vault.api.openapi import document, faults_of
+from vault.api.urls import urlpatterns as product
+
+EXTERNAL = re.compile(r"""(?:src|href|url)\s*[=(:]\s*["']?(?:https?:)?//""")
+
+
+def test_the_document_is_openapi_3() -> None:
+    assert document()["openapi"].startswith("3.")
+    validate_schema(document())
+
+
+def test_every_address_of_the_api_is_in_it() -> None:
+    described = {re.sub(r"\{\w+\}", "*", path) for path in document()["paths"]}
+    served = {"/api/v1/" + re.sub(r"<[^>]+>", "*", str(route.pattern)) for route in [*law, *product]}
+    assert served <= described
+
+
+def test_the_api_has_no_other_addresses() -> None:
+    """A list to be lengthened by hand: whoever adds an address sees the tests that it needs."""
+    under_v1 = [
+        route
+        for resolver in get_resolver().url_patterns
+        if isinstance(resolver, URLResolver) and str(resolver.pattern) == "api/v1/"
+        for route in resolver.url_patterns
+    ]
+    assert all(isinstance(route, URLPattern) for route in under_v1)
+    assert len(under_v1) == len(law) + len(product) == 13
+
+
+def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:
+    operations = [
+        operation
+        for path in document()["paths"].values()
+        for method, operation in path.items()
+        if method in {"get", "post", "patch", "delete", "put"}
+    ]
+    names = [operation["operationId"] for operation in operations]
+    assert len(names) == len(set(names))
+    assert all(operation["security"] for operation in operations)
+    assert "ApiKey" in document()["components"]["securitySchemes"]
+
+
+def test_it_is_given_to_anyone_and_so_is_its_documentation() -> None:
+    with override_settings(STATIC_ROOT=None):
+        page = Client().get("/api/docs/")
+    assert page.status_code == 200
+    body = page.content.decode()
+    assert EXTERNAL.findall(body) == []
+    assert "unsafe-eval" not in page.headers["Content-Security-Policy"]
+    assert "https:" not in page.headers["Content-Security-Policy"]
+
+
+def test_the_check_itself_finds_what_is_not_described(world: World, alice: Contract) -> None:
+    """Each a lie that a reply could tell."""
+    good = alice.get("me/")
+    assert faults_of("GET", "me/", good) == []
+    for status, body, kind in (
+        (418, good.json, "application/json"),
+        (200, good.json, "text/plain"),
+        (200, good.json | {"extra": 1}, "application/json"),
+        (200, {name: part for name, part in good.json.items() if name != "limits"}, "application/json"),
+        (200, good.json | {"tenant": None}, "application/json"),
+        (200, good.json | {"roles": ["emperor"]}, "application/json"),
+    ):
+        assert faults_of("GET", "me/", ApiReply(status, body, {"Content-Type": kind}, b"{}")) != [], body
+    memory = alice.add("One.") | {"created_at": "2026-01-01T00:00:00+02:00"}
+    reply = ApiReply(200, memory, {"Content-Type": "application/json"}, b"{}")
+    assert faults_of("GET", f"memories/{MISSING}/", reply) != []
+
+
+def test_me_tells_who_the_caller_is(world: World, alice: Contract) -> None:
+    me = alice.get("me/").json
+    assert me["tenant"] == {"id": str(world.acme.id), "slug": "acme", "name": "Acme"}
+    assert me["roles"] == ["editor"]
+    assert me["principal"]["kind"] == "api_key"
+    assert me["principal"]["email"] == "alice@acme.example"
+    assert me["principal"]["key_prefix"] == world.alice.key.prefix
+    assert [persona["name"] for persona in me["personas"]] == ["alice"]
+    assert me["limits"]["content_characters"] == 32_000
+    assert world.alice.key.text not in str(me)

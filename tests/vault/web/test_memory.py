@@ -1,0 +1,102 @@
+"""The page of one memory, and the pane that is the same without the frame."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from vault.web.memories import metadata_lines
+
+MEMORY = {
+    "content": "Ana travels by train.\n  Always.",
+    "title": "Ana's journeys",
+    "tags": ["travel"],
+    "metadata": {"team": "sales", "row": {"id": 42}},
+    "session_id": "session-7",
+    "sensitivity": "confidential",
+    "semantic_type": "preference",
+    "event_time": "2026-03-01T09:30:00Z",
+}
+
+
+def stored(world: World, **fields: object) -> str:
+    reply = world.client("alice").post("memories/", {**MEMORY, **fields})
+    assert reply.status == 201
+    return f"/memories/{reply.json['results'][0]['id']}/"
+
+
+def test_it_shows_what_is_known_of_a_memory(world: World) -> None:
+    page = signed_in(world.alice).get(stored(world)).content.decode()
+    for shown in ("Ana travels by train.\n  Always.", "Ana&#x27;s journeys", "travel", "sales", "session-7"):
+        assert shown in page
+    for shown in ("confidential", "preference", "2026-03-01 09:30 UTC", "/users/alice"):
+        assert shown in page
+
+
+def test_the_pane_is_the_same_without_the_frame(world: World) -> None:
+    client, address = signed_in(world.alice), stored(world)
+    part = client.get(address, headers={"HX-Request": "true"})
+    assert "HX-Request" in part["Vary"]
+    assert "Ana travels by train." in part.content.decode()
+    assert "<html" not in part.content.decode()
+    assert f'href="{address}"' in part.content.decode()
+
+
+def test_its_versions_are_listed_newest_first_with_their_words(world: World) -> None:
+    address = stored(world)
+    api = world.client("alice")
+    changed = api.patch(f"/api/v1{address}", {"content": "Ana travels by bus."}, if_match='"1"')
+    assert changed.status == 200
+    page = signed_in(world.alice).get(address).content.decode()
+    assert re.findall(r'class="version-number">(\d+)<', page) == ["2", "1"]
+    assert "Ana travels by bus." in page
+    assert "Ana travels by train." in page
+
+
+@pytest.mark.parametrize(("who", "status"), [("alice", 200), ("olivia", 200), ("bob", 403), ("charlie", 404)])
+def test_only_those_who_may_read_it_see_it(world: World, who: str, status: int) -> None:
+    response = signed_in(world.person(who)).get(stored(world))
+    assert response.status_code == status
+    assert ("Ana travels" in response.content.decode()) == (status == 200)
+
+
+def test_a_foreign_memory_looks_like_none(world: World) -> None:
+    client = signed_in(world.charlie)
+    foreign, none = stored(world), "/memories/019f0000-0000-7000-8000-000000000000/"
+    same = [
+        re.sub(r"[0-9a-f-]{36}|name=\"csrfmiddlewaretoken\" value=\"\w+\"", "", client.get(address).content.decode())
+        for address in (foreign, none)
+    ]
+    assert same[0] == same[1]
+
+
+def test_nobody_reads_it_without_signing_in(world: World) -> None:
+    assert Client().get(stored(world)).status_code == 303
+
+
+def test_nothing_in_it_is_markup(world: World) -> None:
+    nasty = '"><script>alert(1)</script><svg onload=alert(1) hx-get=/x>'
+    address = stored(world, content=nasty, title=nasty, tags=[nasty], metadata={nasty: nasty}, session_id=nasty)
+    page = signed_in(world.alice).get(address).content.decode()
+    assert "<script>alert" not in page
+    assert "<svg onload" not in page
+    assert page.count("&quot;&gt;&lt;script&gt;alert(1)") >= 6
+
+
+def test_it_costs_few_queries(world: World) -> None:
+    client, address = signed_in(world.alice), stored(world)
+    with CaptureQueriesContext(connection) as queries:
+        client.get(address)
+    assert len(queries) <= 22  # with those that begin and end the two transactions
+
+
+def test_metadata_that_is_no_text_is_shown_as_json() -> None:
+    assert metadata_lines({"a": "text", "b": {"y": 1, "x": "茶"}, "c": None}) == [
+        ("a", "text"),
+        ("b", '{"x": "茶", "y": 1}'),
+        ("c", "null"),
+    ]
