@@ -11,6 +11,7 @@ application = get_asgi_application()
 
 from django.db import connection
 
+from governance.errors import Unavailable
 from governance.tenants.serving import UnsafeRole, refuse_unsafe_role
 from vault.providers.registry import embedder
 
@@ -26,5 +27,5 @@ def _prepare() -> None:
 try:
     # The server imports this module inside its event loop, where Django lets nobody wait for a database.
     ThreadPoolExecutor(max_workers=1).submit(_prepare).result()
-except UnsafeRole as error:
+except (Unavailable, UnsafeRole) as error:
     raise SystemExit(f"memos: {error}") from error

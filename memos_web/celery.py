@@ -41,11 +41,12 @@ def send_to_broker(topic: str, tenant_id: UUID, event_ids: Sequence[UUID]) -> No
 @celeryd_after_setup.connect  # type: ignore[untyped-decorator]
 def refuse_unsafe_role(**_: Any) -> None:
     """The worker, like the web server, does not start as a role that row-level security does not bind."""
+    from governance.errors import Unavailable
     from governance.tenants.serving import UnsafeRole, refuse_unsafe_role
 
     try:
         refuse_unsafe_role()
-    except UnsafeRole as error:
+    except (Unavailable, UnsafeRole) as error:
         raise SystemExit(f"memos: {error}") from error
 
 

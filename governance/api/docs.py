@@ -14,6 +14,7 @@ class ApiDocsView(SpectacularSwaggerSplitView):
     """Swagger UI with its script as a file. It sets styles inline, so this page alone allows inline styles."""
 
     url_name = "schema"
+    schema = None  # a page, not a part of the API
 
     def get(self, request: Request, *args: object, **kwargs: object) -> HttpResponse:
         response: HttpResponse = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]

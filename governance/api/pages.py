@@ -34,7 +34,7 @@ class CursorPages(CursorPagination):
         self.count = queryset.count()
         try:
             return super().paginate_queryset(queryset, request, view)
-        except (PageNotFound, ValidationError, ValueError) as error:  # the last two: a position that is no id, no number
+        except (PageNotFound, ValidationError, ValueError) as error:  # no id, no number
             raise Invalid(errors=[FieldError("cursor", "not a cursor of this list")]) from error
 
     def get_page_size(self, request: Request) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from memos_web.config import read_config
+from vault.vocabulary import Layer, MemoryType
 
 CONFIG = read_config(os.environ)
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -104,6 +105,11 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    # A list of choices has the name of its elements.
+    "ENUM_NAME_OVERRIDES": {
+        "LayerEnum": [(layer.value, layer.value) for layer in Layer],
+        "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

@@ -51,6 +51,7 @@ APP_RIGHTS = {
     "vault_embedding": ALL,
     "vault_job": CHANGE,
     "vault_namespace": CHANGE,
+    "vault_namespacesize": ALL,
     "vault_posting": ALL,
     "vault_turn": ALL,
 }

@@ -48,7 +48,7 @@ def test_other_programs_settings_are_none_of_its_business() -> None:
         ("MEMOS_EMBEDDER", "openai/text-embedding"),  # and no address
         ("MEMOS_MASTER_KEY", "short"),
         ("MEMOS_MASTER_KEY", KEY[:-4]),
-        ("MEMOS_MASTER_KEY", "☃" * 44),
+        ("MEMOS_MASTER_KEY", "☃"),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_the_setting(name: str, value: str) -> None:

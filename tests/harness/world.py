@@ -1,9 +1,6 @@
 """The two tenants of tests/factories.py, in the database of the test."""
 
-from collections.abc import Iterator
-
 import pytest
-from django.test import override_settings
 
 from tests import factories
 from tests.factories import World
@@ -11,7 +8,6 @@ from tests.harness.databases import Clone
 
 
 @pytest.fixture
-def world(database: Clone) -> Iterator[World]:
+def world(database: Clone) -> World:
     """acme with its people, and the other tenant."""
-    with override_settings(STATIC_ROOT=None):  # nothing is collected, and WhiteNoise warns of a folder that is missing
-        yield factories.world()
+    return factories.world()

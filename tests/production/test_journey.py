@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ from tests.production.site import Client, Site, run
 
 pytestmark = pytest.mark.xdist_group("production")
 
+REFUSED = "memos: the database role {role} is not bound by row-level security; serve as memos_app"
 MEMORIES = {
     "The spare key of the archive lies in the blue cabinet.": "Where is the spare key of the archive?",
     "周五的会议改到了下午三点。": "周五的会议改到几点？",
@@ -112,13 +114,23 @@ def test_migrating_with_a_wrong_password_ends_with_one_clear_line(site: Site) ->
 
 
 def test_serving_as_the_owner_is_refused_with_one_line(site: Site) -> None:
-    owner = site.database_url("memos_owner", site.secrets["DATABASE_OWNER_PASSWORD"])
+    address = site.database_url("memos_owner", site.secrets["DATABASE_OWNER_PASSWORD"])
     for argv in (site.web_command(), site.worker_command()):
-        done = run(argv, site.environ(DATABASE_URL=owner))
-        assert done.returncode != 0
-        assert _of_ours(done.stderr) == [
-            "memos: the database role memos_owner is not bound by row-level security; serve as memos_app"
-        ]
+        assert _refusal(argv, site.environ(DATABASE_URL=address)) == REFUSED.format(role="memos_owner")
+
+
+def test_serving_as_a_superuser_is_refused_with_one_line(site: Site) -> None:
+    database, _ = site.servers
+    address = f"postgresql://postgres@{quote(str(database.socket_dir), safe='')}:{database.port}/memos"
+    assert _refusal(site.web_command(), site.environ(DATABASE_URL=address)) == REFUSED.format(role="postgres")
+
+
+def _refusal(argv: list[str], environ: dict[str, str]) -> str:
+    done = run(argv, environ)
+    assert done.returncode != 0
+    lines = _of_ours(done.stderr)
+    assert len(lines) == 1, done.stderr
+    return lines[0]
 
 
 def _of_ours(output: str) -> list[str]:

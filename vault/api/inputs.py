@@ -12,7 +12,7 @@ from governance.api.fields import ContentField, MetadataField, StrictSerializer,
 from governance.errors import FieldError, Invalid
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.reader.services import Message, messages_read
-from vault.retrieval.selectors import SearchQuery
+from vault.retrieval.queries import SearchQuery
 from vault.vocabulary import Layer, MemoryType, MessageRole, SearchMode, SemanticType, Sensitivity
 
 LONGEST_LABEL = 200

@@ -42,7 +42,8 @@ from vault.models import Conversation, Cube, Turn
 from vault.providers.ports import Completion, TextDelta
 from vault.providers.registry import llm
 from vault.reader.rules import statements
-from vault.retrieval.selectors import Hit, SearchQuery, memories_search
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import Layer, MessageRole, SemanticType, Source, TurnEnd
 
 CONSIDERED = 8  # memories an answer may rest on

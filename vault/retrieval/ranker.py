@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from governance.actor import Actor
 from governance.keys.services import TokenMaker
 from vault.cubes import marks
 from vault.cubes.rules import WORD_KIND
-from vault.lexicon.moments import asks_for_time
+from vault.lexicon.moments import Span, asks_for_time
 from vault.lexicon.tokens import query_terms, terms
 from vault.models.cube import CubeQuerySet
 from vault.models.namespace import NamespaceQuerySet
@@ -27,12 +28,12 @@ INDEXED_MODEL = "wordllama/l2-supercat-256"  # of which embedding_nearest holds 
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 PLACEHOLDER = re.compile(r"(?<!%)%s")
-COLUMNS = ("id", "version", "session_token", "position", "speaker_marks", "mentions_time")
+COLUMNS = ("id", "version", "session_token", "position", "speaker_marks", "mentions_time", "event_time", "created_at")
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question in the terms of one tenant: its words by their keyed tokens, each with the mark of a speaker so named."""
+    """A question in a tenant's terms: its words by their keyed tokens, each with the mark of a speaker so named."""
 
     words: dict[int, int]  # term → mark of the speaker whom the same word would name
     asks_for_time: bool
@@ -40,12 +41,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Survey:
-    """What an actor's visible part looks like: its namespaces, its size, and which words of a question name speakers."""
+    """What an actor sees: the namespaces, their size, which words of a question name speakers there, and the time."""
 
     namespaces: list[UUID]
     cubes: int
     words: float
     speakers: frozenset[int]
+    now: datetime
 
 
 @dataclass(frozen=True)
@@ -75,14 +77,15 @@ def survey(actor: Actor, question: Question, seen: NamespaceQuerySet) -> Survey:
     asked = [mark for mark in question.words.values() if mark]
     with connection.cursor() as cursor:
         cursor.execute(SURVEY.format(seen=compiled), [*parameters, asked, actor.tenant_id])
-        namespaces, cubes, words, speakers = cursor.fetchone()
-    return Survey(namespaces=namespaces, cubes=cubes, words=words, speakers=frozenset(speakers))
+        namespaces, cubes, words, speakers, now = cursor.fetchone()
+    return Survey(namespaces=namespaces, cubes=cubes, words=words, speakers=frozenset(speakers), now=now)
 
 
 def rank(
     actor: Actor,
     *,
     question: Question,
+    spans: Sequence[Span],
     surveyed: Survey,
     visible: CubeQuerySet,
     narrowed: bool,
@@ -97,7 +100,7 @@ def rank(
     """
     speakers = surveyed.speakers if len(surveyed.speakers) == 1 else frozenset()
     words = [term for term, mark in question.words.items() if mark not in surveyed.speakers]
-    weights = weights.asked(entity=bool(speakers), time=question.asks_for_time)
+    weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
     statement, parameters = _statement(visible, narrowed, surveyed.cubes, model)
     parameters |= {
         "tenant": actor.tenant_id,
@@ -108,6 +111,10 @@ def rank(
         "vector": json.dumps(list(vector)) if vector is not None else None,
         "model": model,
         "speakers": list(speakers),
+        "asks_for_time": question.asks_for_time,
+        "starts": [span.start for span in spans],
+        "ends": [span.end for span in spans],
+        "fits": [span.weight for span in spans],
         "limit": limit,
     }
     parameters |= {f"w_{name}": getattr(weights, name) for name in Parts.__dataclass_fields__}

@@ -13,6 +13,7 @@ from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView, cubes_read
+from vault.lexicon.moments import spans_of
 from vault.models import Cube
 from vault.models.cube import CubeQuerySet
 from vault.providers.registry import embedder
@@ -72,6 +73,7 @@ def _ranked(actor: Actor, search: SearchQuery, vector: list[float] | None) -> li
         found = rank(
             actor,
             question=question,
+            spans=spans_of(search.query, surveyed.now),
             surveyed=surveyed,
             visible=visible,
             narrowed=bool(condition),

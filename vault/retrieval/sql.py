@@ -93,7 +93,13 @@ parts AS (
     coalesce(session.score / nullif(max(session.score) OVER (), 0), 0) AS session,
     greatest(0, coalesce(pool.dense, 0)) AS dense,
     (pool.speaker_marks && %(speakers)s::bigint[])::int::float8 AS entity,
-    pool.mentions_time::int::float8 AS time
+    greatest(
+      (%(asks_for_time)s AND pool.mentions_time)::int::float8,
+      (SELECT max(span.weight)
+       FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[], %(fits)s::float8[]) AS span (start, stop, weight)
+       WHERE coalesce(pool.event_time, pool.created_at) >= span.start
+         AND coalesce(pool.event_time, pool.created_at) < span.stop)
+    ) AS time
   FROM pool
     LEFT JOIN lexical USING (id)
     LEFT JOIN context USING (id)
@@ -122,6 +128,7 @@ SELECT ARRAY(SELECT id FROM seen),
   coalesce(sum(size.cubes), 0)::bigint, coalesce(sum(size.words), 0)::float8,
   ARRAY(SELECT mark FROM unnest(%s::bigint[]) AS mark WHERE EXISTS (
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %s AND posting.term = mark
-      AND posting.namespace_id IN (SELECT id FROM seen)))
+      AND posting.namespace_id IN (SELECT id FROM seen))),
+  transaction_timestamp()
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """

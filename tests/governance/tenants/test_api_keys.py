@@ -42,10 +42,8 @@ def _removed(world: World, person: Person) -> str:
     return person.key.text
 
 
-BAD: dict[str, Callable[[World, Person], str]] = {
-    "expired": _expired,
-    "revoked": _revoked,
-    "removed member": _removed,
+ENDED = {"expired": _expired, "revoked": _revoked, "removed member": _removed}
+WRONG: dict[str, Callable[[World, Person], str]] = {
     "wrong secret": lambda world, person: person.key.text[:-1] + ("a" if person.key.text[-1] != "a" else "b"),
     "no secret": lambda world, person: f"mos_{person.key.prefix}_",
     "unknown prefix": lambda world, person: person.key.text.replace(person.key.prefix, "0123456789ab"),
@@ -60,22 +58,33 @@ BAD: dict[str, Callable[[World, Person], str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", BAD)
-def test_whatever_is_wrong_with_a_key_the_answer_is_the_same(world: World, superuser: Superuser, fault: str) -> None:
-    text = BAD[fault](world, world.alice)
-    before = everything(superuser())
+@pytest.mark.parametrize("fault", ENDED)
+def test_a_key_that_has_ended_is_answered_like_one_that_never_was(
+    world: World, superuser: Superuser, fault: str
+) -> None:
+    _assert_unknown(superuser(), ENDED[fault](world, world.alice))
+
+
+def test_whatever_is_wrong_with_a_key_the_answer_is_the_same(world: World, superuser: Superuser) -> None:
+    for wrong in WRONG.values():
+        _assert_unknown(superuser(), wrong(world, world.alice))
+
+
+def _assert_unknown(superuser: psycopg.Connection, text: str) -> None:
+    """The 401 of a key that never was, to the byte; and no row is written."""
+    before = everything(superuser)
     reply = client_for(text).get("me/", x_request_id="the-same-id")
     unknown = client_for("mos_000000000000_nothing").get("me/", x_request_id="the-same-id")
-    assert (reply.status, reply.code) == (401, "unauthenticated")
+    assert (reply.status, reply.code) == (401, "unauthenticated"), text
     assert reply.headers["WWW-Authenticate"] == "Bearer"
     assert reply.body == unknown.body
-    assert everything(superuser()) == before
+    assert everything(superuser) == before
 
 
-@pytest.mark.parametrize("header", ["Basic YWxpY2U6eA==", "Bearer", "mos_a_b", "bearer  "])
-def test_another_scheme_is_the_same_401(world: World, header: str) -> None:
-    reply = client_for(None).get("me/", authorization=header)
-    assert (reply.status, reply.code) == (401, "unauthenticated")
+def test_another_scheme_is_the_same_401(world: World) -> None:
+    for header in ("Basic YWxpY2U6eA==", "Bearer", "mos_a_b", "bearer  "):
+        reply = client_for(None).get("me/", authorization=header)
+        assert (reply.status, reply.code) == (401, "unauthenticated"), header
 
 
 def test_nobody_is_401_on_every_address(world: World) -> None:

@@ -85,11 +85,11 @@ def test_it_does_not_work_for_a_member_who_was_removed(world: World) -> None:
         _use(token)
 
 
-@pytest.mark.parametrize("token", ["", "unknown", "x" * 5000, "☃"])
-def test_an_unknown_one_is_not_found_and_leaves_no_row(world: World, superuser: Superuser, token: str) -> None:
+def test_an_unknown_one_is_not_found_and_leaves_no_row(world: World, superuser: Superuser) -> None:
     before = everything(superuser())
-    with pytest.raises(NotFound):
-        _use(token)
+    for token in ("", "unknown", "x" * 5000, "☃"):
+        with pytest.raises(NotFound):
+            _use(token)
     assert everything(superuser()) == before
 
 

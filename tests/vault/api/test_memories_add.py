@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from governance.database import acting
 from governance.vocabulary import Scope
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract, fields_at_fault
@@ -21,8 +22,6 @@ def said(role: str, content: str, **fields: Any) -> dict[str, Any]:
 
 def rows(world: World) -> int:
     """All cubes of acme, whoever may see them."""
-    from governance.database import acting
-
     with acting(world.olivia.actor):
         return Cube.objects.count()
 
@@ -392,8 +391,6 @@ def test_who_may_only_read_leaves_no_trace(world: World, name: str) -> None:
     ):
         assert client.post(address, body).status == 403
     assert rows(world) == 0
-    from governance.database import acting
-
     with acting(world.olivia.actor):
         assert not Namespace.objects.exists()
 

@@ -1,0 +1,190 @@
+"""A turn with a language model: a small server of the tests' own answers, well, badly, or not to the end."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import override_settings
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from governance.database import acting
+from memos_web.config import LlmChoice
+from tests.factories import World
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.chat.services import Token, turn_begin, turn_stream
+from vault.models import Cube, Turn
+
+PATH = "/v1/chat/completions"
+FACT = "Caroline adopted a greyhound called Pixel in May."
+QUESTION = "What did Caroline adopt?"
+USAGE = {"prompt_tokens": 120, "completion_tokens": 7, "total_tokens": 127}
+
+
+def chunk(text: str | None = None, **more: Any) -> dict[str, Any]:
+    finish = "stop" if text is None else None
+    choice = {"index": 0, "delta": {} if text is None else {"content": text}, "finish_reason": finish}
+    return {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "tiny-1", "choices": [choice], **more}
+
+
+def streamed(*texts: str, ends: bool = True) -> Response:
+    chunks = [chunk(text) for text in texts]
+    if ends:
+        chunks += [chunk(), chunk() | {"choices": [], "usage": USAGE}]
+    lines = [f"data: {json.dumps(one)}\n\n" for one in chunks] + ["data: [DONE]\n\n"] * ends
+    return Response(lines, mimetype="text/event-stream")
+
+
+@pytest.fixture
+def model(httpserver: HTTPServer) -> Iterator[HTTPServer]:
+    """The configured language model."""
+    choice = LlmChoice(url=httpserver.url_for("/v1"), key="sk-secret-of-the-model", model="tiny")
+    with override_settings(MEMOS_LLM=choice):
+        yield httpserver
+
+
+@pytest.fixture
+def turns(alice: Contract) -> str:
+    """The address of the turns of a conversation of alice's, who has one memory."""
+    alice.add(FACT)
+    run_jobs()
+    return f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
+
+
+def answers_with(model: HTTPServer, *texts: str) -> list[dict[str, Any]]:
+    """Let the model stream this answer; the bodies of the requests that it gets."""
+    asked: list[dict[str, Any]] = []
+
+    def handler(request: Request) -> Response:
+        asked.append(request.get_json())
+        return streamed(*texts)
+
+    model.expect_request(PATH).respond_with_handler(handler)
+    return asked
+
+
+def stored(world: World) -> tuple[int, int]:
+    with acting(world.alice.actor):
+        return Turn.objects.count(), Cube.objects.count()
+
+
+def test_the_models_answer_is_stored_with_its_citations_and_usage(
+    model: HTTPServer, alice: Contract, turns: str
+) -> None:
+    asked = answers_with(model, "A grey", "hound [", "1]. And [7].")
+    turn = alice.post(turns, {"content": QUESTION}).json
+    assert turn["content"] == "A greyhound [1]. And [7]."
+    assert [one["marker"] for one in turn["citations"]] == [1]
+    assert turn["model"] == "tiny-1"
+    assert turn["usage"] == {"prompt_tokens": 120, "completion_tokens": 7}
+    (request,) = asked
+    assert request["model"] == "tiny"
+    system = [message["content"] for message in request["messages"] if message["role"] == "system"]
+    assert FACT not in "".join(system)
+    assert FACT in request["messages"][-1]["content"]
+
+
+def test_the_stream_passes_on_each_piece_and_each_citation_once(model: HTTPServer, alice: Contract, turns: str) -> None:
+    answers_with(model, "A grey", "hound [1", "]. Yes", " [1].")
+    events = alice.stream(turns, {"content": QUESTION})
+    assert [event.name for event in events] == ["token", "token", "token", "citation", "token", "done"]
+    assert "".join(event.data["text"] for event in events if event.name == "token") == "A greyhound [1]. Yes [1]."
+    assert events[-1].data["content"] == "A greyhound [1]. Yes [1]."
+    assert alice.get(turns).json["results"] == [events[-1].data]
+
+
+def test_the_model_is_told_what_was_said_before(model: HTTPServer, alice: Contract, turns: str) -> None:
+    asked = answers_with(model, "A greyhound [1].")
+    alice.post(turns, {"content": QUESTION})
+    alice.post(turns, {"content": "And its name?"})
+    roles = [message["role"] for message in asked[1]["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
+    assert asked[1]["messages"][1]["content"] == QUESTION
+    assert asked[1]["messages"][2]["content"].startswith("A greyhound")
+
+
+def test_a_conversation_may_do_without_the_model(model: HTTPServer, alice: Contract) -> None:
+    alice.add(FACT)
+    conversation = alice.post("conversations/", {"model": "extractive"}).json
+    turn = alice.post(f"conversations/{conversation['id']}/turns/", {"content": QUESTION}).json
+    assert turn["model"] == "extractive"
+    assert model.log == []
+    assert alice.post("conversations/", {"model": "tiny"}).status == 201
+    assert alice.post("conversations/", {"model": "other"}).status == 400
+
+
+@pytest.mark.parametrize("failure", ["status", "cut", "empty", "garbage"])
+def test_a_failure_of_the_provider_stores_nothing_and_says_so(
+    model: HTTPServer, world: World, alice: Contract, turns: str, failure: str
+) -> None:
+    answer = {
+        "status": Response("SECRET WORDS OF THE SERVER", status=400),
+        "cut": streamed("A grey", "hound [1", ends=False),
+        "empty": streamed(),
+        "garbage": Response("data: {nonsense\n\n", mimetype="text/event-stream"),
+    }[failure]
+    body = answer.get_data()
+    kind, status = answer.mimetype, answer.status_code
+    model.expect_request(PATH).respond_with_handler(lambda _: Response(body, status=status, mimetype=kind))
+    before = stored(world)
+    reply = alice.post(turns, {"content": QUESTION})
+    assert (reply.status, reply.code) == (503, "provider_unavailable")
+    assert "Retry-After" in reply.headers
+    events = alice.stream(turns, {"content": QUESTION})
+    assert events[-1].name == "error"
+    assert events[-1].data["code"] == "provider_unavailable"
+    assert "SECRET" not in reply.json["detail"] + events[-1].data["detail"]
+    assert "sk-secret" not in reply.json["detail"] + events[-1].data["detail"]
+    assert stored(world) == before
+
+
+def test_a_failed_turn_under_a_key_may_be_tried_again(model: HTTPServer, alice: Contract, turns: str) -> None:
+    model.expect_ordered_request(PATH).respond_with_data("no", status=400)
+    model.expect_ordered_request(PATH).respond_with_handler(lambda _: streamed("Tea [1]."))
+    assert alice.post(turns, {"content": QUESTION}, idempotency_key="k").status == 503
+    assert alice.post(turns, {"content": QUESTION}, idempotency_key="k").status == 201
+    assert alice.post(turns, {"content": QUESTION}, idempotency_key="k").status == 201
+    assert alice.get(turns).json["count"] == 1
+
+
+def test_what_was_said_before_the_reader_left_is_kept_as_interrupted(
+    model: HTTPServer, world: World, alice: Contract, turns: str
+) -> None:
+    answers_with(model, "A greyhound [1].", " It is called", " Pixel.")
+    plan = turn_begin(actor=world.alice.actor, conversation_id=world_conversation(alice), content=QUESTION)
+    events = turn_stream(plan=plan)
+    assert isinstance(events, Iterator)
+    assert isinstance(next(events), Token)
+    events.close()  # type: ignore[attr-defined]
+    (turn,) = alice.get(turns).json["results"]
+    assert (turn["end"], turn["content"]) == ("interrupted", "A greyhound [1].")
+    assert [one["marker"] for one in turn["citations"]] == [1]
+
+
+def test_a_reader_who_left_before_the_first_word_leaves_no_turn(
+    model: HTTPServer, world: World, alice: Contract, turns: str
+) -> None:
+    answers_with(model, "A greyhound [1].")
+    before = stored(world)
+    plan = turn_begin(actor=world.alice.actor, conversation_id=world_conversation(alice), content=QUESTION)
+    turn_stream(plan=plan).close()  # type: ignore[attr-defined]
+    assert stored(world) == before
+
+
+def test_retrieval_is_on_the_trail_before_the_first_word(model: HTTPServer, world: World, alice: Contract) -> None:
+    from governance.models import AuditEntry
+
+    memory = alice.add(FACT)
+    alice.post("conversations/", {})
+    turn_begin(actor=world.alice.actor, conversation_id=world_conversation(alice), content=QUESTION)
+    with acting(world.alice.actor):
+        entry = AuditEntry.objects.filter(verb="memory.searched").get()
+    assert [str(one) for one in entry.object_ids] == [memory["id"]]
+    assert model.log == []
+
+
+def world_conversation(alice: Contract) -> Any:
+    """The id of alice's newest conversation."""
+    return alice.get("conversations/").json["results"][0]["id"]

@@ -1,0 +1,132 @@
+"""What follows a write or a read: postings, vectors, counts; made again after a change, gone after an erasure."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import psycopg
+import pytest
+from django.db.models.functions import Now
+
+from governance.database import acting
+from governance.errors import Forbidden, NotFound
+from governance.models import OutboxEvent
+from governance.vocabulary import Topic
+from tests.factories import World
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import cube_purge, cubes_add
+from vault.models import Cube, CubeLink, CubeUse, CubeVersion, Embedding, Posting
+
+Superuser = Callable[[], psycopg.Connection]
+DERIVED = (Posting, Embedding, CubeUse, CubeVersion, CubeLink, Cube)
+
+
+def test_old_words_no_longer_find_what_was_changed(alice: Contract) -> None:
+    memory = alice.add("The heron nests by the mill.", metadata={"k": "old"})
+    run_jobs()
+    changes = {"content": "The otter swims in the lake.", "metadata": {"k": "new"}}
+    alice.patch(f"memories/{memory['id']}/", changes, if_match='"1"')
+    (old,) = alice.search("heron mill", mode="lexical", explain=True)
+    assert old["score_parts"]["lexical"] == 0
+    (new,) = alice.search("otter lake", mode="lexical", explain=True)
+    assert new["score_parts"]["lexical"] > 0
+    assert alice.search("otter", filters={"metadata.k": "old"}) == []
+    assert len(alice.search("otter", filters={"metadata.k": "new"})) == 1
+
+
+def test_the_postings_are_those_of_the_present_version_alone(world: World, alice: Contract) -> None:
+    memory = alice.add("The heron nests by the mill.")
+    alice.patch(f"memories/{memory['id']}/", {"content": "An otter."}, if_match='"1"')
+    with acting(world.alice.actor):
+        present = CubeVersion.objects.get(number=2)
+        assert set(Posting.objects.values_list("term", flat=True)) == set(present.terms)
+
+
+def test_a_vector_of_old_words_is_not_used_until_it_is_made_again(world: World, alice: Contract) -> None:
+    memory = alice.add("The heron nests by the mill.")
+    run_jobs()
+    alice.patch(f"memories/{memory['id']}/", {"content": "An otter."}, if_match='"1"')
+    (hit,) = alice.search("heron nests by the mill", explain=True)
+    assert hit["score_parts"]["dense"] == 0
+    assert hit["pending_embedding"] is True
+    run_jobs()
+    (hit,) = alice.search("an otter", explain=True)
+    assert hit["score_parts"]["dense"] > 0.9
+    with acting(world.alice.actor):
+        assert Embedding.objects.get().version == 2
+
+
+def test_the_job_of_an_older_version_writes_nothing_over_a_newer_one(world: World, alice: Contract) -> None:
+    """Both events are there when the first runs: it embeds what is present then, whichever event asked."""
+    memory = alice.add("One.")
+    alice.patch(f"memories/{memory['id']}/", {"content": "Two."}, if_match='"1"')
+    run_jobs()
+    with acting(world.alice.actor):
+        assert Embedding.objects.get().version == 2
+
+
+def test_the_job_of_an_erased_memory_ends_without_effect(world: World, alice: Contract) -> None:
+    memory = alice.add("One.")
+    alice.delete(f"memories/{memory['id']}/?purge=true")
+    assert run_jobs() >= 1
+    with acting(world.alice.actor):
+        assert not Embedding.objects.exists()
+        assert not OutboxEvent.objects.filter(done_at=None).exists()
+
+
+def test_an_erasure_leaves_no_row_of_it(world: World, alice: Contract) -> None:
+    messages = [{"role": "user", "content": "I moved to Lisbon. My favourite colour is green. Well?"}]
+    results = alice.post("memories/", {"messages": messages}).json["results"]
+    run_jobs()
+    for memory in results:
+        alice.get(f"memories/{memory['id']}/")
+        alice.patch(f"memories/{memory['id']}/", {"title": "x"}, if_match='"1"')
+    run_jobs()
+    for memory in results:
+        assert alice.delete(f"memories/{memory['id']}/?purge=true").status == 204
+    with acting(world.alice.actor):
+        assert {model.__name__: model.objects.count() for model in DERIVED if model.objects.exists()} == {}
+
+
+def test_an_erasure_that_is_refused_leaves_all(world: World) -> None:
+    cube = cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content="The herons.", namespace="/team")])[0].cube
+    for who, failure in ((world.bob, Forbidden), (world.charlie, NotFound)):
+        with pytest.raises(failure):
+            cube_purge(actor=who.actor, cube_id=cube.id)
+    with acting(world.alice.actor):
+        assert Cube.objects.count() == CubeVersion.objects.count() == 1
+        assert Posting.objects.exists()
+
+
+def test_a_read_is_counted_once_for_each_request(alice: Contract) -> None:
+    memory = alice.add("The heron.")
+    other = alice.add("The mill.")
+    address = f"memories/{memory['id']}/"
+    alice.get(address)
+    alice.get("memories/")
+    alice.search("heron")
+    run_jobs()
+    read = alice.get(address).json
+    assert read["access_count"] == 3
+    assert read["last_accessed_at"] is not None
+    assert alice.get(f"memories/{other['id']}/").json["access_count"] == 2
+
+
+def test_counting_twice_counts_once(world: World, alice: Contract, superuser: Superuser) -> None:
+    memory = alice.add("The heron.")
+    alice.get(f"memories/{memory['id']}/")
+    run_jobs()
+    with acting(world.alice.actor):
+        event = OutboxEvent.objects.get(topic=Topic.CUBES_READ)
+        assert event.done_at is not None
+        OutboxEvent.objects.filter(id=event.id).update(available_at=Now() - timedelta(hours=1))
+    assert run_jobs() == 0
+    assert alice.get(f"memories/{memory['id']}/").json["access_count"] == 1
+
+
+def test_a_message_and_its_words_are_found_by_who_said_it(alice: Contract) -> None:
+    messages = [{"role": "user", "name": "Caroline", "content": "I paint boats."}]
+    alice.post("memories/", {"messages": messages, "infer": False})
+    (hit,) = alice.search("What does Caroline paint?", mode="lexical", explain=True)
+    assert hit["score_parts"]["lexical"] > 0
