@@ -164,21 +164,25 @@ def test_two_processes_that_make_the_same_keys_at_once_get_the_same_ones(key_sto
     assert len(set(answers[0].splitlines())) == 20
 
 
-def test_threads_that_make_the_same_key_at_once_get_the_same_one(key_store_path: Path) -> None:
-    barrier, found = threading.Barrier(4), []
+def test_threads_that_make_the_same_keys_at_once_get_the_same_ones(key_store_path: Path) -> None:
+    scopes = [subject_scope(uuid4()) for _ in range(15)]
+    barrier = threading.Barrier(4)
+    found: list[tuple[str, bytes]] = []
 
     def make() -> None:
         store = SqliteKeyStore(key_store_path, MASTER)
-        barrier.wait(timeout=10)
-        found.append(store.key_for(TENANT, GENERAL))
+        store.key_for(TENANT, "tenant")
+        for scope in scopes:
+            barrier.wait(timeout=10)
+            found.append((scope, store.key_for(TENANT, scope).secret))
 
     threads = [threading.Thread(target=make) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
-    assert len(found) == 4
-    assert len({key.secret for key in found}) == 1
+        thread.join(timeout=60)
+    assert len(found) == 4 * len(scopes)
+    assert len(set(found)) == len(scopes)
 
 
 def test_tokens_of_two_tenants_have_nothing_in_common(key_store_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""The entities that a text names, in English and Chinese, by patterns alone: names, titles, places, handles. Pure.
+
+Only what can be told by its form: a name in small letters is not seen, and a capitalised word that names nothing may be
+taken for one. Linear in the text's length: no pattern repeats a repetition.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from vault.lexicon.names import (
+    AROUND_NAMES,
+    BEFORE_PLACES,
+    CALLED,
+    DOUBLE_SURNAMES,
+    INSIDE_NAMES,
+    ORDINARY,
+    ORDINARY_ENDINGS,
+    PLACE_ENDINGS,
+    PLACES,
+    SURNAMES,
+    TITLES,
+    TRANSLITERATED,
+)
+from vault.lexicon.tokens import query_terms
+from vault.lexicon.words import DULL_WORDS, QUESTION_WORDS, STOP_WORDS
+
+MOST_ENTITIES = 32  # of one text
+LONGEST_TITLE = 60  # characters between quotation marks
+LONGEST_NAME = 6  # words
+
+_HAN = "\u4e00-\u9fff"
+_HANDLE = re.compile(r"(?<![\w.@])@[A-Za-z0-9_]{2,30}")
+_QUOTED = re.compile(
+    rf"《([^《》]{{1,{LONGEST_TITLE}}})》|『([^『』]{{1,{LONGEST_TITLE}}})』|「([^「」]{{1,{LONGEST_TITLE}}})」"
+    rf"|“([^“”]{{2,{LONGEST_TITLE}}})”|(?<![\w\"])\"([^\"\n]{{2,{LONGEST_TITLE}}})\"(?!\w)"
+)
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f][\w\u00c0-\u024f]*(?:['’-][\w\u00c0-\u024f]+)*\.?|[&]|\d+")
+_ENDS_SENTENCE = re.compile(r"[.!?:;\n\"“”(\[•*。！？]|--")
+_AROUND = f"{AROUND_NAMES}|[^{_HAN}]|$"
+_PERSON = re.compile(
+    rf"(?:(?<![{_HAN}])|(?<=[和与跟对给叫是让请把被找问與對給讓請]))"
+    rf"((?:{DOUBLE_SURNAMES}|[{SURNAMES}])[{_HAN}]{{1,2}}?)(?=(?:{TITLES}|{_AROUND}))"
+)
+_TITLED = re.compile(rf"((?:{DOUBLE_SURNAMES}|[{SURNAMES}])(?:{TITLES}))|([{CALLED}][{SURNAMES}])(?=(?:{_AROUND}))")
+_FOREIGN = re.compile(rf"[{TRANSLITERATED}]+(?:·[{TRANSLITERATED}]+)*")
+_KNOWN_PLACE = re.compile(PLACES)
+_PLACE = re.compile(rf"(?:(?<![{_HAN}])|(?:{BEFORE_PLACES}))([{_HAN}]{{2,4}}?(?:{PLACE_ENDINGS}))")
+
+
+def entities(text: str) -> list[str]:
+    """The entities of `text`, normalised (NFKC, case-folded, single blanks), each once, at most MOST_ENTITIES."""
+    normal = unicodedata.normalize("NFKC", text)
+    found = [*_titles(normal), *(match[0] for match in _HANDLE.finditer(normal)), *_names(normal), *_chinese(normal)]
+    folded = (re.sub(r"\s+", " ", each.replace("’", "'")).strip().casefold() for each in found)
+    return list(dict.fromkeys(each for each in folded if len(each) > 1))[:MOST_ENTITIES]
+
+
+def asked_entities(question: str) -> list[str]:
+    """The entities that a question may mean: those it names, and each content word, for who asks in small letters."""
+    normal = unicodedata.normalize("NFKC", question)
+    words = (word.removesuffix("'s") for word in re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)*", normal.casefold()))
+    plain = [word for word in words if len(word) > 2 and not _is_ordinary(word) and query_terms(word)]
+    return list(dict.fromkeys([*entities(question), *plain]))[:MOST_ENTITIES]
+
+
+def _titles(text: str) -> Iterator[str]:
+    """What stands between quotation marks and begins as a title does."""
+    for match in _QUOTED.finditer(text):
+        title = next(group for group in match.groups() if group).strip(" ,.!?，。！？")
+        if title and (title[0].isupper() or title[0].isdigit() or re.match(f"[{_HAN}]", title)):
+            yield title
+
+
+def _names(text: str) -> Iterator[str]:
+    """Runs of capitalised words with nothing but a blank between them, and small words inside them."""
+    run: list[str] = []
+    end = 0
+    starts = True
+    for match in _LATIN.finditer(text):
+        between = text[end : match.start()]
+        if run and (between != " " or len(run) >= LONGEST_NAME):
+            yield from _closed(run, starts)
+            run = []
+        if not run:
+            starts = end == 0 or _ENDS_SENTENCE.search(between) is not None or text[end - 1] in ".!?"
+        word = match[0]
+        if word[0].isupper() or (run and (word in INSIDE_NAMES or word.isdigit())):
+            run.append(word.rstrip("."))
+        elif run:
+            yield from _closed(run, starts)
+            run = []
+        end = match.end()
+        if run and word.endswith(".") and len(word) > 4:  # a full stop; `Dr.` and `J.` go on
+            yield from _closed(run, starts)
+            run = []
+    if run:
+        yield from _closed(run, starts)
+
+
+def _closed(run: list[str], starts: bool) -> Iterator[str]:
+    """The name in a run: without small and ordinary words at its ends, and without the possessive."""
+    words = [re.sub(r"['’]s$", "", word) for word in run]
+    while words and (words[-1] in INSIDE_NAMES or words[-1].isdigit() or _is_ordinary(words[-1])):
+        words.pop()
+    first = True
+    while words and (_is_ordinary(words[0]) or words[0].isdigit()):
+        words.pop(0)
+        first = False
+    alone = len(words) == 1 and starts and first
+    if words and not (alone and words[0].casefold().endswith(ORDINARY_ENDINGS)):
+        yield " ".join(words)
+
+
+def _is_ordinary(word: str) -> bool:
+    folded = word.casefold().replace("’", "'")
+    head = folded.split("'")[0]
+    known = STOP_WORDS | DULL_WORDS | QUESTION_WORDS | ORDINARY
+    return len(folded) < 2 or folded in known or head in known or folded.endswith("n't")
+
+
+def _chinese(text: str) -> Iterator[str]:
+    for pattern in (_PERSON, _TITLED, _PLACE):
+        for match in pattern.finditer(text):
+            yield next(group for group in match.groups() if group)
+    yield from (match[0] for match in _KNOWN_PLACE.finditer(text))
+    yield from (match[0] for match in _FOREIGN.finditer(text) if len(match[0]) > 2)
