@@ -67,7 +67,7 @@ def _transaction() -> Iterator[None]:
         connection.ensure_connection()
     except OperationalError as error:
         raise Unavailable("The database cannot be reached.") from error
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         yield
 
 

@@ -1,7 +1,6 @@
 """What the environment says, read once, typed; anything unknown is refused with one line."""
 
 import base64
-import binascii
 import hashlib
 import os
 import tempfile
@@ -114,7 +113,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
 
 
 def _port(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 65535:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise ConfigError(f"MEMOS_PORT is {text!r}: a number from 1 to 65535 is needed")
     return int(text)
 
@@ -146,7 +145,7 @@ def _key(name: str, text: str) -> bytes | None:
         return None
     try:
         key = base64.b64decode(text, validate=True)
-    except binascii.Error:
+    except ValueError:
         key = b""
     if len(key) != 32:
         raise ConfigError(f"{name} must be 32 bytes in base64")

@@ -1,6 +1,5 @@
 """Idempotency-Key on POST: the same body gets the same stored reply; the key commits with its effect."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, InFlight, Invalid, KeyReused, Unavailable
-from governance.keys.services import GENERAL, open_sealed, seal_for
+from governance.keys.services import GENERAL, open_sealed, seal_for, token_maker
 from governance.models import IdempotencyKey
 from governance.vocabulary import Verb
 
@@ -44,7 +43,7 @@ def idempotent(request: Request, actor: Actor, call: Callable[[Callable[[Reply],
         return _response(call(lambda reply: None))
     if not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
         raise Invalid(errors=[FieldError("Idempotency-Key", f"1 to {LONGEST_KEY} printable characters")])
-    fingerprint = _fingerprint(request)
+    fingerprint = _fingerprint(request, actor)
     with _alone(actor, key):
         stored = _stored(actor, key, fingerprint)
         if stored is not None:
@@ -56,9 +55,10 @@ def _response(reply: Reply) -> Response:
     return Response(reply.body, status=reply.status)
 
 
-def _fingerprint(request: Request) -> bytes:
+def _fingerprint(request: Request, actor: Actor) -> bytes:
+    """Keyed, so that nobody who reads the table can try out what a body was."""
     body = json.dumps(request.data, sort_keys=True, default=str)
-    return hashlib.sha256(f"{request.method} {request.get_full_path()}\n{body}".encode()).digest()
+    return token_maker(actor.tenant_id).hash(f"{request.method} {request.get_full_path()}\n{body}")
 
 
 @contextmanager

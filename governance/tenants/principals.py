@@ -16,7 +16,9 @@ def actor_again(*, tenant_id: UUID, kind: PrincipalKind, principal_id: UUID, req
     with tenant_transaction(tenant_id):
         key = _key(principal_id) if kind is PrincipalKind.API_KEY else None
         member_id = key.member_id if key else principal_id
-        member = Member.objects.filter(id=member_id, removed_at=None).select_related("role").first()
+        member = (
+            Member.objects.filter(id=member_id, removed_at=None, user__is_active=True).select_related("role").first()
+        )
     if member is None or (kind is PrincipalKind.API_KEY and key is None):
         raise Forbidden("Who asked for this job may no longer do anything here.", rule="revoked")
     return Actor(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from hmac import compare_digest
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -10,7 +11,7 @@ from django.db.models import Q
 
 from governance.actor import Actor, CallContext
 from governance.authz.services import authorize
-from governance.database import acting, database_now, no_tenant, tenant_transaction
+from governance.database import acting, no_tenant, tenant_transaction
 from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
@@ -65,30 +66,52 @@ def actor_by_key(*, presented: str, request_id: str, context: CallContext) -> Ac
     digest = credential_hash(presented)
     if credential is None:
         raise Unauthenticated
-    with no_tenant(), connection.cursor() as cursor:
-        cursor.execute("SELECT id, tenant_id FROM governance_key_by_prefix(%s)", [credential.prefix])
-        found = cursor.fetchone()
-    if found is None:
-        raise Unauthenticated
-    with tenant_transaction(found[1]):
-        key = (
-            ApiKey.objects.filter(id=found[0], revoked_at=None, member__removed_at=None)
-            .filter(Q(expires_at=None) | Q(expires_at__gt=database_now()))
-            .select_related("member__role")
-            .first()
-        )
-    if key is None or not compare_digest(bytes(key.secret_hash), digest):
+    row = _key_row(credential.prefix)
+    if row is None or not compare_digest(bytes(row.secret_hash), digest):
         raise Unauthenticated
     return Actor(
-        tenant_id=key.tenant_id,
+        tenant_id=row.tenant_id,
         principal_kind=PrincipalKind.API_KEY,
-        principal_id=key.id,
-        member_id=key.member_id,
-        role=RoleName(key.member.role.name),
-        scopes=frozenset(Scope(scope) for scope in key.scopes),
+        principal_id=row.id,
+        member_id=row.member_id,
+        role=RoleName(row.role),
+        scopes=frozenset(Scope(scope) for scope in row.scopes),
         request_id=request_id,
         context=context,
     )
+
+
+class _KeyRow(NamedTuple):
+    id: UUID
+    tenant_id: UUID
+    secret_hash: bytes
+    scopes: list[str]
+    member_id: UUID
+    role: str
+
+
+USABLE_KEY = """
+SELECT key.id, key.tenant_id, key.secret_hash, key.scopes, key.member_id, role.name
+FROM governance_apikey AS key
+  JOIN governance_member AS member ON member.id = key.member_id
+  JOIN governance_role AS role ON role.id = member.role_id
+  JOIN governance_user AS person ON person.id = member.user_id
+WHERE key.id = %s AND key.revoked_at IS NULL AND (key.expires_at IS NULL OR key.expires_at > transaction_timestamp())
+  AND member.removed_at IS NULL AND person.is_active
+"""
+
+
+def _key_row(prefix: str) -> _KeyRow | None:
+    """The usable key with this prefix; one transaction, by hand, because every request of the API begins with it."""
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT id, tenant_id FROM governance_key_by_prefix(%s)", [prefix])
+        found = cursor.fetchone()
+        if found is None:
+            return None
+        with tenant_transaction(found[1]):
+            cursor.execute(USABLE_KEY, [found[0]])
+            row = cursor.fetchone()
+    return _KeyRow(*row) if row else None
 
 
 def actor_by_session(*, tenant_id: UUID, member_id: UUID, request_id: str, context: CallContext) -> Actor | None:

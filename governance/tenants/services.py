@@ -15,7 +15,7 @@ from governance.audit.services import record
 from governance.authz.rules import Target
 from governance.authz.services import authorize
 from governance.database import acting, database_now, no_tenant, tenant_transaction
-from governance.errors import Conflict, FieldError, Invalid, NotFound
+from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Role, SignInLink, Tenant, User
@@ -91,6 +91,7 @@ def apikey_create(
     Raises NotFound; Forbidden; Invalid. Writes: ApiKey, AuditEntry.
     """
     authorize(actor, Permission.APIKEY_MANAGE, _member_target(member))
+    _refuse_more_than_own(actor, scopes)
     credential = credential_new()
     with acting(actor):
         if expires_at is not None and expires_at <= database_now():
@@ -114,6 +115,12 @@ def apikey_create(
             detail={"prefix": key.prefix, "scopes": " ".join(key.scopes)},
         )
     return NewKey(id=key.id, prefix=key.prefix, text=credential.text)
+
+
+def _refuse_more_than_own(actor: Actor, scopes: Collection[Scope]) -> None:
+    """A key cannot make one that may do more than itself."""
+    if actor.scopes is not None and not actor.scopes.issuperset(scopes):
+        raise Forbidden("A key can only give scopes that it has.", permission=Permission.APIKEY_MANAGE, rule="scopes")
 
 
 def sign_in_link_create(*, actor: Actor, member: Member) -> NewLink:
@@ -145,7 +152,9 @@ def sign_in_link_use(*, token: str, request_id: str, address: str) -> Actor:
     with tenant_transaction(tenant_id):
         now = database_now()
         # Locked before it is marked: an UPDATE that joins the member would let two at once both find it unused.
-        usable = SignInLink.objects.filter(used_at=None, expires_at__gt=now, member__removed_at=None)
+        usable = SignInLink.objects.filter(
+            used_at=None, expires_at__gt=now, member__removed_at=None, member__user__is_active=True
+        )
         link = usable.select_for_update(of=("self",)).select_related("member__role").filter(id=link_id).first()
         if link is None:
             raise NotFound

@@ -152,6 +152,7 @@ LOGGING: dict[str, Any] = {
         "httpx2": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
+        "psycopg.pool": {"level": "ERROR"},  # it tells of every try to reach a database that is down
     },
 }
 
