@@ -7,20 +7,28 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
+from psycopg.types.json import Jsonb
 
 from governance.actor import Actor, system_actor
 from governance.database import acting, no_tenant, tenant_transaction
 from governance.errors import DomainError
+from governance.ids import uuid7
 from governance.models import OutboxEvent
 from governance.vocabulary import Topic
 
 CHANNEL = "memos_outbox"
+EMIT = """
+WITH event AS (
+  INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id) VALUES (%s, %s, %s, %s, %s)
+) SELECT pg_notify(%s, '')
+"""
 CLAIM_LIMIT = 200
 MAX_ATTEMPTS = 12
 LONGEST_DELAY = timedelta(minutes=5)
@@ -44,10 +52,9 @@ class Claimed:
 
 def emit(*, actor: Actor, topic: Topic, payload: Payload) -> None:
     """Leave work in the caller's transaction. `payload` holds ids and numbers only, never content."""
-    event = OutboxEvent(tenant_id=actor.tenant_id, topic=topic, payload=dict(payload), request_id=actor.request_id)
-    OutboxEvent.objects.bulk_create([event])
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_notify(%s, '')", [CHANNEL])
+        row: list[Any] = [uuid7(), actor.tenant_id, topic, Jsonb(dict(payload)), actor.request_id, CHANNEL]
+        cursor.execute(EMIT, row)
 
 
 def events_claim(*, limit: int = CLAIM_LIMIT) -> list[Claimed]:
