@@ -1,4 +1,4 @@
-"""The main job on a running product: a conversation goes in, a person asks, the answer cites; a restart keeps it all."""
+"""The main job on a running product: a conversation goes in, a person asks, the answer cites; a restart keeps all."""
 
 import json
 from typing import Any

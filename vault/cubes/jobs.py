@@ -48,7 +48,7 @@ class _Text:
 def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """Embed the present words of the cubes that were written. The model is asked outside any transaction."""
     with acting(actor):
-        texts = _present_texts(_ids(payloads))
+        texts = _present_texts(ids_of(payloads))
     model = embedder()
     vectors = model.embed([text.text for text in texts])
     rows = [
@@ -80,7 +80,7 @@ def cubes_count_reads(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """Count each request in which a cube was returned, once."""
     reads: dict[UUID, int] = {}
     for payload in payloads:
-        for cube_id in _ids([payload]):
+        for cube_id in ids_of([payload]):
             reads[cube_id] = reads.get(cube_id, 0) + 1
 
     def write() -> None:
@@ -90,7 +90,8 @@ def cubes_count_reads(actor: Actor, payloads: Sequence[Payload]) -> Write:
     return write
 
 
-def _ids(payloads: Sequence[Payload]) -> list[UUID]:
+def ids_of(payloads: Sequence[Payload]) -> list[UUID]:
+    """The cubes that some events name, each once, in order."""
     named: list[UUID] = []
     for payload in payloads:
         ids = payload["ids"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from governance.keys.services import TokenMaker
 from vault.cubes.words import Words
+from vault.lexicon.entities import entities
 
 WORD = re.compile(r"\w+", re.UNICODE)
 MOST_WORDS = 64  # of one value; what is longer is matched whole
@@ -34,6 +35,16 @@ def speaker_marks(maker: TokenMaker, speaker: str) -> list[int]:
     return [contains(maker, "speaker", part) for part in _parts(speaker)]
 
 
+def entity(maker: TokenMaker, name: str) -> int:
+    """The mark of something that a text names; `name` as vault.lexicon.entities writes it."""
+    return maker.token("entity", name)
+
+
+def entity_marks(maker: TokenMaker, words: Words) -> set[int]:
+    """The marks of what title and content name."""
+    return {entity(maker, name) for name in entities(f"{words.title}\n{words.content}")}
+
+
 def marks_of(maker: TokenMaker, words: Words) -> set[int]:
     """Every mark that a cube is found by."""
     marks: set[int] = set()
@@ -42,7 +53,7 @@ def marks_of(maker: TokenMaker, words: Words) -> set[int]:
         marks.update(contains(maker, field, part) for part in _parts(value))
     if words.session_id and words.message_id:
         marks.add(message(maker, words.session_id, words.message_id))
-    return marks
+    return marks | entity_marks(maker, words)
 
 
 def _fields(words: Words) -> Iterator[tuple[str, Any]]:

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -49,9 +49,8 @@ class Contract(ApiClient):
         response = client.generic(
             "POST", API + address, data=json.dumps(body).encode(), content_type="application/json"
         )
-        assert isinstance(response, StreamingHttpResponse), response.content
-        assert response.headers["Content-Type"].startswith("text/event-stream")
-        return events_in(async_to_sync(_whole)(response))
+        assert response.headers["Content-Type"].startswith("text/event-stream"), response.content
+        return events_in(async_to_sync(_whole)(cast(StreamingHttpResponse, response)))
 
     def add(self, content: str, **fields: Any) -> dict[str, Any]:
         """Store one memory; the memory."""

@@ -27,7 +27,7 @@ def rows(world: World) -> int:
 
 
 def test_what_was_sent_comes_back_word_for_word(alice: Contract) -> None:
-    sent = {
+    sent: dict[str, Any] = {
         "content": "  Caroline adopted a greyhound.\n",
         "title": "The dog",
         "tags": ["pets", "家庭"],
@@ -316,7 +316,8 @@ def test_a_bad_message_is_named_by_its_place(world: World, alice: Contract) -> N
 
 
 def test_a_body_without_a_memory_is_refused(alice: Contract) -> None:
-    for body in ({}, {"messages": []}, {"infer": True}):
+    bodies: list[dict[str, Any]] = [{}, {"messages": []}, {"infer": True}]
+    for body in bodies:
         assert alice.post("memories/", body).status == 400, body
 
 

@@ -24,9 +24,7 @@ def full(alice: Contract) -> Contract:
 
 def queries(call: Callable[[], object]) -> int:
     """All statements of a request but the bounds of its transactions; finding the key's holder is four of them."""
-    with CaptureQueriesContext(
-        connection,
-    ) as captured:
+    with CaptureQueriesContext(connection) as captured:
         call()
     bounds = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
     return sum(not query["sql"].startswith(bounds) for query in captured.captured_queries)
