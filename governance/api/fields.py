@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from django.conf import settings
@@ -58,22 +58,27 @@ class MetadataField(serializers.JSONField):
         if not isinstance(data, dict):
             raise serializers.ValidationError("an object is needed")
         value = cast(dict[str, Any], super().to_internal_value(data))
-        if _has_no_number(value):
-            raise serializers.ValidationError("NaN and Infinity are no JSON")
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        refuse_broken_text(text)
-        if "\\u0000" in text:
-            raise serializers.ValidationError("NUL cannot be stored")
-        if len(text.encode()) > settings.MAX_METADATA_BYTES:
+        for part in _scalars(value):
+            if isinstance(part, str):
+                refuse_broken_text(part)
+            elif isinstance(part, float) and not math.isfinite(part):
+                raise serializers.ValidationError("NaN and Infinity are no JSON")
+        if len(json.dumps(value, ensure_ascii=False).encode()) > settings.MAX_METADATA_BYTES:
             raise serializers.ValidationError(f"at most {settings.MAX_METADATA_BYTES} bytes")
         return value
 
 
-def _has_no_number(value: Any) -> bool:
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any(_has_no_number(part) for part in parts)
+def _scalars(value: Any) -> Iterator[Any]:
+    """Everything in a JSON value that holds nothing else, keys included."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield key
+            yield from _scalars(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _scalars(part)
+    else:
+        yield value
 
 
 def refuse_broken_text(text: str) -> None:

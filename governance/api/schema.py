@@ -1,5 +1,6 @@
 """What the law's replies look like, for the OpenAPI document."""
 
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
 from governance.vocabulary import PersonaKind, PrincipalKind, RoleName, Scope
@@ -55,3 +56,9 @@ class MeSchema(serializers.Serializer[object]):
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(Scope)))
     personas = PersonaSchema(many=True)
     limits = LimitsSchema()
+
+
+def problems(*codes: int) -> dict[tuple[int, str], OpenApiResponse]:
+    """The problem replies of a call, by status."""
+    told = OpenApiResponse(response=ProblemSchema, description="RFC 9457")
+    return {(code, "application/problem+json"): told for code in codes}

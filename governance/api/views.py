@@ -14,7 +14,7 @@ from governance.actor import Actor
 from governance.api.authentication import actor_of
 from governance.api.idempotency import Reply, idempotent
 from governance.api.representations import me_json
-from governance.api.schema import MeSchema
+from governance.api.schema import MeSchema, problems
 from governance.errors import FieldError, Invalid
 from governance.tenants.selectors import me_get
 
@@ -52,7 +52,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 class MeView(ApiView):
-    @extend_schema(operation_id="me", responses=MeSchema, tags=["me"])
+    @extend_schema(operation_id="me", responses={200: MeSchema, **problems(401, 405, 429, 503)}, tags=["me"])
     def get(self, request: Request) -> Response:
         """Who the caller is: principal, tenant, roles, scopes, personas, limits."""
         actor = self.actor()

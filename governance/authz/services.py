@@ -6,6 +6,11 @@ from governance.errors import Forbidden, NotFound
 from governance.vocabulary import Permission
 
 
+def is_allowed(actor: Actor, permission: Permission, target: Target | None = None) -> bool:
+    """`authorize` as a question, for replies that show more to those who may see more."""
+    return decide(actor, permission, target).allowed
+
+
 def authorize(actor: Actor, permission: Permission, target: Target | None = None) -> None:
     """Pass, or raise: NotFound for another tenant's object, Forbidden (with the deciding rule) at home."""
     if target is not None and target.tenant_id != actor.tenant_id:

@@ -49,7 +49,7 @@ def list_condition(actor: Actor, asked: Mapping[str, str]) -> Q:
     condition = Q() if "state" in asked else Q(state__in=SHOWN_STATES)
     for name, value in asked.items():
         if name in SAME:
-            condition &= filter_read(maker, {name: value}, path="query")
+            condition &= filter_read(maker, {name: value}, path="")
     if "tag" in asked:
         condition &= Q(tags__contains=[asked["tag"]])
     if "created_after" in asked:

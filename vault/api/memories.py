@@ -15,7 +15,7 @@ from governance.actor import Actor
 from governance.api.idempotency import Reply
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, expected_version, flag
-from governance.authz.services import authorize
+from governance.authz.services import authorize, is_allowed
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
@@ -43,8 +43,9 @@ from vault.api.schema import (
     described,
 )
 from vault.cubes.drafts import CubeDraft, InvalidDraft
-from vault.cubes.selectors import cube_get, cubes_list, cubes_view, versions_list
+from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
 from vault.cubes.services import Added, cube_delete, cube_purge, cube_restore, cube_update, cubes_add
+from vault.cubes.words import Words
 from vault.jobs.services import memories_add_later
 from vault.retrieval.selectors import memories_search
 
@@ -231,7 +232,14 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
 
 def _shown(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
     views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=[one.cube.id for one in added])}
-    return [memory_json(replace(views[one.cube.id], duplicate=one.duplicate)) for one in added]
+    may_read = is_allowed(actor, Permission.MEMORY_READ)
+    return [memory_json(_as_seen(views[one.cube.id], one, may_read=may_read)) for one in added]
+
+
+def _as_seen(view: CubeView, added: Added, *, may_read: bool) -> CubeView:
+    """Of a memory that was there already, who may write but not read sees the content that they sent, and no more."""
+    words = view.words if may_read or not added.duplicate else Words(content=view.words.content)
+    return replace(view, words=words, duplicate=added.duplicate)
 
 
 def _status(added: Sequence[Added]) -> int:

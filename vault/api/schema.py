@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 
-from governance.api.schema import ProblemSchema
+from governance.api.schema import problems
 from vault.vocabulary import (
     JobKind,
     JobStatus,
@@ -226,7 +226,6 @@ class TurnListSchema(PageSchema):
     results = TurnSchema(many=True)
 
 
-PROBLEM = OpenApiResponse(response=ProblemSchema, description="RFC 9457")
 PROBLEMS = (400, 401, 403, 404, 405, 409, 412, 413, 422, 423, 428, 429, 503)
 
 
@@ -240,7 +239,7 @@ def described(
     also: Mapping[Any, Any] | None = None,
 ) -> Callable[[Handler], Handler]:
     """`extend_schema` with the problems that every call may answer."""
-    responses: dict[Any, Any] = {(code, "application/problem+json"): PROBLEM for code in PROBLEMS}
+    responses: dict[Any, Any] = {**problems(*PROBLEMS)}
     responses |= {status: reply, **(also or {})}
     decorator: Callable[[Handler], Handler] = extend_schema(
         operation_id=name,

@@ -37,9 +37,9 @@ from vault.chat.selectors import (
     turns_list,
 )
 from vault.cubes.drafts import CubeDraft
-from vault.cubes.services import cubes_add
+from vault.cubes.services import cubes_add, cubes_hide
 from vault.models import Conversation, Cube, Turn
-from vault.providers.ports import Completion, TextDelta
+from vault.providers.ports import Completion, Llm, TextDelta
 from vault.providers.registry import llm
 from vault.reader.rules import statements
 from vault.retrieval.queries import SearchQuery
@@ -156,8 +156,8 @@ def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
         Conversation.objects.filter(id=row.id).update(deleted_at=Now())
         turns = Turn.objects.filter(conversation=row).values_list("question_id", "answer_id")
         said = [cube_id for pair in turns for cube_id in pair if cube_id is not None]
-        Cube.objects.filter(id__in=said, deleted_at=None).update(deleted_at=Now())
-        record(actor=actor, verb=Verb.MEMORY_DELETED, object_type="memory", object_ids=said)
+        cubes = list(Cube.objects.filter(id__in=said, deleted_at=None))
+        cubes_hide(actor=actor, cubes=cubes, permission=Permission.CONVERSATION_USE)
         record(actor=actor, verb=Verb.CONVERSATION_DELETED, object_type="conversation", object_ids=[row.id])
 
 
@@ -198,7 +198,7 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
     """
     said = ""
     cited: list[int] = []
-    completion = Completion(text="", model=EXTRACTIVE, prompt_tokens=None, completion_tokens=None)
+    completion = Completion(text="", model=_model_name(plan), prompt_tokens=None, completion_tokens=None)
     try:
         for piece in _answer(plan):
             if isinstance(piece, Completion):
@@ -226,8 +226,17 @@ def turn_run(*, actor: Actor, conversation_id: UUID, content: str, commit: Commi
     return last.turn
 
 
+def _model(plan: TurnPlan) -> Llm | None:
+    return None if plan.model == EXTRACTIVE else llm()
+
+
+def _model_name(plan: TurnPlan) -> str:
+    model = _model(plan)
+    return model.name if model else EXTRACTIVE
+
+
 def _answer(plan: TurnPlan) -> Iterator[TextDelta | Completion]:
-    model = None if plan.model == EXTRACTIVE else llm()
+    model = _model(plan)
     if model is not None:
         yield from model.stream(prompt(plan.question, plan.evidence, plan.past))
         return

@@ -178,6 +178,12 @@ def build_version(*, actor: Actor, cube: Cube, before: CubeVersion, changes: Cub
     return _seal(resolver, cube, _changed(words, changes), before=before, reason=reason)
 
 
+def rebuilt(cube: Cube, version: CubeVersion) -> Built:
+    """A stored cube with the postings that its words give."""
+    words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=version.number, blob=version.sealed)
+    return Built(cube, version, index_of(token_maker(cube.tenant_id), words))
+
+
 def refused_times(cube: Cube, now: datetime) -> None:
     """Raises Invalid for an expiry in the past and for a validity that ends before it begins."""
     if cube.expires_at is not None and cube.expires_at <= now:

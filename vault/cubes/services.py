@@ -6,6 +6,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import F
 from django.db.models.functions import Now
 
 from governance.actor import Actor
@@ -15,11 +16,11 @@ from governance.database import acting, database_now
 from governance.errors import PreconditionRequired, VersionConflict
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
-from vault.cubes.building import Built, build_all, build_version, refused_times
+from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.postings import postings_delete, postings_insert
-from vault.models import Cube, CubeLink, CubeVersion
+from vault.models import Cube, CubeLink, CubeVersion, Embedding
 from vault.namespaces.services import refuse_read_only
 from vault.vocabulary import LinkKind
 
@@ -77,6 +78,7 @@ def cube_update(
     with acting(actor):
         cube = locate(actor, cube_id, lock=True)
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+        authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
         refuse_read_only(cube.namespace)
         if expected_version is None:
             raise PreconditionRequired
@@ -105,27 +107,43 @@ def cube_update(
 def cube_delete(*, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False) -> None:
     """Mark as deleted: unreadable from now on, restorable for DELETED_GRACE_DAYS. A dry run only checks.
 
-    Raises: NotFound; Forbidden; VersionConflict. Writes: Cube, AuditEntry.
+    Raises: NotFound; Forbidden; VersionConflict. Writes: Cube, AuditEntry; deletes Posting …, Embedding.
     """
     with acting(actor):
         cube = _deletable(actor, locate(actor, cube_id, lock=True), expected_version)
         if dry_run:
             return
-        Cube.objects.filter(id=cube.id).update(deleted_at=Now())
-        record(actor=actor, verb=Verb.MEMORY_DELETED, object_type="memory", object_ids=[cube.id], version=cube.version)
+        cubes_hide(actor=actor, cubes=[cube])
+
+
+def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = Permission.MEMORY_DELETE) -> None:
+    """Mark cubes that the caller may delete as deleted. What they are found by goes at once: tokens and vectors.
+
+    Writes: Cube …, AuditEntry; deletes Posting …, Embedding ….
+    """
+    authorize(actor, permission)
+    ids = [cube.id for cube in cubes]
+    with acting(actor):
+        Cube.objects.filter(id__in=ids).update(deleted_at=Now())
+        for version in CubeVersion.objects.filter(cube_id__in=ids, number=F("cube__version")):
+            postings_delete(version.cube_id, version.terms)
+        Embedding.objects.filter(cube_id__in=ids).delete()
+        version_number = cubes[0].version if len(cubes) == 1 else None
+        record(actor=actor, verb=Verb.MEMORY_DELETED, object_type="memory", object_ids=ids, version=version_number)
 
 
 def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = None) -> Cube:
     """Take a deletion back within the grace period; a memory that was not deleted stays as it is.
 
     Raises: NotFound (also after the grace period, and once it has expired); Forbidden; VersionConflict.
-    Writes: Cube, AuditEntry.
+    Writes: Cube, Posting …, AuditEntry, OutboxEvent.
     """
     with acting(actor):
         earliest = database_now() - timedelta(days=settings.DELETED_GRACE_DAYS)
         cube = _deletable(actor, locate_for_restoring(actor, cube_id, earliest), expected_version)
+        authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
         if cube.deleted_at is not None:
-            Cube.objects.filter(id=cube.id).update(deleted_at=None)
+            _unhide(actor, cube)
         # Either way the caller is shown the memory.
         verb = Verb.MEMORY_READ if cube.deleted_at is None else Verb.MEMORY_RESTORED
         record(actor=actor, verb=verb, object_type="memory", object_ids=[cube.id], version=cube.version)
@@ -146,6 +164,13 @@ def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = No
             postings_delete(cube.id, version.terms)
         Cube.objects.filter(id=cube.id)._raw_delete(using="default")  # the database's own foreign keys cascade
         record(actor=actor, verb=Verb.MEMORY_PURGED, object_type="memory", object_ids=[cube.id], version=cube.version)
+
+
+def _unhide(actor: Actor, cube: Cube) -> None:
+    version = CubeVersion.objects.get(cube=cube, number=cube.version)
+    Cube.objects.filter(id=cube.id).update(deleted_at=None)
+    postings_insert([rebuilt(cube, version)])
+    _emit_written(actor, [cube.id])
 
 
 def _deletable(actor: Actor, cube: Cube, expected_version: int | None) -> Cube:

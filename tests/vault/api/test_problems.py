@@ -53,9 +53,6 @@ def test_without_a_key_every_call_answers_401_and_says_how(world: World) -> None
             assert reply.headers["WWW-Authenticate"] == "Bearer"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the document names no problem of me/: governance/api/views.py must describe them"
-)
 def test_me_is_refused_as_the_document_says(world: World) -> None:
     assert Contract(key=None).get("me/").status == 401
     assert Contract(key=world.alice.key.text).delete("me/").status == 405

@@ -1,0 +1,189 @@
+"""Links behind every write: what the job makes, keeps and takes away, and that none crosses a border."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from governance.actor import system_actor
+from governance.database import acting
+from tests.factories import World
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.graph.gathering import RARE
+from vault.graph.jobs import cubes_link
+from vault.graph.rules import Around, Link, Said
+from vault.models import CubeLink
+from vault.vocabulary import LinkKind
+
+Triples = set[tuple[str, str, str]]
+
+
+def links(world: World) -> Triples:
+    """All links of acme: (source, kind, target)."""
+    with acting(system_actor(tenant_id=world.acme.id, request_id="test")):
+        rows = CubeLink.objects.values_list("source_id", "kind", "target_id")
+        return {(str(source), kind, str(target)) for source, kind, target in rows}
+
+
+def say(who: Contract, *texts: str, session: str = "s1", **fields: Any) -> list[str]:
+    """Messages of Ann in one session; their ids."""
+    messages = [{"role": "user", "name": "Ann", "content": text} for text in texts]
+    reply = who.post("memories/", {"messages": messages, "infer": False, "session_id": session, **fields})
+    assert reply.status == 201, reply
+    return [memory["id"] for memory in reply.json["results"]]
+
+
+def link_again(world: World, ids: Sequence[str]) -> None:
+    actor = system_actor(tenant_id=world.acme.id, request_id="test")
+    write = cubes_link(actor, [{"ids": list(ids)}])
+    with acting(actor):
+        write()
+
+
+def test_messages_follow_each_other_and_a_cue_names_the_cause(world: World, alice: Contract) -> None:
+    one, two, three = say(alice, "It rained all day.", "So we stayed at home.", "A pity.")
+    (four,) = say(alice, "Later then.")
+    (other,) = say(alice, "Another session.", session="s2")
+    run_jobs()
+    made = links(world)
+    assert made == {
+        (two, "follows", one),
+        (three, "follows", two),
+        (four, "follows", three),
+        (one, "causes", two),
+    }
+    assert not any(other in link for link in made)
+
+
+def test_a_rare_entity_links_and_a_common_one_does_not(world: World, alice: Contract) -> None:
+    one = alice.add("Ann adopted a dog at Willow Shelter.")["id"]
+    two = alice.add("The door of Willow Shelter is green.")["id"]
+    for number in range(RARE + 1):
+        alice.add(f"Number {number} is about Munich.")
+    run_jobs()
+    assert {(source, target) for source, _, target in links(world)} in ({(one, two)}, {(two, one)})
+
+
+def test_a_cube_makes_no_more_than_five_links_by_entity(world: World, alice: Contract) -> None:
+    ids = [alice.add(f"Visit {number} of Willow Shelter.")["id"] for number in range(12)]
+    run_jobs()
+    made = [source for source, kind, _ in links(world) if kind == "same_entity"]
+    assert {made.count(one) for one in ids} <= set(range(6))
+    assert len(made) > len(ids)
+
+
+def test_what_the_same_speaker_takes_back_is_a_contradiction(world: World, alice: Contract) -> None:
+    (one,) = say(alice, "I like green tea very much", session="s1")
+    (two,) = say(alice, "I don't like green tea very much", session="s2")
+    run_jobs()
+    assert (two, "contradicts", one) in links(world)
+
+
+def test_chinese_is_linked_too(world: World, alice: Contract) -> None:
+    one, two = say(alice, "王小明病了。", "所以他没来。")
+    (three,) = say(alice, "王小明喜欢喝茶。", session="s2")
+    (four,) = say(alice, "王小明不喜欢喝茶。", session="s3")
+    run_jobs()
+    made = links(world)
+    assert {(one, "causes", two), (four, "contradicts", three)} <= made
+    assert any(kind == "same_entity" for _, kind, _ in made)
+
+
+def test_running_the_job_again_changes_nothing(world: World, alice: Contract) -> None:
+    ids = say(alice, "It rained on Willow Shelter.", "So I don't like it there.", "Willow Shelter again, with Ben.")
+    ids += [alice.add(f"Visit {number} of Willow Shelter with Ben.")["id"] for number in range(9)]
+    run_jobs()
+    made = links(world)
+    assert made
+    for _ in range(2):
+        link_again(world, ids)
+        assert links(world) == made
+
+
+def test_a_new_version_gets_new_links_and_others_keep_theirs(world: World, alice: Contract) -> None:
+    one, two = say(alice, "It rained.", "So we went to Willow Shelter.")
+    three = alice.add("Willow Shelter is green.")["id"]
+    four = alice.add("Munich is large.")["id"]
+    run_jobs()
+    assert {frozenset(link) for link in links(world)} == {
+        frozenset((two, "follows", one)),
+        frozenset((one, "causes", two)),
+        frozenset((two, "same_entity", three)),
+    }
+    assert alice.patch(f"memories/{two}/", {"content": "We went to Munich."}, if_match='"1"').status == 200
+    run_jobs()
+    assert {frozenset(link) for link in links(world)} == {
+        frozenset((two, "follows", one)),
+        frozenset((two, "same_entity", four)),
+    }
+    assert alice.patch(f"memories/{one}/", {"content": "It poured."}, if_match='"1"').status == 200
+    run_jobs()
+    assert (two, "follows", one) in links(world)
+
+
+def test_purging_takes_the_links_along(world: World, alice: Contract) -> None:
+    one, two, three = say(alice, "One.", "Two.", "Three.")
+    run_jobs()
+    assert alice.delete(f"memories/{two}/?purge=true").status == 204
+    assert links(world) == set()
+    assert alice.get(f"memories/{one}/").status == alice.get(f"memories/{three}/").status == 200
+
+
+def test_lineage_is_left_as_it_is(world: World, alice: Contract) -> None:
+    one = alice.add("Willow Shelter is green.")["id"]
+    two = alice.add("A summary.")["id"]
+    with acting(system_actor(tenant_id=world.acme.id, request_id="test")):
+        CubeLink.objects.create(tenant_id=world.acme.id, source_id=two, target_id=one, kind=LinkKind.DERIVED)
+    run_jobs()
+    link_again(world, [one, two])
+    assert links(world) == {(two, "derived", one)}
+
+
+def test_no_link_crosses_a_private_border_or_a_tenant(
+    world: World, alice: Contract, olivia: Contract, charlie: Contract
+) -> None:
+    text = "Ann saw Willow Shelter and I like green tea."
+    alice.add(text)
+    olivia.add(text)
+    charlie.add(text)
+    shared = alice.add(text, namespace="/team")["id"]
+    run_jobs()
+    assert links(world) == set()
+    second = alice.add("Willow Shelter is shut.", namespace="/other-team")["id"]
+    run_jobs()
+    assert {frozenset(link) for link in links(world)} == {frozenset((shared, "same_entity", second))}
+
+
+def test_a_memory_that_moves_behind_a_border_leaves_its_links(world: World, alice: Contract) -> None:
+    one, two, _ = say(alice, "Willow Shelter is open.", "So we went.", "Fine.", namespace="/team")
+    alice.add("Willow Shelter is green.", namespace="/team")
+    run_jobs()
+    assert len(links(world)) == 4
+    home = alice.add("At home.")["namespace"]["path"]
+    assert alice.patch(f"memories/{two}/", {"namespace": home}, if_match='"1"').status == 200
+    run_jobs()
+    assert not any(two in link for link in links(world))
+    assert len(links(world)) == 1
+    assert alice.patch(f"memories/{one}/", {"namespace": home}, if_match='"1"').status == 200
+    run_jobs()
+    assert links(world) == {(two, "follows", one), (one, "causes", two)}
+
+
+class Everything:
+    """A policy that would link all to all it is shown, and across borders what it remembers."""
+
+    def __init__(self) -> None:
+        self.seen: list[Said] = []
+
+    def links(self, said: Said, around: Around) -> list[Link]:
+        self.seen.append(said)
+        return [Link(said.id, other.id, LinkKind.SAME_ENTITY) for other in self.seen if other.id != said.id]
+
+
+def test_whatever_a_policy_says_borders_hold(world: World, alice: Contract, olivia: Contract) -> None:
+    mine = [alice.add("Willow one.")["id"], alice.add("Willow two.")["id"]]
+    hers = olivia.add("Willow three.")["id"]
+    actor = system_actor(tenant_id=world.acme.id, request_id="test")
+    write = cubes_link(actor, [{"ids": [*mine, hers]}], Everything())
+    with acting(actor):
+        write()
+    assert links(world) == {(mine[1], "same_entity", mine[0])}

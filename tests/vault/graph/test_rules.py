@@ -1,0 +1,101 @@
+"""Which links follow from what stands around a cube. Pure."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from vault.graph.rules import MOST_SAME_ENTITY, Around, Link, RuleLinks, Said, contradict, is_consequence
+from vault.vocabulary import LinkKind
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def said(number: int, text: str = "", *, hours: int = 0, voice: str | None = "ann") -> Said:
+    return Said(id=UUID(int=number), border="team", voice=voice, at=NOON + timedelta(hours=hours), text=text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "So I quit.",
+        "So, it rained.",
+        "That's why we left.",
+        "Therefore no.",
+        "Because of that, I moved.",
+        "所以我走了",
+        "因此",
+    ],
+)
+def test_a_cue_at_the_start_says_that_it_comes_of_what_was_said_before(text: str) -> None:
+    assert is_consequence(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "So cool!", "So sorry to hear that.", "Sounds good.", "I left, therefore.", "我所以"]
+)
+def test_other_words_are_no_cue(text: str) -> None:
+    assert not is_consequence(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I like green tea", "I don't like green tea"),
+        ("I have 2 dogs at home", "I have 3 dogs at home"),
+        ("The meeting is at 10:00 in the hall", "The meeting is at 11:00 in the hall"),
+        ("我喜欢喝茶", "我不喜欢喝茶"),
+        ("我养了三只猫", "我养了两只猫"),
+    ],
+)
+def test_a_negation_or_another_number_contradicts(one: str, other: str) -> None:
+    assert contradict(one, other)
+    assert contradict(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I like green tea", "I like green tea"),
+        ("Do you like green tea?", "I don't like green tea"),
+        ("Thanks", "No thanks"),
+        ("I like green tea", "I don't like long meetings in the morning"),
+        ("I never eat fish at home", "I do not eat fish at home"),
+        ("Take care, talk to you soon", "Take care, can't wait to talk to you soon"),
+        ("", ""),
+    ],
+)
+def test_agreement_questions_and_other_matters_do_not_contradict(one: str, other: str) -> None:
+    assert not contradict(one, other)
+
+
+def test_a_message_follows_the_one_before_and_may_be_caused_by_it() -> None:
+    before = said(1, "It rained.")
+    assert RuleLinks().links(said(2, "Nice."), Around(before=before)) == [
+        Link(UUID(int=2), UUID(int=1), LinkKind.FOLLOWS)
+    ]
+    assert RuleLinks().links(said(2, "So we stayed."), Around(before=before)) == [
+        Link(UUID(int=2), UUID(int=1), LinkKind.FOLLOWS),
+        Link(UUID(int=1), UUID(int=2), LinkKind.CAUSES),
+    ]
+
+
+def test_a_shared_entity_links_to_the_nearest_in_time_and_to_no_more_than_five() -> None:
+    others = [said(number, hours=number * (-1) ** number) for number in range(1, 12)]
+    links = RuleLinks().links(said(99), Around(alike=others))
+    assert [link.target.int for link in links] == [1, 2, 3, 4, 5]
+    assert {link.kind for link in links} == {LinkKind.SAME_ENTITY}
+    assert MOST_SAME_ENTITY == 5
+
+
+def test_only_the_same_voice_contradicts_and_the_newer_is_the_source() -> None:
+    older = said(1, "I like green tea")
+    newer = said(2, "I don't like green tea")
+    expected = [Link(newer.id, older.id, LinkKind.CONTRADICTS)]
+    assert RuleLinks().links(newer, Around(similar=[older])) == expected
+    assert RuleLinks().links(older, Around(similar=[newer])) == expected
+    assert RuleLinks().links(newer, Around(similar=[said(1, "I like green tea", voice="ben")])) == []
+    unknown = [
+        said(number, text, voice=None) for number, text in enumerate(("I like green tea", "I hate no green tea"))
+    ]
+    assert RuleLinks().links(unknown[1], Around(similar=[unknown[0]])) == []

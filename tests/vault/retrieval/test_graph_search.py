@@ -1,0 +1,129 @@
+"""POST memories/search/ in mode graph: what no word finds, over links, and only over what the reader may see."""
+
+from typing import Any
+
+import pytest
+
+from governance.actor import system_actor
+from governance.database import acting
+from tests.factories import World
+from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.outbox import run_jobs
+from vault.models import CubeLink
+from vault.vocabulary import LinkKind
+
+QUESTION = "Where did Melanie adopt her dog?"
+
+
+def tell_story(alice: Contract) -> dict[str, str]:
+    """A chain of which the question's words find the first link alone, among much else; name → content."""
+    story = {
+        "first": "Melanie adopted a dog at Willow Shelter.",
+        "hop": "Willow Shelter stands behind an old mill.",
+        "two hops": "The brook beside that one floods each spring.",
+    }
+    alice.add(story["first"], namespace="/team")
+    messages = [{"role": "user", "name": "Ben", "content": story[name]} for name in ("hop", "two hops")]
+    said = {"messages": messages, "infer": False, "session_id": "s1", "namespace": "/team"}
+    assert alice.post("memories/", said).status == 201
+    items = [{"content": f"Entry {number} of a list of errands.", "namespace": "/team"} for number in range(30)]
+    assert alice.post("memories/bulk/", {"items": items}).status == 201
+    run_jobs()
+    return story
+
+
+def scores(who: Contract, question: str = QUESTION, **fields: Any) -> dict[str, float]:
+    return {hit["content"]: hit["score"] for hit in who.search(question, **{"top_k": 100, "mode": "graph", **fields})}
+
+
+def test_it_finds_in_two_hops_what_no_word_finds(alice: Contract) -> None:
+    story = tell_story(alice)
+    by_words = {hit["content"]: hit["score"] for hit in alice.search(QUESTION, mode="lexical", top_k=100)}
+    assert by_words[story["hop"]] == by_words[story["two hops"]] == 0
+    near = alice.search(QUESTION, mode="graph", top_k=3)
+    assert [hit["content"] for hit in near] == [story["first"], story["hop"], story["two hops"]]
+    assert near[0]["score"] == 1
+    assert all(0 < hit["score"] <= 1 for hit in near)
+
+
+def test_it_finds_chinese_over_a_shared_name(alice: Contract) -> None:
+    alice.add("卡罗琳领养了一只灰狗。")
+    alice.add("卡罗琳住在杭州。")
+    for number in range(20):
+        alice.add(f"第{number}条没有关系的记录。")
+    run_jobs()
+    assert {hit["content"] for hit in alice.search("谁领养了灰狗？", mode="graph", top_k=2)} == {
+        "卡罗琳领养了一只灰狗。",
+        "卡罗琳住在杭州。",
+    }
+
+
+@pytest.mark.parametrize("question", [QUESTION, "nothing of this is known", "?", "🙂", "a"])
+def test_min_of_top_k_and_visible_rows_come_back(alice: Contract, question: str) -> None:
+    tell_story(alice)
+    for top_k, expected in ((1, 1), (10, 10), (33, 33), (100, 33)):
+        hits = alice.search(question, mode="graph", top_k=top_k)
+        assert len({hit["id"] for hit in hits}) == len(hits) == expected
+        assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+
+
+def test_filters_hold_on_the_way_and_at_its_end(alice: Contract) -> None:
+    story = tell_story(alice)
+    found = scores(alice, filters={"speaker": {"ne": "Ben"}})
+    assert story["hop"] not in found
+    assert story["two hops"] not in found
+    assert found[story["first"]] == 1
+    bar = scores(alice, min_score=0.01)
+    assert set(bar) == set(story.values())
+
+
+def test_each_sees_what_is_theirs(alice: Contract, bob: Contract, charlie: Contract) -> None:
+    story = tell_story(alice)
+    secret = "Melanie told me that Willow Shelter is closing."
+    alice.add(secret)
+    run_jobs()
+    assert scores(alice)[secret] > 0
+    seen = scores(bob)
+    assert secret not in seen
+    assert seen[story["two hops"]] > 0
+    assert scores(charlie) == {}
+
+
+def test_a_walk_does_not_pass_through_what_is_hidden(world: World, alice: Contract, bob: Contract) -> None:
+    first = alice.add("Melanie adopted a dog.", namespace="/team")
+    hidden = alice.add("A private note.")
+    last = alice.add("Green doors.", namespace="/team")
+    run_jobs()
+    with acting(system_actor(tenant_id=world.acme.id, request_id="test")):
+        for source, target in ((hidden, first), (last, hidden)):
+            CubeLink.objects.create(
+                tenant_id=world.acme.id, source_id=source["id"], target_id=target["id"], kind=LinkKind.DERIVED
+            )
+    assert scores(alice)["Green doors."] > 0
+    assert scores(bob) == {"Melanie adopted a dog.": 1, "Green doors.": 0}
+
+
+def test_a_deleted_memory_is_no_step(alice: Contract) -> None:
+    story = tell_story(alice)
+    hop = next(hit for hit in alice.search(QUESTION, mode="graph", top_k=3) if hit["content"] == story["hop"])
+    assert alice.delete(f"memories/{hop['id']}/").status == 204
+    found = scores(alice)
+    assert story["hop"] not in found
+    assert found[story["two hops"]] == 0
+
+
+def test_fifty_walks_on_one_connection_stay_the_same(alice: Contract) -> None:
+    """A generic plan, taken after some runs, must not lose rows."""
+    tell_story(alice)
+    first = scores(alice)
+    assert all(scores(alice) == first for _ in range(50))
+
+
+def test_the_layers_mode_says_that_it_comes_with_the_layers(alice: Contract) -> None:
+    reply = alice.post("memories/search/", {"query": "x", "mode": "memoryos"})
+    assert fields_at_fault(reply) == {"mode"}
+    assert "layers" in reply.json["errors"][0]["message"]
+
+
+def test_the_auditor_does_not_walk(ada: Contract) -> None:
+    assert ada.post("memories/search/", {"query": QUESTION, "mode": "graph"}).status == 403
