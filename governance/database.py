@@ -14,6 +14,7 @@ from django.db import OperationalError, connection, transaction
 from governance.actor import Actor
 from governance.errors import Unavailable
 
+_pinned: ContextVar[bool] = ContextVar("pinned", default=False)
 _acting_for: ContextVar[UUID | None] = ContextVar("acting_for", default=None)
 
 
@@ -59,6 +60,22 @@ def database_now() -> datetime:
         row = cursor.fetchone()
     now: datetime = row[0]
     return now
+
+
+@contextmanager
+def pinned_connection() -> Iterator[None]:
+    """While a lock of the connection itself is held, nobody may give the connection back."""
+    token = _pinned.set(True)
+    try:
+        yield
+    finally:
+        _pinned.reset(token)
+
+
+def release_connection() -> None:
+    """Give the connection back to the pool before a long wait; the next statement takes one again."""
+    if not _pinned.get() and not connection.in_atomic_block:
+        connection.close()
 
 
 @contextmanager

@@ -22,6 +22,7 @@ class Permission(StrEnum):
     AUDIT_READ = "audit.read"
     MEMBER_MANAGE = "member.manage"
     APIKEY_MANAGE = "apikey.manage"
+    OPERATIONS_MANAGE = "operations.manage"
 
 
 class Scope(StrEnum):
@@ -88,6 +89,7 @@ class Verb(StrEnum):
     JOB_RETRIED = "job.retried"
     JOB_FINISHED = "job.finished"
     REPLY_REPEATED = "reply.repeated"
+    WORK_RESUMED = "work.resumed"
     ACCESS_DENIED = "access.denied"
 
 

@@ -5,14 +5,17 @@ from uuid import UUID
 
 from celery import shared_task
 
-from governance.outbox.services import Handler, events_run
+from governance.actor import Actor
+from governance.outbox.services import Handler, Payload, Write, events_run
 from vault.cubes.jobs import cubes_count_reads, cubes_index
-from vault.jobs.services import jobs_run
+from vault.graph.jobs import cubes_link
+from vault.jobs.services import jobs_give_up, jobs_run
+from vault.jobs.tidying import jobs_tidy
 
 
 @shared_task(name="vault.cubes_index")  # type: ignore[untyped-decorator]
 def cubes_index_task(tenant_id: str, event_ids: Sequence[str]) -> int:
-    return _run(tenant_id, event_ids, cubes_index)
+    return _run(tenant_id, event_ids, _all_of(cubes_index, cubes_link))
 
 
 @shared_task(name="vault.cubes_count_reads")  # type: ignore[untyped-decorator]
@@ -22,7 +25,35 @@ def cubes_count_reads_task(tenant_id: str, event_ids: Sequence[str]) -> int:
 
 @shared_task(name="vault.jobs_run")  # type: ignore[untyped-decorator]
 def jobs_run_task(tenant_id: str, event_ids: Sequence[str]) -> int:
-    return _run(tenant_id, event_ids, jobs_run)
+    return sum(_run_job(tenant_id, event_id) for event_id in event_ids)
+
+
+@shared_task(name="vault.jobs_tidy")  # type: ignore[untyped-decorator]
+def jobs_tidy_task() -> int:
+    return jobs_tidy()
+
+
+def _all_of(*handlers: Handler) -> Handler:
+    """What several rooms do about the same events: each reads in turn, and all they write is one transaction."""
+
+    def handle(actor: Actor, payloads: Sequence[Payload]) -> Write:
+        writes = [handler(actor, payloads) for handler in handlers]
+
+        def write() -> None:
+            for each in writes:
+                each()
+
+        return write
+
+    return handle
+
+
+def _run_job(tenant_id: str, event_id: str) -> int:
+    """Each job is a transaction of its own: one that fails or takes long concerns no other."""
+    ended = _run(tenant_id, [event_id], jobs_run)
+    if not ended:
+        jobs_give_up(tenant_id=UUID(tenant_id), event_ids=[UUID(event_id)])
+    return ended
 
 
 def _run(tenant_id: str, event_ids: Sequence[str], handler: Handler) -> int:

@@ -17,7 +17,7 @@ WRITING = frozenset(
     }
 )
 CHATTING = frozenset({Permission.CONVERSATION_USE})
-MANAGING = frozenset({Permission.MEMBER_MANAGE, Permission.APIKEY_MANAGE})
+MANAGING = frozenset({Permission.MEMBER_MANAGE, Permission.APIKEY_MANAGE, Permission.OPERATIONS_MANAGE})
 AUDITING = frozenset({Permission.AUDIT_READ})
 
 ROLE_PERMISSIONS: dict[RoleName, frozenset[Permission]] = {

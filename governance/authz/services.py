@@ -8,7 +8,8 @@ from governance.vocabulary import Permission
 
 def is_allowed(actor: Actor, permission: Permission, target: Target | None = None) -> bool:
     """`authorize` as a question, for replies that show more to those who may see more."""
-    return decide(actor, permission, target).allowed
+    at_home = target is None or target.tenant_id == actor.tenant_id
+    return at_home and decide(actor, permission, target).allowed
 
 
 def authorize(actor: Actor, permission: Permission, target: Target | None = None) -> None:

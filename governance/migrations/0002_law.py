@@ -22,27 +22,29 @@ END $$
 
 CLAIM = """
   UPDATE public.governance_outboxevent AS event
-  SET available_at = clock_timestamp() + lease, attempts = attempts + 1
+  SET available_at = clock_timestamp() + least(lease, interval '10 minutes'), attempts = attempts + 1,
+    -- A job whose every run kills its worker is never told of by the runner.
+    parked_at = CASE WHEN attempts >= 20 THEN clock_timestamp() END
   WHERE event.id IN (
     SELECT due.id FROM public.governance_outboxevent AS due
     WHERE due.done_at IS NULL AND due.parked_at IS NULL AND due.available_at <= clock_timestamp()
-    ORDER BY due.available_at LIMIT most FOR UPDATE SKIP LOCKED)
+    ORDER BY due.available_at LIMIT least(most, 1000) FOR UPDATE SKIP LOCKED)
   RETURNING event.id, event.tenant_id, event.topic::text, event.attempts
 """
 
 TIDY = """
   WITH events AS (
-    DELETE FROM public.governance_outboxevent WHERE done_at < clock_timestamp() - kept RETURNING 1
+    DELETE FROM public.governance_outboxevent WHERE done_at < clock_timestamp() - greatest(kept, interval '1 day') RETURNING 1
   ), keys AS (
-    DELETE FROM public.governance_idempotencykey WHERE created_at < clock_timestamp() - keys_kept RETURNING 1
+    DELETE FROM public.governance_idempotencykey WHERE created_at < clock_timestamp() - greatest(keys_kept, interval '1 hour') RETURNING 1
   )
   SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM keys)
 """
 
 HEALTH = """
-  SELECT count(*) FILTER (WHERE parked_at IS NULL AND available_at <= clock_timestamp()),
-         coalesce(extract(epoch FROM clock_timestamp() - min(available_at)
-                  FILTER (WHERE parked_at IS NULL AND available_at <= clock_timestamp())), 0)::double precision,
+  SELECT count(*) FILTER (WHERE parked_at IS NULL),
+         coalesce(extract(epoch FROM clock_timestamp() - min(created_at) FILTER (WHERE parked_at IS NULL)),
+                  0)::double precision,
          count(*) FILTER (WHERE parked_at IS NOT NULL)
   FROM public.governance_outboxevent WHERE done_at IS NULL
 """
@@ -77,7 +79,7 @@ class Migration(migrations.Migration):
                 "CREATE POLICY members_and_oneself ON governance_user USING (id = "
                 f"{CURRENT_USER} OR EXISTS (SELECT 1 FROM governance_member m WHERE m.user_id = governance_user.id)) "
                 f"WITH CHECK (id = {CURRENT_USER})",
-                "GRANT SELECT, INSERT, UPDATE ON governance_user TO memos_app",
+                "GRANT SELECT, INSERT ON governance_user TO memos_app",
             ],
             RunSQL.noop,
         ),
@@ -104,9 +106,9 @@ class Migration(migrations.Migration):
         router_access("governance_signinlink", columns="id, tenant_id, token_hash"),
         router_access(
             "governance_outboxevent",
-            columns="id, tenant_id, topic, available_at, attempts, done_at, parked_at",
+            columns="id, tenant_id, topic, created_at, available_at, attempts, done_at, parked_at",
         ),
-        router_access("governance_outboxevent", columns="available_at, attempts", right="UPDATE"),
+        router_access("governance_outboxevent", columns="available_at, attempts, parked_at", right="UPDATE"),
         router_function(
             "governance_tenant_by_slug(wanted text)",
             "uuid",

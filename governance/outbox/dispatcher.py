@@ -13,6 +13,7 @@ from governance.errors import DomainError
 from governance.outbox.services import CHANNEL, Claimed, events_claim, events_release
 from governance.vocabulary import Topic
 
+ALONE = frozenset({Topic.JOB_REQUESTED})  # each may be long, and is a transaction of its own
 POLL_SECONDS = 2.0
 PAUSE_AFTER_FAILURE = 1.0
 logger = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ def dispatch_once(send: Send) -> int:
 def _batches(claimed: Sequence[Claimed]) -> dict[tuple[Topic, UUID, UUID | None], list[Claimed]]:
     batches: dict[tuple[Topic, UUID, UUID | None], list[Claimed]] = defaultdict(list)
     for event in claimed:
-        alone = event.id if event.attempts > 1 else None
+        alone = event.id if event.attempts > 1 or event.topic in ALONE else None
         batches[(event.topic, event.tenant_id, alone)].append(event)
     return batches
 

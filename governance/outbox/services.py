@@ -11,17 +11,18 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
 from psycopg.types.json import Jsonb
 
 from governance.actor import Actor, system_actor
+from governance.audit.services import record
+from governance.authz.services import authorize
 from governance.database import acting, no_tenant, tenant_transaction
-from governance.errors import DomainError
 from governance.ids import uuid7
 from governance.models import OutboxEvent
-from governance.vocabulary import Topic
+from governance.vocabulary import Permission, Topic, Verb
 
 CHANNEL = "memos_outbox"
 EMIT = """
@@ -76,10 +77,29 @@ def events_release(*, tenant_id: UUID, event_ids: Sequence[UUID]) -> None:
         )
 
 
+def events_resume(*, actor: Actor) -> int:
+    """Take the tenant's parked work up again, from its first attempt; returns how much there was.
+
+    Raises Forbidden. Writes: OutboxEvent …, AuditEntry.
+    """
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        parked = OutboxEvent.objects.filter(parked_at__isnull=False, done_at=None)
+        resumed = parked.update(parked_at=None, attempts=0, available_at=Now())
+        record(
+            actor=actor,
+            verb=Verb.WORK_RESUMED,
+            object_type="tenant",
+            object_ids=[actor.tenant_id],
+            detail={"events": resumed},
+        )
+    return resumed
+
+
 def events_run(*, tenant_id: UUID, event_ids: Sequence[UUID], handler: Handler) -> int:
     """Run `handler` for the events that are not done, and end them in the transaction of what it writes.
 
-    Safe to run twice at once: the second waits for the first one's rows and finds them done. Returns how many ended.
+    Safe to run twice at once: one of them ends the events, the other leaves no trace. Returns how many ended.
     A failure is counted, and the events come back after a growing pause; after MAX_ATTEMPTS they are parked and shown.
     """
     actor = system_actor(tenant_id=tenant_id, request_id=f"job-{event_ids[0]}")
@@ -90,7 +110,7 @@ def events_run(*, tenant_id: UUID, event_ids: Sequence[UUID], handler: Handler) 
     try:
         write = handler(actor, [event.payload for event in open_events])
         return _finish(actor, [event.id for event in open_events], write)
-    except (DomainError, DatabaseError) as error:
+    except Exception as error:  # noqa: BLE001 - the job runner: whatever a job dies of is counted and shown
         logger.warning("job failed: tenant=%s events=%d error=%s", tenant_id, len(open_events), type(error).__name__)
         _postpone(actor, open_events, f"{type(error).__name__}: {getattr(error, 'detail', '')}"[:300])
         return 0
@@ -98,19 +118,20 @@ def events_run(*, tenant_id: UUID, event_ids: Sequence[UUID], handler: Handler) 
 
 def _finish(actor: Actor, event_ids: Sequence[UUID], write: Write) -> int:
     with acting(actor):
-        locked = OutboxEvent.objects.select_for_update().filter(id__in=event_ids, done_at=None).order_by("id")
-        still_open = [event.id for event in locked]
+        locked = OutboxEvent.objects.select_for_update(skip_locked=True).filter(id__in=event_ids, done_at=None)
+        still_open = [event.id for event in locked.order_by("id")]
         if len(still_open) != len(event_ids):
-            return 0  # another run ended some of them meanwhile; the rest come again after their lease
+            return 0  # another run has ended some of them, or is about to; the rest come again after their lease
         write()
         return OutboxEvent.objects.filter(id__in=still_open).update(done_at=Now(), last_error="")
 
 
 def _postpone(actor: Actor, events: Sequence[OutboxEvent], error: str) -> None:
     with acting(actor):
-        for event in events:
+        free = OutboxEvent.objects.select_for_update(skip_locked=True).filter(done_at=None)
+        for event in free.filter(id__in=[event.id for event in events]):
             delay = min(timedelta(seconds=2 ** min(event.attempts, MAX_ATTEMPTS)), LONGEST_DELAY)
             changes = {"last_error": error, "available_at": Now() + delay}
             if event.attempts >= MAX_ATTEMPTS:
                 changes["parked_at"] = Now()
-            OutboxEvent.objects.filter(id=event.id, done_at=None).update(**changes)
+            OutboxEvent.objects.filter(id=event.id).update(**changes)

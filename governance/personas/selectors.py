@@ -18,14 +18,18 @@ def personas_of(actor: Actor) -> QuerySet[Persona]:
     return rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id) | Q(kind=PersonaKind.AGENT))
 
 
-def persona_get(*, actor: Actor, reference: str, field: str = "persona") -> Persona:
-    """The persona with this id or name. Raises Invalid, in the same words for a foreign and for an unknown one."""
+def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: PersonaKind | None = None) -> Persona:
+    """The persona with this id or name, of this kind if one is asked for.
+
+    Raises Invalid, in the same words for a foreign and for an unknown one.
+    """
     try:
         wanted = Q(id=UUID(reference))
     except ValueError:
         wanted = Q(name=reference)
     with acting(actor):
-        found = list(personas_of(actor).filter(wanted).order_by("id")[:2])
+        usable = personas_of(actor).filter(wanted)
+        found = list((usable.filter(kind=kind) if kind else usable).order_by("id")[:2])
     if len(found) != 1:
         known = (
             "no persona of yours has this id or name" if not found else "several personas have this name: give the id"

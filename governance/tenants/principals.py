@@ -8,17 +8,16 @@ from governance.actor import Actor, CallContext
 from governance.database import database_now, tenant_transaction
 from governance.errors import Forbidden
 from governance.models import ApiKey, Member
-from governance.vocabulary import Channel, PrincipalKind, RoleName, Scope
+from governance.vocabulary import PrincipalKind, RoleName, Scope
 
 
-def actor_again(*, tenant_id: UUID, kind: PrincipalKind, principal_id: UUID, request_id: str) -> Actor:
+def actor_again(
+    *, tenant_id: UUID, kind: PrincipalKind, principal_id: UUID, request_id: str, context: CallContext
+) -> Actor:
     """The actor for a member or a key, as of now. Raises Forbidden once the key was revoked or the member removed."""
     with tenant_transaction(tenant_id):
         key = _key(principal_id) if kind is PrincipalKind.API_KEY else None
-        member_id = key.member_id if key else principal_id
-        member = (
-            Member.objects.filter(id=member_id, removed_at=None, user__is_active=True).select_related("role").first()
-        )
+        member = member_active(key.member_id if key else principal_id)
     if member is None or (kind is PrincipalKind.API_KEY and key is None):
         raise Forbidden("Who asked for this job may no longer do anything here.", rule="revoked")
     return Actor(
@@ -29,8 +28,13 @@ def actor_again(*, tenant_id: UUID, kind: PrincipalKind, principal_id: UUID, req
         role=RoleName(member.role.name),
         scopes=frozenset(Scope(scope) for scope in key.scopes) if key else None,
         request_id=request_id,
-        context=CallContext(channel=Channel.WORKER),
+        context=context,
     )
+
+
+def member_active(member_id: UUID) -> Member | None:
+    """The member with their role, unless the membership has ended; within the tenant's transaction."""
+    return Member.objects.filter(id=member_id, removed_at=None, user__is_active=True).select_related("role").first()
 
 
 def _key(key_id: UUID) -> ApiKey | None:

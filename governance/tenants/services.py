@@ -117,6 +117,15 @@ def apikey_create(
     return NewKey(id=key.id, prefix=key.prefix, text=credential.text)
 
 
+def _refuse_stand_in(actor: Actor, member: Member) -> None:
+    """A link signs in with all of a member's rights: a key may make none, and only owners make those of owners."""
+    above = member.role.name == RoleName.OWNER and actor.role is not RoleName.OWNER
+    if actor.scopes is not None or (above and not actor.is_system):
+        raise Forbidden(
+            "This link would allow more than you may do.", permission=Permission.MEMBER_MANAGE, rule="stand_in"
+        )
+
+
 def _refuse_more_than_own(actor: Actor, scopes: Collection[Scope]) -> None:
     """A key cannot make one that may do more than itself."""
     if actor.scopes is not None and not actor.scopes.issuperset(scopes):
@@ -126,6 +135,7 @@ def _refuse_more_than_own(actor: Actor, scopes: Collection[Scope]) -> None:
 def sign_in_link_create(*, actor: Actor, member: Member) -> NewLink:
     """A link that signs `member` in once. Raises NotFound; Forbidden. Writes: SignInLink, AuditEntry."""
     authorize(actor, Permission.MEMBER_MANAGE, _member_target(member))
+    _refuse_stand_in(actor, member)
     token = link_token_new()
     with acting(actor):
         expires_at = database_now() + timedelta(hours=settings.SIGN_IN_LINK_HOURS)

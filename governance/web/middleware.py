@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from governance.ids import uuid7
 
 Handler = Callable[[HttpRequest], HttpResponse]
-ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9_.:-]{8,64}")
+ACCEPTABLE_ID = re.compile(r"(?!(?:cli|job)-)[A-Za-z0-9_.:-]{8,64}")  # those two are the product's own
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

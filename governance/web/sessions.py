@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.http import HttpRequest
+from django.middleware.csrf import rotate_token
 
 from governance.actor import Actor, CallContext
 from governance.errors import Unauthenticated
@@ -15,6 +16,7 @@ TENANT, MEMBER = "tenant_id", "member_id"
 def sign_in(request: HttpRequest, actor: Actor) -> None:
     """Start a fresh session for `actor`; what was in an older one is gone."""
     request.session.flush()
+    rotate_token(request)
     request.session[TENANT] = str(actor.tenant_id)
     request.session[MEMBER] = str(actor.principal_id)
 

@@ -18,7 +18,6 @@ INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
-    "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_htmx",
     "rest_framework",
@@ -27,6 +26,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "governance.web.middleware.RequestIdMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",  # before whatever may refuse: a refusal is a page or a part of one
     "django.middleware.security.SecurityMiddleware",
     "governance.web.middleware.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -34,9 +34,7 @@ MIDDLEWARE = [
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
 ]
 ROOT_URLCONF = "memos_web.urls"
 ASGI_APPLICATION = "memos_web.asgi.application"
@@ -46,6 +44,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "governance.User"
 AUTHENTICATION_BACKENDS: list[str] = []  # governance.tenants signs people in; nothing else may
 SILENCED_SYSTEM_CHECKS = ["auth.W004"]  # e-mail is unique, without regard to case, by a constraint
+SESSION_ENGINE = "governance.web.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -62,7 +61,6 @@ TEMPLATES: list[dict[str, Any]] = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.template.context_processors.i18n",
-                "django.contrib.messages.context_processors.messages",
                 "governance.web.context.signed_in",
             ],
         },
@@ -146,7 +144,8 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"links": {"()": "governance.web.log_filter.WithoutLinks"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["links"]}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "httpx2": {"level": "WARNING"},

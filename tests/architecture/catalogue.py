@@ -63,8 +63,13 @@ OTHER_RIGHTS = {
 COLUMN_RIGHTS = {
     ("memos_router", "governance_apikey", "SELECT", "id prefix tenant_id"),
     ("memos_router", "governance_idempotencykey", "SELECT", "created_at"),
-    ("memos_router", "governance_outboxevent", "SELECT", "attempts available_at done_at id parked_at tenant_id topic"),
-    ("memos_router", "governance_outboxevent", "UPDATE", "attempts available_at"),
+    (
+        "memos_router",
+        "governance_outboxevent",
+        "SELECT",
+        "attempts available_at created_at done_at id parked_at tenant_id topic",
+    ),
+    ("memos_router", "governance_outboxevent", "UPDATE", "attempts available_at parked_at"),
     ("memos_router", "governance_signinlink", "SELECT", "id tenant_id token_hash"),
     ("memos_router", "governance_tenant", "SELECT", "id slug"),
     ("memos_router", "governance_user", "SELECT", "email id"),

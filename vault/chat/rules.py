@@ -49,9 +49,12 @@ class PastTurn:
     answer: str = field(repr=False)
 
 
-def prompt(question: str, evidence: Sequence[Evidence], past: Sequence[PastTurn]) -> list[ChatMessage]:
-    """The messages for a chat model. No memory text stands in the system role."""
-    messages = [ChatMessage(ChatRole.SYSTEM, INSTRUCTIONS)]
+def prompt(
+    question: str, evidence: Sequence[Evidence], past: Sequence[PastTurn], *, agent: str = ""
+) -> list[ChatMessage]:
+    """The messages for a chat model. No memory text stands in the system role; `agent` is the name it speaks under."""
+    instructions = f"{INSTRUCTIONS} You speak as {json.dumps(agent, ensure_ascii=False)}." if agent else INSTRUCTIONS
+    messages = [ChatMessage(ChatRole.SYSTEM, instructions)]
     for turn in past:
         messages.append(ChatMessage(ChatRole.USER, turn.question))
         messages.append(ChatMessage(ChatRole.ASSISTANT, MARKER.sub("", turn.answer)))

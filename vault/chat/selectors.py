@@ -99,7 +99,7 @@ def turns_list(*, actor: Actor, conversation_id: UUID, paginate: Paginate) -> li
 def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = False) -> Conversation:
     """The row of the actor's own conversation. Raises NotFound; Forbidden: a conversation is its member's alone."""
     rows = Conversation.objects.filter(tenant_id=actor.tenant_id, id=conversation_id, deleted_at=None)
-    row = (rows.select_for_update() if lock else rows).first()
+    row = (rows.select_for_update() if lock else rows.select_related("agent_persona")).first()
     if row is None:
         raise NotFound
     target = Target("conversation", row.id, row.tenant_id, private_to=frozenset({row.member_id}))

@@ -11,12 +11,12 @@ from django.db.models.functions import Now
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.authz.services import authorize
-from governance.database import acting
+from governance.database import acting, release_connection
 from governance.errors import FieldError, Forbidden, Invalid, TooLarge
 from governance.ids import uuid7
 from governance.keys.services import member_scope, seal_for
 from governance.personas.selectors import persona_get
-from governance.vocabulary import Permission, Verb
+from governance.vocabulary import Permission, PersonaKind, Verb
 from vault.chat.rules import (
     Evidence,
     PastTurn,
@@ -101,6 +101,7 @@ class TurnPlan:
     citations: tuple[Citation, ...]
     past: tuple[PastTurn, ...]
     model: str
+    agent: str
 
 
 def conversation_create(
@@ -115,7 +116,7 @@ def conversation_create(
     with acting(actor):
         persona = persona_get(actor=actor, reference=draft.persona) if draft.persona else None
         agent = (
-            persona_get(actor=actor, reference=draft.agent_persona, field="agent_persona")
+            persona_get(actor=actor, reference=draft.agent_persona, field="agent_persona", kind=PersonaKind.AGENT)
             if draft.agent_persona
             else None
         )
@@ -147,7 +148,7 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, title: str) -> C
 
 
 def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
-    """Delete a conversation and the memories that it left.
+    """Delete a conversation and the memories that it left, where they are still its member's own.
 
     Raises NotFound; Forbidden. Writes: Conversation, Cube …, AuditEntry × 2.
     """
@@ -156,7 +157,7 @@ def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
         Conversation.objects.filter(id=row.id).update(deleted_at=Now())
         turns = Turn.objects.filter(conversation=row).values_list("question_id", "answer_id")
         said = [cube_id for pair in turns for cube_id in pair if cube_id is not None]
-        cubes = list(Cube.objects.filter(id__in=said, deleted_at=None))
+        cubes = list(Cube.objects.filter(id__in=said, deleted_at=None, namespace__owner_id=row.member_id))
         cubes_hide(actor=actor, cubes=cubes, permission=Permission.CONVERSATION_USE)
         record(actor=actor, verb=Verb.CONVERSATION_DELETED, object_type="conversation", object_ids=[row.id])
 
@@ -170,10 +171,8 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
     _check_content(content)
-    past = turns_list(
-        actor=actor, conversation_id=conversation_id, paginate=lambda rows: list(rows.reverse()[:REMEMBERED])[::-1]
-    )
-    hits = memories_search(actor=actor, search=SearchQuery(query=content, top_k=CONSIDERED, excluded=CHATTER))
+    search = SearchQuery(query=content, top_k=CONSIDERED, excluded=CHATTER)
+    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     found = [hit for hit in hits if hit.parts.lexical > 0 or hit.parts.dense >= LEAST_DENSE]
     return TurnPlan(
         actor=actor,
@@ -185,8 +184,9 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
             Citation(memory_id=hit.view.cube.id, marker=marker, score=round(hit.score, 4))
             for marker, hit in enumerate(found, start=1)
         ),
-        past=tuple(PastTurn(turn.question, turn.answer) for turn in past if turn.question and turn.answer),
+        past=_past(actor, conversation),
         model=conversation.model,
+        agent=conversation.agent_persona.name if conversation.agent_persona else "",
     )
 
 
@@ -196,7 +196,7 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
     The model is asked outside any transaction. `commit` runs in the transaction that stores the turn.
     Raises ProviderUnavailable: nothing is stored then. Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
     """
-    said = ""
+    said, end = "", TurnEnd.COMPLETE
     cited: list[int] = []
     completion = Completion(text="", model=_model_name(plan), prompt_tokens=None, completion_tokens=None)
     try:
@@ -206,6 +206,9 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
                 continue
             said += piece.text
             yield Token(piece.text)
+            if len(said) >= settings.MAX_CONTENT_CHARACTERS:
+                said, end = said[: settings.MAX_CONTENT_CHARACTERS], TurnEnd.INTERRUPTED
+                break
             for marker in markers_in(said, len(plan.citations)):
                 if marker not in cited:
                     cited.append(marker)
@@ -214,7 +217,7 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
         if said:
             _turn_store(plan, said, completion, TurnEnd.INTERRUPTED, commit)
         raise
-    yield Done(_turn_store(plan, said, completion, TurnEnd.COMPLETE, commit))
+    yield Done(_turn_store(plan, said, completion, end, commit))
 
 
 def turn_run(*, actor: Actor, conversation_id: UUID, content: str, commit: Commit = lambda turn: None) -> TurnView:
@@ -226,19 +229,31 @@ def turn_run(*, actor: Actor, conversation_id: UUID, content: str, commit: Commi
     return last.turn
 
 
-def _model(plan: TurnPlan) -> Llm | None:
-    return None if plan.model == EXTRACTIVE else llm()
+def _past(actor: Actor, conversation: Conversation) -> tuple[PastTurn, ...]:
+    """The turns that a model is reminded of; without a model none is read."""
+    if _model(conversation.model) is None:
+        return ()
+    turns = turns_list(
+        actor=actor, conversation_id=conversation.id, paginate=lambda rows: list(rows.reverse()[:REMEMBERED])[::-1]
+    )
+    return tuple(PastTurn(turn.question, turn.answer) for turn in turns if turn.question and turn.answer)
+
+
+def _model(chosen: str) -> Llm | None:
+    """The model of a conversation; None: its answers are extractive."""
+    return None if chosen == EXTRACTIVE else llm()
 
 
 def _model_name(plan: TurnPlan) -> str:
-    model = _model(plan)
+    model = _model(plan.model)
     return model.name if model else EXTRACTIVE
 
 
 def _answer(plan: TurnPlan) -> Iterator[TextDelta | Completion]:
-    model = _model(plan)
+    model = _model(plan.model)
     if model is not None:
-        yield from model.stream(prompt(plan.question, plan.evidence, plan.past))
+        release_connection()  # a model may take minutes; others need the connection
+        yield from model.stream(prompt(plan.question, plan.evidence, plan.past, agent=plan.agent))
         return
     for line in extractive_answer(plan.question, plan.evidence).splitlines(keepends=True):
         yield TextDelta(line)
@@ -297,7 +312,7 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, said: str) -> tuple[Cube, 
         is_message=True,
     )
     answer = CubeDraft(
-        content=said[: settings.MAX_CONTENT_CHARACTERS],
+        content=said,
         persona=common.persona,
         session_id=common.session_id,
         message_id=f"{plan.turn_id}/answer",

@@ -65,6 +65,13 @@ class Resolver:
         self._personas: dict[str, Persona] = {}
         self._subjects: dict[str, UUID] = {}
 
+    def settle(self, drafts: Sequence[CubeDraft]) -> None:
+        """Make what is missing in one order for all callers, so that two of them never wait for each other."""
+        for path in sorted({draft.namespace for draft in drafts}, key=lambda path: path or ""):
+            self.namespace(path)
+        for subject in sorted({draft.subject for draft in drafts if draft.subject is not None}):
+            self.subject_id(subject)
+
     def namespace(self, path: str | None) -> Namespace:
         if path not in self._namespaces:
             self._namespaces[path] = namespace_for_writing(actor=self.actor, path=path, permission=self.permission)
@@ -92,6 +99,7 @@ def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], now: datetime, permi
     for index, draft in enumerate(drafts):
         with _naming(index):
             placed.append((draft, resolver.namespace(draft.namespace).id))
+    resolver.settle(drafts)
     known = known_cubes(actor, resolver.maker, placed)
     built: list[Built] = []
     for index, draft in enumerate(drafts):
@@ -128,7 +136,7 @@ def _build(resolver: Resolver, known: Known, draft: CubeDraft, now: datetime) ->
         namespace=namespace,
         persona=persona,
         subject_id=resolver.subject_id(draft.subject),
-        owner_id=resolver.actor.member_id,
+        owner_id=namespace.owner_id if private else resolver.actor.member_id,
         access_level=AccessLevel.PRIVATE if private else AccessLevel.SHARED,
         type=MemoryType.PLAINTEXT,
         layer=draft.layer,
@@ -193,8 +201,9 @@ def refused_times(cube: Cube, now: datetime) -> None:
 
 
 def _move(cube: Cube, namespace: Namespace) -> None:
-    """A cube takes over how private its new namespace is."""
+    """A cube takes over how private its new namespace is; what is private belongs to the namespace's owner."""
     cube.namespace = namespace
+    cube.owner_id = namespace.owner_id or cube.owner_id
     cube.access_level = AccessLevel.PRIVATE if namespace.kind == NamespaceKind.PRIVATE else AccessLevel.SHARED
 
 

@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import F
 
 from governance.actor import Actor
+from governance.audit.services import record
 from governance.database import acting
 from governance.outbox.services import Payload, Write
+from governance.vocabulary import Verb
 from vault.cubes.rules import searchable
 from vault.cubes.words import words_open
 from vault.models import Cube, CubeVersion, Embedding
@@ -24,7 +27,7 @@ WHERE cube.deleted_at IS NULL AND cube.namespace_id = ANY(
   SELECT wanted FROM unnest(%s::uuid[]) AS wanted WHERE NOT EXISTS (
     SELECT 1 FROM vault_namespacesize AS size WHERE size.namespace_id = wanted
       AND size.cubes > %s AND size.refreshed_at > clock_timestamp() - make_interval(secs => %s)))
-GROUP BY cube.tenant_id, cube.namespace_id
+GROUP BY cube.tenant_id, cube.namespace_id ORDER BY cube.namespace_id
 ON CONFLICT (tenant_id, namespace_id) DO UPDATE
 SET cubes = excluded.cubes, words = excluded.words, refreshed_at = excluded.refreshed_at
 """
@@ -32,6 +35,7 @@ COUNT_READS = """
 INSERT INTO vault_cubeuse (tenant_id, cube_id, access_count, last_accessed_at, heat)
 SELECT cube.tenant_id, cube.id, entry.reads, transaction_timestamp(), 0
 FROM unnest(%s::uuid[], %s::integer[]) AS entry (id, reads) JOIN vault_cube AS cube ON cube.id = entry.id
+ORDER BY cube.id
 ON CONFLICT (tenant_id, cube_id) DO UPDATE
 SET access_count = vault_cubeuse.access_count + excluded.access_count, last_accessed_at = excluded.last_accessed_at
 """
@@ -64,7 +68,9 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
     ]
 
     def write() -> None:
-        present = set(Cube.objects.filter(id__in=[row.cube_id for row in rows]).values_list("id", "version"))
+        # Locked: a memory that is being deleted must not get its vector back.
+        named = Cube.objects.filter(id__in=[row.cube_id for row in rows], deleted_at=None).order_by("id")
+        present = set(named.select_for_update(no_key=True).values_list("id", "version"))
         Embedding.objects.bulk_create(
             [row for row in rows if (row.cube_id, row.version) in present],
             update_conflicts=True,
@@ -72,6 +78,8 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
             update_fields=["version", "namespace_id", "vector"],
         )
         _measure({row.namespace_id for row in rows})
+        ids = [cube_id for cube_id, _ in present]
+        record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
 
     return write
 
@@ -108,10 +116,10 @@ def _measure(namespaces: Collection[UUID]) -> None:
 
 def _present_texts(cube_ids: Sequence[UUID]) -> list[_Text]:
     """What to embed of the cubes that still exist."""
-    present = dict(Cube.objects.filter(id__in=cube_ids, deleted_at=None).values_list("id", "version"))
+    present = set(Cube.objects.filter(id__in=cube_ids, deleted_at=None).values_list("id", flat=True))
     texts: list[_Text] = []
-    for row in CubeVersion.objects.filter(cube_id__in=present):
-        if row.number == present[row.cube_id] and row.sealed:
+    for row in CubeVersion.objects.filter(cube_id__in=present, number=F("cube__version")):
+        if row.sealed:
             words = words_open(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, blob=bytes(row.sealed))
             texts.append(_Text(row.cube_id, row.number, row.namespace_id, searchable(words)))
     return texts

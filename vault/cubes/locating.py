@@ -39,17 +39,13 @@ def locate_readable(actor: Actor, cube_id: UUID) -> Cube:
 
 def locate_for_restoring(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:
     """The cube, locked, even if it was deleted since `earliest`; not if it has expired. Raises NotFound."""
-    rows = _since(actor, earliest).filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
-    return _one(rows, cube_id, lock=True)
+    rows = Cube.objects.filter(Q(deleted_at=None) | Q(deleted_at__gte=earliest), tenant_id=actor.tenant_id)
+    return _one(rows.filter(Q(expires_at=None) | Q(expires_at__gt=Now())), cube_id, lock=True)
 
 
-def locate_for_erasing(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:
-    """The cube, locked, even if it was deleted since `earliest` or has expired. Raises NotFound."""
-    return _one(_since(actor, earliest), cube_id, lock=True)
-
-
-def _since(actor: Actor, earliest: datetime) -> QuerySet[Cube]:
-    return Cube.objects.filter(tenant_id=actor.tenant_id).filter(Q(deleted_at=None) | Q(deleted_at__gte=earliest))
+def locate_for_erasing(actor: Actor, cube_id: UUID) -> Cube:
+    """The cube, locked, whenever it was deleted or has expired. Raises NotFound."""
+    return _one(Cube.objects.filter(tenant_id=actor.tenant_id), cube_id, lock=True)
 
 
 def _one(rows: QuerySet[Cube], cube_id: UUID, *, lock: bool) -> Cube:

@@ -12,13 +12,14 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting
+from governance.errors import NotFound
 from governance.outbox.services import emit
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.locating import locate_readable
 from vault.cubes.reading import CubeRow, cube_rows
 from vault.cubes.words import Words, words_open
-from vault.models import Cube, CubeVersion
+from vault.models import Cube, CubeVersion, Namespace
 from vault.providers.registry import embedder
 
 
@@ -52,7 +53,10 @@ def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
     """Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent."""
     with acting(actor):
         locate_readable(actor, cube_id)
-        return cubes_read(actor=actor, cube_ids=[cube_id], verb=Verb.MEMORY_READ)[0]
+        found = cubes_read(actor=actor, cube_ids=[cube_id], verb=Verb.MEMORY_READ)
+    if not found:
+        raise NotFound  # purged between two statements
+    return found[0]
 
 
 def cubes_list(*, actor: Actor, matching: Q, paginate: Paginate) -> list[CubeView]:
@@ -66,12 +70,14 @@ def cubes_list(*, actor: Actor, matching: Q, paginate: Paginate) -> list[CubeVie
         return cubes_read(actor=actor, cube_ids=[cube.id for cube in page], verb=Verb.MEMORY_LISTED)
 
 
-def cubes_read(*, actor: Actor, cube_ids: Sequence[UUID], verb: Verb) -> list[CubeView]:
+def cubes_read(
+    *, actor: Actor, cube_ids: Sequence[UUID], verb: Verb, permission: Permission = Permission.MEMORY_READ
+) -> list[CubeView]:
     """Open the cubes that the caller found visible, in the order given; two queries and the audit row.
 
-    Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent.
+    What was purged meanwhile is left out. Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent.
     """
-    authorize(actor, Permission.MEMORY_READ)
+    authorize(actor, permission)
     with acting(actor):
         views = cubes_view(actor=actor, cube_ids=cube_ids)
         record(actor=actor, verb=verb, object_type="memory", object_ids=[view.cube.id for view in views])
@@ -88,10 +94,16 @@ def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
 
 
 def versions_list(*, actor: Actor, cube_id: UUID, paginate: Paginate) -> list[VersionView]:
-    """The versions of a cube, newest first. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """The versions of a cube that the actor may read, newest first.
+
+    Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry.
+    """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
-        page = paginate(CubeVersion.objects.filter(cube=cube).select_related("namespace").order_by("-number"))
+        # A version is as private as the namespace that it was written in, wherever the cube is now.
+        open_to = Namespace.objects.visible_to(actor)
+        rows = CubeVersion.objects.filter(cube=cube, namespace__in=open_to).select_related("namespace")
+        page = paginate(rows.order_by("-number"))
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
         return [VersionView(row=row, words=_open(row.tenant_id, cube.id, row.number, row.sealed)) for row in page]
 

@@ -156,8 +156,7 @@ def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = No
     Raises: NotFound; Forbidden; VersionConflict. Writes: deletes rows; AuditEntry.
     """
     with acting(actor):
-        earliest = database_now() - timedelta(days=settings.DELETED_GRACE_DAYS)
-        cube = _deletable(actor, locate_for_erasing(actor, cube_id, earliest), expected_version)
+        cube = _deletable(actor, locate_for_erasing(actor, cube_id), expected_version)
         if dry_run:
             return
         for version in CubeVersion.objects.filter(cube=cube):

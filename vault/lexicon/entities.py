@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from vault.lexicon.names import (
     AROUND_NAMES,
     BEFORE_PLACES,
+    BEGINS_NAMES,
     CALLED,
     DOUBLE_SURNAMES,
     INSIDE_NAMES,
+    LATIN_TITLES,
     ORDINARY,
     ORDINARY_ENDINGS,
     PLACE_ENDINGS,
@@ -29,12 +31,15 @@ MOST_ENTITIES = 32  # of one text
 LONGEST_TITLE = 60  # characters between quotation marks
 LONGEST_NAME = 6  # words
 
+_KNOWN = STOP_WORDS | DULL_WORDS | QUESTION_WORDS | ORDINARY
 _HAN = "\u4e00-\u9fff"
+_BLANK = " ; "  # where a title stood: it is no part of the names around it
 _HANDLE = re.compile(r"(?<![\w.@])@[A-Za-z0-9_]{2,30}")
 _QUOTED = re.compile(
     rf"《([^《》]{{1,{LONGEST_TITLE}}})》|『([^『』]{{1,{LONGEST_TITLE}}})』|「([^「」]{{1,{LONGEST_TITLE}}})」"
     rf"|“([^“”]{{2,{LONGEST_TITLE}}})”|(?<![\w\"])\"([^\"\n]{{2,{LONGEST_TITLE}}})\"(?!\w)"
 )
+_ARTICLE = re.compile(r"^(?:the|an?)\s+(?=\w)", re.IGNORECASE)
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f][\w\u00c0-\u024f]*(?:['’-][\w\u00c0-\u024f]+)*\.?|[&]|\d+")
 _ENDS_SENTENCE = re.compile(r"[.!?:;\n\"“”(\[•*。！？]|--")
 _AROUND = f"{AROUND_NAMES}|[^{_HAN}]|$"
@@ -51,7 +56,12 @@ _PLACE = re.compile(rf"(?:(?<![{_HAN}])|(?:{BEFORE_PLACES}))([{_HAN}]{{2,4}}?(?:
 def entities(text: str) -> list[str]:
     """The entities of `text`, normalised (NFKC, case-folded, single blanks), each once, at most MOST_ENTITIES."""
     normal = unicodedata.normalize("NFKC", text)
-    found = [*_titles(normal), *(match[0] for match in _HANDLE.finditer(normal)), *_names(normal), *_chinese(normal)]
+    found = [
+        *_titles(normal),
+        *(match[0] for match in _HANDLE.finditer(normal)),
+        *_names(_QUOTED.sub(_BLANK, normal)),
+        *_chinese(normal),
+    ]
     folded = (re.sub(r"\s+", " ", each.replace("’", "'")).strip().casefold() for each in found)
     return list(dict.fromkeys(each for each in folded if len(each) > 1))[:MOST_ENTITIES]
 
@@ -59,7 +69,7 @@ def entities(text: str) -> list[str]:
 def asked_entities(question: str) -> list[str]:
     """The entities that a question may mean: those it names, and each content word, for who asks in small letters."""
     normal = unicodedata.normalize("NFKC", question)
-    words = (word.removesuffix("'s") for word in re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)*", normal.casefold()))
+    words = (word.removesuffix("'s") for word in _LATIN.findall(normal.casefold()))
     plain = [word for word in words if len(word) > 2 and not _is_ordinary(word) and query_terms(word)]
     return list(dict.fromkeys([*entities(question), *plain]))[:MOST_ENTITIES]
 
@@ -68,6 +78,7 @@ def _titles(text: str) -> Iterator[str]:
     """What stands between quotation marks and begins as a title does."""
     for match in _QUOTED.finditer(text):
         title = next(group for group in match.groups() if group).strip(" ,.!?，。！？")
+        title = _ARTICLE.sub("", title)
         if title and (title[0].isupper() or title[0].isdigit() or re.match(f"[{_HAN}]", title)):
             yield title
 
@@ -100,23 +111,27 @@ def _names(text: str) -> Iterator[str]:
 
 def _closed(run: list[str], starts: bool) -> Iterator[str]:
     """The name in a run: without small and ordinary words at its ends, and without the possessive."""
-    words = [re.sub(r"['’]s$", "", word) for word in run]
+    words = [re.sub(r"['’][sS]$", "", word) for word in run]
     while words and (words[-1] in INSIDE_NAMES or words[-1].isdigit() or _is_ordinary(words[-1])):
         words.pop()
-    first = True
-    while words and (_is_ordinary(words[0]) or words[0].isdigit()):
+    alone = len(words) == 1 and starts
+    while words and not _may_begin(words):
         words.pop(0)
-        first = False
-    alone = len(words) == 1 and starts and first
     if words and not (alone and words[0].casefold().endswith(ORDINARY_ENDINGS)):
         yield " ".join(words)
 
 
+def _may_begin(words: list[str]) -> bool:
+    """`New York` keeps its ordinary first word, `Hey Ann` and `Dr John` do not."""
+    folded = words[0].casefold()
+    if folded in BEGINS_NAMES and len(words) > 1:
+        return True
+    return not (_is_ordinary(folded) or folded in LATIN_TITLES or folded.isdigit())
+
+
 def _is_ordinary(word: str) -> bool:
     folded = word.casefold().replace("’", "'")
-    head = folded.split("'")[0]
-    known = STOP_WORDS | DULL_WORDS | QUESTION_WORDS | ORDINARY
-    return len(folded) < 2 or folded in known or head in known or folded.endswith("n't")
+    return len(folded) < 2 or folded in _KNOWN or folded.split("'")[0] in _KNOWN or folded.endswith("n't")
 
 
 def _chinese(text: str) -> Iterator[str]:

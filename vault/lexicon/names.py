@@ -9,8 +9,8 @@ excuse fair fantastic finally fingers following for forget fortunately fun fyi g
 hmm hold honestly hopefully how however huge i idk if imagine imho in incredible indeed inspiring instead interesting
 isn jeez later lately lets listen lmao lol lucky maybe meanwhile mine moreover mostly my nah naturally nevertheless
 nobody none nope nothing obviously of often oh omg once ooh oops ouch overall perfect perhaps personally plus possibly
-previously probably proud recently regarding respect seriously several share should similarly simply sir so some somebody
-someone sometimes soon sorry sounds speaking specifically start stay sweet terrific therefore these thx
+previously probably proud recently regarding respect seriously several share should similarly simply sir so some
+somebody someone sometimes soon sorry sounds speaking specifically start stay sweet terrific therefore these thx
 together too tough true truly try ugh um unfortunately unless unlike usually via wait was watch weird welcome were
 whatever whenever whether while whoa whoever without wonder wonderful won wow wtf yay yea yes yet yikes yo yup
 add buy call change choose clean close come cook create do draw drink drive eat find fix follow go grab help join keep
@@ -25,7 +25,9 @@ ORDINARY = frozenset(_ORDINARY.split())
 # Endings of words that are seldom names: `Painting is fun`, `Luckily`, `Excited`.
 ORDINARY_ENDINGS = ("ing", "ly", "ed", "ness", "ment", "tion", "ful", "ous")
 # Small words inside a name, between two capitalised ones.
-INSIDE_NAMES = frozenset({"of", "the", "de", "la", "van", "von", "der", "da", "di", "del", "al", "and", "for", "&"})
+INSIDE_NAMES = frozenset({"of", "the", "de", "la", "van", "von", "der", "da", "di", "del", "al", "&"})
+BEGINS_NAMES = frozenset({"new", "great", "little", "old", "saint", "st"})  # ordinary words that a name may begin with
+LATIN_TITLES = frozenset({"mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir", "uncle", "aunt"})
 
 SURNAMES = (
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔"
@@ -46,7 +48,7 @@ AROUND_NAMES = (
 # The characters that foreign names are written with.
 TRANSLITERATED = (
     "阿埃艾安奥巴贝本比彼波伯布查达戴丹德蒂迪多厄恩尔菲费弗福戈格古哈汉赫亨霍基吉杰卡凯科克肯库拉莱兰朗劳勒雷里丽利"
-    "莉莲琳卢露鲁伦罗洛玛麦曼梅米莫姆穆娜纳内尼妮娅诺帕佩皮普奇乔琼萨塞桑莎珊史斯索塔泰汤特汀托瓦维威韦温沃希谢辛雅亚"
+    "莉莲琳卢露鲁伦罗洛玛麦曼梅米莫姆穆娜纳内尼妮娅诺居帕佩皮普奇乔琼萨塞桑莎珊史斯索塔泰汤特汀托瓦维威韦温沃希谢辛雅亚"
     "伊英约翰泽詹珍朱兹黛蕾茜薇伍顿逊森"
 )
 PLACES = (
@@ -57,5 +59,7 @@ PLACES = (
     "东京|大阪|京都|首尔|纽约|伦敦|巴黎|柏林|罗马|悉尼|曼谷|莫斯科|洛杉矶|旧金山|芝加哥|波士顿|温哥华|多伦多"
 )
 # What a place's name ends with, after two to four characters of its own.
-PLACE_ENDINGS = "大学|医院|公司|公园|机场|博物馆|图书馆|火车站|中学|小学|省|市|区|县|镇|村|寺|湖|岛|大學|醫院|公園|機場|博物館"
+PLACE_ENDINGS = (
+    "大学|医院|公司|公园|机场|博物馆|图书馆|火车站|中学|小学|省|市|区|县|镇|村|寺|湖|岛|大學|醫院|公園|機場|博物館"
+)
 BEFORE_PLACES = "在|到|去|从|往|回|住|于|离|来自|參觀|参观|從|來自"

@@ -109,6 +109,7 @@ class Cube(Described, TenantModel):
             models.Index(fields=["tenant", "namespace", "-id"], name="cube_by_namespace"),
             models.Index(fields=["tenant", "namespace", "content_hash"], name="cube_by_content"),
             models.Index(fields=["tenant", "session_token", "position"], name="cube_by_session"),
+            models.Index(fields=["tenant", "expires_at"], name="cube_by_expiry", condition=Q(expires_at__isnull=False)),
         ]
         constraints = [
             models.CheckConstraint(

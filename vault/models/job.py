@@ -16,10 +16,12 @@ class Job(TenantModel):
     )
     principal_kind = models.CharField(max_length=10)
     principal_id = models.UUIDField()
-    sealed_request = models.BinaryField()
+    context = models.JSONField(default=dict)  # purpose, session, task and address of the request
+    sealed_request = models.BinaryField()  # empty once nobody needs it any more
     sealed_result = models.BinaryField(null=True)
     error = models.JSONField(null=True)
     finished_at = models.DateTimeField(null=True)
+    kept_until = models.DateTimeField(null=True)  # of a failed job: how long its request waits to be tried again
 
     class Meta:
         indexes = [models.Index(fields=["tenant", "-id"], name="job_newest_first")]

@@ -1,6 +1,7 @@
 """Paths of the MemVault, pure."""
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 PRIVATE_ROOT = "/users"
@@ -21,7 +22,13 @@ def path_checked(path: str) -> str:
         raise PathError(
             "a path such as /team/notes: letters, digits and . _ - + @ between slashes, at most 200 characters"
         )
+    if not is_under(path, PRIVATE_ROOT) and is_under(_looks_like(path), PRIVATE_ROOT):
+        raise PathError(f"{PRIVATE_ROOT} is written in just these letters")
     return path
+
+
+def _looks_like(path: str) -> str:
+    return unicodedata.normalize("NFKC", path).casefold()
 
 
 def is_under(path: str, root: str) -> bool:

@@ -60,6 +60,11 @@ def _private_namespace(actor: Actor) -> Namespace:
     path = private_path(member.display_name, taken=False, member_id=str(member.id))
     if Namespace.objects.filter(path=path).exists():
         path = private_path(member.display_name, taken=True, member_id=str(member.id))
+    made = _make(actor, path, NamespaceKind.PRIVATE, owner=member)
+    if made.owner_id == member.id:
+        return made
+    # Somebody of the same name was faster.
+    path = private_path(member.display_name, taken=True, member_id=str(member.id))
     return _make(actor, path, NamespaceKind.PRIVATE, owner=member)
 
 
@@ -85,9 +90,10 @@ def _owner_of_private(actor: Actor, path: str) -> Member:
         own = _private_namespace(actor)
         root = own if is_under(path, own.path) else None
     if root is None or root.owner is None or not (root.owner_id == actor.member_id or sees_private(actor)):
+        # In the very words of a namespace that exists, so that nobody learns which do.
         raise Forbidden(
-            "Under /users each member writes in their own home only.",
-            permission=Permission.NAMESPACE_CREATE,
+            f"The permission {Permission.MEMORY_CREATE} is missing.",
+            permission=Permission.MEMORY_CREATE,
             rule="private",
         )
     return root.owner

@@ -5,9 +5,10 @@ ANDed.
 Sealed fields are matched by their keyed marks, clear ones by their columns.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -21,8 +22,10 @@ from vault.cubes import marks
 from vault.models import CubeUse, Posting
 from vault.vocabulary import Layer, MemoryType, Modality, SemanticType, Sensitivity, Source, State
 
+BROKEN = re.compile("[\\x00\\ud800-\\udfff]")
 DEEPEST = 8
 MOST_LEAVES = 100
+MOST_VALUES = 400  # names, operators and values of one filter together
 EQUALITY = ("eq", "ne", "in", "contains")
 ORDER = {"gt": "__gt", "gte": "__gte", "lt": "__lt", "lte": "__lte"}
 ENUMERATIONS: dict[str, type[StrEnum]] = {
@@ -54,7 +57,7 @@ class _Reading:
             raise _fault(path, f"filters may be {DEEPEST} levels deep")
         condition = Q()
         for name, value in node.items():
-            condition &= self._part(str(name), value, f"{path}.{name}", depth)
+            condition &= self._part(str(name), value, f"{path}.{name}".removeprefix("."), depth)
         return condition
 
     def _part(self, name: str, value: Any, path: str, depth: int) -> Q:
@@ -103,7 +106,25 @@ class _Reading:
 
 def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filters") -> Q:
     """The condition that `body` says. Raises Invalid, naming the place and what would be known there."""
+    _refuse_broken(body, path)
     return _Reading(maker).node(body, path, depth=1)
+
+
+def _refuse_broken(body: Any, path: str) -> None:
+    """Raises Invalid for what no text of a memory can hold, and for more values than one statement should compare."""
+    waiting, values = [body], 0
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            waiting += [*part, *part.values()]
+        elif isinstance(part, list):
+            waiting += part
+        else:
+            values += 1
+        if values > MOST_VALUES:
+            raise _fault(path, f"a filter may hold {MOST_VALUES} names and values")
+        if isinstance(part, str) and BROKEN.search(part):
+            raise _fault(path, "NUL and lone surrogates cannot be searched for")
 
 
 def mark_condition(mark: int) -> Q:
@@ -155,7 +176,10 @@ def _comparable(name: str, value: Any, path: str) -> datetime | float:
     if name in NUMBERS:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise _fault(path, "a number is needed")
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise _fault(path, "a smaller number is needed") from None
     return moment(value, path)
 
 
@@ -163,11 +187,11 @@ def moment(value: Any, path: str) -> datetime:
     """An RFC 3339 time with its offset. Raises Invalid."""
     try:
         parsed = parse_datetime(value) if isinstance(value, str) else None
-    except ValueError:
-        parsed = None
-    if parsed is None or parsed.tzinfo is None:
-        raise _fault(path, "an RFC 3339 time with an offset is needed, as in 2026-05-01T12:00:00Z")
-    return parsed
+        if parsed is not None and parsed.tzinfo is not None:
+            return parsed.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass  # answered below, like every other text that is no time
+    raise _fault(path, "an RFC 3339 time with an offset is needed, as in 2026-05-01T12:00:00Z")
 
 
 def _plain(name: str, value: str) -> Q:
@@ -185,7 +209,7 @@ def _text(value: Any, path: str) -> str:
 
 
 def _member(kind: type[StrEnum], value: Any, path: str) -> str:
-    if value not in set(kind):
+    if not isinstance(value, str) or value not in set(kind):
         raise _fault(path, f"one of {', '.join(kind)} is needed")
     return str(value)
 

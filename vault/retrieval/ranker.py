@@ -25,6 +25,7 @@ from vault.retrieval.ranking import INDEX_FROM, Parts, Weights, fused
 from vault.retrieval.sql import AMONG_CANDIDATES, EXACT, INDEXED, NEAREST_BY_INDEX, NEAREST_BY_SCAN, SURVEY
 
 INDEXED_MODEL = "wordllama/l2-supercat-256"  # of which embedding_nearest holds the vectors
+LONGEST_NAME = 40  # characters of a speaker's name in a question
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 PLACEHOLDER = re.compile(r"(?<!%)%s")
@@ -59,11 +60,11 @@ class Ranked:
 
 def question_of(maker: TokenMaker, text: str) -> Question:
     """The question's words. A word that names a speaker is found by its first spelling in the question."""
-    named = {
-        term: marks.contains(maker, "speaker", word)
-        for word in marks.WORD.findall(text)[:MOST_TERMS]
-        for term in terms(word)
-    }
+    named: dict[str, int] = {}
+    for word in marks.WORD.findall(text)[:MOST_TERMS]:
+        if len(word) <= LONGEST_NAME:
+            mark = marks.contains(maker, "speaker", word)
+            named |= dict.fromkeys(terms(word), mark)
     wanted = list(dict.fromkeys(query_terms(text)))[:MOST_TERMS]
     return Question(
         words={maker.token(WORD_KIND, term): named.get(term, 0) for term in wanted},

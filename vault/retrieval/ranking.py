@@ -19,7 +19,7 @@ INDEX_FROM = 20_000  # visible cubes from which the nearest are asked of the vec
 
 @dataclass(frozen=True)
 class Weights:
-    """What each part, in 0..1, counts for."""
+    """What each part, in 0..1, counts for; `graph` beside all the others together."""
 
     lexical: float
     context: float
@@ -27,6 +27,7 @@ class Weights:
     dense: float
     entity: float
     time: float
+    graph: float = 0.0
 
     def asked(self, *, entity: bool, time: bool) -> "Weights":
         """Without the parts that this question says nothing about."""
@@ -43,6 +44,7 @@ class Parts:
     dense: float
     entity: float
     time: float
+    graph: float = 0.0  # by walks over links: vault/retrieval/walking.py
 
 
 HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.6, time=0.6)

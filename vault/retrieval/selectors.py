@@ -20,10 +20,16 @@ from vault.providers.registry import embedder
 from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states
 from vault.retrieval.ranker import MOST_TERMS, Ranked, question_of, rank, survey
 from vault.retrieval.ranking import DENSE, HYBRID, LEXICAL, Parts
+from vault.retrieval.walking import NO_PARTS, asked_marks, by_walk, walked, with_walk
 from vault.vocabulary import SearchMode
 
-MODES = {SearchMode.HYBRID: HYBRID, SearchMode.LEXICAL: LEXICAL, SearchMode.DENSE: DENSE}
-NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
+MODES = {
+    SearchMode.HYBRID: HYBRID,
+    SearchMode.LEXICAL: LEXICAL,
+    SearchMode.DENSE: DENSE,
+    SearchMode.GRAPH: LEXICAL,  # where its walks begin
+}
+WALKED_AMONG = 100  # best hits that a walk is fused with
 
 
 @dataclass(frozen=True)
@@ -35,20 +41,26 @@ class Hit:
     parts: Parts
 
 
-def memories_search(*, actor: Actor, search: SearchQuery) -> list[Hit]:
+def memories_search(*, actor: Actor, search: SearchQuery, permission: Permission = Permission.MEMORY_READ) -> list[Hit]:
     """The best rows for a question among those the actor may read, best first.
 
-    The question is embedded before the transaction. Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable.
-    Writes: AuditEntry naming the ids, OutboxEvent. Queries: three, one more when few rows are found, and the audit.
+    `permission`: a chat searches by the right to chat. The question is embedded before the transaction.
+    Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable.
+    Writes: AuditEntry naming the ids, OutboxEvent. Queries: three, two more for a walk, one
+    more when few rows are found, and the audit.
     """
-    authorize(actor, Permission.MEMORY_READ)
-    if search.mode not in MODES and search.mode is not SearchMode.TAG:
-        raise Invalid(errors=[FieldError("mode", f"{search.mode} is not built yet; use hybrid, dense, lexical or tag")])
+    authorize(actor, permission)
+    if search.mode is SearchMode.MEMORYOS:
+        message = "memoryos comes with the layers, which are not built yet; use hybrid, dense, lexical, tag or graph"
+        raise Invalid(errors=[FieldError("mode", message)])
     vector = _vector(search)
     with acting(actor):
         ranked = _ranked(actor, search, vector)
-        views = cubes_read(actor=actor, cube_ids=[row.cube_id for row in ranked], verb=Verb.MEMORY_SEARCHED)
-    return [Hit(view=view, score=row.score, parts=row.parts) for row, view in zip(ranked, views, strict=True)]
+        ids = [row.cube_id for row in ranked]
+        views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_SEARCHED, permission=permission)
+    by_id = {view.cube.id: view for view in views}
+    found = (row for row in ranked if row.cube_id in by_id)
+    return [Hit(view=by_id[row.cube_id], score=row.score, parts=row.parts) for row in found]
 
 
 def _vector(search: SearchQuery) -> list[float] | None:
@@ -70,6 +82,8 @@ def _ranked(actor: Actor, search: SearchQuery, vector: list[float] | None) -> li
     if search.mode is SearchMode.TAG:
         found = _by_tag(visible, search)
     else:
+        weights = MODES[search.mode]
+        walks = search.mode is SearchMode.GRAPH or weights.graph > 0
         found = rank(
             actor,
             question=question,
@@ -79,9 +93,14 @@ def _ranked(actor: Actor, search: SearchQuery, vector: list[float] | None) -> li
             narrowed=bool(condition),
             vector=vector,
             model=embedder().name,
-            weights=MODES[search.mode],
-            limit=search.top_k,
+            weights=weights,
+            limit=max(search.top_k, WALKED_AMONG) if walks else search.top_k,
         )
+        if walks:
+            marks = asked_marks(maker, search.query)
+            scores = walked(actor, entity_marks=marks, hits=found, namespaces=surveyed.namespaces, visible=visible)
+            alone = search.mode is SearchMode.GRAPH
+            found = by_walk(scores, found, search.top_k) if alone else with_walk(found, scores, weights, search.top_k)
         found += _newest(visible, found, search.top_k - len(found))
     return [row for row in found if row.score >= search.min_score]
 

@@ -11,12 +11,15 @@ from vault.retrieval.ranking import BEST, BM25_B, BM25_K1, CONTEXT, NEAREST, REA
 CONTEXT_WEIGHT = " ".join(f"WHEN {distance} THEN {weight}" for distance, weight in CONTEXT.items())
 
 _HITS = """
+gone AS MATERIALIZED (
+  SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp()
+),
 hits AS MATERIALIZED (
   SELECT posting.cube_id, posting.term, posting.frequency::float8 AS frequency, posting.length,
          posting.session_token, posting.position
   FROM vault_posting AS posting {only}
   WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(terms)s::bigint[]) AND posting.frequency > 0
-    AND posting.namespace_id = ANY(%(namespaces)s::uuid[])
+    AND posting.namespace_id = ANY(%(namespaces)s::uuid[]) AND posting.cube_id NOT IN (SELECT id FROM gone)
 ),
 """
 

@@ -22,7 +22,12 @@ WRITE = {
     Permission.JOB_READ,
 }
 CHAT = {Permission.CONVERSATION_USE}
-GOVERN = {Permission.MEMBER_MANAGE, Permission.APIKEY_MANAGE, Permission.AUDIT_READ}
+GOVERN = {
+    Permission.MEMBER_MANAGE,
+    Permission.APIKEY_MANAGE,
+    Permission.OPERATIONS_MANAGE,
+    Permission.AUDIT_READ,
+}
 BY_ROLE = {
     RoleName.OWNER: READ | WRITE | CHAT | GOVERN,
     RoleName.ADMIN: READ | WRITE | CHAT | GOVERN,

@@ -13,7 +13,7 @@ from django.test import override_settings
 
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Unavailable
+from governance.errors import Forbidden, Unavailable
 from governance.models import OutboxEvent, Persona
 from governance.outbox.dispatcher import BrokerDown, dispatch_forever, dispatch_once
 from governance.outbox.selectors import outbox_health
@@ -23,6 +23,8 @@ from governance.outbox.services import (
     Write,
     emit,
     events_claim,
+    events_release,
+    events_resume,
     events_run,
 )
 from governance.outbox.tidying import tidy
@@ -335,12 +337,44 @@ def test_the_dispatcher_wakes_for_an_event_and_bears_a_broker_that_was_down(worl
 def test_health_counts_what_is_due_across_tenants(world: World, superuser: Superuser) -> None:
     _emit(world.alice, "1")
     _emit(world.charlie, "2")
-    superuser().execute("UPDATE governance_outboxevent SET available_at = now() - interval '90 seconds'")
+    superuser().execute("UPDATE governance_outboxevent SET created_at = now() - interval '90 seconds'")
     health = outbox_health()
     assert (health.due, health.parked) == (2, 0)
     assert 90 <= health.oldest_due_seconds < 120
-    events_claim()
+    claimed = events_claim()
+    events_release(tenant_id=claimed[0].tenant_id, event_ids=[claimed[0].id])
+    assert outbox_health().oldest_due_seconds >= 90, "handing out and giving back do not hide how long work has waited"
+    superuser().execute("UPDATE governance_outboxevent SET done_at = now()")
     assert (outbox_health().due, outbox_health().oldest_due_seconds) == (0, 0)
+
+
+def test_parked_work_is_taken_up_again_by_who_may(world: World, superuser: Superuser) -> None:
+    _emit(world.alice, "1")
+    _emit(world.charlie, "2")
+    superuser().execute("UPDATE governance_outboxevent SET parked_at = now(), attempts = 12")
+    with pytest.raises(Forbidden):
+        events_resume(actor=world.bob.actor)
+    assert events_resume(actor=world.olivia.actor) == 1
+    assert [event.tenant_id for event in events_claim()] == [world.alice.actor.tenant_id]
+
+
+def test_work_that_kills_its_worker_again_and_again_is_parked(world: World, superuser: Superuser) -> None:
+    _emit(world.alice, "1")
+    superuser().execute("UPDATE governance_outboxevent SET attempts = 20")
+    events_claim()
+    assert outbox_health().parked == 1
+
+
+def test_whatever_a_job_dies_of_is_counted(world: World) -> None:
+    _emit(world.alice, "1")
+    event = events_claim()[0]
+
+    def broken(actor: Actor, payloads: Sequence[Payload]) -> Write:
+        raise KeyError("ids")
+
+    assert events_run(tenant_id=event.tenant_id, event_ids=[event.id], handler=broken) == 0
+    with acting(world.alice.actor):
+        assert OutboxEvent.objects.get(id=event.id).last_error.startswith("KeyError")
 
 
 def test_tidying_removes_what_was_done_long_ago_and_nothing_else(world: World, superuser: Superuser) -> None:

@@ -1,0 +1,19 @@
+"""Take up again the jobs of a tenant that were given up after too many failures."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from governance.management.base import LawCommand, actor_for
+from governance.outbox.services import events_resume
+
+
+class Command(LawCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--tenant", required=True, help="slug")
+
+    def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        resumed = events_resume(actor=actor_for(options["tenant"]))
+        return {"resumed": resumed}, [f"{resumed} jobs taken up again"]

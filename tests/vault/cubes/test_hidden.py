@@ -1,0 +1,131 @@
+"""What is hidden stays hidden: by id, in scores, in versions; what is erased is gone whenever it was deleted."""
+
+from collections.abc import Callable, Sequence
+
+import psycopg
+import pytest
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Forbidden, NotFound
+from governance.outbox.services import Payload, Write, events_claim, events_run
+from tests.factories import World
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.cubes.jobs import cubes_index
+from vault.cubes.services import cube_delete, cube_purge
+from vault.models import Cube, Embedding, Posting
+
+Superuser = Callable[[], psycopg.Connection]
+
+
+def _say(person: Contract, *texts: str, namespace: str = "/team", **rest: object) -> list[str]:
+    """Messages of one session; returns their ids."""
+    messages = [{"role": "user", "content": text} for text in texts]
+    body = {"messages": messages, "infer": False, "session_id": "standup", "namespace": namespace, **rest}
+    return [memory["id"] for memory in person.post("memories/", body).json["results"]]
+
+
+def test_a_deleted_neighbour_gives_no_score(alice: Contract, bob: Contract) -> None:
+    ids = _say(alice, "plain words", "the xylophonist resigned", "other words")
+    alice.delete(f"memories/{ids[1]}/")
+    run_jobs()
+    for hit in bob.search("xylophonist", explain=True):
+        assert (hit["score_parts"]["lexical"], hit["score_parts"]["context"]) == (0, 0)
+
+
+def test_an_expired_neighbour_gives_no_score(alice: Contract, bob: Contract, superuser: Superuser) -> None:
+    ids = _say(alice, "plain words", "the xylophonist resigned", "other words")
+    superuser().execute("UPDATE vault_cube SET expires_at = now() - interval '1 second' WHERE id = %s", [ids[1]])
+    for hit in bob.search("xylophonist", explain=True):
+        assert (hit["score_parts"]["lexical"], hit["score_parts"]["context"]) == (0, 0)
+
+
+def test_a_deletion_takes_tokens_and_vector_at_once_and_a_restore_brings_them_back(
+    world: World, alice: Contract
+) -> None:
+    memory = alice.add("The heron nests by the mill.")
+    run_jobs()
+    alice.delete(f"memories/{memory['id']}/")
+    with acting(world.alice.actor):
+        assert not Posting.objects.exists()
+        assert not Embedding.objects.exists()
+    alice.post(f"memories/{memory['id']}/restore/", {})
+    run_jobs()
+    (hit,) = alice.search("heron", explain=True)
+    assert hit["score_parts"]["lexical"] == 1.0
+    assert hit["pending_embedding"] is False
+
+
+def test_a_vector_is_not_written_for_what_was_deleted_while_it_was_made(world: World, alice: Contract) -> None:
+    memory = alice.add("The heron nests by the mill.")
+    event = next(event for event in events_claim() if event.topic == "cubes.written")
+
+    def index_late(actor: Actor, payloads: Sequence[Payload]) -> Write:
+        write = cubes_index(actor, payloads)
+        cube_delete(actor=world.alice.actor, cube_id=memory["id"])
+        return write
+
+    assert events_run(tenant_id=event.tenant_id, event_ids=[event.id], handler=index_late) == 1
+    with acting(world.alice.actor):
+        assert not Embedding.objects.exists()
+
+
+def test_old_private_versions_stay_private_after_a_move(alice: Contract, bob: Contract) -> None:
+    memory = alice.add("my salary is 100k")
+    change = {"content": "a public summary", "namespace": "/team"}
+    alice.patch(f"memories/{memory['id']}/", change, if_match='"1"')
+    seen = bob.get(f"memories/{memory['id']}/versions/").json
+    assert [version["content"] for version in seen["results"]] == ["a public summary"]
+    assert seen["count"] == 1
+    assert alice.get(f"memories/{memory['id']}/versions/").json["count"] == 2
+
+
+def test_what_is_moved_into_a_home_belongs_to_its_owner(olivia: Contract, alice: Contract) -> None:
+    memory = olivia.add("a note for alice", namespace="/users/alice") if alice.add("first") else None
+    assert memory is not None
+    assert alice.get(f"memories/{memory['id']}/").json["content"] == "a note for alice"
+
+
+def test_who_takes_a_shared_memory_home_can_give_it_back(world: World, olivia: Contract, alice: Contract) -> None:
+    memory = olivia.add("shared words", namespace="/team")
+    alice.patch(f"memories/{memory['id']}/", {"namespace": "/users/alice"}, if_match='"1"')
+    assert alice.get(f"memories/{memory['id']}/").status == 200
+    assert alice.patch(f"memories/{memory['id']}/", {"namespace": "/team"}, if_match='"2"').status == 200
+
+
+def test_it_is_erased_however_long_ago_it_was_deleted(world: World, alice: Contract, superuser: Superuser) -> None:
+    memory = alice.add("The heron nests by the mill.")
+    alice.delete(f"memories/{memory['id']}/")
+    superuser().execute("UPDATE vault_cube SET deleted_at = now() - interval '99 days'")
+    with pytest.raises(Forbidden):
+        cube_purge(actor=world.bob.actor, cube_id=memory["id"])
+    with pytest.raises(NotFound):
+        cube_purge(actor=world.charlie.actor, cube_id=memory["id"])
+    cube_purge(actor=world.alice.actor, cube_id=memory["id"])
+    with acting(world.alice.actor):
+        assert not Cube.objects.exists()
+
+
+def test_deleting_a_conversation_leaves_what_was_moved_elsewhere(olivia: Contract, bob: Contract) -> None:
+    conversation = bob.post("conversations/", {}).json["id"]
+    bob.post(f"conversations/{conversation}/turns/", {"content": "I always take the early train."})
+    chatted = olivia.get("memories/?source=chat").json["results"]
+    said = next(one for one in chatted if one["content"] == "I always take the early train.")
+    olivia.patch(f"memories/{said['id']}/", {"namespace": "/team"}, if_match='"1"')
+    assert bob.delete(f"conversations/{conversation}/").status == 204
+    assert olivia.get(f"memories/{said['id']}/").status == 200
+
+
+@pytest.mark.parametrize("path", ["/Users/owner", "/ｕｓｅｒｓ/owner", "/USERS"])
+def test_a_path_that_looks_like_a_home_is_refused(alice: Contract, path: str) -> None:
+    reply = alice.post("memories/", {"content": "words", "namespace": path})
+    assert reply.status == 400
+
+
+def test_a_home_that_exists_is_refused_in_the_words_of_one_that_does_not(olivia: Contract, alice: Contract) -> None:
+    olivia.add("words", namespace="/users/olivia/merger")
+    there = alice.post("memories/", {"content": "words", "namespace": "/users/olivia/merger"})
+    not_there = alice.post("memories/", {"content": "words", "namespace": "/users/olivia/other"})
+    assert (there.status, there.json["detail"]) == (not_there.status, not_there.json["detail"])
+    assert there.status == 403

@@ -1,0 +1,177 @@
+"""What stands around cubes that were written: who shares a rare entity, who says similar things, what came before.
+
+Statements whose cost is bounded by the number of cubes asked about, whatever else the tenant holds. Inside the caller's
+transaction.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connection
+
+from governance.keys.services import TokenMaker
+from vault.cubes import marks
+from vault.cubes.rules import WORD_KIND
+from vault.cubes.words import Words, words_open
+from vault.graph.rules import Said
+from vault.lexicon.tokens import terms
+from vault.models import Cube, CubeVersion
+from vault.vocabulary import AccessLevel
+
+RARE = 20  # cubes within a border that name an entity; what more of them name links nothing
+WORDS_COMPARED = 12  # of one cube, to find statements alike
+NEWEST = 16  # cubes looked at for each such word
+WINDOW = 256  # and within so many of the newest of the tenant
+SIMILAR = 6  # cubes opened to be compared with one
+
+SHARED_ENTITIES = f"""
+SELECT asked.term, asked.namespace_id, ARRAY(
+  SELECT posting.cube_id FROM vault_posting AS posting
+    JOIN vault_namespace AS place ON place.tenant_id = posting.tenant_id AND place.id = posting.namespace_id
+  WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency = 0
+    AND place.kind = home.kind AND place.owner_id IS NOT DISTINCT FROM home.owner_id
+  LIMIT {RARE + 1})
+FROM unnest(%(terms)s::bigint[], %(namespaces)s::uuid[]) AS asked (term, namespace_id)
+  JOIN vault_namespace AS home ON home.tenant_id = %(tenant)s AND home.id = asked.namespace_id
+"""
+SHARED_WORDS = f"""
+SELECT asked.term, asked.namespace_id, ARRAY(
+  SELECT recent.cube_id FROM (
+    SELECT posting.cube_id, posting.namespace_id, posting.frequency FROM vault_posting AS posting
+    WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term ORDER BY posting.cube_id DESC LIMIT {WINDOW}
+  ) AS recent
+  WHERE recent.namespace_id = asked.namespace_id AND recent.frequency > 0 LIMIT {NEWEST})
+FROM unnest(%(terms)s::bigint[], %(namespaces)s::uuid[]) AS asked (term, namespace_id)
+"""
+JUST_BEFORE = """
+SELECT asked.cube_id, before.id
+FROM unnest(%s::uuid[], %s::bigint[], %s::integer[]) AS asked (cube_id, session_token, position)
+  JOIN vault_cube AS before ON before.tenant_id = %s AND before.session_token = asked.session_token
+    AND before.position = asked.position - 1 AND before.deleted_at IS NULL
+"""
+JUST_AFTER = """
+SELECT after.id FROM vault_cube AS asked JOIN vault_cube AS after
+  ON after.tenant_id = asked.tenant_id AND after.session_token = asked.session_token
+    AND after.position = asked.position + 1 AND after.deleted_at IS NULL
+WHERE asked.tenant_id = %s AND asked.id = ANY(%s)
+"""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a cube stands: its version, and who can see it."""
+
+    version: int
+    border: Hashable
+
+
+Sharers = dict[UUID, dict[UUID, int]]  # cube → the others that share something with it, and how many things
+
+
+def words_of(cubes: Collection[Cube]) -> dict[UUID, Words]:
+    """The opened words of the present version of each; left out where they are gone. Raises KeyUnavailable."""
+    present = {cube.id: cube.version for cube in cubes}
+    rows = CubeVersion.objects.filter(cube_id__in=present)
+    return {
+        row.cube_id: words_open(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, blob=bytes(row.sealed))
+        for row in rows
+        if row.number == present[row.cube_id] and row.sealed
+    }
+
+
+def standing(cube_ids: Collection[UUID]) -> dict[UUID, Standing]:
+    """The cubes that are there, as they are now. One query."""
+    columns = ("id", "version", "namespace__kind", "namespace__owner_id", "access_level", "owner_id")
+    rows = Cube.objects.filter(id__in=cube_ids, deleted_at=None).values_list(*columns)
+    return {one: Standing(version, _border(*place)) for one, version, *place in rows}
+
+
+def _border(kind: str, namespace_owner: UUID | None, access_level: str, owner: UUID | None) -> Hashable:
+    """Equal for cubes that the same people see. A private cube is kept to its owner, in any namespace."""
+    return kind, namespace_owner, owner if access_level == AccessLevel.PRIVATE else None
+
+
+def said_of(cube: Cube, words: Words | None = None) -> Said:
+    """A cube with its namespace, as links see it."""
+    place = cube.namespace
+    voice = cube.subject_id or tuple(sorted(cube.speaker_marks)) or None
+    return Said(
+        id=cube.id,
+        border=_border(place.kind, place.owner_id, cube.access_level, cube.owner_id),
+        voice=voice,
+        at=cube.event_time or cube.created_at,
+        text=words.content if words else "",
+    )
+
+
+def sharing_entities(maker: TokenMaker, cubes: Collection[Cube], words: Mapping[UUID, Words]) -> Sharers:
+    """Who names the same rare entities. One query."""
+    named = {cube.id: marks.entity_marks(maker, words[cube.id]) for cube in cubes}
+    return _sharers(SHARED_ENTITIES, cubes, named, most=RARE)
+
+
+def sharing_words(maker: TokenMaker, cubes: Collection[Cube], words: Mapping[UUID, Words]) -> Sharers:
+    """Who, of the newest in the same namespace, uses the same words: for each cube the SIMILAR best. One query.
+
+    Only for cubes of which it is known who speaks, or of whom: others contradict nobody.
+    """
+    voiced = [cube for cube in cubes if cube.subject_id or cube.speaker_marks]
+    used = {cube.id: _words(maker, words[cube.id]) for cube in voiced}
+    shared = _sharers(SHARED_WORDS, voiced, used, most=NEWEST)
+    return {cube_id: _best(others) for cube_id, others in shared.items()}
+
+
+def just_before(cubes: Sequence[Cube]) -> dict[UUID, UUID]:
+    """The cube before each in its session, where there is one. One query."""
+    asked = [cube for cube in cubes if cube.session_token is not None and cube.position]
+    if not asked:
+        return {}
+    ids, tokens, positions = zip(*((cube.id, cube.session_token, cube.position) for cube in asked), strict=True)
+    with connection.cursor() as cursor:
+        cursor.execute(JUST_BEFORE, [list(ids), list(tokens), list(positions), asked[0].tenant_id])
+        return dict(cursor.fetchall())
+
+
+def just_after(tenant_id: UUID, cube_ids: Sequence[UUID]) -> list[UUID]:
+    """What was said right after each in its session: it names them in its own links. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(JUST_AFTER, [tenant_id, list(cube_ids)])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _words(maker: TokenMaker, words: Words) -> list[int]:
+    distinct = list(dict.fromkeys(terms(words.content)))[:WORDS_COMPARED]
+    return [maker.token(WORD_KIND, term) for term in distinct]
+
+
+def _sharers(statement: str, cubes: Collection[Cube], tokens: Mapping[UUID, Collection[int]], *, most: int) -> Sharers:
+    """Each term is asked once for each namespace; one that more than `most` cubes bear says nothing."""
+    asked: defaultdict[tuple[int, UUID], list[UUID]] = defaultdict(list)
+    for cube in cubes:
+        for term in tokens[cube.id]:
+            asked[term, cube.namespace_id].append(cube.id)
+    shared: defaultdict[UUID, dict[UUID, int]] = defaultdict(dict)
+    if not asked:
+        return shared
+    tenant_id = next(iter(cubes)).tenant_id
+    wanted, places = [term for term, _ in asked], [place for _, place in asked]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {"tenant": tenant_id, "terms": wanted, "namespaces": places})
+        for term, place, bearers in cursor.fetchall():
+            if len(bearers) <= most:
+                _count(shared, asked[term, place], bearers)
+    return shared
+
+
+def _count(shared: defaultdict[UUID, dict[UUID, int]], cube_ids: Sequence[UUID], bearers: Sequence[UUID]) -> None:
+    for cube_id in cube_ids:
+        for other in bearers:
+            if other != cube_id:
+                shared[cube_id][other] = shared[cube_id].get(other, 0) + 1
+
+
+def _best(others: Mapping[UUID, int]) -> dict[UUID, int]:
+    ordered = sorted(others.items(), key=lambda each: (each[1], each[0]), reverse=True)
+    return dict(ordered[:SIMILAR])

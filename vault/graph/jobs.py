@@ -1,0 +1,152 @@
+"""Links between cubes, made behind every write, in the same event that makes the vectors."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Q
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.keys.services import token_maker
+from governance.outbox.services import Payload, Write
+from vault.cubes.jobs import ids_of
+from vault.graph.gathering import (
+    Standing,
+    just_after,
+    just_before,
+    said_of,
+    sharing_entities,
+    sharing_words,
+    standing,
+    words_of,
+)
+from vault.graph.links import links_insert
+from vault.graph.rules import Around, Link, LinkPolicy, RuleLinks, Said
+from vault.models import Cube, CubeLink
+from vault.vocabulary import LinkKind
+
+DEFAULT_POLICY: LinkPolicy = RuleLinks()
+MADE = (LinkKind.FOLLOWS, LinkKind.SAME_ENTITY, LinkKind.CAUSES, LinkKind.CONTRADICTS)  # lineage is not ours
+
+
+@dataclass(frozen=True)
+class _Gathered:
+    """The cubes to link, oldest first, as they were at their version, and what stands around each."""
+
+    versions: dict[UUID, int]
+    said: dict[UUID, Said]  # them, and all that stand around them
+    before: dict[UUID, UUID]
+    alike: dict[UUID, frozenset[UUID]]
+    similar: dict[UUID, frozenset[UUID]]
+
+
+def cubes_link(actor: Actor, payloads: Sequence[Payload], policy: LinkPolicy = DEFAULT_POLICY) -> Write:
+    """Make the links of the cubes that were written, in place of those that they had made before.
+
+    Links of lineage stay. A link that another cube made stays unless it no longer holds: it would cross a border, or
+    what both named is named no more. Safe to run twice. Queries: eight and the writes, whatever the number of cubes.
+    """
+    with acting(actor):
+        gathered = _gather(actor, ids_of(payloads))
+
+    def write() -> None:
+        touching = _touching(gathered.versions)
+        present = standing({*gathered.said, *(end for link in touching for end in (link.source, link.target))})
+        current = [one for one, version in gathered.versions.items() if _is_at(present.get(one), version)]
+        kept = _drop_outdated(gathered, set(current), touching, present)
+        wanted = [link for link in _decided(gathered, current, kept, policy) if _is_within(link, present)]
+        links_insert(actor.tenant_id, dict.fromkeys(wanted))
+
+    return write
+
+
+def _gather(actor: Actor, cube_ids: Sequence[UUID]) -> _Gathered:
+    to_link = {*cube_ids, *just_after(actor.tenant_id, cube_ids)}
+    rows = Cube.objects.filter(id__in=to_link, deleted_at=None).select_related("namespace").order_by("id")
+    words = words_of(rows)
+    cubes = [cube for cube in rows if cube.id in words]
+    maker = token_maker(actor.tenant_id)
+    alike = {one: frozenset(others) for one, others in sharing_entities(maker, cubes, words).items()}
+    similar = {one: frozenset(others) for one, others in sharing_words(maker, cubes, words).items()}
+    before = just_before(cubes)
+    around = {*before.values()}.union(*alike.values(), *similar.values())
+    others = Cube.objects.filter(id__in=around - words.keys(), deleted_at=None).select_related("namespace")
+    opened: set[UUID] = set().union(*similar.values())
+    words |= words_of([cube for cube in others if cube.id in opened])
+    said = {cube.id: said_of(cube, words.get(cube.id)) for cube in [*cubes, *others]}
+    return _Gathered({cube.id: cube.version for cube in cubes}, said, before, alike, similar)
+
+
+def _is_at(now: Standing | None, version: int) -> bool:
+    """Whether the cube is still as it was read; if not, the event of its newer version links it."""
+    return now is not None and now.version == version
+
+
+def _is_within(link: Link, present: Mapping[UUID, Standing]) -> bool:
+    """Whether both ends are there, on the same side of every border."""
+    source, target = present.get(link.source), present.get(link.target)
+    return source is not None and target is not None and source.border == target.border
+
+
+def _touching(cube_ids: Collection[UUID]) -> dict[Link, UUID]:
+    """The links of these cubes that this job makes, each with its id."""
+    at_an_end = Q(source_id__in=cube_ids) | Q(target_id__in=cube_ids)
+    rows = CubeLink.objects.filter(at_an_end, kind__in=MADE).values_list("source_id", "target_id", "kind", "id")
+    return {Link(source, target, LinkKind(kind)): link_id for source, target, kind, link_id in rows}
+
+
+def _drop_outdated(
+    gathered: _Gathered, current: Collection[UUID], touching: Mapping[Link, UUID], present: Mapping[UUID, Standing]
+) -> dict[UUID, set[UUID]]:
+    """Delete what the cubes had made, and what others made and does not hold; by cube, who keeps naming the same."""
+    kept: defaultdict[UUID, set[UUID]] = defaultdict(set)
+    outdated = []
+    for link, link_id in touching.items():
+        if _made_by(link, current) or not (_is_within(link, present) and _still_shared(link, gathered)):
+            outdated.append(link_id)
+        elif link.kind == LinkKind.SAME_ENTITY:
+            kept[link.target].add(link.source)
+    CubeLink.objects.filter(id__in=outdated).delete()
+    return kept
+
+
+def _made_by(link: Link, cube_ids: Collection[UUID]) -> bool:
+    """A link is made by its source, but for a cause, which its consequence names, and a contradiction, by either."""
+    if link.kind == LinkKind.CONTRADICTS:
+        return link.source in cube_ids or link.target in cube_ids
+    return (link.target if link.kind == LinkKind.CAUSES else link.source) in cube_ids
+
+
+def _still_shared(link: Link, gathered: _Gathered) -> bool:
+    """Whether the two still name the same, for a link that another cube made because they did."""
+    return link.kind != LinkKind.SAME_ENTITY or link.source in gathered.alike.get(link.target, frozenset())
+
+
+def _decided(
+    gathered: _Gathered, current: Iterable[UUID], kept: dict[UUID, set[UUID]], policy: LinkPolicy
+) -> list[Link]:
+    """What the policy says, cube by cube, oldest first; a pair that names the same is linked once, by its first."""
+    linked = {one: set(others) for one, others in kept.items()}
+    decided: list[Link] = []
+    for cube_id in current:
+        said = gathered.said[cube_id]
+        alike = gathered.alike.get(cube_id, frozenset()) - linked.get(cube_id, set())
+        before = _within(gathered, said, [gathered.before[cube_id]]) if cube_id in gathered.before else []
+        around = Around(
+            before=before[0] if before else None,
+            alike=_within(gathered, said, alike),
+            similar=_within(gathered, said, gathered.similar.get(cube_id, frozenset())),
+        )
+        for link in policy.links(said, around):
+            decided.append(link)
+            if link.kind == LinkKind.SAME_ENTITY:
+                linked.setdefault(link.target, set()).add(link.source)
+    return decided
+
+
+def _within(gathered: _Gathered, said: Said, cube_ids: Iterable[UUID]) -> list[Said]:
+    """Those that still are and that stand within the same border."""
+    found = (gathered.said.get(one) for one in sorted(cube_ids))
+    return [other for other in found if other is not None and other.border == said.border]

@@ -1,0 +1,49 @@
+"""Personalised PageRank: how near, over all paths, the cubes of a small graph are to where a question starts. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+
+DAMPING = 0.5  # a walk goes on with this chance: half of them end within a step, as answers are near
+ROUNDS = 30  # what is not yet settled then is less than DAMPING ** ROUNDS
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A link, walked in both directions with the same weight."""
+
+    one: UUID
+    other: UUID
+    weight: float = 1.0
+
+
+def personalised_pagerank(
+    seeds: Mapping[UUID, float], edges: Sequence[Edge], *, damping: float = DAMPING, rounds: int = ROUNDS
+) -> dict[UUID, float]:
+    """The rank of each seed and each cube on an edge, divided by the highest: 0..1, empty without seeds.
+
+    r ← (1 − d)·p + d·(Wᵀr + (Σ of r where no edge leaves)·p), where p is `seeds` made to sum to 1 and W the weights of
+    the edges, each row made to sum to 1 (Page et al. 1999, §2.6; teleporting to a set of pages: Haveliwala 2002).
+    seeds: weight above 0 of each start. Cost: rounds × edges.
+    """
+    if not seeds:
+        return {}
+    nodes = list(dict.fromkeys([*seeds, *(end for edge in edges for end in (edge.one, edge.other))]))
+    place = {node: index for index, node in enumerate(nodes)}
+    ones = np.array([place[edge.one] for edge in edges], dtype=np.intp)
+    others = np.array([place[edge.other] for edge in edges], dtype=np.intp)
+    weights = np.array([edge.weight for edge in edges], dtype=np.float64)
+    sources, targets = np.concatenate([ones, others]), np.concatenate([others, ones])
+    weights = np.concatenate([weights, weights])
+    leaving = np.bincount(sources, weights=weights, minlength=len(nodes))
+    shares = weights / leaving[sources]
+    start = np.array([seeds.get(node, 0.0) for node in nodes], dtype=np.float64)
+    start /= start.sum()
+    rank = start
+    for _ in range(rounds):
+        walked = np.bincount(targets, weights=rank[sources] * shares, minlength=len(nodes))
+        rank = (1 - damping) * start + damping * (walked + rank[leaving == 0].sum() * start)
+    highest = float(rank.max())
+    return {node: float(value) / highest for node, value in zip(nodes, rank, strict=True)}

@@ -1,0 +1,136 @@
+"""Which links a cube gets, from what stands around it. Pure.
+
+A link reads `source` KIND `target`: a later message follows an earlier one; what came first causes what came of it.
+"""
+
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from vault.lexicon.tokens import terms
+from vault.vocabulary import LinkKind
+
+MOST_SAME_ENTITY = 5  # links of that kind which one cube makes
+SAYS_THE_SAME = 0.6  # share of the words of two statements that both have, from which they can contradict each other
+FEWEST_SHARED = 2  # words: `thanks` and `no thanks` are no contradiction
+
+_CAUSED = re.compile(
+    r"\W*(?:therefore|thus|hence|consequently|as a (?:result|consequence)|(?:because|as a result) of (?:that|this)"
+    r"|due to (?:that|this)|thanks to (?:that|this)|(?:that|this)(?:'|’| i)s why|for (?:that|this) reason"
+    r"|so(?=,)|so (?:i|we|he|she|they|now|that['’]?s why))\b"
+    r"|\W*(?:所以|因此|因而|于是|於是|结果|結果|为此|正因如此|这就是为什么|难怪)",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(
+    r"\b(?:not|never|no longer|no|cannot|without|nobody|nothing|none)\b|n['’]t\b"
+    r"|没有|沒有|不再|从不|從不|不|没|沒|別|别",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\d+(?:[.,:]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|hundred)\b"
+    r"|[一二两三四五六七八九十百]+(?=[个個岁歲年月天号點点只隻条块元人次])",
+    re.IGNORECASE,
+)
+_NO_NEGATION = re.compile(
+    r"\b(?:can['’]?t (?:wait|believe)|no (?:problem|worries|doubt|wonder)|not only|why not)\b"
+    r"|不错|不錯|没问题|沒問題|没关系|不客气",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"[?？]\s*$")
+
+
+@dataclass(frozen=True)
+class Said:
+    """A cube as far as links depend on it.
+
+    border: who can see it; links stay within. voice: of whom or by whom it speaks, None if that is not known; only
+    equal voices contradict.
+    """
+
+    id: UUID
+    border: Hashable
+    voice: Hashable
+    at: datetime
+    text: str = field(default="", repr=False)  # empty where it was not needed
+
+
+@dataclass(frozen=True)
+class Around:
+    """before: said just before in its session. alike: sharing a rare entity. similar: sharing words, with text."""
+
+    before: Said | None = None
+    alike: Sequence[Said] = ()
+    similar: Sequence[Said] = ()
+
+
+@dataclass(frozen=True)
+class Link:
+    source: UUID
+    target: UUID
+    kind: LinkKind
+
+
+class LinkPolicy(Protocol):
+    """Decides the links of one cube. Whatever it says, none crosses a border and none is made twice."""
+
+    def links(self, said: Said, around: Around) -> list[Link]:
+        """The links that `said` makes, as source or as target. The same answer for the same arguments."""
+
+
+@dataclass(frozen=True)
+class RuleLinks:
+    """The default: order in the session, cue words, rare entities nearest in time, and statements turned round."""
+
+    most_same_entity: int = MOST_SAME_ENTITY
+
+    def links(self, said: Said, around: Around) -> list[Link]:
+        made = [Link(said.id, other.id, LinkKind.SAME_ENTITY) for other in self._nearest(said, around.alike)]
+        if around.before is not None:
+            made.append(Link(said.id, around.before.id, LinkKind.FOLLOWS))
+            if is_consequence(said.text):
+                made.append(Link(around.before.id, said.id, LinkKind.CAUSES))
+        for other in around.similar:
+            if said.voice is not None and other.voice == said.voice and contradict(said.text, other.text):
+                newer, older = sorted((said.id, other.id), reverse=True)
+                made.append(Link(newer, older, LinkKind.CONTRADICTS))
+        return made
+
+    def _nearest(self, said: Said, others: Sequence[Said]) -> list[Said]:
+        return sorted(others, key=lambda other: (abs(other.at - said.at), other.id))[: self.most_same_entity]
+
+
+def is_consequence(text: str) -> bool:
+    """Whether a message says at its start that it comes of what was said before."""
+    return _CAUSED.match(text) is not None
+
+
+def contradict(one: str, other: str) -> bool:
+    """Whether two statements say the same of something but for a negation or a number. Questions state nothing."""
+    if _ASKS.search(one) or _ASKS.search(other):
+        return False
+    numbers, others = _numbers(one), _numbers(other)
+    recounted = bool(numbers) and bool(others) and numbers != others
+    turned = _is_negated(one) != _is_negated(other) and numbers == others
+    return (recounted or turned) and _say_the_same(_bare(one), _bare(other))
+
+
+def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
+    """Jaccard's index over index terms, at least SAYS_THE_SAME."""
+    shared = len(words & others)
+    return shared >= FEWEST_SHARED and shared >= SAYS_THE_SAME * len(words | others)
+
+
+def _bare(text: str) -> frozenset[str]:
+    """The index terms without negations and numbers; taken out of Chinese, they leave the same bigrams behind."""
+    return frozenset(terms(_NUMBER.sub("", _NEGATION.sub("", _NO_NEGATION.sub("", text)))))
+
+
+def _is_negated(text: str) -> bool:
+    return len(_NEGATION.findall(_NO_NEGATION.sub("", text))) % 2 == 1
+
+
+def _numbers(text: str) -> frozenset[str]:
+    return frozenset(number.casefold() for number in _NUMBER.findall(text))
