@@ -41,6 +41,7 @@ lint: $(VENV)/.dev ## every check that is not a test
 lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
 	$(PYTHON) -m $(LOCK) --output-file requirements/base.txt
 	$(PYTHON) -m $(LOCK) --extra dev --output-file requirements/dev.txt
+	$(PYTHON) -m $(LOCK) --extra bench --output-file requirements/bench.txt
 
 verify-full: $(VENV)/.dev chromium ## the promises at their full size; takes long
 	@exec $(PYTHON) -m pytest -n 2 --full-size

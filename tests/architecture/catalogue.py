@@ -42,7 +42,7 @@ APP_RIGHTS = {
     "governance_role": ADD,
     "governance_signinlink": CHANGE,
     "governance_tenant": CHANGE,
-    "governance_user": CHANGE,
+    "governance_user": ADD,
     "vault_conversation": CHANGE,
     "vault_cube": ALL,
     "vault_cubelink": ALL,
@@ -73,6 +73,8 @@ COLUMN_RIGHTS = {
     ("memos_router", "governance_signinlink", "SELECT", "id tenant_id token_hash"),
     ("memos_router", "governance_tenant", "SELECT", "id slug"),
     ("memos_router", "governance_user", "SELECT", "email id"),
+    ("memos_router", "vault_job", "SELECT", "kept_until"),
+    ("memos_router", "vault_job", "UPDATE", "kept_until sealed_request"),
 }
 # Policies for roles other than the one that serves; each sees no more columns than COLUMN_RIGHTS gives it.
 OTHER_POLICIES = {
@@ -86,6 +88,8 @@ OTHER_POLICIES = {
     ("governance_signinlink", "memos_router", "SELECT", "true"),
     ("governance_tenant", "memos_router", "SELECT", "true"),
     ("governance_user", "memos_router", "SELECT", "true"),
+    ("vault_job", "memos_router", "SELECT", "true"),
+    ("vault_job", "memos_router", "UPDATE", "true"),
 }
 DEFINER_FUNCTIONS = frozenset(
     {
@@ -96,6 +100,7 @@ DEFINER_FUNCTIONS = frozenset(
         "governance_tenant_by_slug",
         "governance_tidy",
         "governance_user_by_email",
+        "vault_jobs_tidy",
     }
 )
 # A unique constraint without the tenant tells whether a foreign row has the value: right for random ones alone.

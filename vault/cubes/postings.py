@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+import psycopg
 from django.db import connection
 
 from vault.cubes.building import Built
@@ -35,7 +36,7 @@ def postings_insert(built: Sequence[Built]) -> None:
     if not rows:
         return
     columns = [list(column) for column in zip(*rows, strict=True)]
-    with connection.cursor() as cursor:
+    with psycopg.Cursor(connection.connection) as cursor:
         cursor.execute(INSERT, [built[0].cube.tenant_id, *columns])
 
 

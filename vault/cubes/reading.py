@@ -41,7 +41,7 @@ class CubeRow:
 def cube_rows(*, tenant_id: UUID, cube_ids: Sequence[UUID], model: str) -> dict[UUID, CubeRow]:
     """The rows with these ids. `model`: the embedder whose vectors count as embedded. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(READ, [LinkKind.DERIVED, model, tenant_id, list(cube_ids)])
+        cursor.execute(READ, [LinkKind.DERIVED, list(cube_ids), tenant_id, model])
         return {row.cube.id: row for row in map(_row, cursor.fetchall())}
 
 
@@ -54,22 +54,33 @@ def _columns() -> Iterator[str]:
         yield from (f"{alias}.{field.column}" for field in model._meta.concrete_fields)
 
 
+# OFFSET 0 keeps each look-up a look-up: joined freely, a planner that has not yet counted a new tenant walks all of it.
 READ = f"""
 SELECT {", ".join(_columns())},
   version.sealed, coalesce(used.access_count, 0), used.last_accessed_at, coalesce(used.heat, 0),
   embedding.version IS NOT NULL,
   ARRAY(SELECT link.target_id FROM vault_cubelink AS link WHERE link.tenant_id = cube.tenant_id
     AND link.source_id = cube.id AND link.kind = %s ORDER BY link.id)
-FROM vault_cube AS cube
+FROM unnest(%s::uuid[]) AS wanted (id)
+  CROSS JOIN LATERAL (
+    SELECT * FROM vault_cube AS one WHERE one.id = wanted.id AND one.tenant_id = %s OFFSET 0
+  ) AS cube
+  CROSS JOIN LATERAL (
+    SELECT one.sealed FROM vault_cubeversion AS one
+    WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id AND one.number = cube.version OFFSET 0
+  ) AS version
+  LEFT JOIN LATERAL (
+    SELECT one.access_count, one.last_accessed_at, one.heat FROM vault_cubeuse AS one
+    WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id OFFSET 0
+  ) AS used ON true
+  LEFT JOIN LATERAL (
+    SELECT one.version FROM vault_embedding AS one
+    WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id AND one.version = cube.version AND one.model = %s
+    OFFSET 0
+  ) AS embedding ON true
   JOIN vault_namespace AS namespace ON namespace.id = cube.namespace_id
-  JOIN vault_cubeversion AS version
-    ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id AND version.number = cube.version
   LEFT JOIN governance_persona AS persona ON persona.id = cube.persona_id
   LEFT JOIN governance_datasubject AS subject ON subject.id = cube.subject_id
-  LEFT JOIN vault_cubeuse AS used ON used.tenant_id = cube.tenant_id AND used.cube_id = cube.id
-  LEFT JOIN vault_embedding AS embedding ON embedding.tenant_id = cube.tenant_id AND embedding.cube_id = cube.id
-    AND embedding.version = cube.version AND embedding.model = %s
-WHERE cube.tenant_id = %s AND cube.id = ANY(%s)
 """
 
 

@@ -18,6 +18,7 @@ from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
 from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.cubes.inserting import insert_rows
 from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.postings import postings_delete, postings_insert
 from vault.models import Cube, CubeLink, CubeVersion, Embedding
@@ -186,8 +187,8 @@ def _check_version(cube: Cube, expected: int) -> None:
 
 
 def _insert(new: Sequence[Built]) -> None:
-    Cube.objects.bulk_create([one.cube for one in new])
-    CubeVersion.objects.bulk_create([one.version for one in new])
+    insert_rows([one.cube for one in new])
+    insert_rows([one.version for one in new])
     postings_insert(new)
     links = [
         CubeLink(tenant_id=one.cube.tenant_id, source=one.cube, target_id=one.parent_id, kind=LinkKind.DERIVED)

@@ -2,22 +2,51 @@
 
 from argparse import ArgumentParser
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from benchmarks.ablation import ablation, ablation_table
 from benchmarks.client import BenchmarkError, Target, target_of
 from benchmarks.first_journey import first_journey
-from benchmarks.report import Timing, write
+from benchmarks.ingest import Load, ingest, ingest_table
+from benchmarks.report import RESULTS, Timing, write
 from benchmarks.retrieval import retrieval
+from benchmarks.search_latency import Asking, search_latency, search_latency_table
+from benchmarks.sweep import sweep, sweep_table
 
-Run = Callable[[Target, dict[str, Any]], dict[str, Any]]
-RUNS: dict[str, Run] = {
-    "first-journey": lambda target, options: first_journey(target, options["data"], options["conversation"]),
-    "retrieval": lambda target, options: retrieval(target, options["data"], options["mode"]),
+Options = dict[str, Any]
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """How one is run, and what of its figures is printed as a table, if anything."""
+
+    run: Callable[[Target, Options], Figures]
+    table: Callable[[Figures], str] = lambda figures: ""
+
+
+BENCHMARKS = {
+    "first-journey": Benchmark(
+        lambda target, options: first_journey(target, options["data"], options["conversation"]),
+    ),
+    "retrieval": Benchmark(lambda target, options: retrieval(target, options["data"], options["mode"])),
+    "search-latency": Benchmark(
+        lambda target, options: search_latency(
+            target, Asking(options["cubes"], options["tenants"], options["queries"], options["hidden"])
+        ),
+        search_latency_table,
+    ),
+    "ingest": Benchmark(
+        lambda target, options: ingest(target, Load(options["cubes"], options["singles"], options["profile"])),
+        ingest_table,
+    ),
+    "ablation": Benchmark(lambda target, options: ablation(options["data"]), ablation_table),
+    "sweep": Benchmark(lambda target, options: sweep(options["data"]), sweep_table),
 }
 
 
@@ -33,19 +62,32 @@ class Command(BaseCommand):
         journey.add_argument("--conversation", default="conv-26", help="sample id; default %(default)s")
         quality = names.add_parser("retrieval", help="evidence recall beside BM25 and exact cosine, on both halves")
         quality.add_argument("--mode", default="hybrid", choices=["hybrid", "lexical", "dense"])
-        for one in (journey, quality):
+        without = names.add_parser("ablation", help="what each part of a score brings: evidence recall without it")
+        around = names.add_parser(
+            "sweep", help="evidence recall at k = 5 … 40, and with each weight halved and half more"
+        )
+        for one in (journey, quality, without, around):
             one.add_argument("--data", type=Path, required=True, help="a LoCoMo file")
+        latency = names.add_parser("search-latency", help="a search beside raw SQL, exact cosine and mem0")
+        _latency_arguments(latency)
+        writing = names.add_parser("ingest", help="adding one, adding in bulk, and raw COPY of the same rows")
+        _ingest_arguments(writing)
+        for one in (journey, quality, without, around, latency, writing):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
+            one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
 
     def handle(self, *args: Any, **options: Any) -> None:
         first_run = options["first_run"] or settings.KEY_STORE_PATH.parents[1] / "first-run.json"
+        benchmark = BENCHMARKS[options["name"]]
         try:
-            figures = RUNS[options["name"]](target_of(first_run), options)
+            figures = benchmark.run(target_of(first_run), options)
         except BenchmarkError as error:
             raise CommandError(str(error)) from error
         for name, value in figures.items():
             self._show(name, asdict(value) if isinstance(value, Timing) else value)
-        self.stdout.write(f"kept in {write(options['name'], figures)}")
+        if table := benchmark.table(figures):
+            self.stdout.write(f"\n{table}\n")
+        self.stdout.write(f"kept in {write(options['name'], figures, options['results'])}")
 
     def _show(self, name: str, value: Any) -> None:
         if not isinstance(value, dict):
@@ -55,3 +97,16 @@ class Command(BaseCommand):
                 self._show(f"{name} {key}", part)
         else:
             self.stdout.write(f"{name:32} " + "  ".join(f"{key} {part}" for key, part in value.items()))
+
+
+def _latency_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--cubes", type=int, default=10_000, help="of all tenants together; default %(default)s")
+    parser.add_argument("--tenants", type=int, default=1, help="among which they are divided; default %(default)s")
+    parser.add_argument("--queries", type=int, default=500, help="default %(default)s")
+    parser.add_argument("--hidden", type=float, default=0.0, help="share that a second caller does not see, as in 0.9")
+
+
+def _ingest_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--cubes", type=int, default=10_000, help="in bulk, for each number of clients")
+    parser.add_argument("--singles", type=int, default=300, help="added one by one; default %(default)s")
+    parser.add_argument("--profile", action="store_true", help="also say what bulk adding spends its time on")

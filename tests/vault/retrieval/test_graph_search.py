@@ -127,3 +127,11 @@ def test_the_layers_mode_says_that_it_comes_with_the_layers(alice: Contract) -> 
 
 def test_the_auditor_does_not_walk(ada: Contract) -> None:
     assert ada.post("memories/search/", {"query": QUESTION, "mode": "graph"}).status == 403
+
+
+def test_the_part_is_shown_when_explained(alice: Contract) -> None:
+    tell_story(alice)
+    hit = alice.search(QUESTION, mode="graph", top_k=1, explain=True)[0]
+    assert hit["score_parts"]["graph"] == hit["score"] == 1
+    assert hit["score_parts"]["lexical"] == 1
+    assert all(hit["score_parts"]["graph"] == 0 for hit in alice.search(QUESTION, explain=True))

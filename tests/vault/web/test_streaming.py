@@ -1,19 +1,30 @@
 """A turn as server-sent events."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import UUID
 
+import psycopg
 from asgiref.sync import async_to_sync
 from django.db import OperationalError
 
+from governance.actor import Actor, system_actor
+from governance.errors import Forbidden
+from tests.factories import World
 from vault.chat.services import Done, Token, TurnEvent
 from vault.providers.ports import ProviderUnavailable
-from vault.streaming import EventStream, event_response, event_stream
+from vault.streaming import EventStream, event_response
+
+NOBODY = system_actor(tenant_id=UUID(int=1), request_id="request-of-a-test")
 
 
 def encode(event: TurnEvent) -> tuple[str, dict[str, Any]]:
     assert isinstance(event, Token)
     return "token", {"text": event.text}
+
+
+def stream_of(events: Iterator[TurnEvent], actor: Actor = NOBODY) -> EventStream:
+    return EventStream(events, encode, actor=actor, path="/turns/")
 
 
 def read(stream: EventStream) -> bytes:
@@ -24,7 +35,7 @@ def read(stream: EventStream) -> bytes:
 
 
 def test_each_event_is_a_block_with_a_name_and_one_line_of_json() -> None:
-    stream = event_stream(iter([Token("a\nb"), Token("茶")]), encode)
+    stream = stream_of(iter([Token("a\nb"), Token("茶")]))
     assert read(stream).decode() == ('event: token\ndata: {"text": "a\\nb"}\n\nevent: token\ndata: {"text": "茶"}\n\n')
 
 
@@ -33,7 +44,7 @@ def test_a_failing_provider_is_the_last_event() -> None:
         yield Token("half")
         raise ProviderUnavailable("The model server did not answer in time.")
 
-    body = read(event_stream(events(), encode)).decode()
+    body = read(stream_of(events())).decode()
     assert body.count("event: ") == 2
     assert body.endswith(
         'event: error\ndata: {"code": "provider_unavailable", "detail": "The model server did not answer in time."}\n\n'
@@ -45,9 +56,28 @@ def test_a_database_that_goes_away_is_an_error_event_without_its_words() -> None
         yield Token("half")
         raise OperationalError("server closed the connection: host 10.0.0.7")
 
-    body = read(event_stream(events(), encode)).decode()
+    body = read(stream_of(events())).decode()
     assert '"code": "unavailable"' in body
     assert "10.0.0.7" not in body
+
+
+def test_a_deadlock_is_a_conflict() -> None:
+    def events() -> Iterator[TurnEvent]:
+        yield Token("half")
+        raise OperationalError from psycopg.errors.DeadlockDetected()
+
+    assert '"code": "conflict"' in read(stream_of(events())).decode()
+
+
+def test_a_denial_on_the_way_is_on_the_trail(world: World, superuser: Callable[[], psycopg.Connection]) -> None:
+    def events() -> Iterator[TurnEvent]:
+        yield Token("half")
+        raise Forbidden("No more.", permission="conversation.use", rule="revoked")
+
+    body = read(stream_of(events(), world.alice.actor)).decode()
+    assert '"code": "forbidden"' in body
+    denied = "SELECT principal_id, detail->>'path' FROM governance_auditentry WHERE outcome = 'denied'"
+    assert superuser().execute(denied).fetchall() == [(world.alice.member.id, "/turns/")]
 
 
 def test_closing_it_tells_the_events_that_nobody_listens() -> None:
@@ -60,7 +90,7 @@ def test_closing_it_tells_the_events_that_nobody_listens() -> None:
         finally:
             told.append("closed")
 
-    response = event_response(events(), encode)
+    response = event_response(events(), encode, actor=NOBODY, path="/turns/")
 
     async def read_one() -> None:
         await anext(aiter(response))
@@ -72,7 +102,7 @@ def test_closing_it_tells_the_events_that_nobody_listens() -> None:
 
 
 def test_nothing_on_the_way_may_hold_it_back() -> None:
-    response = event_response(iter(list[Token | Done]()), encode)
+    response = event_response(iter(list[Token | Done]()), encode, actor=NOBODY, path="/turns/")
     assert response["Content-Type"] == "text/event-stream; charset=utf-8"
     assert response["Cache-Control"] == "no-cache"
     assert response["X-Accel-Buffering"] == "no"

@@ -1,0 +1,45 @@
+"""Connections beside the product's own: as the app role, for raw SQL; as the superuser, for what policies forbid."""
+
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from psycopg import sql
+
+from memos_web.embedded import postgres
+from memos_web.settings.base import CONFIG
+
+
+def app_connection() -> psycopg.Connection[Any]:
+    """What the server itself connects as, and how: nothing prepared."""
+    entry = settings.DATABASES["default"]
+    return psycopg.connect(
+        host=entry["HOST"],
+        port=entry["PORT"] or None,
+        dbname=entry["NAME"],
+        user=entry["USER"],
+        password=entry.get("PASSWORD") or None,
+        prepare_threshold=None,
+    )
+
+
+def superuser_conninfo(database: str) -> str | None:
+    """A connection string for the embedded server's superuser; None when the server is somebody else's."""
+    server = postgres.of(CONFIG)
+    return None if server is None else server.conninfo(database=database)
+
+
+def product_database() -> str:
+    name: str = settings.DATABASES["default"]["NAME"]
+    return name
+
+
+def settled() -> bool:
+    """Vacuum and analyse, as the server does by itself some minutes after a load; False where only its owner can."""
+    conninfo = superuser_conninfo(product_database())
+    if conninfo is None:
+        return False
+    with psycopg.connect(conninfo, autocommit=True) as superuser:
+        for table in ("vault_cube", "vault_cubeversion", "vault_posting", "vault_embedding"):
+            superuser.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(table)))
+    return True

@@ -1,0 +1,217 @@
+"""What a search costs, beside the least that it could cost and beside others, on the same rows in the same run.
+
+Every question goes to every system in turn, so that whatever else the machine does hits all alike.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from benchmarks.client import Client, Target
+from benchmarks.databases import app_connection, settled
+from benchmarks.floor import COSINE, Asked, Scene, asked, hybrid, scene_of
+from benchmarks.locomo import Said
+from benchmarks.peers import Mem0, mem0, mem0_version, why_no_mem0
+from benchmarks.report import Timing, timing
+from benchmarks.synthetic import conversation, questions
+from benchmarks.tables import markdown
+from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of, reader_of
+from vault.cubes.drafts import CubeDraft
+from vault.providers.registry import embedder
+from vault.retrieval.ranker import INDEXED_MODEL
+
+SEED = 20_260_101
+WARM_UP = 20  # questions that are not counted, before those that are
+HTTP_MS = 3.0  # what the goal grants for HTTP on top of twice the floor
+OPEN = "/open"
+Ask = Callable[[str], Asked]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """cubes: of all tenants together. hidden: the share of them that a second caller does not see."""
+
+    cubes: int
+    tenants: int = 1
+    queries: int = 500
+    hidden: float = 0.0
+    top_k: int = 10
+
+    @property
+    def warm_up(self) -> int:
+        """Each tenant at least once: its connection is opened then."""
+        return max(self.tenants, min(WARM_UP, self.queries))
+
+
+@dataclass(frozen=True)
+class Place:
+    """One loaded tenant."""
+
+    slug: str
+    owner: Caller
+    turns: list[Said]
+    open_cubes: int  # those that the reader sees
+
+
+@dataclass
+class Measured:
+    """What one system took for each question, and how many rows each time."""
+
+    ms: list[float] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    service_ms: list[float] = field(default_factory=list)
+
+    def after(self, warm_up: int) -> "Measured":
+        return Measured(self.ms[warm_up:], self.rows[warm_up:], self.service_ms[warm_up:])
+
+    def figures(self, expected: int) -> dict[str, Any]:
+        time = timing(self.ms)
+        own = {"took_ms p50": timing(self.service_ms).p50} if self.service_ms else {}
+        full = sum(rows == expected for rows in self.rows)
+        return {"p50": time.p50, "p95": time.p95, **own, "rows": min(self.rows), "full": f"{full}/{len(self.rows)}"}
+
+
+class Ours:
+    """POST memories/search/ on one warm connection; the server's own took_ms is kept beside."""
+
+    def __init__(self, target: Target, api_key: str, top_k: int, service_ms: list[float]) -> None:
+        self._client = Client(replace(target, api_key=api_key))
+        self._top_k = top_k
+        self._service_ms = service_ms
+
+    def __call__(self, question: str) -> Asked:
+        reply = self._client.call("POST", "memories/search/", {"query": question, "top_k": self._top_k})
+        self._service_ms.append(reply["took_ms"])
+        return Asked(self._client.last_ms, len(reply["results"]))
+
+
+def search_latency(target: Target, asking: Asking) -> dict[str, Any]:
+    """The figures of one run. The tenants stay."""
+    places = [_place(asking, number) for number in range(asking.tenants)]
+    vacuumed = settled()
+    measured = _measured(target, asking, places)
+    expected = {name: min(asking.top_k, _visible(name, places)) for name in measured}
+    return {
+        "cubes": asking.cubes,
+        "tenants": asking.tenants,
+        "queries": asking.queries,
+        "hidden": asking.hidden,
+        "top_k": asking.top_k,
+        "seed": SEED,
+        "embedder": embedder().name,
+        "vacuumed before": vacuumed,
+        "mem0": why_no_mem0() or f"mem0ai {mem0_version()}, infer=False, no prepared statements",
+        "systems": {name: found.figures(expected[name]) for name, found in measured.items()},
+        **_ratios({name: timing(found.ms) for name, found in measured.items()}, measured),
+    }
+
+
+def search_latency_table(figures: dict[str, Any]) -> str:
+    rows = [
+        [name, one["p50"], one["p95"], one.get("took_ms p50", ""), one["full"]]
+        for name, one in figures["systems"].items()
+    ]
+    names = ("ours to floor", "service to floor", "goal p50 ms", "hidden to seen")
+    ratios = [[name, figures[name]] for name in names if name in figures]
+    systems = markdown(["system", "p50 ms", "p95 ms", "service p50 ms", "full answers"], rows)
+    return f"{systems}\n\n{markdown(['', ''], ratios)}"
+
+
+def _place(asking: Asking, number: int) -> Place:
+    """A tenant with its share of the cubes, loaded unless it is there already."""
+    size = asking.cubes // asking.tenants
+    hidden = f"-hidden{round(asking.hidden * 100)}" if asking.hidden else ""
+    slug = f"bench-{asking.cubes}-{asking.tenants}{hidden}-{number}"
+    owner, turns = owner_of(slug), conversation(size, SEED + number)
+    shown = [turn for turn in turns if not _is_hidden(turn, asking.hidden)]
+    if cubes_in(owner.actor) != size:
+        filled(owner.actor, _drafts(turns, asking.hidden))
+    jobs_awaited(owner.actor)
+    return Place(slug, owner, turns, len(shown))
+
+
+def _drafts(turns: Sequence[Said], hidden: float) -> list[CubeDraft]:
+    """What is hidden lies in the owner's private namespace, the rest where every member may read."""
+    return [draft for turn in turns for draft in drafts_of([turn], None if _is_hidden(turn, hidden) else OPEN)]
+
+
+def _is_hidden(turn: Said, share: float) -> bool:
+    return (turn.session * 37) % 100 < share * 100
+
+
+def _measured(target: Target, asking: Asking, places: Sequence[Place]) -> dict[str, Measured]:
+    measured: dict[str, Measured] = defaultdict(Measured)
+    each = -(-(asking.warm_up + asking.queries) // len(places))
+    asked_of = [questions(place.turns, each, SEED + 1) for place in places]
+    with app_connection() as raw, _peer(asking, places) as peer:
+        systems = [dict(_systems(target, asking, place, measured, raw, peer)) for place in places]
+        for number in range(asking.warm_up + asking.queries):
+            place = number % len(places)
+            question = asked_of[place][number // len(places)]
+            for name, ask in systems[place].items():
+                found = ask(question)
+                measured[name].ms.append(found.ms)
+                measured[name].rows.append(found.rows)
+    return {name: found.after(asking.warm_up) for name, found in measured.items()}
+
+
+@contextmanager
+def _peer(asking: Asking, places: Sequence[Place]) -> Iterator[Mem0 | None]:
+    """mem0 with all places loaded, a user for each; None where it cannot be had."""
+    if why_no_mem0() is not None:
+        yield None
+        return
+    with mem0(f"messages_{asking.cubes}_{asking.tenants}") as peer:
+        for place in places:
+            peer.filled(place.turns, place.slug)
+        peer.settled()
+        yield peer
+
+
+def _systems(
+    target: Target,
+    asking: Asking,
+    place: Place,
+    measured: dict[str, Measured],
+    raw: psycopg.Connection[Any],
+    peer: Mem0 | None,
+) -> Iterator[tuple[str, Ask]]:
+    yield "ours", Ours(target, place.owner.api_key, asking.top_k, measured["ours"].service_ms)
+    yield from _raw("", scene_of(place.owner.actor), asking.top_k, raw)
+    if asking.hidden:
+        reader = reader_of(place.slug)
+        yield "reader: ours", Ours(target, reader.api_key, asking.top_k, measured["reader: ours"].service_ms)
+        yield from _raw("reader: ", scene_of(reader.actor), asking.top_k, raw)
+    if peer is not None:
+        yield "mem0", partial(peer.search, user=place.slug, limit=asking.top_k)
+
+
+def _raw(prefix: str, scene: Scene, top_k: int, raw: psycopg.Connection[Any]) -> Iterator[tuple[str, Ask]]:
+    statements = {"floor": hybrid(by_index=scene.by_index), "exact cosine": COSINE}
+    if embedder().name == INDEXED_MODEL:
+        statements["floor by index"] = hybrid(by_index=True)
+    for name, statement in statements.items():
+        yield f"{prefix}{name}", partial(asked, raw, statement, scene, limit=top_k)
+
+
+def _visible(name: str, places: Sequence[Place]) -> int:
+    """Rows that a caller could get; all tenants are alike."""
+    return places[0].open_cubes if name.startswith("reader") else len(places[0].turns)
+
+
+def _ratios(times: dict[str, Timing], measured: dict[str, Measured]) -> dict[str, Any]:
+    """The floor that counts is the cheaper one, whichever way the product itself would take."""
+    floor = min(times[name].p50 for name in ("floor", "floor by index") if name in times)
+    found: dict[str, Any] = {
+        "ours to floor": round(times["ours"].p50 / floor, 2),
+        "service to floor": round(timing(measured["ours"].service_ms).p50 / floor, 2),
+        "goal p50 ms": round(2 * floor + HTTP_MS, 2),
+    }
+    if "reader: ours" in times:
+        found["hidden to seen"] = round(times["reader: ours"].p50 / times["ours"].p50, 2)
+    return found

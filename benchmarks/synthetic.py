@@ -1,0 +1,94 @@
+"""Conversations that nobody had: any number of messages from one seed, for measuring time, never quality.
+
+Words follow Zipf's law, as those of a language do: a few are everywhere, most are rare. What a session is about comes
+back within it. About half of the words are English function words, which an index leaves out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from random import Random
+
+from benchmarks.locomo import Said
+
+SESSION = 25  # messages
+VOCABULARY = 20_000
+TOPIC = 30  # words that a session keeps coming back to
+SPEAKERS = 12
+BEGAN = datetime(2026, 1, 5, 9, tzinfo=UTC)
+SYLLABLES = tuple(
+    first + second for first in "bdfgklmnprstvz" for second in ("a", "e", "i", "o", "u", "an", "el", "or")
+)
+FUNCTION_WORDS = ("the", "and", "to", "of", "a", "in", "I", "it", "that", "was", "for", "you", "we", "with", "on", "is")
+FORMS = (
+    "What did {who} say about {words}?",
+    "When did {who} mention {words}?",
+    "Who knows about {words}?",
+    "Where is {words} now, and why did {who} care?",
+)
+
+
+@dataclass(frozen=True)
+class Language:
+    """Words by rank, the most common first, with their summed frequencies; and the names of its speakers."""
+
+    words: tuple[str, ...]
+    summed: tuple[float, ...]
+    names: tuple[str, ...]
+
+
+def language(random: Random) -> Language:
+    words: dict[str, None] = {}
+    while len(words) < VOCABULARY:
+        words["".join(random.choices(SYLLABLES, k=random.choice((2, 2, 3, 3, 4))))] = None
+    ordered = tuple(words)
+    # Mandelbrot's form of Zipf's law: frequency ∝ 1 / (rank + 2.7)
+    summed = tuple(accumulate(1 / (rank + 2.7) for rank in range(1, VOCABULARY + 1)))
+    return Language(ordered, summed, tuple(word.capitalize() for word in ordered[-SPEAKERS:]))
+
+
+def conversation(count: int, seed: int) -> list[Said]:
+    """`count` messages in sessions of SESSION, each between two speakers."""
+    random = Random(seed)
+    spoken = language(random)
+    turns: list[Said] = []
+    for number in range(1, -(-count // SESSION) + 1):
+        turns += _session(random, spoken, number)
+    return turns[:count]
+
+
+def questions(turns: list[Said], count: int, seed: int) -> list[str]:
+    """Questions about some of the messages: two to four of a message's less common words, mostly with a name."""
+    random = Random(seed)
+    common = {*language(Random(seed)).words[:50], *FUNCTION_WORDS}
+    found = []
+    for _ in range(count):
+        turn = random.choice(turns)
+        words = [word for word in dict.fromkeys(turn.text.rstrip(".").split()) if word not in common] or [turn.speaker]
+        chosen = random.sample(words, k=min(len(words), random.choice((2, 3, 4))))
+        found.append(random.choice(FORMS).format(who=turn.speaker, words=" ".join(chosen)))
+    return found
+
+
+def _session(random: Random, spoken: Language, number: int) -> Iterator[Said]:
+    began = BEGAN + timedelta(hours=8 * number)
+    who = random.sample(spoken.names, k=2)
+    topic = random.choices(spoken.words, cum_weights=spoken.summed, k=TOPIC)
+    for index in range(SESSION):
+        at = began + timedelta(seconds=40 * index)
+        yield Said(f"D{number}:{index + 1}", number, who[index % 2], _sentence(random, spoken, topic), at)
+
+
+def _sentence(random: Random, spoken: Language, topic: list[str]) -> str:
+    length = max(4, min(60, round(random.lognormvariate(2.9, 0.5))))
+    words = []
+    for _ in range(length):
+        kind = random.random()
+        if kind < 0.5:
+            words.append(random.choice(FUNCTION_WORDS))
+        elif kind < 0.65:
+            words.append(random.choice(topic))
+        else:
+            words += random.choices(spoken.words, cum_weights=spoken.summed)
+    return " ".join(words) + "."

@@ -1,0 +1,116 @@
+"""Tenants that exist to be measured. They stay, so that the next run of the same size need not load them again."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from benchmarks.client import BenchmarkError
+from benchmarks.locomo import Said
+from governance.actor import Actor, CallContext
+from governance.database import acting
+from governance.errors import NotFound
+from governance.models import Member, OutboxEvent
+from governance.tenants.selectors import actor_by_key, member_by_email, tenant_id_by_slug
+from governance.tenants.services import apikey_create, command_line_actor, member_add, tenant_create
+from governance.vocabulary import Channel, RoleName, Scope
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import cubes_add
+from vault.models import Cube, Embedding
+from vault.providers.registry import embedder
+from vault.reader.services import Message, messages_read
+from vault.vocabulary import MessageRole
+
+OWNER, READER = "benchmark@localhost", "benchmark-reader@localhost"
+BATCH = 1_000
+LONGEST_WAIT = 3_600.0  # seconds for the worker
+KEY_LIFE = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A member of a tenant, in process and through REST."""
+
+    actor: Actor
+    api_key: str = field(repr=False)
+
+
+def owner_of(slug: str) -> Caller:
+    """The owner of the tenant with this slug, which is made if there is none."""
+    tenant_id = tenant_id_by_slug(slug) or tenant_create(slug=slug, name=slug, owner_email=OWNER)[0].id
+    return _caller(tenant_id, RoleName.OWNER, OWNER)
+
+
+def reader_of(slug: str) -> Caller:
+    """An editor of the same tenant, who does not see what is private to its owner."""
+    tenant_id = tenant_id_by_slug(slug)
+    if tenant_id is None:
+        raise BenchmarkError(f"there is no tenant {slug}")
+    return _caller(tenant_id, RoleName.EDITOR, READER)
+
+
+def drafts_of(turns: Sequence[Said], namespace: str | None) -> list[CubeDraft]:
+    """The turns as a REST call without inference would have them: one message is one memory."""
+    drafts = []
+    for turn in turns:
+        said = Message(MessageRole.USER, turn.text, turn.speaker, turn.at, turn.id)
+        common = CubeDraft(content="", namespace=namespace, session_id=f"session-{turn.session}")
+        drafts += messages_read([said], infer=False, common=common)
+    return drafts
+
+
+def filled(actor: Actor, drafts: Sequence[CubeDraft]) -> list[UUID]:
+    """Store what is not stored yet; the ids of all, in order. The vectors follow: see `jobs_awaited`."""
+    ids: list[UUID] = []
+    for start in range(0, len(drafts), BATCH):
+        ids += [one.cube.id for one in cubes_add(actor=actor, drafts=drafts[start : start + BATCH])]
+    return ids
+
+
+def cubes_in(actor: Actor) -> int:
+    with acting(actor):
+        return Cube.objects.filter(tenant_id=actor.tenant_id, deleted_at=None).count()
+
+
+def vectors_awaited(actor: Actor, *, count: int) -> float:
+    """Seconds until the worker has embedded `count` cubes of the tenant. Raises BenchmarkError."""
+    vectors = Embedding.objects.filter(tenant_id=actor.tenant_id, model=embedder().name)
+    return _awaited(actor, lambda: vectors.count() >= count)
+
+
+def jobs_awaited(actor: Actor) -> float:
+    """Seconds until nothing of the tenant waits for the worker: vectors, sizes, links. Raises BenchmarkError."""
+    events = OutboxEvent.objects.filter(tenant_id=actor.tenant_id, done_at=None, parked_at=None)
+    return _awaited(actor, lambda: not events.exists())
+
+
+def _awaited(actor: Actor, done: Callable[[], bool]) -> float:
+    started = time.monotonic()
+    while time.monotonic() - started < LONGEST_WAIT:
+        with acting(actor):
+            if done():
+                return time.monotonic() - started
+        time.sleep(0.1)
+    raise BenchmarkError("the worker does not finish its jobs: does it run?")
+
+
+def _caller(tenant_id: UUID, role: RoleName, email: str) -> Caller:
+    system = command_line_actor(tenant_id)
+    key = apikey_create(
+        actor=system,
+        member=_member(system, role, email),
+        scopes=[Scope.MEMORIES_READ, Scope.MEMORIES_WRITE],
+        name="benchmark",
+        expires_at=datetime.now(UTC) + KEY_LIFE,
+    )
+    context = CallContext(channel=Channel.API)
+    actor = actor_by_key(presented=key.text, request_id=f"benchmark-{key.prefix}", context=context)
+    return Caller(actor=actor, api_key=key.text)
+
+
+def _member(system: Actor, role: RoleName, email: str) -> Member:
+    try:
+        return member_by_email(actor=system, email=email)
+    except NotFound:
+        return member_add(actor=system, email=email, role=role)

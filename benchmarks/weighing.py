@@ -1,0 +1,146 @@
+"""Evidence recall under weights of our choosing: the product's own ranking, in process, which no request can steer.
+
+The conversations lie in a tenant of their own, each in a namespace, and stay: no message is stored twice.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from uuid import UUID
+
+from benchmarks.locomo import Conversation, Question, conversations, recall
+from benchmarks.retrieval import TUNED_ON
+from benchmarks.tenants import drafts_of, filled, jobs_awaited, owner_of
+from governance.actor import Actor
+from governance.database import acting
+from governance.keys.services import token_maker
+from vault.lexicon.moments import spans_of
+from vault.models import Cube
+from vault.providers.registry import embedder
+from vault.retrieval.queries import SearchQuery, seen_namespaces, states
+from vault.retrieval.ranker import question_of, rank, survey
+from vault.retrieval.ranking import HYBRID, Weights
+from vault.retrieval.selectors import WALKED_AMONG
+from vault.retrieval.walking import asked_marks, walked, with_walk
+
+TENANT = "bench-locomo"
+HALVES = ("tuning", "checking")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A conversation in the vault, and which turn each cube is."""
+
+    conversation: Conversation
+    namespace: str
+    turns: dict[UUID, str]
+
+    @property
+    def half(self) -> str:
+        return HALVES[0] if self.conversation.id in TUNED_ON else HALVES[1]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with its vector, so that it is embedded once for all weights."""
+
+    question: Question
+    stored: Stored
+    vector: list[float]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """All questions of a file, ready to be asked."""
+
+    actor: Actor
+    asked: list[Asked]
+
+    def questions(self, half: str) -> int:
+        return sum(one.stored.half == half for one in self.asked)
+
+    def recalls(self, weights: Weights, depths: Sequence[int]) -> dict[str, dict[str, float]]:
+        """Half → R@k → mean evidence recall."""
+        sums = {half: [0.0] * len(depths) for half in HALVES}
+        for one in self.asked:
+            found = _found(self.actor, one, weights, max(depths))
+            for index, depth in enumerate(depths):
+                sums[one.stored.half][index] += recall(found[:depth], one.question.evidence)
+        return {
+            half: {
+                f"R@{depth}": round(total / max(1, self.questions(half)), 4)
+                for depth, total in zip(depths, totals, strict=True)
+            }
+            for half, totals in sums.items()
+        }
+
+
+def components() -> list[str]:
+    """The parts of a score, as the product has them."""
+    return [part.name for part in fields(HYBRID)]
+
+
+def weight_of(component: str) -> float:
+    found: float = getattr(HYBRID, component)
+    return found
+
+
+def weighed(component: str, weight: float) -> Weights:
+    """The product's weights with one of them changed."""
+    return replace(HYBRID, **{component: weight})
+
+
+def bench(data: Path) -> Bench:
+    """Load the file unless it is there. Raises BenchmarkError."""
+    actor = owner_of(TENANT).actor
+    digest = digest_of(data)[:12]
+    stored = [_stored(actor, conversation, digest) for conversation in conversations(data)]
+    jobs_awaited(actor)
+    return Bench(actor, [asked for one in stored for asked in _asked(one)])
+
+
+def digest_of(data: Path) -> str:
+    return hashlib.sha256(data.read_bytes()).hexdigest()
+
+
+def _stored(actor: Actor, conversation: Conversation, digest: str) -> Stored:
+    namespace = f"/{digest}/{conversation.id}"
+    ids = filled(actor, drafts_of(conversation.turns, namespace))
+    turns = {cube_id: turn.id for cube_id, turn in zip(ids, conversation.turns, strict=True)}
+    return Stored(conversation, namespace, turns)
+
+
+def _asked(stored: Stored) -> list[Asked]:
+    vectors = embedder().embed([question.text for question in stored.conversation.questions])
+    return [
+        Asked(question, stored, vector.tolist())
+        for question, vector in zip(stored.conversation.questions, vectors, strict=True)
+    ]
+
+
+def _found(actor: Actor, asked: Asked, weights: Weights, limit: int) -> list[str]:
+    """The ids of the turns found, best first: what `memories_search` does, without opening or auditing."""
+    search = SearchQuery(query=asked.question.text, top_k=limit, namespaces=(asked.stored.namespace,))
+    with acting(actor):
+        maker = token_maker(actor.tenant_id)
+        question = question_of(maker, search.query)
+        surveyed = survey(actor, question, seen_namespaces(actor, search))
+        visible = Cube.objects.visible_to(actor).filter(states(search), namespace_id__in=surveyed.namespaces)
+        ranked = rank(
+            actor,
+            question=question,
+            spans=spans_of(search.query, surveyed.now),
+            surveyed=surveyed,
+            visible=visible,
+            narrowed=False,
+            vector=asked.vector,
+            model=embedder().name,
+            weights=weights,
+            limit=max(limit, WALKED_AMONG) if weights.graph else limit,
+        )
+        if weights.graph:
+            marks = asked_marks(maker, search.query)
+            scores = walked(actor, entity_marks=marks, hits=ranked, namespaces=surveyed.namespaces, visible=visible)
+            ranked = with_walk(ranked, scores, weights, limit)
+    return [asked.stored.turns[row.cube_id] for row in ranked]

@@ -1,0 +1,86 @@
+"""Each benchmark, small, against a server that runs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.product import RunningServer
+
+pytestmark = pytest.mark.xdist_group("server")
+
+
+def figures_of(server: RunningServer, tmp_path: Path, *words: str) -> dict[str, Any]:
+    """Run one benchmark; the figures of the file that it leaves, and its printed table is Markdown."""
+    folder = tmp_path / "results"
+    done = server.manage("benchmark", *words, "--results", str(folder))
+    assert done.returncode == 0, done.stderr
+    (file,) = folder.glob(f"{words[0]}-*.json")
+    kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    assert str(file) in done.stdout
+    figures: dict[str, Any] = kept["figures"]
+    return figures
+
+
+def test_search_latency_gives_full_answers_of_all_systems(running_server: RunningServer, tmp_path: Path) -> None:
+    asked = ("search-latency", "--cubes", "100", "--queries", "12", "--hidden", "0.4")
+    figures = figures_of(running_server, tmp_path, *asked)
+    systems = figures["systems"]
+    assert {"ours", "floor", "exact cosine", "reader: ours", "reader: floor", "reader: exact cosine"} <= systems.keys()
+    assert {found["full"] for found in systems.values()} == {"12/12"}
+    assert figures["ours to floor"] > 0
+    assert figures["hidden to seen"] > 0
+
+
+def test_search_latency_divides_the_cubes_among_tenants(running_server: RunningServer, tmp_path: Path) -> None:
+    asked = ("search-latency", "--cubes", "50", "--tenants", "2", "--queries", "6")
+    systems = figures_of(running_server, tmp_path, *asked)["systems"]
+    assert {found["full"] for found in systems.values()} == {"6/6"}
+
+
+def test_ingest_measures_one_many_and_copy(running_server: RunningServer, tmp_path: Path) -> None:
+    figures = figures_of(running_server, tmp_path, "ingest", "--cubes", "50", "--singles", "5", "--profile")
+    assert figures["add one"]["count"] == 5
+    assert figures["bulk, 1 client"]["cubes"] == figures["bulk, 2 clients"]["cubes"] == 50
+    assert figures["copy"]["cubes"] == 5 + 5 + 50 + 50 + 50
+    assert any("cubes_add" in name for name in figures["profile"]["the product's functions, with what they call"])
+
+
+def test_ablation_leaves_out_what_counts_and_tries_what_does_not(
+    running_server: RunningServer, tmp_path: Path, locomo_file: Path
+) -> None:
+    figures = figures_of(running_server, tmp_path, "ablation", "--data", str(locomo_file))
+    expected = {f"without {name}" if weight else f"with {name}" for name, weight in figures["weights"].items()}
+    assert figures["recall"].keys() == {"as chosen", *expected}
+    assert figures["questions"] == {"tuning": 2, "checking": 2}
+    # Four turns in all: every one is among the first five, whatever the weights.
+    assert {found["checking"]["R@5"] for found in figures["recall"].values()} == {1.0}
+
+
+def test_sweep_goes_through_depths_and_weights(
+    running_server: RunningServer, tmp_path: Path, locomo_file: Path
+) -> None:
+    figures = figures_of(running_server, tmp_path, "sweep", "--data", str(locomo_file))
+    assert list(figures["depth"]["checking"]) == [f"R@{depth}" for depth in range(5, 45, 5)]
+    assert {"dense × 0.5", "dense × 1.5"} <= figures["weight"].keys()
+
+
+def test_retrieval_measures_the_baselines_beside_ours(
+    running_server: RunningServer, tmp_path: Path, locomo_file: Path
+) -> None:
+    figures = figures_of(running_server, tmp_path, "retrieval", "--data", str(locomo_file))
+    assert figures["checking"].keys() == {"ours", "bm25", "exact cosine"}
+    assert figures["checking"]["ours"]["R@5"] == 1.0
+
+
+def test_the_first_journey_is_measured(running_server: RunningServer, tmp_path: Path, locomo_file: Path) -> None:
+    figures = figures_of(running_server, tmp_path, "first-journey", "--data", str(locomo_file))
+    assert figures["recall@10"] == 1.0
+
+
+def test_a_server_that_was_never_started_is_one_line(running_server: RunningServer, tmp_path: Path) -> None:
+    done = running_server.manage("benchmark", "ingest", "--first-run", str(tmp_path / "first-run.json"))
+    assert done.returncode == 1
+    assert "start the product" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,49 @@
+"""The loader of LoCoMo's layout."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from benchmarks.client import BenchmarkError
+from benchmarks.locomo import conversations, recall
+from tests.harness.servers import ROOT
+
+DEVELOPMENT_HALF = ROOT.parent / "shared" / "data" / "locomo" / "locomo-dev5.json"
+
+
+def test_turns_keep_their_order_session_speaker_and_time(locomo_file: Path) -> None:
+    turns = conversations(locomo_file)[0].turns
+    assert [turn.id for turn in turns] == ["D1:1", "D1:2", "D2:1", "D2:2"]
+    assert [turn.session for turn in turns] == [1, 1, 2, 2]
+    assert (turns[3].speaker, turns[3].at) == ("Ben", datetime(2023, 5, 12, 9, 5, 1, tzinfo=UTC))
+
+
+def test_questions_without_an_answer_or_without_known_evidence_are_left_out(locomo_file: Path) -> None:
+    found = conversations(locomo_file)[1].questions
+    assert [question.text for question in found] == ["What ate the cherries?", "Who bought the blue boat?"]
+
+
+def test_evidence_written_in_one_string_is_several_turns(locomo_file: Path) -> None:
+    assert conversations(locomo_file)[0].questions[1].evidence == {"D1:2", "D2:2"}
+
+
+def test_recall_is_the_share_of_the_evidence_that_was_found() -> None:
+    assert recall(["D1:2", "D9:1"], frozenset({"D1:2", "D2:2"})) == 0.5
+    assert recall([], frozenset({"D1:2"})) == 0.0
+
+
+def test_it_says_in_one_line_what_it_cannot_read(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text("{", encoding="utf-8")
+    with pytest.raises(BenchmarkError, match="as LoCoMo"):
+        conversations(broken)
+
+
+def test_the_development_half_is_read_whole() -> None:
+    if not DEVELOPMENT_HALF.exists():
+        pytest.skip("*** NO DEVELOPMENT DATA BESIDE THIS CHECKOUT: LoCoMo itself was not read ***")
+    found = conversations(DEVELOPMENT_HALF)
+    assert {one.id for one in found} == {"conv-26", "conv-30", "conv-41", "conv-42", "conv-43"}
+    for one in found:
+        assert all(question.evidence <= {turn.id for turn in one.turns} for question in one.questions)
