@@ -98,4 +98,5 @@ class Topic(StrEnum):
 
     CUBES_WRITTEN = "cubes.written"
     CUBES_READ = "cubes.read"
+    CUBES_REEMBED = "cubes.reembed"
     JOB_REQUESTED = "job.requested"

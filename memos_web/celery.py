@@ -19,10 +19,12 @@ app.autodiscover_tasks(["governance", "vault"])
 OUTBOX_ROUTES = {
     "cubes.written": "vault.cubes_index",
     "cubes.read": "vault.cubes_count_reads",
+    "cubes.reembed": "vault.cubes_reembed",
     "job.requested": "vault.jobs_run",
 }
 app.conf.beat_schedule = {
     "tidy": {"task": "governance.tidy", "schedule": 3600.0},
+    "tidy jobs": {"task": "vault.jobs_tidy", "schedule": 3600.0},
 }
 
 _stop = threading.Event()

@@ -5,7 +5,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 KNOWN_VARIABLES = frozenset(
@@ -23,11 +23,15 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_MASTER_KEY",
         "MEMOS_PORT",
         "MEMOS_PUBLIC_URL",
+        "MEMOS_RERANKER",
+        "MEMOS_RERANKER_KEY",
+        "MEMOS_RERANKER_URL",
         "MEMOS_SECRET_KEY",
         "MEMOS_TRUSTED_PROXY",
     }
 )
 EMBEDDER_FAMILIES = ("wordllama", "sentence-transformers", "openai", "hashing")
+RERANKER_FAMILIES = ("sentence-transformers", "openai", "overlap")
 LONGEST_SOCKET_PATH = 90  # bytes; the kernel allows 107, the servers add names of their own
 
 
@@ -42,7 +46,17 @@ class EmbedderChoice:
     family: str
     model: str
     url: str
-    key: str
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class RerankerChoice:
+    """`family[/model]` of MEMOS_RERANKER, and the endpoint that the `openai` family calls; no family: none is used."""
+
+    family: str
+    model: str
+    url: str
+    key: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -50,13 +64,13 @@ class LlmChoice:
     """An OpenAI-compatible endpoint; an empty `url` means that no model is configured."""
 
     url: str
-    key: str
+    key: str = field(repr=False)
     model: str
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that the environment decides. Secrets are left out of its repr by the settings that hold them."""
+    """Everything that the environment decides. Secrets, and addresses that may hold one, are left out of its repr."""
 
     host: str
     port: int
@@ -64,14 +78,15 @@ class Config:
     public_url: str
     allowed_hosts: tuple[str, ...]
     trusted_proxy: bool
-    database_url: str
-    database_owner_url: str
+    database_url: str = field(repr=False)
+    database_owner_url: str = field(repr=False)
     database_role: str
-    redis_url: str
+    redis_url: str = field(repr=False)
     llm: LlmChoice
     embedder: EmbedderChoice
-    master_key: bytes | None
-    secret_key: str
+    reranker: RerankerChoice
+    master_key: bytes | None = field(repr=False)
+    secret_key: str = field(repr=False)
 
     @property
     def socket_dir(self) -> Path:
@@ -101,12 +116,9 @@ def read_config(environ: Mapping[str, str]) -> Config:
         database_owner_url=environ.get("DATABASE_OWNER_URL", ""),
         database_role=_one_of("MEMOS_DATABASE_ROLE", environ.get("MEMOS_DATABASE_ROLE", "app"), ("app", "owner")),
         redis_url=environ.get("REDIS_URL", ""),
-        llm=LlmChoice(
-            url=environ.get("MEMOS_LLM_URL", ""),
-            key=environ.get("MEMOS_LLM_KEY", ""),
-            model=environ.get("MEMOS_LLM_MODEL", ""),
-        ),
+        llm=_llm(environ),
         embedder=_embedder(environ),
+        reranker=_reranker(environ),
         master_key=_key("MEMOS_MASTER_KEY", environ.get("MEMOS_MASTER_KEY", "")),
         secret_key=environ.get("MEMOS_SECRET_KEY", ""),
     )
@@ -128,6 +140,13 @@ def _one_of(name: str, text: str, allowed: tuple[str, ...]) -> str:
     return text
 
 
+def _llm(environ: Mapping[str, str]) -> LlmChoice:
+    url, model = environ.get("MEMOS_LLM_URL", ""), environ.get("MEMOS_LLM_MODEL", "")
+    if url and not model:
+        raise ConfigError("MEMOS_LLM_URL is set: name the model in MEMOS_LLM_MODEL too")
+    return LlmChoice(url=url, key=environ.get("MEMOS_LLM_KEY", ""), model=model)
+
+
 def _embedder(environ: Mapping[str, str]) -> EmbedderChoice:
     family, _, model = environ.get("MEMOS_EMBEDDER", "wordllama").partition("/")
     _one_of("MEMOS_EMBEDDER", family, EMBEDDER_FAMILIES)
@@ -138,6 +157,19 @@ def _embedder(environ: Mapping[str, str]) -> EmbedderChoice:
         raise ConfigError("MEMOS_EMBEDDER is openai/…: set MEMOS_EMBEDDER_URL (or MEMOS_LLM_URL) too")
     key = environ.get("MEMOS_EMBEDDER_KEY") or environ.get("MEMOS_LLM_KEY", "")
     return EmbedderChoice(family=family, model=model, url=url, key=key)
+
+
+def _reranker(environ: Mapping[str, str]) -> RerankerChoice:
+    family, _, model = environ.get("MEMOS_RERANKER", "").partition("/")
+    if family:
+        _one_of("MEMOS_RERANKER", family, RERANKER_FAMILIES)
+    if family in {"sentence-transformers", "openai"} and not model:
+        raise ConfigError(f"MEMOS_RERANKER is {family!r}: name the model too, as in {family}/NAME")
+    beside = _embedder(environ)
+    url = environ.get("MEMOS_RERANKER_URL") or beside.url
+    if family == "openai" and not url:
+        raise ConfigError("MEMOS_RERANKER is openai/…: set MEMOS_RERANKER_URL (or MEMOS_EMBEDDER_URL) too")
+    return RerankerChoice(family, model, url=url, key=environ.get("MEMOS_RERANKER_KEY") or beside.key)
 
 
 def _key(name: str, text: str) -> bytes | None:

@@ -1,17 +1,15 @@
 """Every address of the product."""
 
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView
 
-from governance.api.docs import ApiDocsView
+from governance.api.docs import ApiDocsView, ApiSchemaView
 from memos_web import health
 
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
-    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/schema/", ApiSchemaView.as_view(), name="schema"),
     path("api/docs/", ApiDocsView.as_view(), name="api-docs"),
-    path("api/v1/", include("governance.api.urls")),
     path("api/v1/", include("vault.api.urls")),
     path("", include("memos_web.web_urls")),
 ]

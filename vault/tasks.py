@@ -8,6 +8,7 @@ from celery import shared_task
 from governance.actor import Actor
 from governance.outbox.services import Handler, Payload, Write, events_run
 from vault.cubes.jobs import cubes_count_reads, cubes_index
+from vault.cubes.reembedding import cubes_reembed
 from vault.graph.jobs import cubes_link
 from vault.jobs.services import jobs_give_up, jobs_run
 from vault.jobs.tidying import jobs_tidy
@@ -21,6 +22,11 @@ def cubes_index_task(tenant_id: str, event_ids: Sequence[str]) -> int:
 @shared_task(name="vault.cubes_count_reads")  # type: ignore[untyped-decorator]
 def cubes_count_reads_task(tenant_id: str, event_ids: Sequence[str]) -> int:
     return _run(tenant_id, event_ids, cubes_count_reads)
+
+
+@shared_task(name="vault.cubes_reembed")  # type: ignore[untyped-decorator]
+def cubes_reembed_task(tenant_id: str, event_ids: Sequence[str]) -> int:
+    return _run(tenant_id, event_ids, cubes_reembed)
 
 
 @shared_task(name="vault.jobs_run")  # type: ignore[untyped-decorator]

@@ -64,6 +64,8 @@ class Session(BaseAuthentication):
         actor = actor_of_session(request._request, call_context(request))
         if actor is None:
             return None
+        # For the trail, should the next line refuse.
+        request._request.refused_actor = actor  # type: ignore[attr-defined]
         self._enforce_csrf(request)
         return actor, None
 

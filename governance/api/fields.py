@@ -1,14 +1,9 @@
 """Serializers that refuse what they do not know, and text that PostgreSQL and JSON can hold."""
 
-import json
-import math
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
-from django.conf import settings
 from rest_framework import serializers
-
-from governance.errors import TooLarge
 
 
 class StrictSerializer(serializers.Serializer[Any]):
@@ -37,48 +32,6 @@ class TextField(serializers.CharField):
             raise serializers.ValidationError("a text is needed")
         refuse_broken_text(data)
         return str(super().to_internal_value(data))
-
-
-class ContentField(TextField):
-    """The content of a memory: 1 to MAX_CONTENT_CHARACTERS characters; more is 413."""
-
-    def to_internal_value(self, data: Any) -> str:
-        if isinstance(data, str) and len(data) > settings.MAX_CONTENT_CHARACTERS:
-            raise TooLarge(f"`content` may have {settings.MAX_CONTENT_CHARACTERS} characters.")
-        text = super().to_internal_value(data)
-        if not text.strip() and not self.allow_blank:
-            raise serializers.ValidationError("write something")
-        return text
-
-
-class MetadataField(serializers.JSONField):
-    """The caller's own JSON object, at most MAX_METADATA_BYTES."""
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        if not isinstance(data, dict):
-            raise serializers.ValidationError("an object is needed")
-        value = cast(dict[str, Any], super().to_internal_value(data))
-        for part in _scalars(value):
-            if isinstance(part, str):
-                refuse_broken_text(part)
-            elif isinstance(part, float) and not math.isfinite(part):
-                raise serializers.ValidationError("NaN and Infinity are no JSON")
-        if len(json.dumps(value, ensure_ascii=False).encode()) > settings.MAX_METADATA_BYTES:
-            raise serializers.ValidationError(f"at most {settings.MAX_METADATA_BYTES} bytes")
-        return value
-
-
-def _scalars(value: Any) -> Iterator[Any]:
-    """Everything in a JSON value that holds nothing else, keys included."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield key
-            yield from _scalars(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _scalars(part)
-    else:
-        yield value
 
 
 def refuse_broken_text(text: str) -> None:

@@ -12,25 +12,32 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from governance.api.views import asked_only
 from governance.errors import FieldError, Invalid
+
+PAGING = ("page_size", "cursor")
 
 
 class CursorPages(CursorPagination):
-    """Stable under writes; `count` obeys the same filters as the page. The order is the queryset's own."""
+    """Stable under writes; `count` obeys the same filters as the page. The order is the queryset's own.
+
+    `also_known`: what the address of this list may ask for beside its page.
+    """
 
     page_size = 50
-    max_page_size = settings.MAX_PAGE_SIZE
     page_size_query_param = "page_size"
 
-    def __init__(self, ordering: str = "-id") -> None:
+    def __init__(self, ordering: str = "-id", *, also_known: Sequence[str] = ()) -> None:
         super().__init__()
         self.ordering = ordering
+        self.known = (*PAGING, *also_known)
         self.count = 0
 
     def paginate_queryset(
         self, queryset: QuerySet[Any] | Sequence[Any], request: Request, view: APIView | None = None
     ) -> list[Any] | None:
         assert isinstance(queryset, QuerySet)
+        asked_only(request, *self.known)
         self.count = queryset.count()
         try:
             return super().paginate_queryset(queryset, request, view)

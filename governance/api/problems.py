@@ -1,19 +1,18 @@
 """RFC 9457: one place turns what went wrong into `application/problem+json`."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import Error as DatabaseFailure
 from django.http import Http404, HttpRequest, JsonResponse
 from rest_framework import exceptions
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.actor import Actor
-from governance.audit.services import record_denial
+from governance.denials import denial_told
 from governance.errors import (
-    Conflict,
     DomainError,
     FieldError,
     Forbidden,
@@ -24,9 +23,9 @@ from governance.errors import (
     Unauthenticated,
     Unavailable,
 )
+from governance.failures import database_failure
 
 CONTENT_TYPE = "application/problem+json"
-logger = logging.getLogger(__name__)
 
 
 def problem_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
@@ -35,8 +34,9 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     failure = as_domain_error(error)
     if failure is None:
         return None
-    if isinstance(failure, Forbidden) and isinstance(request.user, Actor):
-        failure = _told(failure, request.user, request.path)
+    actor = _known_actor(request)
+    if isinstance(failure, Forbidden) and actor is not None:
+        failure = denial_told(actor=actor, denial=failure, path=request.path)
     response = Response(
         problem(failure, request._request), status=failure.status, headers=headers(failure), content_type=CONTENT_TYPE
     )
@@ -45,19 +45,32 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     return response
 
 
+def _known_actor(request: Request) -> Actor | None:
+    """Who asked, as far as that is known: asking `request.user` would authenticate again, and fail again."""
+    found = getattr(request, "_user", None) or getattr(request._request, "refused_actor", None)
+    return found if isinstance(found, Actor) else None
+
+
 def problem(failure: DomainError, request: HttpRequest) -> dict[str, Any]:
     """The body of a problem: type, title, status, detail, code, request_id, and errors when fields are at fault."""
     body: dict[str, Any] = {
         "type": f"urn:memos:problem:{failure.code}",
         "title": failure.title,
         "status": failure.status,
-        "detail": failure.detail,
+        "detail": _sendable(failure.detail),
         "code": failure.code,
         "request_id": getattr(request, "request_id", ""),
     }
     if failure.errors:
-        body["errors"] = [{"field": fault.field, "message": fault.message} for fault in failure.errors]
+        body["errors"] = [
+            {"field": _sendable(fault.field), "message": _sendable(fault.message)} for fault in failure.errors
+        ]
     return body
+
+
+def _sendable(text: str) -> str:
+    """What a caller sent may be told back, but half a character cannot be."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def headers(failure: DomainError) -> dict[str, str]:
@@ -99,16 +112,7 @@ def as_domain_error(error: Exception) -> DomainError | None:
         return Forbidden("You may not do this.")
     if isinstance(error, RequestDataTooBig):
         return TooLarge("The body is too large.")
-    return _database_error(error)
-
-
-def _database_error(error: Exception) -> DomainError | None:
-    if isinstance(error, (OperationalError, InterfaceError)):
-        logger.warning("the database does not answer: %s", type(error).__name__)
-        return Unavailable("The database does not answer.")
-    if isinstance(error, DatabaseError) and getattr(error.__cause__, "sqlstate", "") in {"40001", "40P01", "23505"}:
-        return Conflict("Another request changed the same rows at the same time; try again.")
-    return None
+    return database_failure(error) if isinstance(error, DatabaseFailure) else None
 
 
 def field_errors(detail: Any, path: str = "") -> Sequence[FieldError]:
@@ -125,14 +129,3 @@ def field_errors(detail: Any, path: str = "") -> Sequence[FieldError]:
 def _join(path: str, name: str) -> str:
     name = "" if name == "non_field_errors" else name
     return ".".join(part for part in (path, name) if part)
-
-
-def _told(denial: Forbidden, actor: Actor, path: str) -> DomainError:
-    """Denials are recorded too; if that fails, the answer is that nothing can be answered now."""
-    try:
-        record_denial(actor=actor, denial=denial, path=path)
-    except Unavailable as failure:
-        return failure
-    except OperationalError:
-        return Unavailable("The database does not answer.")
-    return denial

@@ -41,21 +41,14 @@ class PersonaSchema(serializers.Serializer[object]):
     kind = serializers.ChoiceField(choices=list(PersonaKind))
 
 
-class LimitsSchema(serializers.Serializer[object]):
-    content_characters = serializers.IntegerField()
-    metadata_bytes = serializers.IntegerField()
-    items_per_call = serializers.IntegerField()
-    top_k = serializers.IntegerField()
-    page_size = serializers.IntegerField()
+class WhoSchema(serializers.Serializer[object]):
+    """Who calls; a product adds its limits."""
 
-
-class MeSchema(serializers.Serializer[object]):
     principal = PrincipalSchema()
     tenant = TenantSchema()
     roles = serializers.ListField(child=serializers.ChoiceField(choices=list(RoleName)))
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(Scope)))
     personas = PersonaSchema(many=True)
-    limits = LimitsSchema()
 
 
 def problems(*codes: int) -> dict[tuple[int, str], OpenApiResponse]:

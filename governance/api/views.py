@@ -1,35 +1,36 @@
-"""The base of every REST view, and the calls that belong to the law."""
+"""The base of every REST view, and what its handlers read from an address or a header."""
 
 import re
 from collections.abc import Callable
-from typing import Any
 
-from django.conf import settings
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from governance.actor import Actor
 from governance.api.authentication import actor_of
-from governance.api.idempotency import Reply, idempotent
-from governance.api.representations import me_json
-from governance.api.schema import MeSchema, problems
+from governance.api.idempotency import Commit, idempotent
 from governance.errors import FieldError, Invalid
-from governance.tenants.selectors import me_get
+from governance.idempotency.services import Reply
 
 ETAG = re.compile(r'(?:W/)?"(\d{1,9})"')
 
 
 class ApiView(APIView):
-    """Each handler: the actor, one service, an answer."""
+    """Each handler: the actor, one service, an answer.
+
+    What an address asks for is read once the object was found and the permission asked: 404 and 403 come before 400.
+    """
 
     def actor(self) -> Actor:
         return actor_of(self.request)
 
-    def post_once(self, call: Callable[[Callable[[Reply], None]], Reply]) -> Response:
-        """Answer a POST under its Idempotency-Key, if it has one."""
-        return idempotent(self.request, self.actor(), call)
+    def post_once(self, call: Callable[[Commit], Reply], *, ask: Callable[[], object] = lambda: None) -> Response:
+        """Answer a POST under its Idempotency-Key, if it has one.
+
+        `ask` raises what stands against the call; without it the handler has asked already.
+        """
+        return idempotent(self.request, self.actor(), call, ask)
 
 
 def expected_version(request: Request) -> int | None:
@@ -43,24 +44,17 @@ def expected_version(request: Request) -> int | None:
     return int(found.group(1))
 
 
+def asked_only(request: Request, *known: str) -> None:
+    """Refuse what an address asks beyond `known`: a misspelt one would be lost silently. Raises Invalid."""
+    unknown = sorted(set(request.query_params) - set(known))
+    if unknown:
+        told = f"unknown; known are {', '.join(sorted(known))}" if known else "unknown; this call knows none"
+        raise Invalid(errors=[FieldError(name, told) for name in unknown])
+
+
 def flag(request: Request, name: str) -> bool:
     """A `?name=true` of the address. Raises Invalid for anything but true and false."""
     text = request.query_params.get(name, "false")
     if text not in {"true", "false"}:
         raise Invalid(errors=[FieldError(name, "true or false")])
     return text == "true"
-
-
-class MeView(ApiView):
-    @extend_schema(operation_id="me", responses={200: MeSchema, **problems(401, 405, 429, 503)}, tags=["me"])
-    def get(self, request: Request) -> Response:
-        """Who the caller is: principal, tenant, roles, scopes, personas, limits."""
-        actor = self.actor()
-        limits: dict[str, Any] = {
-            "content_characters": settings.MAX_CONTENT_CHARACTERS,
-            "metadata_bytes": settings.MAX_METADATA_BYTES,
-            "items_per_call": settings.MAX_ITEMS_PER_CALL,
-            "top_k": settings.MAX_TOP_K,
-            "page_size": settings.MAX_PAGE_SIZE,
-        }
-        return Response(me_json(actor, me_get(actor=actor)) | {"limits": limits})

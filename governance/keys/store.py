@@ -35,7 +35,7 @@ class KeyStore(Protocol):
         """A key that a blob names, or None once it was destroyed."""
 
     def check(self) -> None:
-        """Prove that the store answers."""
+        """Prove that the store answers, and that the master key is the one that it was made under."""
 
 
 class SqliteKeyStore:
@@ -62,7 +62,11 @@ class SqliteKeyStore:
 
     def check(self) -> None:
         with self._open() as db:
-            db.execute("SELECT count(*) FROM data_key").fetchone()
+            row = db.execute(
+                "SELECT tenant, id, scope, wrapped FROM data_key WHERE scope = ? LIMIT 1", (TENANT_SCOPE,)
+            ).fetchone()
+        if row is not None:
+            self._unwrap(UUID(bytes=row[0]), row[1:])
 
     def _find_or_make(self, tenant_id: UUID, scope: str) -> DataKey:
         wrapping = self._wrapping if scope == TENANT_SCOPE else self.key_for(tenant_id, TENANT_SCOPE)

@@ -34,9 +34,11 @@ CLAIM = """
 
 TIDY = """
   WITH events AS (
-    DELETE FROM public.governance_outboxevent WHERE done_at < clock_timestamp() - greatest(kept, interval '1 day') RETURNING 1
+    DELETE FROM public.governance_outboxevent
+    WHERE done_at < clock_timestamp() - greatest(kept, interval '1 day') RETURNING 1
   ), keys AS (
-    DELETE FROM public.governance_idempotencykey WHERE created_at < clock_timestamp() - greatest(keys_kept, interval '1 hour') RETURNING 1
+    DELETE FROM public.governance_idempotencykey
+    WHERE created_at < clock_timestamp() - greatest(keys_kept, interval '1 hour') RETURNING 1
   )
   SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM keys)
 """

@@ -1,16 +1,18 @@
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from governance.models.base import TenantModel
 
 
 class IdempotencyKey(TenantModel):
-    """The stored reply to a POST, sealed; commits with the effect that it repeats."""
+    """The stored reply to a POST, sealed; commits with the effect that it repeats, and goes with what it shows."""
 
     principal_id = models.UUIDField()
     key = models.CharField(max_length=255)
     request_hash = models.BinaryField(max_length=32)
     status = models.PositiveSmallIntegerField()
     sealed_reply = models.BinaryField()
+    object_ids = ArrayField(models.UUIDField(), default=list)  # whose content the reply shows
 
     class Meta:
         constraints = [

@@ -15,6 +15,7 @@ from governance.vocabulary import Topic
 
 ALONE = frozenset({Topic.JOB_REQUESTED})  # each may be long, and is a transaction of its own
 POLL_SECONDS = 2.0
+GATHER_SECONDS = 0.1  # events of many small writes become one job: a job costs more than most of them
 PAUSE_AFTER_FAILURE = 1.0
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ def dispatch_forever(send: Send, stop: threading.Event) -> None:
             while not stop.is_set():
                 if dispatch_once(send) == 0:
                     _wait_for_notice()
+                stop.wait(GATHER_SECONDS)
         except (DatabaseError, psycopg.Error, DomainError, BrokerDown) as error:
             logger.warning("dispatcher pauses: %s", type(error).__name__)
             connection.close()

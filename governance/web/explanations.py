@@ -16,6 +16,7 @@ class Explanation:
 
 EXPLANATIONS: dict[str, Explanation] = {
     "invalid": Explanation(_("That cannot be used as it is."), _("Go back, change it, and send it again.")),
+    "unauthenticated": Explanation(_("Sign in first."), _("This is for members alone.")),
     "not_found": Explanation(
         _("There is nothing here."), _("It was deleted, has expired, or never was; or it is not yours to see.")
     ),
@@ -24,6 +25,17 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "method_not_allowed": Explanation(_("This address does not take that.")),
     "conflict": Explanation(_("Someone else changed this at the same time."), _("Load the page again and retry.")),
+    "in_flight": Explanation(_("The same request is being answered already."), _("Wait a moment for its answer.")),
+    "version_conflict": Explanation(
+        _("This memory has changed since you read it."), _("Load it again, and make your change anew.")
+    ),
+    "precondition_required": Explanation(
+        _("It is not known which version you read."), _("Load the memory again, and make your change anew.")
+    ),
+    "idempotency_key_reused": Explanation(
+        _("This key belongs to another request."), _("Send the request again under a key of its own.")
+    ),
+    "held": Explanation(_("A hold keeps this memory as it is."), _("It can be changed once the hold was released.")),
     "too_large": Explanation(_("That is too long."), _("Shorten it, or send it in parts.")),
     "unavailable": Explanation(
         _("Temporarily unavailable."),
@@ -46,5 +58,5 @@ EXPLANATIONS: dict[str, Explanation] = {
 
 
 def explanation_of(failure: DomainError) -> Explanation:
-    """The words for `failure`; its own title where there are none."""
-    return EXPLANATIONS.get(failure.code) or Explanation(failure.title)
+    """The words for `failure`; a test holds the table to the whole tree of errors."""
+    return EXPLANATIONS[failure.code]

@@ -1,12 +1,11 @@
 """Pages: who may open one, how one is drawn, and what a refusal looks like."""
 
-import logging
 from collections.abc import Callable, Mapping
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec
 
-from django.db import InterfaceError, OperationalError
+from django.db import Error as DatabaseFailure
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -16,8 +15,9 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 
 from governance.actor import Actor
-from governance.audit.services import record_denial
+from governance.denials import denial_told
 from governance.errors import DomainError, Forbidden, Invalid, Unauthenticated, Unavailable
+from governance.failures import database_failure
 from governance.tenants.selectors import me_get
 from governance.web.explanations import explanation_of
 from governance.web.sessions import request_id, web_actor
@@ -25,7 +25,6 @@ from governance.web.sessions import request_id, web_actor
 Asked = ParamSpec("Asked")
 View = Callable[Concatenate[HttpRequest, Asked], HttpResponseBase]
 PageView = Callable[Concatenate[HttpRequest, Actor, Asked], HttpResponseBase]
-logger = logging.getLogger(__name__)
 
 
 def answered(view: View[Asked]) -> View[Asked]:
@@ -37,9 +36,11 @@ def answered(view: View[Asked]) -> View[Asked]:
             response = view(request, *args, **kwargs)
         except DomainError as failure:
             response = refusal(request, failure)
-        except (OperationalError, InterfaceError) as error:
-            logger.warning("the database does not answer: %s", type(error).__name__)
-            response = refusal(request, Unavailable())
+        except DatabaseFailure as error:
+            known = database_failure(error)
+            if known is None:
+                raise
+            response = refusal(request, known)
         response.headers.setdefault("Cache-Control", "no-store")
         patch_vary_headers(response, ["HX-Request"])
         return response
@@ -80,6 +81,11 @@ def wants_events(request: HttpRequest) -> bool:
     return "text/event-stream" in request.headers.get("Accept", "")
 
 
+def wants_part(request: HttpRequest) -> bool:
+    """Whether htmx asks for a part of a page."""
+    return bool(request.htmx)  # type: ignore[attr-defined]
+
+
 def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
     """The answer that tells of `failure`: a page, a part of one, or JSON for a script. A denial is recorded."""
     failure = _told(request, failure)
@@ -87,8 +93,7 @@ def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
         return _to_sign_in(request)
     if wants_events(request):
         return _problem_json(request, failure)
-    part = request.headers.get("HX-Request") == "true"
-    return _problem_page(request, failure, "shared/_error.html" if part else "shared/error.html")
+    return _problem_page(request, failure, "shared/_error.html" if wants_part(request) else "shared/error.html")
 
 
 def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> HttpResponse:
@@ -112,7 +117,7 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
     """Sign in, then come back. A script cannot follow a redirect to a page, so it is told where to go."""
     here = request.get_full_path() if request.method == "GET" else ""
     address = f"{reverse('sign_in')}?{urlencode({'next': here})}" if here else reverse("sign_in")
-    if request.headers.get("HX-Request") == "true":
+    if wants_part(request):
         return HttpResponse(status=HTTPStatus.NO_CONTENT, headers={"HX-Redirect": reverse("sign_in")})
     if wants_events(request):
         return JsonResponse({"code": Unauthenticated.code, "sign_in": address}, status=HTTPStatus.UNAUTHORIZED)
@@ -120,17 +125,10 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def _told(request: HttpRequest, failure: DomainError) -> DomainError:
-    """Denials are recorded; where that fails, the answer is that nothing can be answered now."""
     actor: Actor | None = getattr(request, "actor", None)
     if actor is None or not isinstance(failure, Forbidden):
         return failure
-    try:
-        record_denial(actor=actor, denial=failure, path=request.path)
-    except Unavailable as unrecorded:
-        return unrecorded
-    except OperationalError:
-        return Unavailable()
-    return failure
+    return denial_told(actor=actor, denial=failure, path=request.path)
 
 
 def _status(failure: DomainError) -> int:

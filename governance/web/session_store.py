@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
@@ -22,9 +23,9 @@ class SessionStore(DatabaseStore):
 
     def encode(self, session_dict: dict[str, Any]) -> str:
         text = super().encode(session_dict)
-        return b64encode(seal(_key(self._get_or_create_session_key()), text.encode(), place=PLACE)).decode()
+        return b64encode(seal(_key(self.session_key or ""), text.encode(), place=PLACE)).decode()
 
-    def decode(self, session_data: str) -> dict[str, Any]:
+    def decode(self, session_data: bytes | str) -> dict[str, Any]:
         """Empty for data that was sealed under another key."""
         try:
             text = unseal(_key(self.session_key or ""), b64decode(session_data), place=PLACE)
@@ -32,9 +33,9 @@ class SessionStore(DatabaseStore):
             return {}
         return super().decode(text.decode())
 
-    def create_model_instance(self, data: dict[str, Any]) -> Session:
+    def create_model_instance(self, data: dict[str, Any]) -> AbstractBaseSession:
         row = super().create_model_instance(data)
-        row.session_key = _hash(self._get_or_create_session_key())
+        row.session_key = _hash(row.session_key)
         return row
 
     def exists(self, session_key: str) -> bool:

@@ -2,9 +2,11 @@
 
 from http import HTTPStatus
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.encoding import iri_to_uri
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -34,12 +36,12 @@ def sign_in_page(request: HttpRequest) -> HttpResponseBase:
     """Tells how to get a link. Remembers, in this browser, which page was wanted."""
     if _actor(request):
         return see_other(reverse(FIRST_PAGE))
-    response = draw(request, "governance/sign_in.html")
+    response = draw(request, "governance/sign_in.html", {"hours": settings.SIGN_IN_LINK_HOURS})
     wanted = request.GET.get("next", "")
     if _is_here(request, wanted):
         response.set_cookie(
             NEXT_COOKIE,
-            wanted,
+            iri_to_uri(wanted),  # a cookie is ASCII
             max_age=NEXT_SECONDS,
             path=reverse("sign_in"),
             httponly=True,
@@ -71,7 +73,8 @@ def _spend(request: HttpRequest, token: str) -> HttpResponseBase:
     try:
         actor = sign_in_link_use(token=token, request_id=request_id(request), address=client_address(request))
     except NotFound:
-        return draw(request, "governance/sign_in_link_spent.html", status=HTTPStatus.NOT_FOUND)
+        context = {"hours": settings.SIGN_IN_LINK_HOURS}
+        return draw(request, "governance/sign_in_link_spent.html", context, status=HTTPStatus.NOT_FOUND)
     wanted = request.COOKIES.get(NEXT_COOKIE, "")
     sign_in(request, actor)
     response = see_other(wanted if _is_here(request, wanted) else reverse(FIRST_PAGE))

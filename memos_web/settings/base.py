@@ -158,3 +158,4 @@ LOGGING: dict[str, Any] = {
 # Providers
 MEMOS_LLM = CONFIG.llm
 MEMOS_EMBEDDER = CONFIG.embedder
+MEMOS_RERANKER = CONFIG.reranker

@@ -1,11 +1,12 @@
 """Which functions ask whether the actor may, found in the source: by themselves, or by a function that they call."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 ASKING = frozenset({"authorize", "visible_to"})
 FunctionId = tuple[str, str]  # module, name
+Call = tuple[str, int]  # what is called, with how many arguments
 
 
 @dataclass(frozen=True)
@@ -30,23 +31,42 @@ def module_read(name: str, source: str) -> Module:
 
 
 def silent_functions(modules: Mapping[str, Module]) -> set[FunctionId]:
-    """Public functions with a parameter `actor` that do not ask on every way through them."""
-    asking = _asking(modules)
+    """Public functions that act for someone or for a tenant and do not ask on every way through them."""
+    return _public(modules, {"actor", "tenant_id"}) - _asking(modules, lambda name, _: name in ASKING)
+
+
+def untargeted_functions(modules: Mapping[str, Module]) -> set[FunctionId]:
+    """Public functions that act on the one object whose id they get, and do not ask about just that object."""
+    named = {
+        (module, name)
+        for module, name in _public(modules, {"actor"})
+        if any(_names_an_object(parameter) for parameter in _parameters(modules[module].functions[name]))
+    }
+    return named - _asking(modules, lambda name, count: name == "visible_to" or (name == "authorize" and count > 2))
+
+
+def _names_an_object(parameter: str) -> bool:
+    return parameter.endswith("_id") and parameter not in {"tenant_id", "request_id"}
+
+
+def _public(modules: Mapping[str, Module], wanted: set[str]) -> set[FunctionId]:
     return {
         (module.name, name)
         for module in modules.values()
         for name, function in module.functions.items()
-        if not name.startswith("_") and "actor" in _parameters(function) and (module.name, name) not in asking
+        if not name.startswith("_") and wanted & _parameters(function)
     }
 
 
-def _asking(modules: Mapping[str, Module]) -> set[FunctionId]:
-    calls = {
-        (module.name, name): {module.imported.get(called, (module.name, called)) for called in _called(function.body)}
-        for module in modules.values()
-        for name, function in module.functions.items()
-    }
-    asking = {one for one, called in calls.items() if any(name in ASKING for _, name in called)}
+def _asking(modules: Mapping[str, Module], asks: Callable[[str, int], bool]) -> set[FunctionId]:
+    calls: dict[FunctionId, set[FunctionId]] = {}
+    asking: set[FunctionId] = set()
+    for module in modules.values():
+        for name, function in module.functions.items():
+            called = set(_called(function.body))
+            calls[(module.name, name)] = {module.imported.get(one, (module.name, one)) for one, _ in called}
+            if any(asks(*one) for one in called):
+                asking.add((module.name, name))
     while more := {one for one, called in calls.items() if called & asking} - asking:
         asking |= more
     return asking
@@ -56,8 +76,8 @@ def _parameters(function: ast.FunctionDef) -> set[str]:
     return {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
 
 
-def _called(body: list[ast.stmt]) -> Iterator[str]:
-    """Names of what is called for certain: not in a branch, a loop, a handler or a function within."""
+def _called(body: list[ast.stmt]) -> Iterator[Call]:
+    """What is called for certain: not in a branch, a loop, a handler or a function within."""
     for statement in body:
         if isinstance(statement, ast.With):
             yield from _called(statement.body)
@@ -71,13 +91,13 @@ def _called(body: list[ast.stmt]) -> Iterator[str]:
             yield from _names(statement)
 
 
-def _names(node: ast.AST) -> Iterator[str]:
+def _names(node: ast.AST) -> Iterator[Call]:
     if isinstance(node, (ast.Lambda, ast.IfExp, ast.BoolOp)):
         return  # may not be run
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Name):
-            yield node.func.id
+            yield node.func.id, len(node.args) + len(node.keywords)
         elif isinstance(node.func, ast.Attribute):
-            yield node.func.attr
+            yield node.func.attr, len(node.args) + len(node.keywords)
     for child in ast.iter_child_nodes(node):
         yield from _names(child)

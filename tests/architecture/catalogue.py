@@ -49,6 +49,7 @@ APP_RIGHTS = {
     "vault_cubeuse": ALL,
     "vault_cubeversion": ALL,
     "vault_embedding": ALL,
+    "vault_embeddingmodel": ALL,
     "vault_job": CHANGE,
     "vault_namespace": CHANGE,
     "vault_namespacesize": ALL,
@@ -73,6 +74,7 @@ COLUMN_RIGHTS = {
     ("memos_router", "governance_signinlink", "SELECT", "id tenant_id token_hash"),
     ("memos_router", "governance_tenant", "SELECT", "id slug"),
     ("memos_router", "governance_user", "SELECT", "email id"),
+    ("memos_router", "vault_embeddingmodel", "SELECT", "model tenant_id"),
     ("memos_router", "vault_job", "SELECT", "kept_until"),
     ("memos_router", "vault_job", "UPDATE", "kept_until sealed_request"),
 }
@@ -88,6 +90,7 @@ OTHER_POLICIES = {
     ("governance_signinlink", "memos_router", "SELECT", "true"),
     ("governance_tenant", "memos_router", "SELECT", "true"),
     ("governance_user", "memos_router", "SELECT", "true"),
+    ("vault_embeddingmodel", "memos_router", "SELECT", "true"),
     ("vault_job", "memos_router", "SELECT", "true"),
     ("vault_job", "memos_router", "UPDATE", "true"),
 }
@@ -100,6 +103,7 @@ DEFINER_FUNCTIONS = frozenset(
         "governance_tenant_by_slug",
         "governance_tidy",
         "governance_user_by_email",
+        "vault_tenants_to_reembed",
         "vault_jobs_tidy",
     }
 )

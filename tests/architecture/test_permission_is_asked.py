@@ -1,15 +1,16 @@
-"""Permission is asked inside: every public service and selector with an actor asks, or is listed with the reason."""
+"""Permission is asked inside: whatever of a room acts for someone asks, or is listed with the reason."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.asking import Module, module_read, silent_functions
+from tests.architecture.asking import Module, module_read, silent_functions, untargeted_functions
 
 ROOT = Path(__file__).resolve().parents[2]
-DOORS = ("services", "selectors")
+DOORS = ("services", "selectors", "locating", "principals", "jobs")  # what of a room reaches rows
 
+FINDING = ("locate", "locate_for_erasing", "locate_for_restoring")
 ASK_NOBODY = {
     ("governance.authz.services", "authorize"): "it is the question",
     ("governance.audit.services", "record"): "tells of what the caller was allowed",
@@ -22,6 +23,24 @@ ASK_NOBODY = {
     ("governance.tenants.services", "member_sign_out"): "everyone may end their own session",
     ("vault.cubes.selectors", "cubes_view"): "answers the write that was allowed, and what visible_to found",
     ("vault.jobs.services", "jobs_run"): "the worker's; asks as the one who wanted the job, in cubes_add",
+    ("vault.jobs.services", "jobs_give_up"): "the worker's; tells what became of a job",
+    ("vault.cubes.jobs", "cubes_index"): "the worker's; makes of a memory what it is found by",
+    ("vault.cubes.jobs", "cubes_count_reads"): "the worker's; counts what was read",
+    ("vault.graph.jobs", "cubes_link"): "the worker's; links what was written",
+    **{("vault.cubes.locating", name): "the caller asks about what it found" for name in FINDING},
+    ("governance.idempotency.services", "reply_alone"): "a lock on the caller's own key",
+    ("governance.idempotency.services", "reply_stored"): "the caller's own; the call was asked about before",
+    ("governance.idempotency.services", "reply_store"): "the caller's own; the call was asked about before",
+    ("governance.idempotency.services", "replies_forget"): "part of an erasure that was allowed",
+    # for a tenant, before there is an actor
+    ("governance.keys.services", "seal_for"): "who may is decided before",
+    ("governance.keys.services", "open_sealed"): "who may is decided before",
+    ("governance.keys.services", "token_maker"): "who may is decided before",
+    ("governance.outbox.services", "events_release"): "the dispatcher's",
+    ("governance.outbox.services", "events_run"): "the worker's; as the system",
+    ("governance.tenants.principals", "actor_again"): "makes the actor",
+    ("governance.tenants.selectors", "actor_by_session"): "makes the actor",
+    ("governance.tenants.services", "command_line_actor"): "makes the actor",
 }
 
 
@@ -36,8 +55,18 @@ def _silent(modules: Mapping[str, Module]) -> set[tuple[str, str]]:
     return {one for one in silent_functions(modules) if one[0].rpartition(".")[2] in DOORS}
 
 
-def test_every_public_service_and_selector_asks() -> None:
+def test_every_public_function_that_reaches_rows_asks() -> None:
     assert _silent(_modules()) == set(ASK_NOBODY)
+
+
+def test_who_is_given_one_object_asks_about_that_object() -> None:
+    assert untargeted_functions(_modules()) == {("vault.cubes.locating", name) for name in FINDING}
+
+
+def test_asking_about_no_object_shows() -> None:
+    source = "def thing_get(*, actor, thing_id):\n    authorize(actor, 1)\ndef other_get(*, actor, thing_id):\n    "
+    module = module_read("a.services", source + "authorize(actor, 1, thing_id)\n")
+    assert untargeted_functions({"a.services": module}) == {("a.services", "thing_get")}
 
 
 @pytest.mark.parametrize(

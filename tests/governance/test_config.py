@@ -73,6 +73,7 @@ def test_values_are_read_as_what_they_are() -> None:
             "MEMOS_EMBEDDER": "openai/small",
             "MEMOS_LLM_URL": "http://127.0.0.1:1/v1",
             "MEMOS_LLM_KEY": "k",
+            "MEMOS_LLM_MODEL": "m",
         }
     )
     assert (config.port, config.trusted_proxy, config.allowed_hosts) == (9000, True, ("a.example", "b.example"))
@@ -121,3 +122,27 @@ def test_redis_is_the_given_one_or_the_embedded_one() -> None:
     assert broker_address(given) == "redis://:p@cache:6379/0"
     embedded = read_config({"MEMOS_DATA_DIR": "/srv/memos"})
     assert redis_address(embedded, 1) == "unix:///srv/memos/run/redis.sock?db=1"
+
+
+def test_a_model_without_a_name_is_refused_at_the_start() -> None:
+    with pytest.raises(ConfigError, match="MEMOS_LLM_MODEL"):
+        read_config({"MEMOS_LLM_URL": "http://127.0.0.1:1/v1"})
+
+
+def test_no_secret_stands_in_its_repr() -> None:
+    secret = "hush-hush"
+    shown = repr(
+        read_config(
+            {
+                "DATABASE_URL": f"postgresql://memos_app:{secret}@db/memos",
+                "DATABASE_OWNER_URL": f"postgresql://memos_owner:{secret}@db/memos",
+                "REDIS_URL": f"redis://:{secret}@cache:6379",
+                "MEMOS_LLM_KEY": secret,
+                "MEMOS_EMBEDDER_KEY": secret,
+                "MEMOS_SECRET_KEY": secret,
+                "MEMOS_MASTER_KEY": KEY,
+            }
+        )
+    )
+    assert secret not in shown
+    assert "master_key" not in shown

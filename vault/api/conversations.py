@@ -1,30 +1,36 @@
 """conversations/ of the REST contract."""
 
-from collections.abc import Callable
 from uuid import UUID
 
+from django.db import transaction
 from django.http import StreamingHttpResponse
-from drf_spectacular.utils import OpenApiParameter
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.idempotency import Reply
+from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView
+from governance.api.views import ApiView, asked_only, flag
 from governance.authz.services import authorize
+from governance.database import acting
 from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
 from governance.vocabulary import Channel, Permission
 from vault.api.inputs import ConversationInput, TitleInput, TurnInput, read
-from vault.api.representations import conversation_json, event_json, turn_json
+from vault.api.representations import conversation_json, dry_run_json, event_json, turn_json
 from vault.api.schema import (
+    DRY_RUN,
+    ONCE,
+    PAGE,
     ConversationListSchema,
     ConversationSchema,
+    DryRunSchema,
     TurnListSchema,
     TurnSchema,
     described,
 )
-from vault.chat.selectors import conversation_get, conversations_list, turns_list
+from vault.chat.selectors import ConversationView as View
+from vault.chat.selectors import TurnView, conversation_get, conversations_list, turns_list
 from vault.chat.services import (
     ConversationDraft,
     conversation_create,
@@ -34,11 +40,9 @@ from vault.chat.services import (
     turn_run,
     turn_stream,
 )
+from vault.models import Turn
 from vault.streaming import event_response
 
-Commit = Callable[[Reply], None]
-PAGE = [OpenApiParameter("page_size", int), OpenApiParameter("cursor", str)]
-ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
 STREAM = "text/event-stream"
 
 
@@ -57,38 +61,47 @@ class ConversationsView(ApiView):
         """Begin a conversation."""
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)
+        asked_only(request)
         draft = ConversationDraft(**read(ConversationInput, request))
 
         def call(commit: Commit) -> Reply:
-            view = conversation_create(
-                actor=actor, draft=draft, commit=lambda made: commit(Reply(201, conversation_json(made)))
-            )
-            return Reply(201, conversation_json(view))
+            view = conversation_create(actor=actor, draft=draft, commit=lambda made: commit(_begun(made)))
+            return _begun(view)
 
         return self.post_once(call)
 
 
 class ConversationView(ApiView):
-    @described("conversations_get", ConversationSchema)
+    @described("conversations_get", ConversationSchema, may=[404])
     def get(self, request: Request, conversation_id: UUID) -> Response:
         """One conversation."""
-        return Response(conversation_json(conversation_get(actor=self.actor(), conversation_id=conversation_id)))
+        actor = self.actor()
+        with acting(actor):
+            view = conversation_get(actor=actor, conversation_id=conversation_id)
+            asked_only(request)
+        return Response(conversation_json(view))
 
-    @described("conversations_update", ConversationSchema, request=TitleInput)
+    @described("conversations_update", ConversationSchema, request=TitleInput, may=[404, 409])
     def patch(self, request: Request, conversation_id: UUID) -> Response:
         """Rename it."""
         actor = self.actor()
-        conversation_get(actor=actor, conversation_id=conversation_id)
-        title = read(TitleInput, request)["title"]
-        return Response(
-            conversation_json(conversation_update(actor=actor, conversation_id=conversation_id, title=title))
-        )
+        with acting(actor):
+            conversation_get(actor=actor, conversation_id=conversation_id)
+            asked_only(request)
+            title = read(TitleInput, request)["title"]
+            view = conversation_update(actor=actor, conversation_id=conversation_id, title=title)
+        return Response(conversation_json(view))
 
-    @described("conversations_delete", None, status=204)
+    @described("conversations_delete", None, status=204, parameters=[DRY_RUN], also={200: DryRunSchema}, may=[404, 409])
     def delete(self, request: Request, conversation_id: UUID) -> Response:
         """Delete it, and the memories of what was said in it."""
-        conversation_delete(actor=self.actor(), conversation_id=conversation_id)
-        return Response(status=204)
+        actor = self.actor()
+        with acting(actor):
+            conversation_delete(actor=actor, conversation_id=conversation_id)
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+            transaction.set_rollback(dry_run)
+        return Response(dry_run_json([conversation_id])) if dry_run else Response(status=204)
 
 
 class EventStreamRenderer(JSONRenderer):
@@ -101,7 +114,7 @@ class EventStreamRenderer(JSONRenderer):
 class TurnsView(ApiView):
     renderer_classes = [JSONRenderer, EventStreamRenderer]
 
-    @described("turns_list", TurnListSchema, parameters=PAGE)
+    @described("turns_list", TurnListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, conversation_id: UUID) -> Response:
         """The turns of a conversation, oldest first; `content` is the answer."""
         pages = CursorPages("id")
@@ -118,26 +131,39 @@ class TurnsView(ApiView):
         status=201,
         request=TurnInput,
         parameters=[ONCE],
-        also={(201, STREAM): str},
+        also={(200, STREAM): str},
+        may=[404],
     )
     def post(self, request: Request, conversation_id: UUID) -> Response | StreamingHttpResponse:
         """Ask; the answer cites the memories it rests on. With `Accept: text/event-stream` it is streamed."""
         actor = self.actor().within(Channel.CHAT)
         conversation_get(actor=actor, conversation_id=conversation_id)
+        asked_only(request)
         content = read(TurnInput, request)["content"]
         if STREAM in request.headers.get("Accept", ""):
             if "Idempotency-Key" in request.headers:
                 raise Invalid(errors=[FieldError("Idempotency-Key", "a stream cannot be repeated; ask without it")])
             plan = turn_begin(actor=actor, conversation_id=conversation_id, content=content)
-            return event_response(turn_stream(plan=plan), event_json)
+            return event_response(turn_stream(plan=plan), event_json, actor=actor, path=request.path)
 
         def call(commit: Commit) -> Reply:
             turn = turn_run(
                 actor=actor,
                 conversation_id=conversation_id,
                 content=content,
-                commit=lambda made: commit(Reply(201, turn_json(made))),
+                commit=lambda made: commit(_answered(made)),
             )
             return Reply(201, turn_json(turn))
 
         return self.post_once(call)
+
+
+def _begun(view: View) -> Reply:
+    return Reply(201, conversation_json(view), shows=(view.id,))
+
+
+def _answered(turn: TurnView) -> Reply:
+    """The reply to keep, in the transaction that stores the turn. It shows what the turn says, and what that quotes."""
+    said = Turn.objects.values_list("conversation_id", "question_id", "answer_id").get(id=turn.id)
+    quoted = (citation.memory_id for citation in turn.citations)
+    return Reply(201, turn_json(turn), shows=(*(one for one in said if one is not None), *quoted))

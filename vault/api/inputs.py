@@ -1,6 +1,5 @@
 """Bodies of requests: checked shapes, turned into the dataclasses that services take."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -8,15 +7,15 @@ from django.conf import settings
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from governance.api.fields import ContentField, MetadataField, StrictSerializer, TextField
+from governance.api.fields import StrictSerializer, TextField
 from governance.errors import FieldError, Invalid
+from vault.api.fields import ContentField, MetadataField, refuse_deep
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
 from vault.vocabulary import Layer, MemoryType, MessageRole, SearchMode, SemanticType, Sensitivity
 
 LONGEST_LABEL = 200
-DEEPEST_METADATA = 64
 LONGEST_TTL = 100 * 365 * 24 * 3600
 
 
@@ -31,18 +30,6 @@ class Tags(serializers.ListField):
         super().__init__(child=TextField(max_length=100), max_length=50, **options)
 
 
-class Metadata(MetadataField):
-    """The caller's own JSON object, not nested so deeply that what stores and sends it would give up."""
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        level: list[Any] = [data]
-        for _ in range(DEEPEST_METADATA):
-            level = [child for part in level for child in _children(part)]
-        if level:
-            raise serializers.ValidationError(f"at most {DEEPEST_METADATA} levels")
-        return super().to_internal_value(data)
-
-
 class DescribedInput(StrictSerializer):
     """What may be said of any memory that is written."""
 
@@ -53,7 +40,7 @@ class DescribedInput(StrictSerializer):
     task_id = _label()
     tags = Tags(required=False)
     title = TextField(max_length=500, required=False, allow_blank=True)
-    metadata = Metadata(required=False)
+    metadata = MetadataField(required=False)
     event_time = serializers.DateTimeField(required=False, allow_null=True)
     valid_from = serializers.DateTimeField(required=False, allow_null=True)
     valid_to = serializers.DateTimeField(required=False, allow_null=True)
@@ -77,7 +64,7 @@ class ToolCalls(serializers.ListField):
 
     def to_internal_value(self, data: Any) -> list[Any]:
         calls: list[Any] = super().to_internal_value(data)
-        Metadata().to_internal_value({"tool_calls": calls})
+        MetadataField().to_internal_value({"tool_calls": calls})
         return calls
 
 
@@ -89,7 +76,7 @@ class MessageInput(StrictSerializer):
     message_id = _label()
     tool_calls = ToolCalls(required=False)
     tool_call_id = _label()
-    metadata = Metadata(required=False)
+    metadata = MetadataField(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs["content"].strip() and not attrs.get("tool_calls"):
@@ -127,7 +114,7 @@ class ChangesInput(StrictSerializer):
     content = ContentField(required=False)
     title = TextField(max_length=500, required=False, allow_blank=True)
     tags = Tags(required=False)
-    metadata = Metadata(required=False)
+    metadata = MetadataField(required=False)
     semantic_type = serializers.ChoiceField(choices=list(SemanticType), required=False)
     namespace = TextField(required=False)
     persona = _label(allow_null=True)
@@ -165,6 +152,7 @@ class SearchInput(StrictSerializer):
     def validate_filters(self, value: Any) -> Any:
         if not isinstance(value, dict):
             raise serializers.ValidationError("an object is needed")
+        refuse_deep(value)
         return value
 
 
@@ -233,10 +221,6 @@ def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:
     form.is_valid(raise_exception=True)
     body: dict[str, Any] = form.validated_data
     return body
-
-
-def _children(part: Any) -> Iterable[Any]:
-    return part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 
 def _common(body: dict[str, Any]) -> dict[str, Any]:

@@ -2,18 +2,17 @@
 
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView
+from governance.api.views import ApiView, asked_only
+from governance.idempotency.services import Reply
 from vault.api.representations import job_json
-from vault.api.schema import JobListSchema, JobSchema, described
+from vault.api.schema import ONCE, PAGE, JobListSchema, JobSchema, described
 from vault.jobs.selectors import job_get, jobs_list
-from vault.jobs.services import job_retry
-
-PAGE = [OpenApiParameter("page_size", int), OpenApiParameter("cursor", str)]
+from vault.jobs.services import job_retry, job_retry_ask
 
 
 class JobsView(ApiView):
@@ -26,14 +25,24 @@ class JobsView(ApiView):
 
 
 class JobView(ApiView):
-    @described("jobs_get", JobSchema)
+    @described("jobs_get", JobSchema, may=[404])
     def get(self, request: Request, job_id: UUID) -> Response:
         """How one job fares."""
-        return Response(job_json(job_get(actor=self.actor(), job_id=job_id)))
+        view = job_get(actor=self.actor(), job_id=job_id)
+        asked_only(request)
+        return Response(job_json(view))
 
 
 class JobRetryView(ApiView):
-    @described("jobs_retry", JobSchema, request=None)
+    @described("jobs_retry", JobSchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, job_id: UUID) -> Response:
         """Run a failed job again."""
-        return Response(job_json(job_retry(actor=self.actor(), job_id=job_id)))
+        actor = self.actor()
+        job_retry_ask(actor=actor, job_id=job_id)
+        asked_only(request)
+
+        def call(commit: Commit) -> Reply:
+            view = job_retry(actor=actor, job_id=job_id, commit=lambda made: commit(Reply(200, job_json(made))))
+            return Reply(200, job_json(view))
+
+        return self.post_once(call)

@@ -8,7 +8,9 @@ from drf_spectacular.utils import OpenApiParameter
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
+from vault.api.schema import PAGE
 from vault.retrieval.filters import filter_read, moment
+from vault.retrieval.queries import SHOWN
 from vault.vocabulary import Layer, MemoryType, SemanticType, Sensitivity, Source, State
 
 SAME = {
@@ -25,28 +27,23 @@ SAME = {
     "message_id": None,
     "task_id": None,
 }
-PAGING = ("page_size", "cursor")
-SHOWN_STATES = (State.GENERATED, State.ACTIVATED)
+FILTERS = (*SAME, "tag", "created_after", "created_before")
 LIST_PARAMETERS = [
     *(OpenApiParameter(name, str, enum=[*kind] if kind else None) for name, kind in SAME.items()),
     OpenApiParameter("tag", str),
     OpenApiParameter("created_after", str, description="RFC 3339"),
     OpenApiParameter("created_before", str, description="RFC 3339"),
-    OpenApiParameter("page_size", int),
-    OpenApiParameter("cursor", str),
+    *PAGE,
 ]
 
 
 def list_condition(actor: Actor, asked: Mapping[str, str]) -> Q:
     """The condition that the address asks for; archived and merged memories only by `state`. Raises Invalid."""
-    known = {*SAME, "tag", "created_after", "created_before", *PAGING}
     for name, value in asked.items():
-        if name not in known:
-            raise Invalid(errors=[FieldError(name, f"unknown; known are {', '.join(sorted(known))}")])
         if "\x00" in value:
             raise Invalid(errors=[FieldError(name, "NUL cannot be searched for")])
     maker = token_maker(actor.tenant_id)
-    condition = Q() if "state" in asked else Q(state__in=SHOWN_STATES)
+    condition = Q() if "state" in asked else Q(state__in=SHOWN)
     for name, value in asked.items():
         if name in SAME:
             condition &= filter_read(maker, {name: value}, path="")

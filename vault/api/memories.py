@@ -1,23 +1,25 @@
 """memories/ of the REST contract."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
+from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.actor import Actor
-from governance.api.idempotency import Reply
+from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, expected_version, flag
+from governance.api.views import ApiView, asked_only, expected_version, flag
 from governance.authz.services import authorize, is_allowed
 from governance.database import acting
 from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import (
     BulkInput,
@@ -30,11 +32,25 @@ from vault.api.inputs import (
     read,
     search_of,
 )
-from vault.api.listing import LIST_PARAMETERS, list_condition
-from vault.api.representations import MemoryJson, hit_json, job_json, memory_json, version_json
+from vault.api.listing import FILTERS, LIST_PARAMETERS, list_condition
+from vault.api.representations import (
+    MemoryJson,
+    dry_run_json,
+    hit_json,
+    job_json,
+    known_json,
+    memory_json,
+    version_json,
+)
 from vault.api.schema import (
+    BULK_OR_DRY_RUN,
+    DRY_RUN,
+    IF_MATCH,
+    ONCE,
+    PAGE,
     AddedSchema,
     BulkSchema,
+    DryRunSchema,
     JobPromiseSchema,
     MemoryListSchema,
     MemorySchema,
@@ -42,20 +58,15 @@ from vault.api.schema import (
     VersionListSchema,
     described,
 )
-from vault.cubes.drafts import CubeDraft, InvalidDraft
-from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
+from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft
+from vault.cubes.selectors import cube_get, cubes_list, cubes_view, versions_list
 from vault.cubes.services import Added, cube_delete, cube_purge, cube_restore, cube_update, cubes_add
-from vault.cubes.words import Words
 from vault.jobs.services import memories_add_later
 from vault.retrieval.selectors import memories_search
 
-IF_MATCH = OpenApiParameter("If-Match", str, OpenApiParameter.HEADER, description='The version read, as in `"3"`.')
-ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
 NO_VERSION = 0  # versions count from 1
-DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Count what would go, change nothing.")
-
-
-Commit = Callable[[Reply], None]
+PURGE = OpenApiParameter("purge", OpenApiTypes.BOOL, description="Erase for good.")
+ASYNC = OpenApiParameter("async", OpenApiTypes.BOOL, description="Answer 202 with a job.")
 
 
 class MemoriesView(ApiView):
@@ -64,7 +75,7 @@ class MemoriesView(ApiView):
         """List memories, newest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        pages = CursorPages()
+        pages = CursorPages(also_known=FILTERS)
         views = cubes_list(
             actor=actor,
             matching=list_condition(actor, request.query_params),
@@ -77,13 +88,14 @@ class MemoriesView(ApiView):
         AddedSchema,
         status=201,
         request=MemoryInput,
-        parameters=[ONCE, OpenApiParameter("async", OpenApiTypes.BOOL, description="Answer 202 with a job.")],
+        parameters=[ONCE, ASYNC],
         also={200: AddedSchema, 202: JobPromiseSchema},
     )
     def post(self, request: Request) -> Response:
         """Add one memory (`content`) or the messages of a conversation (`messages`)."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
+        asked_only(request, "async")
         later = flag(request, "async")
         drafts = drafts_of(read(MemoryInput, request))
         if later:
@@ -93,24 +105,23 @@ class MemoriesView(ApiView):
 
 class BulkView(ApiView):
     @described(
-        "memories_add_bulk", BulkSchema, status=201, request=BulkInput, parameters=[ONCE], also={200: BulkSchema}
+        "memories_add_bulk",
+        BulkSchema,
+        status=201,
+        request=BulkInput,
+        parameters=[ONCE, DRY_RUN],
+        also={200: BULK_OR_DRY_RUN},
     )
     def post(self, request: Request) -> Response:
-        """Add up to 1,000 memories, all or none."""
+        """Add up to 1,000 memories, all or none. A dry run counts those that would be new."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_CREATE)
+        asked_only(request, "dry_run")
+        dry_run = flag(request, "dry_run")
         drafts, origins = drafts_of_bulk(read(BulkInput, request))
-
-        def call(commit: Commit) -> Reply:
-            with acting(actor), _naming_items(origins):
-                added = cubes_add(actor=actor, drafts=drafts)
-                shown = _shown(actor, added)
-                results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
-                reply = Reply(_status(added), {"results": results})
-                commit(reply)
-            return reply
-
-        return self.post_once(call)
+        if dry_run:
+            return _bulk_rehearsed(actor, drafts, origins)
+        return self.post_once(lambda commit: _bulk(actor, drafts, origins, commit))
 
 
 class SearchView(ApiView):
@@ -120,6 +131,7 @@ class SearchView(ApiView):
         started = time.perf_counter()
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
+        asked_only(request)
         body = read(SearchInput, request)
         search = search_of(body)
         hits = memories_search(actor=actor, search=search)
@@ -129,22 +141,26 @@ class SearchView(ApiView):
 
 
 class MemoryView(ApiView):
-    @described("memories_get", MemorySchema)
+    @described("memories_get", MemorySchema, may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Read one memory."""
-        return _one(memory_json(cube_get(actor=self.actor(), cube_id=memory_id)))
+        actor = self.actor()
+        with acting(actor):
+            view = cube_get(actor=actor, cube_id=memory_id)
+            asked_only(request)
+        return _one(memory_json(view))
 
-    @described("memories_update", MemorySchema, request=ChangesInput, parameters=[IF_MATCH])
+    @described("memories_update", MemorySchema, request=ChangesInput, parameters=[IF_MATCH], may=[404, 409, 428])
     def patch(self, request: Request, memory_id: UUID) -> Response:
         """Make a new version; If-Match names the one that was read."""
         actor = self.actor()
+
+        def changes() -> CubeChanges:
+            asked_only(request)
+            return changes_of(read(ChangesInput, request))
+
         with acting(actor):
-            cube_update(
-                actor=actor,
-                cube_id=memory_id,
-                expected_version=_version_asked(request),
-                changes=lambda: changes_of(read(ChangesInput, request)),
-            )
+            cube_update(actor=actor, cube_id=memory_id, expected_version=_version_asked(request), changes=changes)
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
         return _one(memory_json(view))
 
@@ -152,40 +168,51 @@ class MemoryView(ApiView):
         "memories_delete",
         None,
         status=204,
-        parameters=[IF_MATCH, DRY_RUN, OpenApiParameter("purge", OpenApiTypes.BOOL, description="Erase for good.")],
-        also={200: OpenApiTypes.OBJECT},
+        parameters=[IF_MATCH, DRY_RUN, PURGE],
+        also={200: DryRunSchema},
+        may=[404, 409],
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Mark as deleted (restorable), or erase with `?purge=true`."""
         actor, version = self.actor(), _version_asked(request)
-        purge = flag(request, "purge")
-        service = cube_purge if purge else cube_delete
-        service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=flag(request, "dry_run"))
-        if flag(request, "dry_run"):
-            return Response({"dry_run": True, "count": 1, "ids": [str(memory_id)]})
+        service = cube_purge if request.query_params.get("purge") == "true" else cube_delete
+        with acting(actor):
+            service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=True)  # 404, 403, 412; then 400
+            asked_only(request, "purge", "dry_run")
+            flag(request, "purge")
+            if flag(request, "dry_run"):
+                return Response(dry_run_json([memory_id]))
+            service(actor=actor, cube_id=memory_id, expected_version=version)
         return Response(status=204)
 
 
 class RestoreView(ApiView):
-    @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None)
+    @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Take a deletion back within the grace period."""
         actor, version = self.actor(), _version_asked(request)
 
+        def ask() -> None:
+            with acting(actor):
+                cube_restore(actor=actor, cube_id=memory_id)
+                transaction.set_rollback(True)
+
         def call(commit: Commit) -> Reply:
             with acting(actor):
                 cube_restore(actor=actor, cube_id=memory_id, expected_version=version)
-                reply = Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]))
+                asked_only(request)
+                memory = memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0])
+                reply = Reply(200, memory, shows=(memory_id,))
                 commit(reply)
             return reply
 
-        response = self.post_once(call)
+        response = self.post_once(call, ask=ask)
         response["ETag"] = f'"{response.data["version"]}"'
         return response
 
 
 class VersionsView(ApiView):
-    @described("memories_versions", VersionListSchema)
+    @described("memories_versions", VersionListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
         """The versions of a memory, newest first."""
         pages = CursorPages("-number")
@@ -208,7 +235,8 @@ def _version_asked(request: Request) -> int | None:
 def _add(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts)
-        reply = Reply(_status(added), {"results": _shown(actor, added), "superseded": [], "conflicts": []})
+        body = {"results": _shown(actor, drafts, added), "superseded": [], "conflicts": []}
+        reply = Reply(_status(added), body, shows=_ids(added))
         commit(reply)
     return reply
 
@@ -218,6 +246,24 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Rep
         actor=actor, drafts=drafts, commit=lambda view: commit(Reply(202, {"job": job_json(view)}))
     )
     return Reply(202, {"job": job_json(job)})
+
+
+def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], commit: Commit) -> Reply:
+    with acting(actor), _naming_items(origins):
+        added = cubes_add(actor=actor, drafts=drafts)
+        shown = _shown(actor, drafts, added)
+        results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
+        reply = Reply(_status(added), {"results": results}, shows=_ids(added))
+        commit(reply)
+    return reply
+
+
+def _bulk_rehearsed(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:
+    """Everything is checked and written, and the transaction rolled back. What is not there yet has no id to tell."""
+    with acting(actor), _naming_items(origins):
+        added = cubes_add(actor=actor, drafts=drafts)
+        transaction.set_rollback(True)
+    return Response(dry_run_json([], count=sum(not one.duplicate for one in added)))
 
 
 @contextmanager
@@ -230,16 +276,20 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
         raise Invalid(errors=[FieldError(f"{item}.{one.field}", one.message) for one in fault.errors]) from fault
 
 
-def _shown(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
-    views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=[one.cube.id for one in added])}
+def _shown(actor: Actor, drafts: Sequence[CubeDraft], added: Sequence[Added]) -> list[MemoryJson]:
+    """Of a memory that was there already, who may write but not read sees what they sent, and little more."""
+    views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=_ids(added))}
     may_read = is_allowed(actor, Permission.MEMORY_READ)
-    return [memory_json(_as_seen(views[one.cube.id], one, may_read=may_read)) for one in added]
+    return [
+        memory_json(replace(views[one.cube.id], duplicate=one.duplicate))
+        if may_read or not one.duplicate
+        else known_json(views[one.cube.id], content=draft.content)
+        for draft, one in zip(drafts, added, strict=True)
+    ]
 
 
-def _as_seen(view: CubeView, added: Added, *, may_read: bool) -> CubeView:
-    """Of a memory that was there already, who may write but not read sees the content that they sent, and no more."""
-    words = view.words if may_read or not added.duplicate else Words(content=view.words.content)
-    return replace(view, words=words, duplicate=added.duplicate)
+def _ids(added: Sequence[Added]) -> tuple[UUID, ...]:
+    return tuple(one.cube.id for one in added)
 
 
 def _status(added: Sequence[Added]) -> int:

@@ -1,16 +1,41 @@
 """Cubes, jobs, conversations as JSON. Written by hand because a search answers with a hundred of them."""
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from governance.api.representations import time_json
 from vault.chat.selectors import Citation, ConversationView, TurnView
 from vault.chat.services import Cited, Token, TurnEvent
+from vault.cubes.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, VersionView
 from vault.jobs.selectors import JobView
 from vault.retrieval.ranking import said_around
 from vault.retrieval.selectors import Hit
+from vault.vocabulary import MemoryType, State
 
 MemoryJson = dict[str, Any]
+_PLAIN = CubeDraft(content="")
+# What is said of a memory to whom nothing may be told of it.
+UNKNOWN: MemoryJson = {
+    **dict.fromkeys(("title", "language"), ""),
+    **dict.fromkeys(("persona", "subject", "session_id", "message_id", "task_id", "position", "speaker")),
+    **dict.fromkeys(("deleted_at", "event_time", "valid_from", "valid_to", "superseded_by", "expires_at")),
+    **dict.fromkeys(("heat", "trust", "priority"), 0.0),
+    **dict.fromkeys(("access_count", "token_count"), 0),
+    **dict.fromkeys(("held", "pending_embedding"), False),
+    **dict.fromkeys(("tags", "keywords", "parents"), ()),
+    "last_accessed_at": None,
+    "metadata": {},
+    "importance": _PLAIN.importance,
+    "type": MemoryType.PLAINTEXT,
+    "layer": _PLAIN.layer,
+    "state": State.GENERATED,
+    "semantic_type": _PLAIN.semantic_type,
+    "modality": _PLAIN.modality,
+    "source": _PLAIN.source,
+    "sensitivity": _PLAIN.sensitivity,
+}
 
 
 def memory_json(view: CubeView) -> MemoryJson:
@@ -64,6 +89,25 @@ def memory_json(view: CubeView) -> MemoryJson:
     return shown
 
 
+def known_json(view: CubeView, *, content: str) -> MemoryJson:
+    """A memory that was there already, to who may not read: what they sent, where and since when it is."""
+    cube = view.cube
+    return UNKNOWN | {
+        "id": str(cube.id),
+        "content": content,
+        "namespace": {"id": str(cube.namespace_id), "path": cube.namespace.path},
+        "version": cube.version,
+        "created_at": time_json(cube.created_at),
+        "updated_at": time_json(cube.updated_at),
+        "duplicate": True,
+    }
+
+
+def dry_run_json(ids: Sequence[UUID], *, count: int | None = None) -> dict[str, Any]:
+    """What a call would have done; `count`: where what it counts has no ids yet."""
+    return {"dry_run": True, "count": len(ids) if count is None else count, "ids": [str(one) for one in ids]}
+
+
 def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
     """A memory in a search result; the parts of its score that this installation computes, the others 0."""
     shown = memory_json(hit.view) | {"score": round(hit.score, 6)}
@@ -74,7 +118,8 @@ def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
             "context": round(said_around(hit.parts), 6),
             "entity": hit.parts.entity,
             "time": hit.parts.time,
-            **dict.fromkeys(("graph", "fingerprint", "heat", "trust"), 0.0),
+            "graph": round(hit.parts.graph, 6),
+            **dict.fromkeys(("fingerprint", "heat", "trust"), 0.0),
         }
     return shown
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 
 from governance.api.schema import problems
@@ -123,6 +124,12 @@ class BulkSchema(Schema):
     results = BulkResultSchema(many=True)
 
 
+class DryRunSchema(Schema):
+    dry_run = serializers.BooleanField()
+    count = serializers.IntegerField()
+    ids = serializers.ListField(child=serializers.UUIDField())
+
+
 class PageSchema(Schema):
     count = serializers.IntegerField()
     next = serializers.CharField(allow_null=True)
@@ -164,9 +171,15 @@ class VersionListSchema(PageSchema):
     results = VersionSchema(many=True)
 
 
+class FaultSchema(Schema):
+    field = serializers.CharField()
+    message = serializers.CharField()
+
+
 class JobErrorSchema(Schema):
     code = serializers.CharField()
     detail = serializers.CharField()
+    errors = FaultSchema(many=True, required=False)  # type: ignore[assignment]
 
 
 class JobSchema(Schema):
@@ -226,7 +239,14 @@ class TurnListSchema(PageSchema):
     results = TurnSchema(many=True)
 
 
-PROBLEMS = (400, 401, 403, 404, 405, 409, 412, 413, 422, 423, 428, 429, 503)
+BULK_OR_DRY_RUN = PolymorphicProxySerializer(
+    "BulkOrDryRun", serializers=[BulkSchema, DryRunSchema], resource_type_field_name=None
+)
+PAGE = [OpenApiParameter("page_size", int), OpenApiParameter("cursor", str)]
+ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
+IF_MATCH = OpenApiParameter("If-Match", str, OpenApiParameter.HEADER, description='The version read, as in `"3"`.')
+DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
+ANY_CALL = (400, 401, 403, 405, 503)
 
 
 def described(
@@ -237,14 +257,20 @@ def described(
     request: Any = None,
     parameters: Sequence[OpenApiParameter] = (),
     also: Mapping[Any, Any] | None = None,
+    may: Sequence[int] = (),
 ) -> Callable[[Handler], Handler]:
-    """`extend_schema` with the problems that every call may answer."""
-    responses: dict[Any, Any] = {**problems(*PROBLEMS)}
-    responses |= {status: reply, **(also or {})}
+    """`extend_schema` with the problems of every call, of its body and headers, and those it `may` have beside."""
+    codes = {*ANY_CALL, *may}
+    if request is not None or ONCE in parameters:
+        codes.add(413)
+    if ONCE in parameters:
+        codes |= {409, 422}
+    if IF_MATCH in parameters:
+        codes.add(412)
     decorator: Callable[[Handler], Handler] = extend_schema(
         operation_id=name,
         request=request,
-        responses=responses,
+        responses={**problems(*sorted(codes)), status: reply, **(also or {})},
         parameters=list(parameters),
         tags=[name.split("_", maxsplit=1)[0]],
     )

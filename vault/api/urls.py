@@ -2,9 +2,11 @@ from django.urls import path
 
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
 from vault.api.jobs import JobRetryView, JobsView, JobView
+from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
 
 urlpatterns = [
+    path("me/", MeView.as_view()),
     path("memories/", MemoriesView.as_view()),
     path("memories/bulk/", BulkView.as_view()),
     path("memories/search/", SearchView.as_view()),

@@ -13,6 +13,7 @@ from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting, release_connection
 from governance.errors import FieldError, Forbidden, Invalid, TooLarge
+from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
 from governance.keys.services import member_scope, seal_for
 from governance.personas.selectors import persona_get
@@ -159,6 +160,7 @@ def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
         said = [cube_id for pair in turns for cube_id in pair if cube_id is not None]
         cubes = list(Cube.objects.filter(id__in=said, deleted_at=None, namespace__owner_id=row.member_id))
         cubes_hide(actor=actor, cubes=cubes, permission=Permission.CONVERSATION_USE)
+        replies_forget(actor=actor, object_ids=[row.id])
         record(actor=actor, verb=Verb.CONVERSATION_DELETED, object_type="conversation", object_ids=[row.id])
 
 

@@ -1,21 +1,16 @@
 """What follows a write or a read, run from the outbox: vectors, and counts of use."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F
 
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.outbox.services import Payload, Write
 from governance.vocabulary import Verb
-from vault.cubes.rules import searchable
-from vault.cubes.words import words_open
-from vault.models import Cube, CubeVersion, Embedding
-from vault.providers.registry import embedder
+from vault.cubes.embedding import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
 
 CHEAP_TO_COUNT = 5_000  # cubes; a larger namespace is not counted again within FRESH_SECONDS
 FRESH_SECONDS = 2.0
@@ -41,44 +36,21 @@ SET access_count = vault_cubeuse.access_count + excluded.access_count, last_acce
 """
 
 
-@dataclass(frozen=True)
-class _Text:
-    cube_id: UUID
-    version: int
-    namespace_id: UUID
-    text: str = field(repr=False)
-
-
 def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Embed the present words of the cubes that were written. The model is asked outside any transaction."""
+    """Embed the present words of the cubes that were written. The models are asked outside any transaction.
+
+    While a tenant is moved to another model, both get their vector (see vault.cubes.embedding).
+    """
     with acting(actor):
-        texts = _present_texts(ids_of(payloads))
-    model = embedder()
-    vectors = model.embed([text.text for text in texts])
-    rows = [
-        Embedding(
-            tenant_id=actor.tenant_id,
-            cube_id=text.cube_id,
-            model=model.name,
-            version=text.version,
-            namespace_id=text.namespace_id,
-            vector=vector,
-        )
-        for text, vector in zip(texts, vectors, strict=True)
-    ]
+        texts = texts_of(ids_of(payloads))
+        active = active_model(actor)
+    rows = embedded_by_all(actor, active, texts)
 
     def write() -> None:
-        # Locked: a memory that is being deleted must not get its vector back.
-        named = Cube.objects.filter(id__in=[row.cube_id for row in rows], deleted_at=None).order_by("id")
-        present = set(named.select_for_update(no_key=True).values_list("id", "version"))
-        Embedding.objects.bulk_create(
-            [row for row in rows if (row.cube_id, row.version) in present],
-            update_conflicts=True,
-            unique_fields=["tenant_id", "cube_id", "model"],
-            update_fields=["version", "namespace_id", "vector"],
-        )
-        _measure({row.namespace_id for row in rows})
-        ids = [cube_id for cube_id, _ in present]
+        if rows:
+            active_model_hold(actor, expected=active, first=rows[0].model)
+        ids = embeddings_write(rows)
+        _measure({text.namespace_id for text in texts})
         record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
 
     return write
@@ -112,14 +84,3 @@ def _measure(namespaces: Collection[UUID]) -> None:
     """Count a namespace anew, unless that was done a moment ago."""
     with connection.cursor() as cursor:
         cursor.execute(MEASURE, [list(namespaces), CHEAP_TO_COUNT, FRESH_SECONDS])
-
-
-def _present_texts(cube_ids: Sequence[UUID]) -> list[_Text]:
-    """What to embed of the cubes that still exist."""
-    present = set(Cube.objects.filter(id__in=cube_ids, deleted_at=None).values_list("id", flat=True))
-    texts: list[_Text] = []
-    for row in CubeVersion.objects.filter(cube_id__in=present, number=F("cube__version")):
-        if row.sealed:
-            words = words_open(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, blob=bytes(row.sealed))
-            texts.append(_Text(row.cube_id, row.number, row.namespace_id, searchable(words)))
-    return texts

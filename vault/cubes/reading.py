@@ -39,9 +39,9 @@ class CubeRow:
 
 
 def cube_rows(*, tenant_id: UUID, cube_ids: Sequence[UUID], model: str) -> dict[UUID, CubeRow]:
-    """The rows with these ids. `model`: the embedder whose vectors count as embedded. One query."""
+    """The rows with these ids. One query. `model` says what counts as embedded until the tenant has an active model."""
     with connection.cursor() as cursor:
-        cursor.execute(READ, [LinkKind.DERIVED, list(cube_ids), tenant_id, model])
+        cursor.execute(READ, [LinkKind.DERIVED, list(cube_ids), tenant_id, tenant_id, model])
         return {row.cube.id: row for row in map(_row, cursor.fetchall())}
 
 
@@ -75,7 +75,9 @@ FROM unnest(%s::uuid[]) AS wanted (id)
   ) AS used ON true
   LEFT JOIN LATERAL (
     SELECT one.version FROM vault_embedding AS one
-    WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id AND one.version = cube.version AND one.model = %s
+    WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id AND one.version = cube.version
+      AND one.model = coalesce(
+        (SELECT active.model FROM vault_embeddingmodel AS active WHERE active.tenant_id = %s), %s)
     OFFSET 0
   ) AS embedding ON true
   JOIN vault_namespace AS namespace ON namespace.id = cube.namespace_id

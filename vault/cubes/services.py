@@ -14,6 +14,7 @@ from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting, database_now
 from governance.errors import PreconditionRequired, VersionConflict
+from governance.idempotency.services import replies_forget
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
@@ -129,6 +130,7 @@ def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = 
         for version in CubeVersion.objects.filter(cube_id__in=ids, number=F("cube__version")):
             postings_delete(version.cube_id, version.terms)
         Embedding.objects.filter(cube_id__in=ids).delete()
+        replies_forget(actor=actor, object_ids=ids)
         version_number = cubes[0].version if len(cubes) == 1 else None
         record(actor=actor, verb=Verb.MEMORY_DELETED, object_type="memory", object_ids=ids, version=version_number)
 
@@ -162,6 +164,7 @@ def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = No
             return
         for version in CubeVersion.objects.filter(cube=cube):
             postings_delete(cube.id, version.terms)
+        replies_forget(actor=actor, object_ids=[cube.id])
         Cube.objects.filter(id=cube.id)._raw_delete(using="default")  # the database's own foreign keys cascade
         record(actor=actor, verb=Verb.MEMORY_PURGED, object_type="memory", object_ids=[cube.id], version=cube.version)
 

@@ -22,14 +22,14 @@ from vault.vocabulary import JobKind, JobStatus
 
 @dataclass(frozen=True)
 class JobView:
-    """progress: 0..1. `result` is opened for those who may read the job; `error`: code and detail, or None."""
+    """progress: 0..1. `result` is opened for those who may read the job; `error`: code, detail and errors, or None."""
 
     id: UUID
     kind: JobKind
     status: JobStatus
     progress: float
     result: Any = field(repr=False)
-    error: dict[str, str] | None
+    error: dict[str, Any] | None
     created_at: datetime | None
     finished_at: datetime | None
 

@@ -2,23 +2,27 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from pydantic import TypeAdapter
 
-from governance.actor import Actor
-from governance.audit.services import record
+from governance.actor import Actor, CallContext, system_actor
+from governance.audit.services import record, record_denial
 from governance.authz.services import authorize
 from governance.database import acting
-from governance.errors import Conflict, DomainError, Unavailable
+from governance.errors import Conflict, DomainError, Forbidden, Unavailable
 from governance.ids import uuid7
 from governance.keys.services import GENERAL, open_sealed, seal_for
+from governance.models import OutboxEvent
 from governance.outbox.services import Payload, Write, emit
 from governance.tenants.principals import actor_again
-from governance.vocabulary import Permission, PrincipalKind, Topic, Verb
+from governance.vocabulary import Channel, Permission, PrincipalKind, Topic, Verb
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.jobs.selectors import JobView, job_locate, job_view
@@ -26,6 +30,7 @@ from vault.models import Job
 from vault.vocabulary import JobKind, JobStatus
 
 DRAFTS: TypeAdapter[list[CubeDraft]] = TypeAdapter(list[CubeDraft])
+KEPT = timedelta(days=7)  # a failed job waits so long to be run again
 Commit = Callable[[JobView], None]
 
 
@@ -35,6 +40,7 @@ def memories_add_later(*, actor: Actor, drafts: Sequence[CubeDraft], commit: Com
     Raises Forbidden; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_CREATE)
+    context = asdict(actor.context)
     job = Job(
         id=uuid7(),
         tenant_id=actor.tenant_id,
@@ -43,6 +49,7 @@ def memories_add_later(*, actor: Actor, drafts: Sequence[CubeDraft], commit: Com
         member_id=actor.member_id,
         principal_kind=actor.principal_kind,
         principal_id=actor.principal_id,
+        context={name: value for name, value in context.items() if name != "channel" and value},
     )
     job.sealed_request = _seal(job, DRAFTS.dump_json(list(drafts)))
     with acting(actor):
@@ -54,49 +61,87 @@ def memories_add_later(*, actor: Actor, drafts: Sequence[CubeDraft], commit: Com
     return view
 
 
-def job_retry(*, actor: Actor, job_id: UUID) -> JobView:
-    """Run a failed job again.
+def job_retry_ask(*, actor: Actor, job_id: UUID) -> None:
+    """Whether the actor may run this job again at all. Raises NotFound; Forbidden."""
+    authorize(actor, Permission.MEMORY_CREATE)
+    with acting(actor):
+        job_locate(actor, job_id)
+
+
+def job_retry(*, actor: Actor, job_id: UUID, commit: Commit = lambda job: None) -> JobView:
+    """Run a failed job again, or one whose work was given up. `commit` runs in the same transaction.
 
     Raises NotFound; Forbidden; Conflict when it did not fail. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_CREATE)
     with acting(actor):
         job = job_locate(actor, job_id, lock=True)
-        if job.status != JobStatus.FAILED:
+        parked = _parked().filter(payload__job=str(job.id))
+        if job.status != JobStatus.FAILED and not parked.exists():
             raise Conflict(f"The job is {job.status}; only a failed one can be run again.")
-        job.status, job.error, job.finished_at = JobStatus.PENDING, None, None
-        job.save(update_fields=["status", "error", "finished_at"])
+        parked.update(done_at=Now())
+        job.status, job.error, job.finished_at, job.kept_until = JobStatus.PENDING, None, None, None
+        job.save(update_fields=["status", "error", "finished_at", "kept_until"])
         record(actor=actor, verb=Verb.JOB_RETRIED, object_type="job", object_ids=[job.id])
         emit(actor=actor, topic=Topic.JOB_REQUESTED, payload={"job": str(job.id)})
-        return job_view(job)
+        view = job_view(job)
+        commit(view)
+    return view
 
 
 def jobs_run(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """Run the jobs that the events name; each one's effect and end commit together with its event's."""
-    job_ids = [UUID(str(payload["job"])) for payload in payloads]
+    job_ids = _named(payloads)
     with acting(actor):
         Job.objects.filter(id__in=job_ids, status=JobStatus.PENDING).update(status=JobStatus.RUNNING)
 
     def write() -> None:
         for job_id in job_ids:
             job = Job.objects.select_for_update().filter(id=job_id).first()
-            if job is not None and job.status not in {JobStatus.SUCCEEDED, JobStatus.FAILED}:
+            if job is not None and job.status != JobStatus.SUCCEEDED:
                 _run(actor, job)
 
     return write
+
+
+def jobs_give_up(*, tenant_id: UUID, event_ids: Sequence[UUID]) -> int:
+    """Fail the jobs whose events were parked, so that nobody waits for them; how many. Writes: Job, AuditEntry."""
+    actor = system_actor(tenant_id=tenant_id, request_id=f"job-{event_ids[0]}")
+    with acting(actor):
+        job_ids = _named([event.payload for event in _parked().filter(id__in=event_ids)])
+        waiting = Job.objects.filter(id__in=job_ids, status__in=[JobStatus.PENDING, JobStatus.RUNNING])
+        jobs = list(waiting.select_for_update().order_by("id"))
+        for job in jobs:
+            _fail(job, Unavailable("It was tried many times, and what it needs was never there."))
+            _end(actor, job)
+    return len(jobs)
 
 
 def _run(actor: Actor, job: Job) -> None:
     try:
         with transaction.atomic():
             job.sealed_result = _seal(job, json.dumps(_memories_add(job)).encode())
-        job.status, job.progress = JobStatus.SUCCEEDED, 1.0
+        job.status, job.progress, job.error = JobStatus.SUCCEEDED, 1.0, None
+        job.sealed_request, job.kept_until = b"", None
     except Unavailable:
         raise  # comes again after a pause
     except DomainError as error:
-        job.status, job.error = JobStatus.FAILED, {"code": error.code, "detail": error.detail}
+        if isinstance(error, Forbidden):
+            record_denial(actor=_asked_by(job), denial=error, path=f"jobs/{job.id}/")
+        _fail(job, error)
+    _end(actor, job)
+
+
+def _fail(job: Job, error: DomainError) -> None:
+    job.status, job.kept_until = JobStatus.FAILED, Now() + KEPT
+    job.error = {"code": error.code, "detail": error.detail}
+    if error.errors:
+        job.error["errors"] = [asdict(fault) for fault in error.errors]
+
+
+def _end(actor: Actor, job: Job) -> None:
     job.finished_at = Now()
-    job.save(update_fields=["status", "progress", "sealed_result", "error", "finished_at"])
+    job.save()
     record(
         actor=actor,
         verb=Verb.JOB_FINISHED,
@@ -111,9 +156,10 @@ def _memories_add(job: Job) -> dict[str, Any]:
         tenant_id=job.tenant_id,
         kind=PrincipalKind(job.principal_kind),
         principal_id=job.principal_id,
-        request_id=f"job-{job.id}",
+        request_id=_request_id(job),
+        context=_context(job),
     )
-    plaintext = open_sealed(tenant_id=job.tenant_id, place=_place(job), blob=bytes(job.sealed_request))
+    plaintext = _request(job)
     if plaintext is None:
         raise Conflict("What the job should store was erased.")
     added = cubes_add(actor=requester, drafts=DRAFTS.validate_json(plaintext))
@@ -121,6 +167,42 @@ def _memories_add(job: Job) -> dict[str, Any]:
         "memory_ids": [str(one.cube.id) for one in added],
         "duplicates": sum(one.duplicate for one in added),
     }
+
+
+def _request(job: Job) -> bytes | None:
+    """What was asked; None once it was erased."""
+    sealed = bytes(job.sealed_request)
+    return open_sealed(tenant_id=job.tenant_id, place=_place(job), blob=sealed) if sealed else None
+
+
+def _asked_by(job: Job) -> Actor:
+    """Who asked for the job, to be named on the trail: without any right, since they may have lost theirs."""
+    return Actor(
+        tenant_id=job.tenant_id,
+        principal_kind=PrincipalKind(job.principal_kind),
+        principal_id=job.principal_id,
+        member_id=job.member_id,
+        role=None,
+        scopes=frozenset(),
+        request_id=_request_id(job),
+        context=_context(job),
+    )
+
+
+def _context(job: Job) -> CallContext:
+    return CallContext(channel=Channel.WORKER, **job.context)
+
+
+def _request_id(job: Job) -> str:
+    return f"job-{job.id}"
+
+
+def _parked() -> QuerySet[OutboxEvent]:
+    return OutboxEvent.objects.filter(topic=Topic.JOB_REQUESTED, parked_at__isnull=False, done_at=None)
+
+
+def _named(payloads: Sequence[Payload]) -> list[UUID]:
+    return [UUID(str(payload["job"])) for payload in payloads]
 
 
 def _seal(job: Job, plaintext: bytes) -> bytes:

@@ -1,5 +1,6 @@
 from vault.models.conversation import Conversation, Turn
 from vault.models.cube import Cube, CubeLink, CubeUse, CubeVersion
+from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding, NamespaceSize, Posting
 from vault.models.job import Job
 from vault.models.namespace import Namespace
@@ -11,6 +12,7 @@ __all__ = [
     "CubeUse",
     "CubeVersion",
     "Embedding",
+    "EmbeddingModel",
     "Job",
     "Namespace",
     "NamespaceSize",

@@ -1,4 +1,4 @@
-"""What the product asks of the outside world: vectors for texts, and a language model's words."""
+"""What the product asks of the outside world: vectors for texts, their relevance, and a language model's words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -64,6 +64,17 @@ class Embedder(Protocol):
 
         Raises: ProviderUnavailable.
         """
+
+
+class Reranker(Protocol):
+    """Reads a question and a text together, which no vector can. Slow: never inside a database transaction."""
+
+    @property
+    def name(self) -> str:
+        """Unique name of the model."""
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        """How well each text answers the question, 0..1, in the order of `texts`. Raises ProviderUnavailable."""
 
 
 class Llm(Protocol):

@@ -9,7 +9,10 @@ from vault.providers.hashing import HashingEmbedder
 from vault.providers.openai_embedder import OpenAiEmbedder
 from vault.providers.openai_endpoint import Endpoint
 from vault.providers.openai_llm import OpenAiLlm
-from vault.providers.ports import Embedder, Llm, ProviderUnavailable
+from vault.providers.ports import Embedder, Llm, ProviderUnavailable, Reranker
+from vault.providers.reranking import OverlapReranker
+from vault.providers.reranking_cross_encoder import CrossEncoderReranker
+from vault.providers.reranking_endpoint import EndpointReranker
 from vault.providers.sentence_transformers import SentenceTransformersEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder
 
@@ -21,6 +24,28 @@ def embedder() -> Embedder:
     choice = settings.MEMOS_EMBEDDER
     with _BUILDING:
         return _embedder(choice.family, choice.model, choice.url, choice.key)
+
+
+def embedder_named(name: str) -> Embedder | None:
+    """The embedder that calls itself `name`, as it stands beside vectors; None when this process cannot build it.
+
+    A former one of the `openai` family is asked at the address that is configured now.
+    """
+    configured = embedder()
+    if configured.name == name:
+        return configured
+    choice = settings.MEMOS_EMBEDDER
+    with _BUILDING:
+        return _former(name, choice.url, choice.key)
+
+
+def reranker() -> Reranker | None:
+    """The reranker of settings.MEMOS_RERANKER; None when none is set. Raises ProviderUnavailable."""
+    choice = settings.MEMOS_RERANKER
+    if not choice.family:
+        return None
+    with _BUILDING:
+        return _reranker(choice.family, choice.model, choice.url, choice.key)
 
 
 def llm() -> Llm | None:
@@ -46,6 +71,31 @@ def _embedder(family: str, model: str, url: str, key: str) -> Embedder:
         case "openai":
             return OpenAiEmbedder(Endpoint(url=url, key=key, model=model))
     raise ProviderUnavailable(f"MEMOS_EMBEDDER names {family!r}, which is no embedder")
+
+
+@cache
+def _former(name: str, url: str, key: str) -> Embedder | None:
+    """Tried once per process: what is missing now is not installed while it runs."""
+    family, _, model = name.partition("/")
+    try:
+        found = _embedder(family, model, url, key)
+        if family == "sentence-transformers":
+            found.dimension  # noqa: B018  loads it, or says that it is not on this machine
+    except ProviderUnavailable:
+        return None
+    return found if found.name == name else None
+
+
+@cache
+def _reranker(family: str, model: str, url: str, key: str) -> Reranker:
+    match family:
+        case "overlap":
+            return OverlapReranker()
+        case "sentence-transformers":
+            return CrossEncoderReranker(model)
+        case "openai":
+            return EndpointReranker(Endpoint(url=url, key=key, model=model))
+    raise ProviderUnavailable(f"MEMOS_RERANKER names {family!r}, which is no reranker")
 
 
 @cache

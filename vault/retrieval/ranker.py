@@ -17,14 +17,15 @@ from governance.actor import Actor
 from governance.keys.services import TokenMaker
 from vault.cubes import marks
 from vault.cubes.rules import WORD_KIND
+from vault.cubes.vector_index import DEFAULT_MODEL, nearest_by_index
 from vault.lexicon.moments import Span, asks_for_time
 from vault.lexicon.tokens import query_terms, terms
 from vault.models.cube import CubeQuerySet
 from vault.models.namespace import NamespaceQuerySet
 from vault.retrieval.ranking import INDEX_FROM, Parts, Weights, fused
-from vault.retrieval.sql import AMONG_CANDIDATES, EXACT, INDEXED, NEAREST_BY_INDEX, NEAREST_BY_SCAN, SURVEY
+from vault.retrieval.sql import AMONG_CANDIDATES, EXACT, INDEXED, NEAREST_BY_SCAN, SURVEY
 
-INDEXED_MODEL = "wordllama/l2-supercat-256"  # of which embedding_nearest holds the vectors
+INDEXED_MODEL = DEFAULT_MODEL  # of which embedding_nearest holds the vectors; an operator may index another
 LONGEST_NAME = 40  # characters of a speaker's name in a question
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
@@ -102,7 +103,7 @@ def rank(
     speakers = surveyed.speakers if len(surveyed.speakers) == 1 else frozenset()
     words = [term for term, mark in question.words.items() if mark not in surveyed.speakers]
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
-    statement, parameters = _statement(visible, narrowed, surveyed.cubes, model)
+    statement, parameters = _statement(visible, narrowed, _distance(surveyed.cubes, model, vector))
     parameters |= {
         "tenant": actor.tenant_id,
         "terms": words or list(question.words),
@@ -126,14 +127,18 @@ def rank(
     return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in rows]
 
 
-def _statement(visible: CubeQuerySet, narrowed: bool, cubes: int, model: str) -> tuple[str, dict[str, Any]]:
+def _statement(visible: CubeQuerySet, narrowed: bool, distance: str) -> tuple[str, dict[str, Any]]:
     if narrowed:
         compiled, parameters = _compiled(visible)
         return EXACT.format(visible=compiled), parameters
     compiled, parameters = _compiled(visible.extra(where=[AMONG_CANDIDATES]))
-    by_index = cubes >= INDEX_FROM and model == INDEXED_MODEL
-    distance = NEAREST_BY_INDEX if by_index else NEAREST_BY_SCAN
     return INDEXED.format(visible=compiled, distance=distance), parameters
+
+
+def _distance(cubes: int, model: str, vector: Sequence[float] | None) -> str:
+    """By the model's index where there is one and it pays; else vectors are compared one by one."""
+    by_index = nearest_by_index(model, vector) if cubes >= INDEX_FROM else None
+    return by_index or NEAREST_BY_SCAN
 
 
 def _compiled(visible: QuerySet[Any]) -> tuple[str, dict[str, Any]]:

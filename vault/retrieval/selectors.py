@@ -3,7 +3,8 @@
 A search returns min(top_k, visible) rows however small the tenant. docs/architecture.md says how its cost grows.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from governance.actor import Actor
@@ -12,11 +13,15 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
-from vault.cubes.selectors import CubeView, cubes_read
+from vault.cubes.embedding import active_model, answering
+from vault.cubes.rules import searchable
+from vault.cubes.selectors import CubeView, cubes_read, cubes_view
 from vault.lexicon.moments import spans_of
 from vault.models import Cube
 from vault.models.cube import CubeQuerySet
-from vault.providers.registry import embedder
+from vault.providers.ports import Reranker
+from vault.providers.registry import embedder, reranker
+from vault.providers.reranking import RERANKED, blended
 from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states
 from vault.retrieval.ranker import MOST_TERMS, Ranked, question_of, rank, survey
 from vault.retrieval.ranking import DENSE, HYBRID, LEXICAL, Parts
@@ -41,36 +46,105 @@ class Hit:
     parts: Parts
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A question for vectors of `model`, made when `active` was thought to be the tenant's model."""
+
+    active: str
+    model: str
+    vector: list[float] | None = field(repr=False)
+
+
+class _OtherModel(Exception):
+    """The tenant's vectors are of another model than the question's."""
+
+    def __init__(self, active: str) -> None:
+        super().__init__(active)
+        self.active = active
+
+
 def memories_search(*, actor: Actor, search: SearchQuery, permission: Permission = Permission.MEMORY_READ) -> list[Hit]:
     """The best rows for a question among those the actor may read, best first.
 
-    `permission`: a chat searches by the right to chat. The question is embedded before the transaction.
-    Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable.
-    Writes: AuditEntry naming the ids, OutboxEvent. Queries: three, two more for a walk, one
-    more when few rows are found, and the audit.
+    `permission`: a chat searches by the right to chat. The question is embedded before the transaction; a
+    reranker is asked between two, and the second, which opens and records what is returned, looks again at what may be
+    shown.
+    Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
+    Queries: four, two more for a walk, one more when few rows are found, and the audit; with a reranker two more.
     """
     authorize(actor, permission)
     if search.mode is SearchMode.MEMORYOS:
         message = "memoryos comes with the layers, which are not built yet; use hybrid, dense, lexical, tag or graph"
         raise Invalid(errors=[FieldError("mode", message)])
-    vector = _vector(search)
+    asked = _asked(search, embedder().name)
+    while True:
+        try:
+            return _searched(actor, search, asked, permission)
+        except _OtherModel as other:
+            asked = _asked(search, other.active)
+
+
+def _asked(search: SearchQuery, active: str) -> _Asked:
+    if search.mode not in MODES or not MODES[search.mode].dense:
+        return _Asked(active, active, None)
+    model = answering(active)
+    return _Asked(active, model.name, model.embed([search.query])[0].tolist())
+
+
+def _check_model(actor: Actor, asked: _Asked) -> None:
+    active = active_model(actor) if asked.vector is not None else None
+    if active not in {None, asked.active}:
+        raise _OtherModel(active)
+
+
+def _searched(actor: Actor, search: SearchQuery, asked: _Asked, permission: Permission) -> list[Hit]:
+    scorer = reranker() if search.mode is SearchMode.HYBRID else None
+    if scorer is None:
+        with acting(actor):
+            return _read(actor, search, _ranked(actor, search, asked, search.top_k), permission)
     with acting(actor):
-        ranked = _ranked(actor, search, vector)
-        ids = [row.cube_id for row in ranked]
-        views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_SEARCHED, permission=permission)
-    by_id = {view.cube.id: view for view in views}
-    found = (row for row in ranked if row.cube_id in by_id)
-    return [Hit(view=by_id[row.cube_id], score=row.score, parts=row.parts) for row in found]
+        candidates = _ranked(actor, search, asked, max(search.top_k, RERANKED))
+        best = cubes_view(actor=actor, cube_ids=[row.cube_id for row in candidates[:RERANKED]])
+    found = _reranked(scorer, search.query, candidates, best)
+    with acting(actor):
+        return _read(actor, search, _still_visible(actor, search, found), permission)
 
 
-def _vector(search: SearchQuery) -> list[float] | None:
-    if search.mode in MODES and MODES[search.mode].dense:
-        vector: list[float] = embedder().embed([search.query])[0].tolist()
-        return vector
-    return None
+def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Sequence[CubeView]) -> list[Ranked]:
+    """All candidates by their blended scores. Asks the model: outside any transaction. Raises ProviderUnavailable."""
+    scores = scorer.score(query, [searchable(view.words) for view in best])
+    relevance = {view.cube.id: score for view, score in zip(best, scores, strict=True)}
+    rescored = [replace(row, score=blended(row.score, relevance.get(row.cube_id, 0.0))) for row in candidates]
+    return sorted(rescored, key=lambda row: -row.score)
 
 
-def _ranked(actor: Actor, search: SearchQuery, vector: list[float] | None) -> list[Ranked]:
+def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -> list[Ranked]:
+    """The first `top_k` that may be shown: a memory may have been changed, hidden or deleted while it was reranked."""
+    condition = states(search) & narrowing(token_maker(actor.tenant_id), search)
+    visible = Cube.objects.visible_to(actor).filter(condition, namespace__in=seen_namespaces(actor, search))
+    visible = visible.exclude(search.excluded)
+    shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
+    kept = [row for row in found if row.cube_id in shown][: search.top_k]
+    return kept + _newest(visible, kept, search.top_k - len(kept))
+
+
+def _read(actor: Actor, search: SearchQuery, found: Sequence[Ranked], permission: Permission) -> list[Hit]:
+    """Open what is returned, and nothing else, under the audit row that names it."""
+    rows = {row.cube_id: row for row in found if row.score >= search.min_score}
+    views = cubes_read(actor=actor, cube_ids=list(rows), verb=Verb.MEMORY_SEARCHED, permission=permission)
+    return [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]
+
+
+def _ranked(actor: Actor, search: SearchQuery, asked: _Asked, limit: int) -> list[Ranked]:
+    """The best `limit` rows. Raises _OtherModel where the question's vector is another model's than those stored."""
+    _check_model(actor, asked)
+    found = _found(actor, search, asked, limit)
+    if asked.model != embedder().name:
+        _check_model(actor, asked)  # a former model's vectors go once it is switched: were they there until now?
+    return found
+
+
+def _found(actor: Actor, search: SearchQuery, asked: _Asked, limit: int) -> list[Ranked]:
     maker = token_maker(actor.tenant_id)
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
@@ -91,18 +165,18 @@ def _ranked(actor: Actor, search: SearchQuery, vector: list[float] | None) -> li
             surveyed=surveyed,
             visible=visible,
             narrowed=bool(condition),
-            vector=vector,
-            model=embedder().name,
+            vector=asked.vector,
+            model=asked.model,
             weights=weights,
-            limit=max(search.top_k, WALKED_AMONG) if walks else search.top_k,
+            limit=max(limit, WALKED_AMONG) if walks else limit,
         )
         if walks:
             marks = asked_marks(maker, search.query)
             scores = walked(actor, entity_marks=marks, hits=found, namespaces=surveyed.namespaces, visible=visible)
             alone = search.mode is SearchMode.GRAPH
-            found = by_walk(scores, found, search.top_k) if alone else with_walk(found, scores, weights, search.top_k)
-        found += _newest(visible, found, search.top_k - len(found))
-    return [row for row in found if row.score >= search.min_score]
+            found = by_walk(scores, found, limit) if alone else with_walk(found, scores, weights, limit)
+        found += _newest(visible, found, limit - len(found))
+    return found
 
 
 def _newest(visible: CubeQuerySet, found: list[Ranked], missing: int) -> list[Ranked]:

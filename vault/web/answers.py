@@ -1,13 +1,11 @@
 """An answer as a page shows it: plain text, and chips where it cites a memory."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from vault.chat.rules import MARKER
 from vault.chat.selectors import Citation, TurnView
 from vault.vocabulary import TurnEnd
-
-MARKER = re.compile(r"\[(\d{1,2})\]")
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def _ask(request: HttpRequest, actor: Actor, conversation_id: UUID, question: st
     speaking = actor.within(Channel.CHAT)
     if wants_events(request):
         plan = turn_begin(actor=speaking, conversation_id=conversation_id, content=question)
-        response = event_response(turn_stream(plan=plan), encode)
+        response = event_response(turn_stream(plan=plan), encode, actor=speaking, path=request.path)
         response["Content-Location"] = reverse("turn", args=[conversation_id, plan.turn_id])
         return response
     try:

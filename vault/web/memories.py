@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
 from governance.database import acting
-from governance.web.pages import draw, page
+from governance.web.pages import draw, page, wants_part
 from vault.cubes.selectors import cube_get, versions_list
 from vault.web.labels import labels_of
 from vault.web.paging import Newest, number_or_none
@@ -22,7 +22,7 @@ VERSIONS = 20  # of one page
 @require_http_methods(["GET", "HEAD"])
 @page
 def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    in_pane = request.headers.get("HX-Request") == "true"
+    in_pane = wants_part(request)
     template = "vault/memories/_memory.html" if in_pane else "vault/memories/memory.html"
     with acting(actor):  # one transaction for all that the page reads
         view = cube_get(actor=actor, cube_id=memory_id)

@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 from django.db import connections
 
 from governance.database import acting
+from governance.idempotency.services import replies_forget
 from governance.models import IdempotencyKey
 from governance.vocabulary import Scope
 from tests.factories import ApiReply, World, client_for, key_for
@@ -162,3 +164,49 @@ def test_a_reply_that_could_not_be_stored_undoes_its_effect(world: World, superu
     superuser().execute("REVOKE INSERT ON governance_idempotencykey FROM memos_app")
     assert _add(world).status == 500
     assert _cubes(world) == 0
+
+
+def test_a_reply_names_what_it_shows_and_goes_with_it(world: World) -> None:
+    client = world.client("alice")
+    memory = _add(world).json["results"][0]["id"]
+    kept = client.post("memories/bulk/", {"items": [{"content": "Kept."}]}, idempotency_key="bulk")
+    talk = client.post("conversations/", {"title": "Talk"}, idempotency_key="talk").json["id"]
+    turn = client.post(f"conversations/{talk}/turns/", {"content": "Who sings?"}, idempotency_key="turn").json
+    client.post(f"memories/{memory}/restore/", idempotency_key="restore")
+    with acting(world.olivia.actor):
+        shows = dict(IdempotencyKey.objects.values_list("key", "object_ids"))
+    assert shows["one"] == shows["restore"] == [UUID(memory)]
+    assert shows["bulk"] == [UUID(kept.json["results"][0]["memory"]["id"])]
+    assert shows["talk"] == [UUID(talk)]
+    assert {UUID(one["memory_id"]) for one in turn["citations"]} < set(shows["turn"])
+    assert len(shows["turn"]) == 3 + len(turn["citations"])  # the conversation, question and answer
+    assert replies_forget(actor=world.charlie.actor, object_ids=[UUID(memory)]) == 0
+    assert replies_forget(actor=world.alice.actor, object_ids=[UUID(memory)]) >= 2
+    with acting(world.olivia.actor):
+        left = set(IdempotencyKey.objects.values_list("key", flat=True))
+    assert left >= {"bulk", "talk"}
+    assert not left & {"one", "restore"}
+
+
+def test_a_repeated_restore_asks_again(world: World) -> None:
+    memory = _add(world).json["results"][0]["id"]
+    client = world.client("alice")
+    client.delete(f"memories/{memory}/")
+    address = f"memories/{memory}/restore/"
+    first = client.post(address, idempotency_key="restore")
+    again = client.post(address, idempotency_key="restore")
+    assert (first.status, first.json) == (again.status, again.json)
+    with acting(world.olivia.actor):
+        world.alice.member.role_id = world.bob.member.role_id
+        world.alice.member.save(update_fields=["role_id"])
+    assert client.post(address, idempotency_key="restore").status == 403
+    assert client.delete(f"memories/{memory}/").status == 403
+
+
+def test_a_repeated_restore_does_not_show_what_was_erased_since(world: World) -> None:
+    memory = _add(world).json["results"][0]["id"]
+    client = world.client("alice")
+    address = f"memories/{memory}/restore/"
+    assert client.post(address, idempotency_key="restore").status == 200
+    assert client.delete(f"memories/{memory}/?purge=true").status == 204
+    assert client.post(address, idempotency_key="restore").status == 404

@@ -10,7 +10,7 @@ from stat import S_IMODE
 from uuid import UUID, uuid4
 
 import pytest
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from governance.errors import KeyUnavailable
 from governance.keys.services import (
@@ -107,6 +107,25 @@ def test_another_master_key_is_a_failure_that_asks_to_come_again(key_store_path:
         with pytest.raises(KeyUnavailable) as failure:
             ask()
         assert (failure.value.status, failure.value.code) == (503, "key_unavailable")
+
+
+def test_another_master_key_shows_before_a_key_is_asked_for(key_store_path: Path) -> None:
+    SqliteKeyStore(key_store_path, MASTER).check()
+    SqliteKeyStore(key_store_path, MASTER).key_for(TENANT, GENERAL)
+    SqliteKeyStore(key_store_path, MASTER).check()
+    with pytest.raises(KeyUnavailable, match="another master key"):
+        SqliteKeyStore(key_store_path, MASTER[::-1]).check()
+
+
+@pytest.mark.usefixtures("world", "redis_address")
+def test_another_master_key_is_not_ready() -> None:
+    seal_for(tenant_id=TENANT, scope=GENERAL, place=b"row", plaintext=b"words")
+    assert Client().get("/readyz").json()["checks"]["keys"] == "up"
+    with override_settings(MASTER_KEY=MASTER):
+        key_store.cache_clear()
+        answer = Client().get("/readyz")
+    key_store.cache_clear()
+    assert (answer.status_code, answer.json()["checks"]["keys"]) == (503, "down")
 
 
 def test_no_key_lies_in_the_file_as_it_is(key_store_path: Path) -> None:

@@ -4,13 +4,16 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
+from django.http import HttpResponse
 from django.test import Client, RequestFactory
+from django_htmx.middleware import HtmxMiddleware
 
 from governance.errors import AuditUnavailable, DomainError, Forbidden, Invalid, TooLarge, Unavailable
 from governance.web.explanations import EXPLANATIONS
 from governance.web.pages import refusal
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from vault.providers.ports import ProviderUnavailable
 
 
 def test_an_unknown_address_is_a_page_with_its_request_id(world: World) -> None:
@@ -31,10 +34,19 @@ def test_an_unknown_address_is_a_page_with_its_request_id(world: World) -> None:
     ],
 )
 def test_each_failure_is_a_page_in_words(failure: DomainError, status: int) -> None:
-    response = refusal(RequestFactory().get("/chat/"), failure)
+    response = HtmxMiddleware(lambda request: refusal(request, failure))(RequestFactory().get("/chat/"))
+    assert isinstance(response, HttpResponse)
     assert response.status_code == status
     assert str(EXPLANATIONS[failure.code].title) in response.content.decode()
     assert ("Retry-After" in response) == (status == 503)
+
+
+def test_every_error_has_its_words() -> None:
+    def below(kind: type[DomainError]) -> set[str]:
+        return {kind.code}.union(*(below(each) for each in kind.__subclasses__()))
+
+    assert ProviderUnavailable.code in below(DomainError)  # the product's own are in the tree too
+    assert below(DomainError) == set(EXPLANATIONS)
 
 
 def test_a_script_gets_json_and_a_pane_gets_a_part(world: World) -> None:

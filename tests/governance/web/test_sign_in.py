@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
 
 from tests.factories import World
 from tests.governance.web.visitors import link_for, signed_in
@@ -123,3 +123,12 @@ def test_the_language_can_be_switched(world: World) -> None:
     page = client.get("/chat/").content.decode()
     assert '<html lang="zh-hans">' in page
     assert "问问记住了什么" in page
+
+
+def test_the_way_in_tells_how_long_a_link_works_and_names_nobody(world: World) -> None:
+    with override_settings(SIGN_IN_LINK_HOURS=3):
+        page = Client().get("/sign-in/").content.decode()
+        spent = Client().post("/sign-in/no-such-link/").content.decode()
+    assert "only for 3 hours" in page
+    assert "older than 3 hours" in spent
+    assert "--tenant SLUG --email EMAIL" in page

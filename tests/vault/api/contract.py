@@ -50,7 +50,9 @@ class Contract(ApiClient):
             "POST", API + address, data=json.dumps(body).encode(), content_type="application/json"
         )
         assert response.headers["Content-Type"].startswith("text/event-stream"), response.content
-        return events_in(async_to_sync(_whole)(cast(StreamingHttpResponse, response)))
+        body = async_to_sync(_whole)(cast(StreamingHttpResponse, response))
+        check("POST", address, ApiReply(response.status_code, None, dict(response.headers), body))
+        return events_in(body)
 
     def add(self, content: str, **fields: Any) -> dict[str, Any]:
         """Store one memory; the memory."""

@@ -138,6 +138,21 @@ def test_deleting_a_conversation_deletes_what_was_said_in_it(alice: Contract) ->
     assert alice.listed() == []
 
 
+def test_a_dry_run_deletes_no_conversation(alice: Contract, bob: Contract) -> None:
+    turns = begin(alice)
+    alice.post(turns, {"content": "I moved to Lisbon."})
+    address = turns.removesuffix("turns/")
+    reply = alice.delete(address + "?dry_run=true")
+    assert (reply.status, reply.json["dry_run"], reply.json["count"]) == (200, True, len(reply.json["ids"]))
+    assert address.split("/")[1] in reply.json["ids"]
+    assert len(alice.listed()) == 2
+    assert alice.get(turns).json["count"] == 1
+    assert fields_at_fault(alice.delete(address + "?dry_run=maybe")) == {"dry_run"}
+    assert fields_at_fault(alice.delete(address + "?purge=true")) == {"purge"}
+    assert bob.delete(address + "?dry_run=maybe").status == 403
+    assert alice.get(address).status == 200
+
+
 def test_a_deleted_question_leaves_its_turn_without_words(alice: Contract) -> None:
     turns = begin(alice)
     alice.post(turns, {"content": "I moved to Lisbon."})

@@ -3,14 +3,21 @@
 from collections.abc import Callable
 
 import psycopg
+import pytest
 
+from governance.outbox.selectors import outbox_health
+from governance.outbox.services import MAX_ATTEMPTS, events_resume
 from tests.factories import World
 from tests.vault.api.contract import MISSING, Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
+from vault.jobs.tidying import jobs_tidy
+from vault.tasks import jobs_run_task, jobs_tidy_task
+
+Superuser = Callable[[], psycopg.Connection]
 
 
 def promise(client: Contract, **body: object) -> str:
-    reply = client.post("memories/?async=true", {"content": "Later.", **body})
+    reply = client.post("memories/?async=true", {"content": "Later."} | body)
     assert reply.status == 202
     assert reply.json["job"]["status"] == "pending"
     assert reply.json["job"]["progress"] == 0
@@ -83,6 +90,125 @@ def test_a_failed_job_is_run_again_on_request_and_no_other(
     assert "Later." in alice.listed()
 
 
+def test_what_a_job_should_store_is_kept_no_longer_than_needed(alice: Contract, superuser: Superuser) -> None:
+    stored, failed = promise(alice), promise(alice, persona="nobody")
+    run_jobs()
+    assert _request(superuser, stored) == b""
+    jobs_tidy()
+    assert _request(superuser, failed) != b""
+    superuser().execute("UPDATE vault_job SET kept_until = kept_until - interval '7 days'")
+    assert jobs_tidy_task() == 1
+    assert _request(superuser, failed) == b""
+    assert alice.post(f"jobs/{failed}/retry/").status == 200
+    run_jobs()
+    assert alice.get(f"jobs/{failed}/").json["error"]["detail"] == "What the job should store was erased."
+
+
+def test_a_failed_job_says_which_fields_were_at_fault(alice: Contract) -> None:
+    job_id = promise(alice, persona="nobody")
+    run_jobs()
+    error = alice.get(f"jobs/{job_id}/").json["error"]
+    assert (error["code"], [fault["field"] for fault in error["errors"]]) == ("invalid", ["persona"])
+
+
+def test_a_job_acts_in_the_context_of_its_request(alice: Contract, superuser: Superuser) -> None:
+    headers = {"x_memory_purpose": "billing", "x_memory_session": "s-1", "x_memory_task": "t-1"}
+    assert alice.post("memories/?async=true", {"content": "Later."}, **headers).status == 202
+    run_jobs()
+    told = superuser().execute("SELECT context FROM governance_auditentry WHERE verb = 'memory.created'").fetchone()
+    assert told is not None
+    assert told[0] == {
+        "channel": "worker",
+        "purpose": "billing",
+        "session": "s-1",
+        "task": "t-1",
+        "address": "127.0.0.1",
+    }
+
+
+@pytest.mark.parametrize("revoked", [False, True])
+def test_a_job_that_may_not_is_on_the_trail(
+    world: World, alice: Contract, olivia: Contract, superuser: Superuser, revoked: bool
+) -> None:
+    olivia.add("Here I live.")
+    job_id = promise(alice, namespace="/users/olivia")
+    if revoked:
+        superuser().execute("UPDATE governance_apikey SET revoked_at = now() WHERE id = %s", [world.alice.key.id])
+    run_jobs()
+    denied = superuser().execute(
+        "SELECT principal_id, member_id, detail->>'path' FROM governance_auditentry WHERE outcome = 'denied'"
+    )
+    assert denied.fetchall() == [(world.alice.key.id, world.alice.member.id, f"jobs/{job_id}/")]
+
+
+# What a job needs is not there
+
+
+def test_a_job_that_cannot_be_done_now_holds_up_no_other(alice: Contract, superuser: Superuser) -> None:
+    """The task gets both events at once; a sealed request that was tampered with cannot be opened."""
+    broken, whole = promise(alice), promise(alice, content="Fine.")
+    _tamper(superuser, broken)
+    events = [
+        (str(tenant), str(event))
+        for tenant, event in superuser().execute(
+            "SELECT tenant_id, id FROM governance_outboxevent WHERE topic = 'job.requested' ORDER BY id"
+        )
+    ]
+    assert jobs_run_task(events[0][0], [event for _, event in events]) == 1
+    assert alice.get(f"jobs/{broken}/").json["status"] == "running"
+    assert alice.get(f"jobs/{whole}/").json["status"] == "succeeded"
+
+
+def test_a_job_whose_work_was_given_up_has_failed_and_can_be_run_again(alice: Contract, superuser: Superuser) -> None:
+    job_id = promise(alice)
+    request = _tamper(superuser, job_id)
+    superuser().execute("UPDATE governance_outboxevent SET attempts = %s", [MAX_ATTEMPTS])
+    run_jobs()
+    job = alice.get(f"jobs/{job_id}/").json
+    assert (job["status"], job["error"]["code"]) == ("failed", "unavailable")
+    superuser().execute("UPDATE vault_job SET sealed_request = %s", [request])
+    assert alice.post(f"jobs/{job_id}/retry/").status == 200
+    run_jobs()
+    assert alice.get(f"jobs/{job_id}/").json["status"] == "succeeded"
+    assert outbox_health().parked == 0
+
+
+def test_a_job_that_was_given_up_is_done_when_its_work_is_resumed(
+    world: World, alice: Contract, superuser: Superuser
+) -> None:
+    job_id = promise(alice)
+    request = _tamper(superuser, job_id)
+    superuser().execute("UPDATE governance_outboxevent SET attempts = %s", [MAX_ATTEMPTS])
+    run_jobs()
+    superuser().execute("UPDATE vault_job SET sealed_request = %s", [request])
+    assert events_resume(actor=world.olivia.actor) == 1
+    run_jobs()
+    job = alice.get(f"jobs/{job_id}/").json
+    assert (job["status"], job["error"]) == ("succeeded", None)
+
+
+def test_a_job_that_was_left_running_by_parked_work_can_be_run_again(alice: Contract, superuser: Superuser) -> None:
+    """A worker was killed between parking the event and telling the job."""
+    job_id = promise(alice)
+    superuser().execute("UPDATE vault_job SET status = 'running'")
+    assert alice.post(f"jobs/{job_id}/retry/").status == 409
+    superuser().execute("UPDATE governance_outboxevent SET parked_at = now()")
+    assert alice.post(f"jobs/{job_id}/retry/").json["status"] == "pending"
+    run_jobs()
+    assert alice.listed() == ["Later."]
+
+
+def test_running_a_job_again_under_a_key_happens_once(alice: Contract) -> None:
+    job_id = promise(alice, persona="nobody")
+    run_jobs()
+    first = alice.post(f"jobs/{job_id}/retry/", idempotency_key="k")
+    run_jobs()
+    again = alice.post(f"jobs/{job_id}/retry/", idempotency_key="k")
+    assert (first.status, first.json) == (again.status, again.json)
+    assert alice.get(f"jobs/{job_id}/").json["status"] == "failed"
+    assert alice.post(f"jobs/{job_id}/retry/", {"x": 1}, idempotency_key="k").status == 422
+
+
 def test_a_bad_body_is_refused_before_it_is_promised(alice: Contract) -> None:
     assert fields_at_fault(alice.post("memories/?async=true", {"content": ""})) == {"content"}
     assert fields_at_fault(alice.post("memories/?async=perhaps", {"content": "x"})) == {"async"}
@@ -101,3 +227,17 @@ def test_jobs_come_newest_first_in_pages(alice: Contract) -> None:
 def test_an_unknown_job_is_not_found(alice: Contract) -> None:
     assert alice.get(f"jobs/{MISSING}/").status == 404
     assert alice.post(f"jobs/{MISSING}/retry/").status == 404
+
+
+def _request(superuser: Superuser, job_id: str) -> bytes:
+    row = superuser().execute("SELECT sealed_request FROM vault_job WHERE id = %s", [job_id]).fetchone()
+    assert row is not None
+    return bytes(row[0])
+
+
+def _tamper(superuser: Superuser, job_id: str) -> bytes:
+    """Change what the job should store; what it was."""
+    request = _request(superuser, job_id)
+    changed = request[:-1] + bytes([request[-1] ^ 1])
+    superuser().execute("UPDATE vault_job SET sealed_request = %s WHERE id = %s", [changed, job_id])
+    return request

@@ -10,6 +10,7 @@ from governance.database import acting
 from governance.vocabulary import Scope
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract, fields_at_fault
+from tests.vault.outbox import run_jobs
 from vault.models import Cube, Namespace
 
 LONGEST = settings.MAX_CONTENT_CHARACTERS
@@ -456,3 +457,58 @@ def test_bulk_counts_messages_too(world: World, alice: Contract) -> None:
     assert fields_at_fault(alice.post("memories/bulk/", {"items": [{"content": "x"}] * 1001})) == {"items"}
     assert fields_at_fault(alice.post("memories/bulk/", {"items": []})) == {"items"}
     assert rows(world) == 0
+
+
+def test_a_dry_run_of_bulk_checks_all_and_writes_nothing(world: World, alice: Contract) -> None:
+    alice.add("Known.")
+    items = [{"content": "Known."}, {"content": "New.", "namespace": "/new", "subject": "c-9"}]
+    reply = alice.post("memories/bulk/?dry_run=true", {"items": items}, idempotency_key="k")
+    assert (reply.status, reply.json) == (200, {"dry_run": True, "count": 1, "ids": []})
+    bad = alice.post("memories/bulk/?dry_run=true", {"items": [*items, {"content": "x", "persona": "nobody"}]})
+    assert fields_at_fault(bad) == {"items.2.persona"}
+    assert contract(world, "bob").post("memories/bulk/?dry_run=true", {"items": items}).status == 403
+    assert alice.listed() == ["Known."]
+    with acting(world.olivia.actor):
+        assert not Namespace.objects.filter(path="/new").exists()
+    assert alice.post("memories/bulk/", {"items": items}, idempotency_key="k").status == 201
+
+
+# Who may write, but not read
+
+
+def test_a_writer_sees_of_what_was_there_only_what_they_sent(world: World, alice: Contract) -> None:
+    known = {"tags": ["t"], "metadata": {"m": 1}, "title": "T", "subject": "c-1", "importance": 0.9, "session_id": "s"}
+    memory = alice.add("Known.", namespace="/team", **known)
+    alice.get(f"memories/{memory['id']}/")
+    run_jobs()
+    writer = contract(world, "alice", Scope.MEMORIES_WRITE)
+    body = {"content": "Known.", "namespace": "/team"}
+    bulk = writer.post("memories/bulk/", {"items": [body]}).json["results"][0]["memory"]
+    shown = writer.post("memories/", body).json["results"][0]
+    assert shown == bulk
+    told = ("id", "content", "namespace", "version", "created_at", "updated_at")
+    assert {name: shown[name] for name in told} == {name: memory[name] for name in told}
+    assert shown["duplicate"] is True
+    hidden = (
+        "tags",
+        "keywords",
+        "parents",
+        "metadata",
+        "title",
+        "subject",
+        "persona",
+        "session_id",
+        "last_accessed_at",
+    )
+    assert not any(shown[name] for name in hidden)
+    assert (shown["access_count"], shown["heat"], shown["importance"]) == (0, 0.0, 0.5)
+    assert shown["trust"] == shown["token_count"] == 0
+
+
+def test_a_writer_does_not_learn_what_a_known_message_says(world: World, alice: Contract) -> None:
+    body = {"messages": [said("user", "A secret.", message_id="m1")], "infer": False, "session_id": "s"}
+    alice.post("memories/", body)
+    body["messages"] = [said("user", "A guess.", message_id="m1")]
+    writer = contract(world, "alice", Scope.MEMORIES_WRITE)
+    (shown,) = writer.post("memories/", body).json["results"]
+    assert (shown["content"], shown["duplicate"]) == ("A guess.", True)

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tests.factories import World
-from tests.vault.api.contract import MISSING, Contract, check_problem, fields_at_fault
+from tests.factories import API, World
+from tests.vault.api.contract import MISSING, Contract, check_problem, contract, fields_at_fault
+from tests.vault.api.openapi import document
 from tests.vault.outbox import run_jobs
 
 UNDER_API = "There is nothing at this address."
@@ -81,6 +82,42 @@ def test_an_address_that_does_not_exist_is_a_problem_too(alice: Contract) -> Non
     for address in ("nothing/", "memories/not-an-id/", f"memories/{MISSING}/nothing/", "/api/", "/api/v2/memories/"):
         reply = alice.get(address)
         assert (reply.status, reply.code, reply.json["detail"]) == (404, "not_found", UNDER_API), address
+
+
+def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alice: Contract) -> None:
+    """Over every operation of the document, each on an object that is there; and nothing of it is done."""
+    olivia = contract(world, "olivia")
+    memory, turns = olivia.add("One.")["id"], olivia.post("conversations/", {}).json["id"]
+    job = olivia.post("memories/?async=true", {"content": "Later.", "persona": "nobody"}).json["job"]["id"]
+    run_jobs()
+    ids = {"{memory_id}": memory, "{conversation_id}": turns, "{job_id}": job}
+    bodies = {"memories/": {"content": "x"}, "memories/bulk/": {"items": [{"content": "x"}]}}
+    for path, operations in document()["paths"].items():
+        address = path.removeprefix(API)
+        for name, value in ids.items():
+            address = address.replace(name, value)
+        for method in operations:
+            body = bodies.get(address, {"query": "x"} if "search" in address else {"content": "x?", "title": "x"})
+            reply = olivia.send(method.upper(), address + "?speling=1", body, if_match='"1"')
+            assert fields_at_fault(reply) == {"speling"}, (method, address)
+    assert olivia.listed() == ["One."]
+    assert olivia.get(f"jobs/{job}/").json["status"] == "failed"
+    assert fields_at_fault(olivia.post("memories/bulk/?async=true", bodies["memories/bulk/"])) == {"async"}
+
+
+def test_what_an_address_asks_wrongly_is_told_after_404_403_and_412(world: World, alice: Contract) -> None:
+    memory = alice.add("One.", namespace="/team")["id"]
+    bob = contract(world, "bob")
+    for asked in ("?purge=maybe", "?dry_run=maybe", "?speling=1", "?purge=true&dry_run=maybe"):
+        assert alice.delete(f"memories/{MISSING}/{asked}").status == 404, asked
+        assert bob.delete(f"memories/{memory}/{asked}").status == 403, asked
+        assert alice.delete(f"memories/{memory}/{asked}", if_match='"9"').status == 412, asked
+        assert alice.delete(f"memories/{memory}/{asked}").status == 400, asked
+    for address, status in ((f"memories/{MISSING}/restore/", 404), (f"jobs/{MISSING}/retry/", 404)):
+        assert alice.post(address, idempotency_key="tab\there").status == status
+    assert bob.post(f"memories/{memory}/restore/", idempotency_key="tab\there").status == 403
+    assert alice.post(f"memories/{memory}/restore/", idempotency_key="tab\there").status == 400
+    assert alice.listed() == ["One."]
 
 
 BAD_BODIES = [

@@ -1,0 +1,20 @@
+"""What the database raised, in the words of the contract: the one place for every door."""
+
+import logging
+
+from django.db import Error, InterfaceError, OperationalError
+
+from governance.errors import Conflict, DomainError, Unavailable
+
+SAME_ROWS = frozenset({"40001", "40P01", "23505"})  # serialization failure, deadlock, unique violation
+logger = logging.getLogger(__name__)
+
+
+def database_failure(error: Error) -> DomainError | None:
+    """Conflict or Unavailable; None for what is a fault of ours. The server's words are not told."""
+    if getattr(error.__cause__, "sqlstate", None) in SAME_ROWS:  # first: a deadlock is an OperationalError too
+        return Conflict("Another request changed the same rows at the same time; try again.")
+    if isinstance(error, (OperationalError, InterfaceError)):
+        logger.warning("the database does not answer: %s", type(error).__name__)
+        return Unavailable("The database does not answer.")
+    return None

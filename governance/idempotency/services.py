@@ -1,0 +1,109 @@
+"""Stored replies: the answer to a POST that may come again. Each commits with the effect that it tells of.
+
+The caller asks for the permission of the call before it looks here, for a repeated reply as for a first one.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, pinned_connection
+from governance.errors import InFlight, KeyReused, Unavailable
+from governance.keys.services import GENERAL, open_sealed, seal_for
+from governance.models import IdempotencyKey
+from governance.vocabulary import Verb
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a POST answered: its status and JSON body. `shows`: the objects whose content stands in it."""
+
+    status: int
+    body: Any = field(repr=False)
+    shows: tuple[UUID, ...] = ()
+
+
+@contextmanager
+def reply_alone(*, actor: Actor, key: str) -> Iterator[None]:
+    """Only one request answers a key at a time. Raises InFlight.
+
+    A lock of the connection, not of a transaction: a killed process leaves neither lock nor key behind.
+    """
+    name = f"{actor.tenant_id}/{actor.principal_id}/{key}"
+    with pinned_connection():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", [name])
+            if not cursor.fetchone()[0]:
+                raise InFlight
+        try:
+            yield
+        finally:
+            if connection.connection is not None and not connection.connection.closed:
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", [name])
+
+
+def reply_stored(*, actor: Actor, key: str, fingerprint: bytes) -> Reply | None:
+    """The reply that this principal's key has, if it has one.
+
+    Raises KeyReused (another request); Unavailable. Writes: AuditEntry; deletes an IdempotencyKey that is too old.
+    """
+    with acting(actor):
+        found = IdempotencyKey.objects.filter(principal_id=actor.principal_id, key=key)
+        found.filter(created_at__lt=Now() - timedelta(hours=settings.IDEMPOTENCY_HOURS)).delete()
+        row = found.first()
+        if row is None:
+            return None
+        if bytes(row.request_hash) != fingerprint:
+            raise KeyReused
+        # The reply may hold content: telling it again is a read like any other.
+        record(actor=actor, verb=Verb.REPLY_REPEATED, object_type="idempotency_key", object_ids=[row.id])
+    plaintext = open_sealed(tenant_id=actor.tenant_id, place=_place(actor, key), blob=row.sealed_reply)
+    if plaintext is None:
+        raise Unavailable("The stored reply can no longer be opened.")
+    return Reply(status=row.status, body=json.loads(plaintext), shows=tuple(row.object_ids))
+
+
+def reply_store(*, actor: Actor, key: str, fingerprint: bytes, reply: Reply) -> None:
+    """Keep `reply` in the caller's transaction. Raises KeyUnavailable. Writes: IdempotencyKey."""
+    sealed = seal_for(
+        tenant_id=actor.tenant_id,
+        scope=GENERAL,
+        place=_place(actor, key),
+        plaintext=json.dumps(reply.body, default=str).encode(),
+    )
+    row = IdempotencyKey(
+        tenant_id=actor.tenant_id,
+        principal_id=actor.principal_id,
+        key=key,
+        request_hash=fingerprint,
+        status=reply.status,
+        sealed_reply=sealed,
+        object_ids=list(reply.shows),
+    )
+    IdempotencyKey.objects.bulk_create([row])
+
+
+def replies_forget(*, actor: Actor, object_ids: Sequence[UUID]) -> int:
+    """Delete the tenant's stored replies that show one of `object_ids`, in the transaction that hides or erases them.
+
+    Asks nobody: the caller was allowed to do that. Returns how many went. Cost: one scan of the tenant's replies of
+    a day, since row-level security keeps an array's index from being used.
+    """
+    with acting(actor):
+        removed, _ = IdempotencyKey.objects.filter(object_ids__overlap=list(object_ids)).delete()
+    return removed
+
+
+def _place(actor: Actor, key: str) -> bytes:
+    return b"idempotency" + actor.principal_id.bytes + key.encode()

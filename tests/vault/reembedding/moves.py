@@ -1,0 +1,67 @@
+"""One tenant on its way from one embedder to another, a step of the worker at a time."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models.functions import Now
+from pytest_django import Settings
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.models import OutboxEvent
+from governance.outbox.dispatcher import dispatch_once
+from governance.vocabulary import Topic
+from memos_web.celery import OUTBOX_ROUTES, app
+from memos_web.config import EmbedderChoice
+from vault import tasks  # noqa: F401  registers them
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import cubes_add
+from vault.models.embedding_model import EmbeddingModel
+from vault.models.index import Embedding
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import Hit, memories_search
+
+OLD, NEW = "hashing/256", "wordllama/l2-supercat-256"
+
+
+def configure(settings: Settings, family: str, *, model: str = "", url: str = "") -> None:
+    """What a restart with another MEMOS_EMBEDDER does."""
+    settings.MEMOS_EMBEDDER = EmbedderChoice(family=family, model=model, url=url, key="")
+
+
+def step() -> int:
+    """Hand out what is due once, and do it; returns how many events there were."""
+
+    def send(topic: Topic, tenant_id: UUID, event_ids: Sequence[UUID]) -> None:
+        app.tasks[OUTBOX_ROUTES[topic]](str(tenant_id), [str(one) for one in event_ids])
+
+    return dispatch_once(send)
+
+
+def step_by_a_worker_that_is_killed(actor: Actor) -> None:
+    """What is due is handed out and lost; then its lease runs out."""
+    dispatch_once(lambda topic, tenant_id, event_ids: None)
+    with acting(actor):
+        OutboxEvent.objects.filter(done_at=None).update(available_at=Now() - timedelta(seconds=1))
+
+
+def remember(actor: Actor, *contents: str) -> list[UUID]:
+    drafts = [CubeDraft(content=content, namespace="/team") for content in contents]
+    return [one.cube.id for one in cubes_add(actor=actor, drafts=drafts)]
+
+
+def active(actor: Actor) -> str:
+    with acting(actor):
+        return EmbeddingModel.objects.get().model
+
+
+def vectors(actor: Actor, model: str) -> set[UUID]:
+    """The cubes that have a vector of `model`."""
+    with acting(actor):
+        return set(Embedding.objects.filter(model=model).values_list("cube_id", flat=True))
+
+
+def asked(actor: Actor, question: str) -> Hit:
+    """The best hit of a search by vector."""
+    return memories_search(actor=actor, search=SearchQuery(query=question, namespaces=("/team",)))[0]

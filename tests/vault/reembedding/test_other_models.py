@@ -1,0 +1,215 @@
+"""Models of other lengths, from a server; former ones that cannot be asked any more; migration, commands, index."""
+
+import json
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from io import StringIO
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from pytest_django import Settings
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from governance.database import acting
+from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
+from tests.factories import World
+from tests.vault.outbox import run_jobs
+from tests.vault.reembedding.moves import NEW, OLD, active, asked, configure, remember, vectors
+from vault.cubes.vector_index import nearest_by_index, vector_index_name
+from vault.models.index import Embedding
+
+HERON = "The heron nests by the mill."
+SERVED = "openai/mini"
+Superuser = Callable[[], psycopg.Connection]
+
+
+def letters(request: Request) -> Response:
+    """Vectors of three numbers: how many of three letters a text has."""
+    rows = [
+        {"index": at, "embedding": [text.count(letter) + 0.01 for letter in "ehr"]}
+        for at, text in enumerate(request.get_json()["input"])
+    ]
+    return Response(json.dumps({"data": rows}), mimetype="application/json")
+
+
+@pytest.fixture
+def server(httpserver: HTTPServer) -> str:
+    httpserver.expect_request("/v1/embeddings").respond_with_handler(letters)
+    return httpserver.url_for("/v1")
+
+
+@pytest.fixture
+def served(world: World, settings: Settings, server: str) -> World:
+    """alice's memories have vectors of three numbers by a server's model."""
+    configure(settings, "openai", model="mini", url=server)
+    remember(world.alice.actor, HERON, "An otter swims in the lake.")
+    run_jobs()
+    assert active(world.alice.actor) == SERVED
+    return world
+
+
+@pytest.fixture
+def as_owner(world: World) -> Iterator[None]:
+    """Django is connected as the role that owns the tables."""
+    connection.close()
+    connection.settings_dict["USER"] = OWNER_ROLE
+    yield
+    connection.close()
+    connection.settings_dict["USER"] = APP_ROLE
+
+
+def run(*command: str) -> dict[str, Any]:
+    out = StringIO()
+    call_command(*command, "--json", stdout=out)
+    reply: dict[str, Any] = json.loads(out.getvalue())
+    return reply
+
+
+def test_vectors_of_two_lengths_live_side_by_side(served: World, settings: Settings, server: str) -> None:
+    actor = served.alice.actor
+    configure(settings, "hashing", url=server)
+    remember(actor, "The bittern booms.")
+    run_jobs()
+    assert (len(vectors(actor, SERVED)), len(vectors(actor, OLD))) == (3, 1)
+    assert asked(actor, HERON).parts.dense > 0.99
+    assert asked(actor, "The bittern booms.").parts.dense > 0.99
+    run("reembed", "--tenant", "acme")
+    run_jobs()
+    assert (active(actor), len(vectors(actor, SERVED)), len(vectors(actor, OLD))) == (OLD, 0, 3)
+    assert asked(actor, HERON).parts.dense > 0.99
+
+
+def test_a_former_model_that_cannot_be_built_leaves_the_configured_one_to_answer(
+    served: World, settings: Settings
+) -> None:
+    actor = served.alice.actor
+    configure(settings, "hashing")  # and no address any more
+    remember(actor, "The bittern booms.")
+    run_jobs()
+    assert (len(vectors(actor, SERVED)), len(vectors(actor, OLD))) == (2, 1)
+    assert asked(actor, "The bittern booms.").parts.dense > 0.99
+    found = asked(actor, HERON)
+    assert (found.view.words.content, found.parts.dense, found.parts.lexical) == (HERON, 0, 1)
+    run("reembed", "--tenant", "acme")
+    run_jobs()
+    assert asked(actor, HERON).parts.dense > 0.99
+
+
+def test_a_former_model_that_fails_holds_up_no_write_and_the_move_still_ends(
+    served: World, settings: Settings, httpserver: HTTPServer, server: str
+) -> None:
+    actor = served.alice.actor
+    configure(settings, "hashing", url=server)
+    httpserver.clear()
+    httpserver.expect_request("/v1/embeddings").respond_with_data("", status=400)
+    remember(actor, "The bittern booms.")
+    run_jobs()
+    assert (len(vectors(actor, SERVED)), len(vectors(actor, OLD))) == (2, 1)
+    run("reembed", "--tenant", "acme")
+    run_jobs()
+    assert asked(actor, HERON).parts.dense > 0.99
+
+
+def test_a_question_that_the_former_model_cannot_embed_is_refused(
+    served: World, settings: Settings, httpserver: HTTPServer, server: str
+) -> None:
+    configure(settings, "hashing", url=server)
+    httpserver.clear()
+    httpserver.expect_request("/v1/embeddings").respond_with_data("", status=400)
+    reply = served.client("alice").post("memories/search/", {"query": "heron"})
+    assert (reply.status, reply.code) == (503, "provider_unavailable")
+
+
+def test_the_commands_say_what_they_did(world: World, settings: Settings) -> None:
+    remember(world.alice.actor, HERON)
+    remember(world.charlie.actor, "The kingfisher dives.")
+    run_jobs()
+    assert run("reembed", "--all") == {"tenants": []}
+    configure(settings, "wordllama")
+    told = {one["tenant"]: one for one in run("reembed", "--all")["tenants"]}
+    assert told.keys() == {str(world.acme.id), str(world.other.id)}
+    assert {(one["from"], one["to"], one["started"]) for one in told.values()} == {(OLD, NEW, True)}
+    (again,) = run("reembed", "--tenant", "acme")["tenants"]
+    assert again["started"] is False
+    with pytest.raises(CommandError, match="There is no tenant nobody"):
+        run("reembed", "--tenant", "nobody")
+
+
+def test_whoever_has_vectors_already_keeps_the_model_that_most_of_them_are_of(
+    world: World, settings: Settings, superuser: Superuser, owner_connection: psycopg.Connection
+) -> None:
+    remember(world.alice.actor, HERON, "An otter swims in the lake.")
+    run_jobs()
+    with acting(world.alice.actor):
+        one = Embedding.objects.all()[0]
+        Embedding.objects.bulk_create(
+            [
+                Embedding(
+                    tenant_id=one.tenant_id,
+                    cube_id=one.cube_id,
+                    model="another",
+                    version=1,
+                    namespace_id=one.namespace_id,
+                    vector=[1.0],
+                )
+            ]
+        )
+    superuser().execute("DELETE FROM vault_embeddingmodel")
+    superuser().execute("ALTER TABLE vault_embeddingmodel NO FORCE ROW LEVEL SECURITY")  # as it is at that moment
+    for statement in import_module("vault.migrations.0004_embedding_model").BACKFILL:
+        owner_connection.execute(statement)
+    assert superuser().execute("SELECT tenant_id, model FROM vault_embeddingmodel").fetchall() == [(world.acme.id, OLD)]
+
+
+def test_only_the_owner_makes_an_index(world: World) -> None:
+    with pytest.raises(CommandError, match="MEMOS_DATABASE_ROLE=owner"):
+        run("vector_index")
+
+
+@pytest.mark.usefixtures("as_owner")
+def test_an_index_is_made_for_the_configured_model_and_used(superuser: Superuser) -> None:
+    vector = [1.0] * 256
+    assert nearest_by_index(OLD, vector) is None
+    assert run("vector_index") == {"index": vector_index_name(OLD), "model": OLD, "dimension": 256, "made": True}
+    assert run("vector_index")["made"] is False
+    distance = nearest_by_index(OLD, vector)
+    assert distance is not None
+    assert nearest_by_index(OLD, None) is None
+    with superuser().transaction(), superuser().cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        cursor.execute(
+            f"EXPLAIN SELECT cube_id FROM vault_embedding WHERE model = '{OLD}' ORDER BY {distance} LIMIT 5",
+            {"vector": json.dumps(vector)},
+        )
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert vector_index_name(OLD) in plan
+
+
+@pytest.mark.usefixtures("as_owner")
+def test_an_index_that_an_interrupted_run_left_is_made_anew(superuser: Superuser) -> None:
+    run("vector_index")
+    superuser().execute(
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [vector_index_name(OLD)]
+    )
+    assert nearest_by_index(OLD, [1.0]) is None
+    assert run("vector_index")["made"] is True
+    assert nearest_by_index(OLD, [1.0]) is not None
+
+
+@pytest.mark.usefixtures("as_owner")
+def test_the_default_model_has_its_index_from_the_start(settings: Settings) -> None:
+    configure(settings, "wordllama")
+    assert run("vector_index") == {"index": "embedding_nearest", "model": NEW, "dimension": 256, "made": False}
+
+
+@pytest.mark.usefixtures("as_owner")
+def test_vectors_that_are_too_long_are_refused(settings: Settings, httpserver: HTTPServer) -> None:
+    rows = [{"index": 0, "embedding": [1.0] * 4001}]
+    httpserver.expect_request("/v1/embeddings").respond_with_json({"data": rows})
+    configure(settings, "openai", model="long", url=httpserver.url_for("/v1"))
+    with pytest.raises(CommandError, match="4001 numbers cannot be indexed"):
+        run("vector_index")

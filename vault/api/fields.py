@@ -1,0 +1,73 @@
+"""Fields of memories: their limits are those of the contract (settings)."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from django.conf import settings
+from rest_framework import serializers
+
+from governance.api.fields import TextField, refuse_broken_text
+from governance.errors import TooLarge
+
+DEEPEST_METADATA = 64
+
+
+class ContentField(TextField):
+    """The content of a memory: 1 to MAX_CONTENT_CHARACTERS characters; more is 413."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if isinstance(data, str) and len(data) > settings.MAX_CONTENT_CHARACTERS:
+            raise TooLarge(f"`content` may have {settings.MAX_CONTENT_CHARACTERS} characters.")
+        text = super().to_internal_value(data)
+        if not text.strip() and not self.allow_blank:
+            raise serializers.ValidationError("write something")
+        return text
+
+
+class MetadataField(serializers.JSONField):
+    """The caller's own JSON object, at most MAX_METADATA_BYTES.
+
+    It is not nested so deeply that what stores and sends it would give up.
+    """
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        refuse_deep(data)
+        if not isinstance(data, dict):
+            raise serializers.ValidationError("an object is needed")
+        value = cast(dict[str, Any], super().to_internal_value(data))
+        for part in _scalars(value):
+            if isinstance(part, str):
+                refuse_broken_text(part)
+            elif isinstance(part, float) and not math.isfinite(part):
+                raise serializers.ValidationError("NaN and Infinity are no JSON")
+        if len(json.dumps(value, ensure_ascii=False).encode()) > settings.MAX_METADATA_BYTES:
+            raise serializers.ValidationError(f"at most {settings.MAX_METADATA_BYTES} bytes")
+        return value
+
+
+def refuse_deep(data: Any) -> None:
+    """Raises ValidationError for JSON of more than DEEPEST_METADATA levels: Python's own encoder would give up."""
+    level: list[Any] = [data]
+    for _ in range(DEEPEST_METADATA):
+        level = [child for part in level for child in _children(part)]
+    if level:
+        raise serializers.ValidationError(f"at most {DEEPEST_METADATA} levels")
+
+
+def _children(part: Any) -> Iterable[Any]:
+    return part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    """Everything in a JSON value that holds nothing else, keys included."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield key
+            yield from _scalars(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _scalars(part)
+    else:
+        yield value

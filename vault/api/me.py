@@ -1,0 +1,40 @@
+"""me/ of the REST contract: who calls, as the law knows them, and the product's limits."""
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.representations import me_json
+from governance.api.schema import WhoSchema, problems
+from governance.api.views import ApiView, asked_only
+from governance.tenants.selectors import me_get
+
+
+class LimitsSchema(serializers.Serializer[object]):
+    content_characters = serializers.IntegerField()
+    metadata_bytes = serializers.IntegerField()
+    items_per_call = serializers.IntegerField()
+    top_k = serializers.IntegerField()
+    page_size = serializers.IntegerField()
+
+
+class MeSchema(WhoSchema):
+    limits = LimitsSchema()
+
+
+class MeView(ApiView):
+    @extend_schema(operation_id="me", responses={200: MeSchema, **problems(400, 401, 405, 503)}, tags=["me"])
+    def get(self, request: Request) -> Response:
+        """Who the caller is: principal, tenant, roles, scopes, personas, limits."""
+        actor = self.actor()
+        asked_only(request)
+        limits = {
+            "content_characters": settings.MAX_CONTENT_CHARACTERS,
+            "metadata_bytes": settings.MAX_METADATA_BYTES,
+            "items_per_call": settings.MAX_ITEMS_PER_CALL,
+            "top_k": settings.MAX_TOP_K,
+            "page_size": settings.MAX_PAGE_SIZE,
+        }
+        return Response(me_json(actor, me_get(actor=actor)) | {"limits": limits})

@@ -1,0 +1,84 @@
+"""The HNSW index of one model's vectors. The default model's is made by the migrations, another's by its operator."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from django.db import connection
+from psycopg import sql
+
+from governance.errors import Conflict
+
+DEFAULT_MODEL = "wordllama/l2-supercat-256"  # of which embedding_nearest holds the vectors
+DEFAULT_DIMENSION = 256
+LARGEST_DIMENSION = 4_000  # that pgvector's HNSW takes of half-precision vectors
+OWNS = "SELECT pg_get_userbyid(relowner) = current_user FROM pg_class WHERE oid = 'vault_embedding'::regclass"
+# `<=>` on the bare column could not be answered by the index; on the cast it can.
+NEAREST = "(vector::halfvec({dimension})) <=> %(vector)s::halfvec({dimension})"
+READY = """
+SELECT index.indisvalid FROM pg_index AS index JOIN pg_class AS named ON named.oid = index.indexrelid
+WHERE index.indrelid = 'vault_embedding'::regclass AND named.relname = %s
+"""
+CREATE = """
+CREATE INDEX CONCURRENTLY {name} ON vault_embedding USING hnsw ((vector::halfvec({dimension})) halfvec_cosine_ops)
+WHERE model = {model}
+"""
+
+
+def nearest_by_index(model: str, vector: Sequence[float] | None) -> str | None:
+    """The distance from `vector` in the form that the index of `model` answers; None: there is no such index.
+
+    Without a vector every distance is NULL. One query, none for the default model.
+    """
+    if model == DEFAULT_MODEL:
+        return NEAREST.format(dimension=DEFAULT_DIMENSION)
+    if vector is None or not _validity(vector_index_name(model)):
+        return None
+    return NEAREST.format(dimension=len(vector))
+
+
+def vector_index_create(*, model: str, dimension: int) -> bool:
+    """Make the index of `model` unless it is there; searches and writes go on meanwhile. Outside any transaction.
+
+    Returns whether it was made. What an interrupted run left is made anew. Raises Conflict when the database's role
+    does not own the tables, or the vectors are too long.
+    """
+    if model == DEFAULT_MODEL:
+        return False
+    if dimension > LARGEST_DIMENSION:
+        raise Conflict(f"Vectors of {dimension} numbers cannot be indexed: {LARGEST_DIMENSION} is the most.")
+    _refuse_other_roles()
+    name = vector_index_name(model)
+    validity = _validity(name)
+    if validity is True:
+        return False
+    if validity is False:
+        _run(sql.SQL("DROP INDEX CONCURRENTLY {name}").format(name=sql.Identifier(name)))
+    _run(sql.SQL(CREATE).format(name=sql.Identifier(name), dimension=sql.Literal(dimension), model=sql.Literal(model)))
+    return True
+
+
+def vector_index_name(model: str) -> str:
+    if model == DEFAULT_MODEL:
+        return "embedding_nearest"
+    return f"embedding_nearest_{sha256(model.encode()).hexdigest()[:12]}"
+
+
+def _validity(name: str) -> bool | None:
+    """None: there is no such index."""
+    with connection.cursor() as cursor:
+        cursor.execute(READY, [name])
+        row = cursor.fetchone()
+    return None if row is None else bool(row[0])
+
+
+def _refuse_other_roles() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(OWNS)
+        (owns,) = cursor.fetchone()
+    if not owns:
+        raise Conflict("Only the owner of the tables can make an index: run it with MEMOS_DATABASE_ROLE=owner.")
+
+
+def _run(statement: sql.Composed) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement.as_string(cursor.connection))

@@ -1,0 +1,10 @@
+from django.db import models
+from django.db.models.functions import Now
+
+
+class EmbeddingModel(models.Model):
+    """The model whose vectors answer a tenant's questions. It comes with the first vector; re-embedding changes it."""
+
+    tenant = models.OneToOneField("governance.Tenant", primary_key=True, on_delete=models.DO_NOTHING, related_name="+")
+    model = models.CharField(max_length=100)
+    since = models.DateTimeField(db_default=Now())
