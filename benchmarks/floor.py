@@ -20,8 +20,6 @@ from vault.cubes.rules import WORD_KIND
 from vault.lexicon.tokens import query_terms
 from vault.models import Namespace, NamespaceSize
 from vault.providers.registry import embedder
-from vault.retrieval.ranker import INDEXED_MODEL
-from vault.retrieval.ranking import INDEX_FROM
 from vault.retrieval.sql import NEAREST_BY_INDEX, NEAREST_BY_SCAN
 
 HYBRID = """
@@ -31,22 +29,22 @@ WITH hits AS MATERIALIZED (
     AND namespace_id = ANY(%(namespaces)s::uuid[])
 ),
 rarity AS (
-  SELECT term, ln(1 + (greatest(%(cubes)s, count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
+  SELECT term, ln(1::float8 + (greatest(%(cubes)s, count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
   FROM hits GROUP BY term
 ),
 lexical AS (
   SELECT cube_id AS id,
     sum(weight * frequency * 2.2::float8
-      / (frequency + 1.2::float8 * (0.25::float8 + 0.75::float8 * length / %(length)s))) AS score
-  FROM hits JOIN rarity USING (term) GROUP BY cube_id ORDER BY score DESC LIMIT 100
+      / (frequency + 1.2::float8 * (0.25::float8 + 0.75::float8 * length / %(length)s::float8))) AS score
+  FROM hits JOIN rarity USING (term) GROUP BY cube_id ORDER BY score DESC LIMIT 50
 ),
 near AS (
   SELECT cube_id AS id, 1 - ({distance}) AS score FROM vault_embedding
   WHERE tenant_id = %(tenant)s AND model = %(model)s AND namespace_id = ANY(%(namespaces)s::uuid[])
-  ORDER BY {distance} LIMIT 100
+  ORDER BY {distance} LIMIT 50
 ),
 pool AS MATERIALIZED (
-  SELECT id, coalesce(lexical.score / max(lexical.score) OVER (), 0) + 0.3 * coalesce(near.score, 0) AS score
+  SELECT id, coalesce(lexical.score / max(lexical.score) OVER (), 0) + 0.3::float8 * coalesce(near.score, 0) AS score
   FROM lexical FULL JOIN near USING (id)
 )
 SELECT pool.id, pool.score FROM vault_cube AS cube JOIN pool USING (id)
@@ -62,7 +60,8 @@ ORDER BY {NEAREST_BY_SCAN} LIMIT %(limit)s
 """
 SET_UP = (
     "SELECT set_config('app.tenant', %s, true), set_config('hnsw.ef_search', '100', true), "
-    "set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('enable_nestloop', 'off', true)"
+    "set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('enable_nestloop', 'off', true), "
+    "set_config('enable_sort', 'off', true)"
 )
 
 
@@ -75,11 +74,6 @@ class Scene:
     cubes: int
     length: float  # mean words of a cube
     maker: TokenMaker
-
-    @property
-    def by_index(self) -> bool:
-        """Whether the product would ask the vector index here."""
-        return self.cubes >= INDEX_FROM and embedder().name == INDEXED_MODEL
 
 
 @dataclass(frozen=True)

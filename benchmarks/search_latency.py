@@ -192,7 +192,7 @@ def _systems(
 
 
 def _raw(prefix: str, scene: Scene, top_k: int, raw: psycopg.Connection[Any]) -> Iterator[tuple[str, Ask]]:
-    statements = {"floor": hybrid(by_index=scene.by_index), "exact cosine": COSINE}
+    statements = {"floor": hybrid(by_index=False), "exact cosine": COSINE}
     if embedder().name == INDEXED_MODEL:
         statements["floor by index"] = hybrid(by_index=True)
     for name, statement in statements.items():

@@ -28,6 +28,17 @@ def tenant_table(
     return _forward(statements)
 
 
+def without_statistics(table: str, *columns: str) -> RunSQL:
+    """Plan look-ups in `table` alike for every tenant, whenever it was last analysed.
+
+    A tenant (or namespace) that came after the last ANALYZE is taken for one without rows: then any index seems as good
+    as the right one, and a look-up by key reads all that the tenant has. See docs/decisions/0010.
+    """
+    statements = [f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 0" for column in columns]
+    statements += [f"SELECT pg_clear_attribute_stats('public', '{table}', '{column}', false)" for column in columns]
+    return _forward(statements)
+
+
 def reference(table: str, column: str, target: str, *, on_delete: str = "NO ACTION") -> str:
     """A foreign key that cannot leave the tenant; a plain one would let one tenant pin another's row."""
     return (

@@ -1,6 +1,6 @@
 """Seal and open what belongs to a tenant. Who may open is decided before: these functions ask nobody."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from uuid import UUID
 
@@ -47,9 +47,13 @@ class TokenMaker:
     """Keyed tokens of one tenant: what must be matched without being opened."""
 
     key: DataKey
+    _made: dict[tuple[str, str], int] = field(default_factory=dict, repr=False, compare=False)  # words repeat in a call
 
     def token(self, kind: str, text: str) -> int:
-        return keyed_token(self.key.secret, kind, text)
+        made = self._made.get((kind, text))
+        if made is None:
+            made = self._made[kind, text] = keyed_token(self.key.secret, kind, text)
+        return made
 
     def hash(self, text: str) -> bytes:
         return keyed_hash(self.key.secret, text)

@@ -5,7 +5,7 @@ rest of the call; COPY is no way out, because PostgreSQL refuses it under row-le
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import connection
 from django.db.models import Field, Model
 
+PLAIN = ("uuid", "bigint", "integer", "smallint")  # types whose values need no quotes in an array
 NOT_SENT = frozenset({"created_at", "updated_at"})  # the database's clock fills them in
 
 
@@ -22,7 +23,7 @@ def insert_rows(rows: Sequence[Model]) -> None:
     if not rows:
         return
     fields = _fields(type(rows[0]))
-    columns = [[_value(field, getattr(row, field.attname)) for row in rows] for field in fields]
+    columns = [_column(field, [getattr(row, field.attname) for row in rows]) for field in fields]
     connection.ensure_connection()
     # Bound by the server: the values travel as they are instead of being quoted into the text one by one.
     with psycopg.Cursor(connection.connection) as cursor:
@@ -57,9 +58,13 @@ def _chosen(field: "Field[Any, Any]") -> str:
     return f"ARRAY(SELECT jsonb_array_elements_text(sent.{field.column}::jsonb))"
 
 
-def _value(field: "Field[Any, Any]", value: Any) -> Any:
-    if not isinstance(field, ArrayField):
-        return value
-    if field.base_field.get_internal_type() == "BigIntegerField":
-        return "{" + ",".join(map(str, value)) + "}"
-    return json.dumps(value)
+def _column(field: "Field[Any, Any]", values: list[Any]) -> str | list[Any]:
+    if isinstance(field, ArrayField):
+        is_plain = field.base_field.get_internal_type() == "BigIntegerField"
+        return [sql_array(value) if is_plain else json.dumps(value) for value in values]
+    return sql_array(values) if str(field.db_type(connection)).split()[0] in PLAIN else values
+
+
+def sql_array(values: Iterable[Any]) -> str:
+    """Numbers, ids and None as PostgreSQL writes an array; the driver would look into each for what to quote."""
+    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"

@@ -7,35 +7,31 @@ import psycopg
 from django.db import connection
 
 from vault.cubes.building import Built
+from vault.cubes.inserting import sql_array
 from vault.models import Posting
 
 INSERT = """
 INSERT INTO vault_posting (tenant_id, term, cube_id, namespace_id, frequency, length, session_token, position)
-SELECT %s::uuid, entry.*
-FROM unnest(%s::bigint[], %s::uuid[], %s::uuid[], %s::smallint[], %s::smallint[], %s::bigint[], %s::integer[])
-     AS entry (term, cube_id, namespace_id, frequency, length, session_token, position)
-ORDER BY entry.term, entry.cube_id
+SELECT %s::uuid, entry.term, cube.id, cube.namespace_id, entry.frequency, cube.length, cube.session_token, cube.position
+FROM unnest(%s::bigint[], %s::smallint[], %s::integer[]) AS entry (term, frequency, number)
+  JOIN unnest(%s::uuid[], %s::uuid[], %s::smallint[], %s::bigint[], %s::integer[]) WITH ORDINALITY
+    AS cube (id, namespace_id, length, session_token, position, number) USING (number)
+ORDER BY entry.term, cube.id
 """
 
 
 def postings_insert(built: Sequence[Built]) -> None:
     """All postings of some cubes of one tenant in one statement, in key order so that the index pages are kept warm."""
-    rows = [
-        (
-            entry.term,
-            one.cube.id,
-            one.cube.namespace_id,
-            entry.frequency,
-            one.indexed.length,
-            one.cube.session_token,
-            one.cube.position,
-        )
-        for one in built
-        for entry in one.indexed.entries
+    entries = [
+        (entry.term, entry.frequency, number) for number, one in enumerate(built, 1) for entry in one.indexed.entries
     ]
-    if not rows:
+    if not entries:
         return
-    columns = [list(column) for column in zip(*rows, strict=True)]
+    cubes = [
+        (one.cube.id, one.cube.namespace_id, one.indexed.length, one.cube.session_token, one.cube.position)
+        for one in built
+    ]
+    columns = [sql_array(column) for rows in (entries, cubes) for column in zip(*rows, strict=True)]
     with psycopg.Cursor(connection.connection) as cursor:
         cursor.execute(INSERT, [built[0].cube.tenant_id, *columns])
 

@@ -56,5 +56,7 @@ def version_hash(*, previous: bytes | None, sealed: bytes, clear: dict[str, obje
 
 def approximate_tokens(content: str) -> int:
     """Tokens of a text for budgets, without a tokenizer: 4 Latin characters or 1 CJK character each, at least 1."""
+    if content.isascii():
+        return max(1, (len(content) + 3) // 4)
     wide = sum(1 for character in content if ord(character) >= 0x2E80)
     return max(1, wide + (len(content) - wide + 3) // 4)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -38,7 +38,7 @@ def key_scope(*, subject_id: UUID | None, persona_member_id: UUID | None) -> str
 
 def words_seal(*, tenant_id: UUID, cube_id: UUID, number: int, scope: str, words: Words) -> bytes:
     """The blob of one version; it opens only in its own place (tenant | cube | version). Raises KeyUnavailable."""
-    plaintext = json.dumps(asdict(words), ensure_ascii=False, separators=(",", ":")).encode()
+    plaintext = json.dumps(vars(words), ensure_ascii=False, separators=(",", ":")).encode()
     return seal_for(tenant_id=tenant_id, scope=scope, place=_place(cube_id, number), plaintext=plaintext)
 
 

@@ -135,6 +135,8 @@ def _is_ordinary(word: str) -> bool:
 
 
 def _chinese(text: str) -> Iterator[str]:
+    if text.isascii():
+        return
     for pattern in (_PERSON, _TITLED, _PLACE):
         for match in pattern.finditer(text):
             yield next(group for group in match.groups() if group)

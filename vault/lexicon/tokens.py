@@ -36,6 +36,9 @@ _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _QUESTION_PHRASES = re.compile(QUESTION_PHRASES)
 _CHINESE_QUESTION = re.compile(CHINESE_QUESTION_WORDS)
 _FUNCTION_WORDS = re.compile(FUNCTION_WORDS)
+_LETTER = re.compile("[A-Za-z]")
+_UNSPACED_LETTER = re.compile(f"[{_HAN}{_KANA}{_HANGUL}]")
+_PHRASE_WORD = re.compile(rf"{_WORD}+(?:[-']{_WORD}+)*")
 _ENDINGS = frozenset({"s", "t", "re", "ve", "ll", "d", "m"})
 
 _thread = threading.local()  # a Stemmer must not be used by two threads at once
@@ -52,6 +55,8 @@ def terms(text: str) -> list[str]:
 
 def single_characters(text: str) -> list[str]:
     """Each character of the runs that `terms` cuts into bigrams, so that a question of one character finds them."""
+    if text.isascii():
+        return []
     return [
         character
         for match in _TOKENS.finditer(_normal(text))
@@ -71,6 +76,8 @@ def query_terms(text: str) -> list[str]:
 
 def language_of(text: str) -> str:
     """`zh`, `ja`, `ko` or `en` (any Latin script) by the letters in it; `und` when there are none of these."""
+    if text.isascii():
+        return "en" if _LETTER.search(text) else "und"
     kana, hangul = _count(_KANA, text), _count(_HANGUL, text)
     han, latin = _count(_HAN, text), len(re.findall(r"[A-Za-z\u00c0-\u024f]+", text))
     asian = (han + kana + hangul) / HAN_PER_WORD
@@ -90,7 +97,7 @@ def keywords(text: str, limit: int = 8) -> list[str]:
     stands between function words, and repeated pieces of it, scored by frequency. Ties: first in the text first.
     """
     text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
-    found = [*_latin_keywords(text), *_chinese_keywords(text)]
+    found = _latin_keywords(text) if text.isascii() else [*_latin_keywords(text), *_chinese_keywords(text)]
     chosen: list[str] = []
     for keyword in sorted(found, key=lambda each: (-each.score, each.position)):
         if len(chosen) < limit and not any(_is_part(keyword.text, other) for other in chosen):
@@ -100,6 +107,8 @@ def keywords(text: str, limit: int = 8) -> list[str]:
 
 def _normal(text: str) -> str:
     """NFKC, case-folded, Latin accents and thousands separators removed, apostrophes straight."""
+    if text.isascii():
+        return _THOUSANDS.sub("", text.lower())
     folded = unicodedata.normalize("NFKD", text).casefold().replace("\u2019", "'")
     return _THOUSANDS.sub("", unicodedata.normalize("NFKC", _ACCENTS.sub("", folded)))
 
@@ -150,7 +159,7 @@ class _Keyword:
 
 def _is_part(part: str, whole: str) -> bool:
     """Whether `whole` says `part` already: as some of its words, or, where nothing is spaced, of its characters."""
-    if re.search(rf"[{_HAN}{_KANA}{_HANGUL}]", part):
+    if not part.isascii() and _UNSPACED_LETTER.search(part):
         return part in whole
     return f" {part.casefold()} " in f" {whole.casefold()} "
 
@@ -174,7 +183,7 @@ def _phrases(text: str) -> Iterator[tuple[list[str], int]]:
     """Runs of up to KEYWORD_WORDS content words with nothing but a blank between them, and where each begins."""
     phrase: list[str] = []
     start = end = 0
-    for match in re.finditer(rf"{_WORD}+(?:[-']{_WORD}+)*", text):
+    for match in _PHRASE_WORD.finditer(text):
         word = match[0].removesuffix("'s")
         fits = phrase and text[end : match.start()] == " " and len(phrase) < KEYWORD_WORDS
         if phrase and (not fits or _is_dull(word)):

@@ -22,14 +22,19 @@ from vault.lexicon.moments import Span, asks_for_time
 from vault.lexicon.tokens import query_terms, terms
 from vault.models.cube import CubeQuerySet
 from vault.models.namespace import NamespaceQuerySet
-from vault.retrieval.ranking import INDEX_FROM, Parts, Weights, fused
-from vault.retrieval.sql import AMONG_CANDIDATES, EXACT, INDEXED, NEAREST_BY_SCAN, SURVEY
+from vault.retrieval.ranking import BEST, EF_SEARCH, NEAREST, Parts, Weights, fused, index_pays
+from vault.retrieval.sql import EXACT, INDEXED, NEAREST_BY_SCAN, SURVEY
 
 INDEXED_MODEL = DEFAULT_MODEL  # of which embedding_nearest holds the vectors; an operator may index another
 LONGEST_NAME = 40  # characters of a speaker's name in a question
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 PLACEHOLDER = re.compile(r"(?<!%)%s")
+STEADY_PLANS = f"""
+SET LOCAL enable_nestloop = off; SET LOCAL enable_sort = off;
+SET LOCAL hnsw.ef_search = {EF_SEARCH}; SET LOCAL hnsw.iterative_scan = relaxed_order
+"""
+PLANS_AS_BEFORE = "SET LOCAL enable_nestloop = on; SET LOCAL enable_sort = on"
 COLUMNS = ("id", "version", "session_token", "position", "speaker_marks", "mentions_time", "event_time", "created_at")
 
 
@@ -43,12 +48,17 @@ class Question:
 
 @dataclass(frozen=True)
 class Survey:
-    """What an actor sees: the namespaces, their size, which words of a question name speakers there, and the time."""
+    """What an actor sees: the namespaces, their size, which words of a question name speakers there, and the time.
+
+    model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted.
+    """
 
     namespaces: list[UUID]
     cubes: int
     words: float
     speakers: frozenset[int]
+    model: str | None
+    vectors: int
     now: datetime
 
 
@@ -78,9 +88,9 @@ def survey(actor: Actor, question: Question, seen: NamespaceQuerySet) -> Survey:
     compiled, parameters = seen.order_by().values("id").query.sql_with_params()
     asked = [mark for mark in question.words.values() if mark]
     with connection.cursor() as cursor:
-        cursor.execute(SURVEY.format(seen=compiled), [*parameters, asked, actor.tenant_id])
-        namespaces, cubes, words, speakers, now = cursor.fetchone()
-    return Survey(namespaces=namespaces, cubes=cubes, words=words, speakers=frozenset(speakers), now=now)
+        cursor.execute(SURVEY.format(seen=compiled), [*parameters, asked, actor.tenant_id, actor.tenant_id])
+        namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
+    return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
 
 
 def rank(
@@ -98,12 +108,12 @@ def rank(
 ) -> list[Ranked]:
     """The best `limit` of the visible cubes, best first. One query.
 
-    `narrowed`: filters beyond the namespace apply; then every row that passes them is ranked, so that none is missed.
+    `narrowed`: filters beyond the namespace apply; then all that passes them is looked through: nothing is missed.
     """
     speakers = surveyed.speakers if len(surveyed.speakers) == 1 else frozenset()
     words = [term for term, mark in question.words.items() if mark not in surveyed.speakers]
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
-    statement, parameters = _statement(visible, narrowed, _distance(surveyed.cubes, model, vector))
+    statement, parameters = _statement(visible, narrowed, _distance(surveyed, model, vector))
     parameters |= {
         "tenant": actor.tenant_id,
         "terms": words or list(question.words),
@@ -118,6 +128,8 @@ def rank(
         "ends": [span.end for span in spans],
         "fits": [span.weight for span in spans],
         "limit": limit,
+        "best": max(BEST, limit),
+        "nearest": max(NEAREST, limit) if vector is not None else 0,
     }
     parameters |= {f"w_{name}": getattr(weights, name) for name in Parts.__dataclass_fields__}
     with connection.cursor() as cursor, _predictable_plans(cursor):
@@ -128,16 +140,16 @@ def rank(
 
 
 def _statement(visible: CubeQuerySet, narrowed: bool, distance: str) -> tuple[str, dict[str, Any]]:
+    compiled, parameters = _compiled(visible)
     if narrowed:
-        compiled, parameters = _compiled(visible)
         return EXACT.format(visible=compiled), parameters
-    compiled, parameters = _compiled(visible.extra(where=[AMONG_CANDIDATES]))
     return INDEXED.format(visible=compiled, distance=distance), parameters
 
 
-def _distance(cubes: int, model: str, vector: Sequence[float] | None) -> str:
+def _distance(surveyed: Survey, model: str, vector: Sequence[float] | None) -> str:
     """By the model's index where there is one and it pays; else vectors are compared one by one."""
-    by_index = nearest_by_index(model, vector) if cubes >= INDEX_FROM else None
+    pays = index_pays(surveyed.cubes, surveyed.vectors)
+    by_index = nearest_by_index(model, vector) if pays else None
     return by_index or NEAREST_BY_SCAN
 
 
@@ -154,10 +166,9 @@ def _compiled(visible: QuerySet[Any]) -> tuple[str, dict[str, Any]]:
 def _predictable_plans(cursor: CursorWrapper) -> Iterator[None]:
     """The planner cannot know how large the parts are: a nested loop over them may be quadratic, a hash join never is.
 
-    The vector index is asked for more rows than are wanted, and again until enough are visible.
+    Without sorts it takes the vector index wherever the statement lets it. That is asked for more rows than are wanted,
+    and again until enough are visible.
     """
-    cursor.execute(
-        "SET LOCAL enable_nestloop = off; SET LOCAL hnsw.ef_search = 200; SET LOCAL hnsw.iterative_scan = relaxed_order"
-    )
+    cursor.execute(STEADY_PLANS)
     yield
-    cursor.execute("SET LOCAL enable_nestloop = on")
+    cursor.execute(PLANS_AS_BEFORE)

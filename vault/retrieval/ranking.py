@@ -12,9 +12,12 @@ SESSION_K = 1.0  # how soon a word stops counting for its session
 # What was said before and after counts for a message: distance in its session → share of the neighbour's own score.
 CONTEXT = {-1: 0.6, 1: 0.3, -2: 0.3, 2: 0.3}
 REACH = max(CONTEXT)
-BEST = 100  # cubes taken into the pool by words, and with each its neighbours
-NEAREST = 100  # cubes taken into the pool by vector
-INDEX_FROM = 20_000  # visible cubes from which the nearest are asked of the vector index instead of compared one by one
+BEST = 50  # cubes, at least, taken into the pool by words, and with each its neighbours
+NEAREST = 50  # cubes, at least, taken into the pool by vector
+# The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
+# shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's.
+INDEX_COST = 12
+EF_SEARCH = 200
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,14 @@ class Parts:
 HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.6, time=0.6)
 LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, time=0.0)
+
+
+def index_pays(visible: int, stored: int) -> bool:
+    """Whether the nearest of `visible` vectors are found sooner by an index over all `stored` than one by one."""
+    if visible <= 0:
+        return False
+    visited = EF_SEARCH + NEAREST * max(stored, visible) / visible
+    return visible > INDEX_COST * visited
 
 
 def fused(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:

@@ -70,7 +70,7 @@ def memories_search(*, actor: Actor, search: SearchQuery, permission: Permission
     reranker is asked between two, and the second, which opens and records what is returned, looks again at what may be
     shown.
     Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
-    Queries: four, two more for a walk, one more when few rows are found, and the audit; with a reranker two more.
+    Queries: three, two more for a walk, one more when few rows are found, and the audit; with a reranker two more.
     """
     authorize(actor, permission)
     if search.mode is SearchMode.MEMORYOS:
@@ -91,9 +91,8 @@ def _asked(search: SearchQuery, active: str) -> _Asked:
     return _Asked(active, model.name, model.embed([search.query])[0].tolist())
 
 
-def _check_model(actor: Actor, asked: _Asked) -> None:
-    active = active_model(actor) if asked.vector is not None else None
-    if active not in {None, asked.active}:
+def _check_model(active: str | None, asked: _Asked) -> None:
+    if asked.vector is not None and active is not None and active != asked.active:
         raise _OtherModel(active)
 
 
@@ -137,10 +136,10 @@ def _read(actor: Actor, search: SearchQuery, found: Sequence[Ranked], permission
 
 def _ranked(actor: Actor, search: SearchQuery, asked: _Asked, limit: int) -> list[Ranked]:
     """The best `limit` rows. Raises _OtherModel where the question's vector is another model's than those stored."""
-    _check_model(actor, asked)
     found = _found(actor, search, asked, limit)
     if asked.model != embedder().name:
-        _check_model(actor, asked)  # a former model's vectors go once it is switched: were they there until now?
+        # A former model's vectors go once it is switched: were they there until now?
+        _check_model(active_model(actor), asked)
     return found
 
 
@@ -151,6 +150,7 @@ def _found(actor: Actor, search: SearchQuery, asked: _Asked, limit: int) -> list
     surveyed = survey(actor, question, seen_namespaces(actor, search))
     if not surveyed.namespaces:
         return []
+    _check_model(surveyed.model, asked)
     visible = Cube.objects.visible_to(actor).filter(states(search), namespace_id__in=surveyed.namespaces)
     visible = visible.filter(condition).exclude(search.excluded)
     if search.mode is SearchMode.TAG:

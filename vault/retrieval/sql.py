@@ -1,14 +1,20 @@
 """The statements that rank. Every name in them is ours; every value is a parameter.
 
-A ranking has a *pool*: the visible cubes that may be shown. EXACT takes all that the filters let through. INDEXED takes
-those that can matter: the best by words, the nearest by vector, and what was said next to the best; on the development
-conversations that loses nothing (docs/benchmarks.md). Document frequencies are those of the namespaces that the actor
-sees: what is hidden leaves no trace in a score.
+A ranking has a *pool*: the best visible cubes by words, the nearest by vector, and what was said next to the best; on
+the development conversations ranking all would bring nothing more. EXACT finds them among all that the filters let
+through; INDEXED by the indexes, and leaves out what is not visible. Document frequencies are those of the namespaces
+that the actor sees: what is hidden leaves no trace in a score.
 """
 
-from vault.retrieval.ranking import BEST, BM25_B, BM25_K1, CONTEXT, NEAREST, REACH, SESSION_K
+from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, REACH, SESSION_K
 
-CONTEXT_WEIGHT = " ".join(f"WHEN {distance} THEN {weight}" for distance, weight in CONTEXT.items())
+
+def _float(value: float) -> str:
+    """PostgreSQL reads a bare 0.5 as numeric, whose arithmetic is many times slower."""
+    return f"float8 '{value!r}'"
+
+
+CONTEXT_WEIGHT = " ".join(f"WHEN {distance} THEN {_float(weight)}" for distance, weight in CONTEXT.items())
 
 _HITS = """
 gone AS MATERIALIZED (
@@ -25,13 +31,13 @@ hits AS MATERIALIZED (
 
 _LEXICAL = f"""
 rarity AS (
-  SELECT term, ln(1 + (greatest(%(cubes)s, count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
+  SELECT term, ln(float8 '1' + (greatest(%(cubes)s, count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
   FROM hits GROUP BY term
 ),
 lexical AS MATERIALIZED (
   SELECT hits.cube_id AS id, hits.session_token, hits.position,
-    sum(rarity.weight * hits.frequency * {BM25_K1 + 1}
-      / (hits.frequency + {BM25_K1} * ({1 - BM25_B} + {BM25_B} * hits.length / %(length)s))) AS score
+    sum(rarity.weight * hits.frequency * {_float(BM25_K1 + 1)} / (hits.frequency
+      + {_float(BM25_K1 * (1 - BM25_B))} + {_float(BM25_K1 * BM25_B)} * hits.length / %(length)s::float8)) AS score
   FROM hits JOIN rarity USING (term) GROUP BY hits.cube_id, hits.session_token, hits.position
 ),
 """
@@ -40,23 +46,26 @@ _ALL = """
 visible AS MATERIALIZED ({visible}),
 """
 
-_EXACT_POOL = """
-pool AS MATERIALIZED (
-  SELECT visible.*, 1 - (embedding.vector <=> %(vector)s::halfvec) AS dense
-  FROM visible LEFT JOIN vault_embedding AS embedding
+_NEAR_AMONG_VISIBLE = """
+near AS MATERIALIZED (
+  SELECT visible.id FROM visible JOIN vault_embedding AS embedding
     ON embedding.tenant_id = %(tenant)s AND embedding.cube_id = visible.id AND embedding.version = visible.version
     AND embedding.model = %(model)s
+  ORDER BY embedding.vector <=> %(vector)s::halfvec LIMIT %(nearest)s
+),
+"""
+
+_NEAR = """
+near AS MATERIALIZED (
+  SELECT cube_id AS id FROM vault_embedding
+  WHERE tenant_id = %(tenant)s AND model = %(model)s AND namespace_id = ANY(%(namespaces)s::uuid[])
+  ORDER BY {distance} LIMIT %(nearest)s
 ),
 """
 
 # OFFSET 0 keeps the planner from turning these look-ups by key into a join over the whole table.
-_INDEXED_POOL = f"""
-best AS MATERIALIZED (SELECT * FROM lexical ORDER BY score DESC, id DESC LIMIT {BEST}),
-near AS MATERIALIZED (
-  SELECT cube_id AS id FROM vault_embedding
-  WHERE tenant_id = %(tenant)s AND model = %(model)s AND namespace_id = ANY(%(namespaces)s::uuid[])
-  ORDER BY {{distance}} LIMIT {NEAREST}
-),
+_CANDIDATES = f"""
+best AS MATERIALIZED (SELECT * FROM lexical ORDER BY score DESC, id DESC LIMIT %(best)s),
 candidates AS MATERIALIZED (
   SELECT id FROM best UNION SELECT id FROM near UNION
   SELECT beside.id FROM best CROSS JOIN LATERAL (
@@ -65,25 +74,35 @@ candidates AS MATERIALIZED (
       AND cube.position BETWEEN best.position - {REACH} AND best.position + {REACH} OFFSET 0
   ) AS beside
 ),
-visible AS MATERIALIZED ({{visible}}),
+"""
+
+_VISIBLE_OF_CANDIDATES = """
+-- Stands for the table in what follows, so that what is visible is looked for among the candidates alone.
+vault_cube AS MATERIALIZED (SELECT * FROM vault_cube WHERE id = ANY (ARRAY(SELECT id FROM candidates))),
+visible AS MATERIALIZED ({visible}),
+"""
+
+_POOL = """
 pool AS MATERIALIZED (
   SELECT visible.*, embedded.dense FROM visible LEFT JOIN LATERAL (
     SELECT 1 - (embedding.vector <=> %(vector)s::halfvec) AS dense FROM vault_embedding AS embedding
     WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = visible.id AND embedding.model = %(model)s
       AND embedding.version = visible.version OFFSET 0
   ) AS embedded ON true
+  WHERE visible.id = ANY (ARRAY(SELECT id FROM candidates))
 ),
 """
 
 _SCORES = f"""
+highest AS MATERIALIZED (SELECT max(score) AS score FROM lexical),
 context AS (
-  SELECT pool.id, sum(lexical.score * CASE lexical.position - pool.position {CONTEXT_WEIGHT} ELSE 0 END) AS score
+  SELECT pool.id, sum(lexical.score * CASE lexical.position - pool.position {CONTEXT_WEIGHT} END) AS score
   FROM pool JOIN lexical ON lexical.session_token = pool.session_token
   WHERE lexical.position <> pool.position AND abs(lexical.position - pool.position) <= {REACH}
   GROUP BY pool.id
 ),
 session AS (
-  SELECT said.session_token, sum(rarity.weight * said.frequency / (said.frequency + {SESSION_K})) AS score
+  SELECT said.session_token, sum(rarity.weight * said.frequency / (said.frequency + {_float(SESSION_K)})) AS score
   FROM (
     SELECT hits.session_token, hits.term, sum(hits.frequency) AS frequency FROM hits
     WHERE hits.session_token IN (SELECT session_token FROM pool) GROUP BY hits.session_token, hits.term
@@ -91,8 +110,8 @@ session AS (
 ),
 parts AS (
   SELECT pool.id,
-    coalesce(lexical.score / nullif(best.score, 0), 0) AS lexical,
-    coalesce(context.score / nullif(best.score, 0), 0) AS context,
+    coalesce(lexical.score / nullif((SELECT score FROM highest), 0), 0) AS lexical,
+    coalesce(context.score / nullif((SELECT score FROM highest), 0), 0) AS context,
     coalesce(session.score / nullif(max(session.score) OVER (), 0), 0) AS session,
     greatest(0, coalesce(pool.dense, 0)) AS dense,
     (pool.speaker_marks && %(speakers)s::bigint[])::int::float8 AS entity,
@@ -107,7 +126,6 @@ parts AS (
     LEFT JOIN lexical USING (id)
     LEFT JOIN context USING (id)
     LEFT JOIN session ON session.session_token = pool.session_token
-    CROSS JOIN (SELECT max(score) AS score FROM lexical) AS best
 )
 SELECT id, lexical, context, session, dense, entity, time,
   lexical * %(w_lexical)s + context * %(w_context)s + session * %(w_session)s + dense * %(w_dense)s
@@ -116,10 +134,16 @@ FROM parts ORDER BY score DESC, id DESC LIMIT %(limit)s
 """
 
 EXACT = (
-    "WITH" + _ALL + _HITS.format(only="JOIN visible ON visible.id = posting.cube_id") + _LEXICAL + _EXACT_POOL + _SCORES
+    "WITH"
+    + _ALL
+    + _HITS.format(only="JOIN visible ON visible.id = posting.cube_id")
+    + _LEXICAL
+    + _NEAR_AMONG_VISIBLE
+    + _CANDIDATES
+    + _POOL
+    + _SCORES
 )
-INDEXED = "WITH" + _HITS.format(only="") + _LEXICAL + _INDEXED_POOL + _SCORES
-AMONG_CANDIDATES = "vault_cube.id = ANY (ARRAY(SELECT id FROM candidates))"
+INDEXED = "WITH" + _HITS.format(only="") + _LEXICAL + _NEAR + _CANDIDATES + _VISIBLE_OF_CANDIDATES + _POOL + _SCORES
 
 # `<=>` on the bare column could not be answered by the index; on the cast it can (and adding nothing forbids it).
 NEAREST_BY_INDEX = "(vector::halfvec(256)) <=> %(vector)s::halfvec(256)"
@@ -132,6 +156,8 @@ SELECT ARRAY(SELECT id FROM seen),
   ARRAY(SELECT mark FROM unnest(%s::bigint[]) AS mark WHERE EXISTS (
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %s AND posting.term = mark
       AND posting.namespace_id IN (SELECT id FROM seen))),
+  (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %s),
+  (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
   transaction_timestamp()
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """

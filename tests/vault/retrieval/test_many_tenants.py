@@ -1,0 +1,154 @@
+"""Promise 22: isolation costs no recall. Small tenants beside large ones, on one connection, over the vector index.
+
+What the index finds is held against the exact statement, which a filter that lets everything through asks for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from pytest_django import Settings
+
+from benchmarks.search_latency import OPEN
+from benchmarks.synthetic import conversation, questions
+from benchmarks.tenants import Caller, drafts_of, filled, owner_of, reader_of
+from governance.actor import Actor
+from governance.database import acting
+from memos_web.config import EmbedderChoice
+from tests.harness.databases import Clone
+from tests.vault.outbox import run_jobs
+from vault.models import Cube
+from vault.retrieval import ranker
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import memories_search
+from vault.vocabulary import SearchMode
+
+ALL_OF_THEM = {"created_at": {"gte": "2000-01-01T00:00:00Z"}}
+TOP_K = 10
+SEARCHES = 200
+FOREIGN_SEED = 99
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tenant of `size` memories, and questions about them and about what it never heard of."""
+
+    owner: Caller
+    size: int
+    asked: list[str]
+
+
+@dataclass(frozen=True)
+class Many:
+    small: list[Place]
+    large: Place
+    reader: Actor  # of the large tenant; sees a tenth of it
+
+
+@pytest.fixture
+def many(database: Clone, settings: Settings, full_size: bool) -> Many:
+    """Tenants of 10, 100 and 400 beside one of 3,400; at full size of 10, 100 and 10,000 among 100,000."""
+    settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
+    sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 400), 3_400)
+    small = [_place(size, seed) for seed, size in enumerate(sizes, start=1)]
+    large = _place(rest, seed=50, shown=0.1)
+    run_jobs()
+    return Many(small, large, reader_of(f"tenant-{rest}").actor)
+
+
+def _place(size: int, seed: int, shown: float = 0.0) -> Place:
+    owner = owner_of(f"tenant-{size}")
+    turns = conversation(size, seed)
+    for number in range(0, size, 1_000):
+        drafts = drafts_of(turns[number : number + 1_000], None)
+        seen = round(len(drafts) * shown)
+        filled(owner.actor, [replace(draft, namespace=OPEN) for draft in drafts[:seen]] + drafts[seen:])
+    foreign = conversation(300, FOREIGN_SEED)
+    half = SEARCHES // 2
+    pairs = zip(questions(turns, half, seed), questions(foreign, half, seed), strict=True)
+    return Place(owner, size, [question for pair in pairs for question in pair])
+
+
+def test_isolation_costs_no_recall(many: Many, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One test, because loading takes longer than all that is asked of it."""
+    _small_tenants_get_all_they_have_and_nothing_of_others(many)
+    _what_the_index_finds_is_what_comparing_all_would(many.large)
+    _a_reader_of_a_tenth_loses_nothing_by_what_is_hidden(many)
+    _the_proof_sees_an_index_that_starves_small_tenants(many, monkeypatch)
+
+
+def _small_tenants_get_all_they_have_and_nothing_of_others(many: Many) -> None:
+    for place in many.small:
+        _full_and_own(place.owner.actor, place.asked, place.size)
+        assert _recall(place, 20) >= 0.99, place.size
+    assert _recall(many.small[0], 20) == 1.0
+
+
+def _what_the_index_finds_is_what_comparing_all_would(large: Place) -> None:
+    assert "embedding_nearest" in _plans(large.owner.actor, large.asked[0])
+    assert _recall(large, 60) >= 0.99
+    assert _recall(large, 60, mode=SearchMode.DENSE) >= 0.99
+
+
+def _a_reader_of_a_tenth_loses_nothing_by_what_is_hidden(many: Many) -> None:
+    reader = replace(many.large, owner=replace(many.large.owner, actor=many.reader))
+    _full_and_own(many.reader, reader.asked, many.large.size // 10)
+    assert _recall(reader, 60) >= 0.99
+    assert _recall(reader, 60, mode=SearchMode.DENSE) >= 0.99
+
+
+def _the_proof_sees_an_index_that_starves_small_tenants(many: Many, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: the index for everyone, asked once."""
+    monkeypatch.setattr(ranker, "index_pays", lambda visible, stored: True)
+    monkeypatch.setattr(ranker, "STEADY_PLANS", ranker.STEADY_PLANS.replace("relaxed_order", "off"))
+    assert _recall(many.small[1], 20, mode=SearchMode.DENSE) < 0.9
+
+
+def _full_and_own(actor: Actor, asked: Sequence[str], size: int) -> None:
+    """Every search returns as many as there are, and nothing that the actor may not see."""
+    own = _ids(actor)
+    assert len(own) == size
+    for question in asked:
+        found = _found(actor, question)
+        assert len(found) == min(TOP_K, size), question
+        assert own.issuperset(found)
+
+
+def _found(actor: Actor, question: str) -> list[UUID]:
+    return [hit.view.cube.id for hit in memories_search(actor=actor, search=SearchQuery(query=question))]
+
+
+def _recall(place: Place, count: int, *, mode: SearchMode = SearchMode.HYBRID) -> float:
+    """Mean share of the first ten that are as good as the exact first ten, over some of the questions."""
+    shares = [_share(place.owner.actor, question, mode) for question in place.asked[:count]]
+    return sum(shares) / len(shares)
+
+
+def _share(actor: Actor, question: str, mode: SearchMode) -> float:
+    search = SearchQuery(query=question, top_k=TOP_K, mode=mode)
+    wanted = memories_search(actor=actor, search=replace(search, filters=ALL_OF_THEM))
+    worst = min(hit.score for hit in wanted) - 1e-6  # of equals, either counts
+    return sum(hit.score >= worst for hit in memories_search(actor=actor, search=search)) / len(wanted)
+
+
+def _ids(actor: Actor) -> set[UUID]:
+    with acting(actor):
+        return set(Cube.objects.visible_to(actor).values_list("id", flat=True))
+
+
+def _plans(actor: Actor, question: str) -> str:
+    """How PostgreSQL answers the ranking statement of a search."""
+    told: list[str] = []
+
+    def explained(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
+        if "parts AS" in str(sql):
+            with connection.cursor() as cursor:
+                cursor.cursor.execute(f"EXPLAIN {sql}", params)
+                told.extend(str(row[0]) for row in cursor.cursor.fetchall())
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(explained):
+        _found(actor, question)
+    return "\n".join(told)
