@@ -14,15 +14,11 @@ from benchmarks.retrieval import TUNED_ON
 from benchmarks.tenants import drafts_of, filled, jobs_awaited, owner_of
 from governance.actor import Actor
 from governance.database import acting
-from governance.keys.services import token_maker
-from vault.lexicon.moments import spans_of
-from vault.models import Cube
 from vault.providers.registry import embedder
-from vault.retrieval.queries import SearchQuery, seen_namespaces, states
-from vault.retrieval.ranker import question_of, rank, survey
+from vault.retrieval import finding
+from vault.retrieval.finding import find
+from vault.retrieval.queries import SearchQuery
 from vault.retrieval.ranking import HYBRID, Weights
-from vault.retrieval.selectors import WALKED_AMONG
-from vault.retrieval.walking import asked_marks, walked, with_walk
 
 TENANT = "bench-locomo"
 HALVES = ("tuning", "checking")
@@ -122,25 +118,7 @@ def _asked(stored: Stored) -> list[Asked]:
 def _found(actor: Actor, asked: Asked, weights: Weights, limit: int) -> list[str]:
     """The ids of the turns found, best first: what `memories_search` does, without opening or auditing."""
     search = SearchQuery(query=asked.question.text, top_k=limit, namespaces=(asked.stored.namespace,))
+    model = embedder().name
     with acting(actor):
-        maker = token_maker(actor.tenant_id)
-        question = question_of(maker, search.query)
-        surveyed = survey(actor, question, seen_namespaces(actor, search))
-        visible = Cube.objects.visible_to(actor).filter(states(search), namespace_id__in=surveyed.namespaces)
-        ranked = rank(
-            actor,
-            question=question,
-            spans=spans_of(search.query, surveyed.now),
-            surveyed=surveyed,
-            visible=visible,
-            narrowed=False,
-            vector=asked.vector,
-            model=embedder().name,
-            weights=weights,
-            limit=max(limit, WALKED_AMONG) if weights.graph else limit,
-        )
-        if weights.graph:
-            marks = asked_marks(maker, search.query)
-            scores = walked(actor, entity_marks=marks, hits=ranked, namespaces=surveyed.namespaces, visible=visible)
-            ranked = with_walk(ranked, scores, weights, limit)
+        ranked = find(actor, search, finding.Asked(model, model, asked.vector), weights, limit)
     return [asked.stored.turns[row.cube_id] for row in ranked]

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,12 +27,14 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_RERANKER",
         "MEMOS_RERANKER_KEY",
         "MEMOS_RERANKER_URL",
+        "MEMOS_SEARCH_WEIGHTS",
         "MEMOS_SECRET_KEY",
         "MEMOS_TRUSTED_PROXY",
     }
 )
 EMBEDDER_FAMILIES = ("wordllama", "sentence-transformers", "openai", "hashing")
 RERANKER_FAMILIES = ("sentence-transformers", "openai", "overlap")
+SEARCH_WEIGHTS = ("graph", "heat", "trust", "diversity")
 LONGEST_SOCKET_PATH = 90  # bytes; the kernel allows 107, the servers add names of their own
 
 
@@ -85,6 +88,7 @@ class Config:
     llm: LlmChoice
     embedder: EmbedderChoice
     reranker: RerankerChoice
+    search_weights: dict[str, float]
     master_key: bytes | None = field(repr=False)
     secret_key: str = field(repr=False)
 
@@ -119,6 +123,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         llm=_llm(environ),
         embedder=_embedder(environ),
         reranker=_reranker(environ),
+        search_weights=_weights(environ.get("MEMOS_SEARCH_WEIGHTS", "")),
         master_key=_key("MEMOS_MASTER_KEY", environ.get("MEMOS_MASTER_KEY", "")),
         secret_key=environ.get("MEMOS_SECRET_KEY", ""),
     )
@@ -170,6 +175,18 @@ def _reranker(environ: Mapping[str, str]) -> RerankerChoice:
     if family == "openai" and not url:
         raise ConfigError("MEMOS_RERANKER is openai/…: set MEMOS_RERANKER_URL (or MEMOS_EMBEDDER_URL) too")
     return RerankerChoice(family, model, url=url, key=environ.get("MEMOS_RERANKER_KEY") or beside.key)
+
+
+def _weights(text: str) -> dict[str, float]:
+    """`name=number,…` of MEMOS_SEARCH_WEIGHTS."""
+    found: dict[str, float] = {}
+    for one in filter(None, (part.strip() for part in text.split(","))):
+        name, _, number = one.partition("=")
+        _one_of("MEMOS_SEARCH_WEIGHTS", name, SEARCH_WEIGHTS)
+        if not re.fullmatch(r"0(\.\d+)?|1(\.0+)?", number):
+            raise ConfigError(f"MEMOS_SEARCH_WEIGHTS is {one!r}: a number from 0 to 1 is needed, as in {name}=0.3")
+        found[name] = float(number)
+    return found
 
 
 def _key(name: str, text: str) -> bytes | None:

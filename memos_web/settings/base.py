@@ -159,3 +159,4 @@ LOGGING: dict[str, Any] = {
 MEMOS_LLM = CONFIG.llm
 MEMOS_EMBEDDER = CONFIG.embedder
 MEMOS_RERANKER = CONFIG.reranker
+MEMOS_SEARCH_WEIGHTS = CONFIG.search_weights

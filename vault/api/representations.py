@@ -119,7 +119,9 @@ def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
             "entity": hit.parts.entity,
             "time": hit.parts.time,
             "graph": round(hit.parts.graph, 6),
-            **dict.fromkeys(("fingerprint", "heat", "trust"), 0.0),
+            "fingerprint": 0.0,
+            "heat": round(hit.parts.heat, 6),
+            "trust": hit.parts.trust,
         }
     return shown
 

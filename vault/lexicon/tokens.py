@@ -4,11 +4,12 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import Stemmer  # type: ignore[import-not-found]
 
+from vault.lexicon.segments import pieces
 from vault.lexicon.words import (
     CHINESE_QUESTION_WORDS,
     DULL_WORDS,
@@ -67,11 +68,14 @@ def single_characters(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """As `terms`, without the words that only make it a question, unless nothing else is in it."""
+    """As `terms`, without the words that only make it a question, unless nothing else is in it.
+
+    Pairs of Chinese characters that belong to two words are left out, as far as words are known.
+    """
     normal = _normal(text)
     asked = _CHINESE_QUESTION.sub(" ", _QUESTION_PHRASES.sub(" ", normal))
-    kept = [term for term in _terms(asked) if term not in _QUESTION_TERMS]
-    return kept or list(_terms(normal))
+    kept = [term for term in _terms(asked, pieces) if term not in _QUESTION_TERMS]
+    return kept or list(_terms(normal, pieces)) or list(_terms(normal))
 
 
 def language_of(text: str) -> str:
@@ -113,17 +117,18 @@ def _normal(text: str) -> str:
     return _THOUSANDS.sub("", unicodedata.normalize("NFKC", _ACCENTS.sub("", folded)))
 
 
-def _terms(normal: str) -> Iterator[str]:
+def _terms(normal: str, cut: Callable[[str], list[str]] = lambda run: [run]) -> Iterator[str]:
     for match in _TOKENS.finditer(normal):
         if match["run"]:
-            yield from _bigrams(match["run"])
+            for piece in cut(match["run"]):
+                yield from _bigrams(piece)
         else:
             yield from (_stem(word) for word in _words(match["word"]) if word not in STOP_WORDS)
 
 
 def _bigrams(run: str) -> Iterator[str]:
-    pieces = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
-    return (piece for piece in pieces if not FUNCTION_CHARACTERS.issuperset(piece))
+    pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+    return (pair for pair in pairs if not FUNCTION_CHARACTERS.issuperset(pair))
 
 
 def _words(token: str) -> list[str]:

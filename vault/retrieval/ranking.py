@@ -22,7 +22,7 @@ EF_SEARCH = 200
 
 @dataclass(frozen=True)
 class Weights:
-    """What each part, in 0..1, counts for; `graph` beside all the others together."""
+    """What each part, in 0..1, counts for; graph, heat and trust beside all before them together; diversity: 0..1."""
 
     lexical: float
     context: float
@@ -31,6 +31,9 @@ class Weights:
     entity: float
     time: float
     graph: float = 0.0
+    heat: float = 0.0
+    trust: float = 0.0
+    diversity: float = 0.0
 
     def asked(self, *, entity: bool, time: bool) -> "Weights":
         """Without the parts that this question says nothing about."""
@@ -48,8 +51,12 @@ class Parts:
     entity: float
     time: float
     graph: float = 0.0  # by walks over links: vault/retrieval/walking.py
+    heat: float = 0.0  # vault/retrieval/standing.py, and trust
+    trust: float = 0.0
 
 
+NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
+AFTER_RANKING = ("graph", "heat", "trust", "diversity")  # what an operator may give a weight
 HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.6, time=0.6)
 LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, time=0.0)

@@ -4,8 +4,9 @@ A search returns min(top_k, visible) rows however small the tenant. docs/archite
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from uuid import UUID
+from dataclasses import dataclass, replace
+
+from django.conf import settings
 
 from governance.actor import Actor
 from governance.authz.services import authorize
@@ -16,25 +17,22 @@ from governance.vocabulary import Permission, Verb
 from vault.cubes.embedding import active_model, answering
 from vault.cubes.rules import searchable
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
-from vault.lexicon.moments import spans_of
 from vault.models import Cube
-from vault.models.cube import CubeQuerySet
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
 from vault.providers.reranking import RERANKED, blended
+from vault.retrieval.finding import Asked, OtherModel, check_model, find, newest
 from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states
-from vault.retrieval.ranker import MOST_TERMS, Ranked, question_of, rank, survey
-from vault.retrieval.ranking import DENSE, HYBRID, LEXICAL, Parts
-from vault.retrieval.walking import NO_PARTS, asked_marks, by_walk, walked, with_walk
+from vault.retrieval.ranker import Ranked
+from vault.retrieval.ranking import DENSE, HYBRID, LEXICAL, Parts, Weights
 from vault.vocabulary import SearchMode
 
 MODES = {
-    SearchMode.HYBRID: HYBRID,
     SearchMode.LEXICAL: LEXICAL,
     SearchMode.DENSE: DENSE,
     SearchMode.GRAPH: LEXICAL,  # where its walks begin
+    SearchMode.TAG: LEXICAL,  # has no use for weights
 }
-WALKED_AMONG = 100  # best hits that a walk is fused with
 
 
 @dataclass(frozen=True)
@@ -44,23 +42,6 @@ class Hit:
     view: CubeView
     score: float
     parts: Parts
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A question for vectors of `model`, made when `active` was thought to be the tenant's model."""
-
-    active: str
-    model: str
-    vector: list[float] | None = field(repr=False)
-
-
-class _OtherModel(Exception):
-    """The tenant's vectors are of another model than the question's."""
-
-    def __init__(self, active: str) -> None:
-        super().__init__(active)
-        self.active = active
 
 
 def memories_search(*, actor: Actor, search: SearchQuery, permission: Permission = Permission.MEMORY_READ) -> list[Hit]:
@@ -80,23 +61,23 @@ def memories_search(*, actor: Actor, search: SearchQuery, permission: Permission
     while True:
         try:
             return _searched(actor, search, asked, permission)
-        except _OtherModel as other:
+        except OtherModel as other:
             asked = _asked(search, other.active)
 
 
-def _asked(search: SearchQuery, active: str) -> _Asked:
-    if search.mode not in MODES or not MODES[search.mode].dense:
-        return _Asked(active, active, None)
+def _weights(mode: SearchMode) -> Weights:
+    """The mode's own; hybrid's as the operator set them."""
+    return MODES.get(mode) or replace(HYBRID, **settings.MEMOS_SEARCH_WEIGHTS)
+
+
+def _asked(search: SearchQuery, active: str) -> Asked:
+    if not _weights(search.mode).dense:
+        return Asked(active, active, None)
     model = answering(active)
-    return _Asked(active, model.name, model.embed([search.query])[0].tolist())
+    return Asked(active, model.name, model.embed([search.query])[0].tolist())
 
 
-def _check_model(active: str | None, asked: _Asked) -> None:
-    if asked.vector is not None and active is not None and active != asked.active:
-        raise _OtherModel(active)
-
-
-def _searched(actor: Actor, search: SearchQuery, asked: _Asked, permission: Permission) -> list[Hit]:
+def _searched(actor: Actor, search: SearchQuery, asked: Asked, permission: Permission) -> list[Hit]:
     scorer = reranker() if search.mode is SearchMode.HYBRID else None
     if scorer is None:
         with acting(actor):
@@ -124,7 +105,7 @@ def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -
     visible = visible.exclude(search.excluded)
     shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
     kept = [row for row in found if row.cube_id in shown][: search.top_k]
-    return kept + _newest(visible, kept, search.top_k - len(kept))
+    return kept + newest(visible, kept, search.top_k - len(kept))
 
 
 def _read(actor: Actor, search: SearchQuery, found: Sequence[Ranked], permission: Permission) -> list[Hit]:
@@ -134,65 +115,10 @@ def _read(actor: Actor, search: SearchQuery, found: Sequence[Ranked], permission
     return [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]
 
 
-def _ranked(actor: Actor, search: SearchQuery, asked: _Asked, limit: int) -> list[Ranked]:
-    """The best `limit` rows. Raises _OtherModel where the question's vector is another model's than those stored."""
-    found = _found(actor, search, asked, limit)
+def _ranked(actor: Actor, search: SearchQuery, asked: Asked, limit: int) -> list[Ranked]:
+    """The best `limit` rows. Raises OtherModel where the question's vector is another model's than those stored."""
+    found = find(actor, search, asked, _weights(search.mode), limit)
     if asked.model != embedder().name:
         # A former model's vectors go once it is switched: were they there until now?
-        _check_model(active_model(actor), asked)
+        check_model(active_model(actor), asked)
     return found
-
-
-def _found(actor: Actor, search: SearchQuery, asked: _Asked, limit: int) -> list[Ranked]:
-    maker = token_maker(actor.tenant_id)
-    condition = narrowing(maker, search)
-    question = question_of(maker, search.query)
-    surveyed = survey(actor, question, seen_namespaces(actor, search))
-    if not surveyed.namespaces:
-        return []
-    _check_model(surveyed.model, asked)
-    visible = Cube.objects.visible_to(actor).filter(states(search), namespace_id__in=surveyed.namespaces)
-    visible = visible.filter(condition).exclude(search.excluded)
-    if search.mode is SearchMode.TAG:
-        found = _by_tag(visible, search)
-    else:
-        weights = MODES[search.mode]
-        walks = search.mode is SearchMode.GRAPH or weights.graph > 0
-        found = rank(
-            actor,
-            question=question,
-            spans=spans_of(search.query, surveyed.now),
-            surveyed=surveyed,
-            visible=visible,
-            narrowed=bool(condition),
-            vector=asked.vector,
-            model=asked.model,
-            weights=weights,
-            limit=max(limit, WALKED_AMONG) if walks else limit,
-        )
-        if walks:
-            marks = asked_marks(maker, search.query)
-            scores = walked(actor, entity_marks=marks, hits=found, namespaces=surveyed.namespaces, visible=visible)
-            alone = search.mode is SearchMode.GRAPH
-            found = by_walk(scores, found, limit) if alone else with_walk(found, scores, weights, limit)
-        found += _newest(visible, found, limit - len(found))
-    return found
-
-
-def _newest(visible: CubeQuerySet, found: list[Ranked], missing: int) -> list[Ranked]:
-    """What nothing speaks for, the newest first, so that a search returns as many rows as there are."""
-    if missing <= 0:
-        return []
-    shown: list[UUID] = [row.cube_id for row in found]
-    rest = visible.exclude(id__in=shown).order_by("-id").values_list("id", flat=True)[:missing]
-    return [Ranked(cube_id, 0.0, NO_PARTS) for cube_id in rest]
-
-
-def _by_tag(visible: CubeQuerySet, search: SearchQuery) -> list[Ranked]:
-    """Cubes that bear a tag which the query names; score: the share of the query's words that are tags of the cube."""
-    words = list(dict.fromkeys([search.query.strip(), *search.query.split()]))[:MOST_TERMS]
-    rows = visible.filter(tags__overlap=words).order_by("-id").values_list("id", "tags")
-    asked = max(1, len(search.query.split()))
-    found = [(cube_id, min(1.0, len(set(tags) & set(words)) / asked)) for cube_id, tags in rows]
-    found.sort(key=lambda row: -row[1])
-    return [Ranked(cube_id, score, NO_PARTS) for cube_id, score in found[: search.top_k]]

@@ -15,11 +15,10 @@ from vault.graph.walks import named_cubes, near_cubes
 from vault.lexicon.entities import asked_entities
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.ranker import Ranked
-from vault.retrieval.ranking import Parts, Weights
+from vault.retrieval.ranking import NO_PARTS, Weights
 
 STARTS = 10  # best hits that a walk begins at
 NAMED_SHARE = 0.5  # of a walk's beginnings, what the question's entities have beside the best hits
-NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 
 
 def asked_marks(maker: TokenMaker, question: str) -> list[int]:

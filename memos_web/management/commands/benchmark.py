@@ -61,7 +61,7 @@ class Command(BaseCommand):
         )
         journey.add_argument("--conversation", default="conv-26", help="sample id; default %(default)s")
         quality = names.add_parser("retrieval", help="evidence recall beside BM25 and exact cosine, on both halves")
-        quality.add_argument("--mode", default="hybrid", choices=["hybrid", "lexical", "dense"])
+        quality.add_argument("--mode", default="hybrid", choices=["hybrid", "lexical", "dense", "graph"])
         without = names.add_parser("ablation", help="what each part of a score brings: evidence recall without it")
         around = names.add_parser(
             "sweep", help="evidence recall at k = 5 … 40, and with each weight halved and half more"

@@ -49,8 +49,8 @@ def test_a_word_too_long_to_be_one_is_cut() -> None:
         ("When did Caroline go to the support group?", ["carolin", "go", "support", "group"]),
         ("How many kids does Melanie have?", ["kid", "melani"]),
         ("What kind of tea is it?", ["tea"]),
-        ("我的猫叫什么名字？", ["的猫", "猫叫", "名字"]),
-        ("卡罗琳喜欢猫吗", ["卡罗", "罗琳", "琳喜", "喜欢", "欢猫"]),
+        ("我的猫叫什么名字？", ["猫叫", "名字"]),
+        ("卡罗琳喜欢猫吗", ["卡罗", "罗琳", "喜欢", "猫"]),
         ("他住在哪里？", ["他住", "住在"]),
         ("green tea", ["green", "tea"]),
     ],
@@ -129,3 +129,22 @@ def test_threads_may_stem_at_once() -> None:
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda _: terms(text), range(16)))
     assert all(result == results[0] for result in results)
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("南京市长江大桥什么时候通车的？", ["南京", "京市", "长江", "江大", "大桥", "通车"]),
+        ("研究生命的起源", ["研究", "生命", "起源"]),
+        ("王小明喜欢吃什么", ["王小", "小明", "喜欢", "吃"]),
+    ],
+)
+def test_a_chinese_question_asks_for_no_pair_of_characters_that_two_words_share(
+    question: str, asked: list[str]
+) -> None:
+    assert query_terms(question) == asked
+
+
+def test_a_name_that_no_dictionary_has_keeps_its_pairs() -> None:
+    assert query_terms("喆玥琰住哪里") == ["喆玥", "玥琰", "琰住"]
+    assert {"喆玥", "玥琰"} <= set(terms("喆玥琰住在上海"))

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from vault.retrieval.ranker import Ranked
-from vault.retrieval.ranking import HYBRID
-from vault.retrieval.walking import NO_PARTS, by_walk, with_walk
+from vault.retrieval.ranking import HYBRID, NO_PARTS
+from vault.retrieval.walking import by_walk, with_walk
 
 A, B, C = (UUID(int=number) for number in range(1, 4))
 FOUND = [Ranked(A, 0.8, replace(NO_PARTS, lexical=0.9)), Ranked(B, 0.4, replace(NO_PARTS, lexical=0.3))]

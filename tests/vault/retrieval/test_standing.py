@@ -1,0 +1,66 @@
+"""Heat, trust and diversity: off, unless an operator gives them a weight."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from pytest_django import Settings
+
+from governance.database import acting
+from memos_web.config import SEARCH_WEIGHTS, ConfigError, read_config
+from tests.factories import World
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.models import Cube, CubeUse
+from vault.retrieval.ranker import Ranked
+from vault.retrieval.ranking import AFTER_RANKING, HYBRID, NO_PARTS
+from vault.retrieval.standing import Standing, spread, with_standing
+
+A, B, C = (UUID(int=number) for number in range(1, 4))
+FOUND = [Ranked(A, 0.8, NO_PARTS), Ranked(B, 0.7, NO_PARTS), Ranked(C, 0.6, NO_PARTS)]
+
+
+def test_they_are_off_as_shipped() -> None:
+    assert [getattr(HYBRID, name) for name in AFTER_RANKING] == [0, 0, 0, 0]
+    assert read_config({}).search_weights == {}
+
+
+def test_an_operator_may_weigh_just_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(SEARCH_WEIGHTS) == set(AFTER_RANKING)
+    assert read_config({"MEMOS_SEARCH_WEIGHTS": "heat=0.2, trust=1"}).search_weights == {"heat": 0.2, "trust": 1.0}
+    for wrong in ("lexical=0.5", "heat", "heat=2", "heat=-1", "heat=nan"):
+        with pytest.raises(ConfigError, match="MEMOS_SEARCH_WEIGHTS"):
+            read_config({"MEMOS_SEARCH_WEIGHTS": wrong})
+
+
+def test_heat_and_trust_lift_what_stands_well() -> None:
+    stands = {A: Standing(0.0, 0.1, 0), B: Standing(9.0, 0.1, 0), C: Standing(0.0, 0.9, 0)}
+    hot = with_standing(FOUND, stands, replace(HYBRID, heat=0.5), limit=2)
+    assert [(row.cube_id, row.parts.heat) for row in hot] == [(B, 0.9), (A, 0.0)]
+    assert hot[0].score == pytest.approx((0.7 + 0.5 * 0.9) / 1.5)
+    trusted = with_standing(FOUND, stands, replace(HYBRID, trust=1.0), limit=3)
+    assert [row.cube_id for row in trusted] == [C, A, B]
+
+
+def test_diversity_brings_another_session_forward_and_leaves_what_is_in_none() -> None:
+    assert spread(FOUND, {A: 7, B: 7, C: 8}, 0.5) == [FOUND[0], FOUND[2], FOUND[1]]
+    assert spread(FOUND, {A: 0, B: 0, C: 0}, 0.5) == FOUND
+    assert spread(FOUND, {A: 7, B: 7, C: 8}, 0.0) == FOUND
+
+
+def test_a_search_weighs_them_when_told_to(world: World, alice: Contract, settings: Settings) -> None:
+    ids = [alice.add(f"The kettle number {number} whistles.")["id"] for number in range(3)]
+    run_jobs()
+    before = [one["id"] for one in alice.search("kettle whistles")]
+    coldest = before[-1]
+    with acting(world.alice.actor):
+        CubeUse.objects.update_or_create(tenant_id=world.acme.id, cube_id=UUID(coldest), defaults={"heat": 50.0})
+        Cube.objects.filter(id=UUID(before[0])).update(trust=1.0)
+    assert [one["id"] for one in alice.search("kettle whistles")] == before
+    settings.MEMOS_SEARCH_WEIGHTS = {"heat": 1.0}
+    found = alice.search("kettle whistles", explain=True)
+    assert found[0]["id"] == coldest
+    assert found[0]["score_parts"]["heat"] == pytest.approx(50 / 51, abs=1e-6)
+    settings.MEMOS_SEARCH_WEIGHTS = {"trust": 1.0}
+    assert alice.search("kettle whistles", explain=True)[0]["score_parts"]["trust"] == 1.0
+    assert len(alice.search("kettle whistles")) == len(ids)

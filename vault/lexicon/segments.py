@@ -1,0 +1,22 @@
+"""Where the words of a run of Chinese end. The dictionary is loaded at the first run: 33 MB, a tenth of a second."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import rjieba
+
+
+def pieces(run: str) -> list[str]:
+    """`run` cut into pieces that no word crosses.
+
+    Single characters side by side stay together: they are mostly a name or a word that the dictionary does not have.
+    """
+    return list(_joined(rjieba.cut(run, hmm=False)))
+
+
+def _joined(words: list[str]) -> Iterator[str]:
+    for single, together in groupby(words, key=lambda word: len(word) == 1):
+        if single:
+            yield "".join(together)
+        else:
+            yield from together

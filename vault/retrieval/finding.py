@@ -1,0 +1,117 @@
+"""From a search to ranked rows: what the actor sees, the ranking, and what is weighed after it. Nothing is opened."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.keys.services import TokenMaker, token_maker
+from vault.lexicon.moments import spans_of
+from vault.models import Cube
+from vault.models.cube import CubeQuerySet
+from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states
+from vault.retrieval.ranker import MOST_TERMS, Ranked, Survey, question_of, rank, survey
+from vault.retrieval.ranking import NO_PARTS, Weights
+from vault.retrieval.standing import standings, with_standing
+from vault.retrieval.walking import asked_marks, by_walk, walked, with_walk
+from vault.vocabulary import SearchMode
+
+WEIGHED_AMONG = 100  # best hits that are weighed again after the ranking
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question for vectors of `model`, made when `active` was thought to be the tenant's model."""
+
+    active: str
+    model: str
+    vector: list[float] | None = field(repr=False)
+
+
+class OtherModel(Exception):
+    """The tenant's vectors are of another model than the question's."""
+
+    def __init__(self, active: str) -> None:
+        super().__init__(active)
+        self.active = active
+
+
+def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limit: int) -> list[Ranked]:
+    """The best `limit` of what the actor may read, in the caller's transaction.
+
+    Raises Invalid for a bad filter; OtherModel.
+    """
+    maker = token_maker(actor.tenant_id)
+    condition = narrowing(maker, search)
+    question = question_of(maker, search.query)
+    surveyed = survey(actor, question, seen_namespaces(actor, search))
+    if not surveyed.namespaces:
+        return []
+    check_model(surveyed.model, asked)
+    visible = Cube.objects.visible_to(actor).filter(states(search), namespace_id__in=surveyed.namespaces)
+    visible = visible.filter(condition).exclude(search.excluded)
+    if search.mode is SearchMode.TAG:
+        return _by_tag(visible, search)
+    found = rank(
+        actor,
+        question=question,
+        spans=spans_of(search.query, surveyed.now),
+        surveyed=surveyed,
+        visible=visible,
+        narrowed=bool(condition),
+        vector=asked.vector,
+        model=asked.model,
+        weights=weights,
+        limit=max(limit, WEIGHED_AMONG) if _weighed_again(search, weights) else limit,
+    )
+    found = _with_walk(actor, search, maker, surveyed, visible, found, weights, limit)
+    if weights.heat or weights.trust or weights.diversity:
+        found = with_standing(found, standings(visible, found), weights, limit)
+    return found + newest(visible, found, limit - len(found))
+
+
+def check_model(active: str | None, asked: Asked) -> None:
+    if asked.vector is not None and active is not None and active != asked.active:
+        raise OtherModel(active)
+
+
+def newest(visible: CubeQuerySet, found: Sequence[Ranked], missing: int) -> list[Ranked]:
+    """What nothing speaks for, the newest first, so that a search returns as many rows as there are."""
+    if missing <= 0:
+        return []
+    shown: list[UUID] = [row.cube_id for row in found]
+    rest = visible.exclude(id__in=shown).order_by("-id").values_list("id", flat=True)[:missing]
+    return [Ranked(cube_id, 0.0, NO_PARTS) for cube_id in rest]
+
+
+def _weighed_again(search: SearchQuery, weights: Weights) -> bool:
+    after = weights.graph or weights.heat or weights.trust or weights.diversity
+    return search.mode is SearchMode.GRAPH or bool(after)
+
+
+def _with_walk(
+    actor: Actor,
+    search: SearchQuery,
+    maker: TokenMaker,
+    surveyed: Survey,
+    visible: CubeQuerySet,
+    found: list[Ranked],
+    weights: Weights,
+    limit: int,
+) -> list[Ranked]:
+    alone = search.mode is SearchMode.GRAPH
+    if not alone and not weights.graph:
+        return found
+    marks = asked_marks(maker, search.query)
+    scores = walked(actor, entity_marks=marks, hits=found, namespaces=surveyed.namespaces, visible=visible)
+    return by_walk(scores, found, limit) if alone else with_walk(found, scores, weights, max(limit, WEIGHED_AMONG))
+
+
+def _by_tag(visible: CubeQuerySet, search: SearchQuery) -> list[Ranked]:
+    """Cubes that bear a tag which the query names; score: the share of the query's words that are tags of the cube."""
+    words = list(dict.fromkeys([search.query.strip(), *search.query.split()]))[:MOST_TERMS]
+    rows = visible.filter(tags__overlap=words).order_by("-id").values_list("id", "tags")
+    asked = max(1, len(search.query.split()))
+    found = [(cube_id, min(1.0, len(set(tags) & set(words)) / asked)) for cube_id, tags in rows]
+    found.sort(key=lambda row: -row[1])
+    return [Ranked(cube_id, score, NO_PARTS) for cube_id, score in found[: search.top_k]]
