@@ -71,12 +71,21 @@ def extractive_answer(question: str, evidence: Sequence[Evidence]) -> str:
     phrases = PHRASES["zh" if language_of(question) == "zh" else "en"]
     if not any(is_question(sentence) for sentence in sentences(question)):
         return phrases["noted"]
-    passages = [Passage(key=str(one.marker), text=one.text, score=one.score) for one in evidence]
-    quotes = best_sentences(question, passages, MOST_QUOTES)
-    if not quotes:
+    found = _quotes(question, evidence)
+    if not found:
         return phrases["nothing"]
+    return "\n".join([phrases["quoted"], *(_line(quote, one) for quote, one in found)])
+
+
+def quotes(question: str, evidence: Sequence[Evidence]) -> list[Evidence]:
+    """What `extractive_answer` will quote, in its order."""
+    return [one for _, one in _quotes(question, evidence)]
+
+
+def _quotes(question: str, evidence: Sequence[Evidence]) -> list[tuple[Quote, Evidence]]:
     by_marker = {str(one.marker): one for one in evidence}
-    return "\n".join([phrases["quoted"], *(_line(quote, by_marker[quote.key]) for quote in quotes)])
+    passages = [Passage(key=marker, text=one.text, score=one.score) for marker, one in by_marker.items()]
+    return [(quote, by_marker[quote.key]) for quote in best_sentences(question, passages, MOST_QUOTES)]
 
 
 def markers_in(answer: str, known: int) -> list[int]:

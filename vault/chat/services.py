@@ -1,11 +1,10 @@
 """A chat: a question, the memories that answer it, an answer that cites them. Both become memories in their turn."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from governance.actor import Actor
@@ -24,6 +23,7 @@ from vault.chat.rules import (
     extractive_answer,
     markers_in,
     prompt,
+    quotes,
     title_of,
 )
 from vault.chat.selectors import (
@@ -39,7 +39,9 @@ from vault.chat.selectors import (
 )
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add, cubes_hide
+from vault.lexicon.tokens import language_of
 from vault.models import Conversation, Cube, Turn
+from vault.namespaces.services import chat_namespace
 from vault.providers.ports import Completion, Llm, TextDelta
 from vault.providers.registry import llm
 from vault.reader.rules import statements
@@ -49,10 +51,9 @@ from vault.vocabulary import Layer, MessageRole, SemanticType, Source, TurnEnd
 
 CONSIDERED = 8  # memories an answer may rest on
 REMEMBERED = 4  # earlier turns that a model sees
-LEAST_DENSE = 0.35  # cosine from which a memory without a common word is about the question
+# Cosine from which a memory without a common word is about the question. Small embedders find all Chinese alike.
+LEAST_DENSE, LEAST_DENSE_CHINESE = 0.35, 0.65
 LONGEST_TITLE = 200
-# What was merely asked and answered in chats is no evidence; what a person stated there is.
-CHATTER = Q(source=Source.CHAT, semantic_type=SemanticType.DIALOGUE)
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,11 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
     _check_content(content)
-    search = SearchQuery(query=content, top_k=CONSIDERED, excluded=CHATTER)
+    search = SearchQuery(query=content, top_k=CONSIDERED)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-    found = [hit for hit in hits if hit.parts.lexical > 0 or hit.parts.dense >= LEAST_DENSE]
+    found = (
+        _quoted_first(content, _about(content, hits)) if _model(conversation.model) is None else _about(content, hits)
+    )
     return TurnPlan(
         actor=actor,
         conversation_id=conversation_id,
@@ -229,6 +232,19 @@ def turn_run(*, actor: Actor, conversation_id: UUID, content: str, commit: Commi
     last = events[-1]
     assert isinstance(last, Done)
     return last.turn
+
+
+def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits that are about the question, and not merely the best there are."""
+    least = LEAST_DENSE if language_of(question) == "en" else LEAST_DENSE_CHINESE
+    return [hit for hit in hits if hit.parts.lexical > 0 or hit.parts.dense >= least]
+
+
+def _quoted_first(question: str, hits: Sequence[Hit]) -> list[Hit]:
+    """In the order in which an extractive answer will quote them, so that its markers count from 1."""
+    evidence = [_evidence(marker, hit) for marker, hit in enumerate(hits)]
+    quoted = [one.marker for one in quotes(question, evidence)]
+    return [hits[marker] for marker in [*quoted, *(set(range(len(hits))) - set(quoted))]]
 
 
 def _past(actor: Actor, conversation: Conversation) -> tuple[PastTurn, ...]:
@@ -301,22 +317,14 @@ def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd,
 
 
 def _cubes_of_turn(plan: TurnPlan, row: Conversation, said: str) -> tuple[Cube, Cube]:
+    """What a person states is remembered like any memory; a mere question, and every answer, stays with the chats."""
     stated = statements(plan.question)
-    common = CubeDraft(
-        content=plan.question,
-        persona=str(row.persona_id) if row.persona_id else None,
-        session_id=str(row.id),
-        message_id=f"{plan.turn_id}/question",
-        speaker=MessageRole.USER,
-        semantic_type=SemanticType(stated[0].semantic_type) if stated else SemanticType.DIALOGUE,
-        layer=Layer.SHORT_TERM,
-        source=Source.CHAT,
-        is_message=True,
-    )
+    chats = chat_namespace(actor=plan.actor).path
     answer = CubeDraft(
         content=said,
-        persona=common.persona,
-        session_id=common.session_id,
+        namespace=chats,
+        persona=str(row.persona_id) if row.persona_id else None,
+        session_id=str(row.id),
         message_id=f"{plan.turn_id}/answer",
         speaker=MessageRole.ASSISTANT,
         semantic_type=SemanticType.DIALOGUE,
@@ -324,7 +332,15 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, said: str) -> tuple[Cube, 
         source=Source.CHAT,
         is_message=True,
     )
-    added = cubes_add(actor=plan.actor, drafts=[common, answer], permission=Permission.CONVERSATION_USE)
+    question = replace(
+        answer,
+        content=plan.question,
+        namespace=None if stated else chats,
+        message_id=f"{plan.turn_id}/question",
+        speaker=MessageRole.USER,
+        semantic_type=SemanticType(stated[0].semantic_type) if stated else SemanticType.DIALOGUE,
+    )
+    added = cubes_add(actor=plan.actor, drafts=[question, answer], permission=Permission.CONVERSATION_USE)
     return added[0].cube, added[1].cube
 
 

@@ -17,6 +17,10 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
             return rows
         return rows.exclude(models.Q(kind=NamespaceKind.PRIVATE) & ~models.Q(owner_id=actor.member_id))
 
+    def without_chats(self) -> "NamespaceQuerySet":
+        """Without those that `vault.namespaces.rules.chat_path` names."""
+        return self.exclude(kind=NamespaceKind.PRIVATE, path__regex=r"^/users/[^/]+/chat$")
+
 
 class Namespace(TenantModel):
     """A part of the MemVault, with a path."""

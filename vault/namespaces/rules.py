@@ -5,6 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 
 PRIVATE_ROOT = "/users"
+CHAT_PART = "chat"
 LONGEST_PATH = 200
 PATH = re.compile(r"(/[\w.@+-]+)+", re.UNICODE)
 
@@ -39,3 +40,8 @@ def private_path(name: str, *, taken: bool, member_id: str) -> str:
     """The home of a member: `/users/alice`, or with a piece of the member's id when another alice has that one."""
     part = re.sub(r"[^\w.@+-]+", "-", name).strip("-.") or "member"
     return f"{PRIVATE_ROOT}/{part[:100]}" + (f"-{member_id[-12:]}" if taken else "")
+
+
+def chat_path(home: str) -> str:
+    """Where a member's chats lie: inside their home, apart from what they know."""
+    return f"{home}/{CHAT_PART}"

@@ -10,7 +10,7 @@ from governance.ids import uuid7
 from governance.models import Member
 from governance.vocabulary import Permission, Verb
 from vault.models import Namespace
-from vault.namespaces.rules import PRIVATE_ROOT, PathError, is_under, path_checked, private_path
+from vault.namespaces.rules import PRIVATE_ROOT, PathError, chat_path, is_under, path_checked, private_path
 from vault.vocabulary import NamespaceKind
 
 
@@ -37,6 +37,19 @@ def namespace_for_writing(
         authorize(actor, permission, namespace_target(namespace))
         refuse_read_only(namespace)
     return namespace
+
+
+def chat_namespace(*, actor: Actor) -> Namespace:
+    """Where what the actor asks and is answered in chats lies, made if need be; whoever may chat may have it.
+
+    Raises Forbidden; Invalid (the system has none). Writes: Namespace?, AuditEntry?.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    with acting(actor):
+        home = _private_namespace(actor)
+        path = chat_path(home.path)
+        found = Namespace.objects.filter(path=path).first()
+        return found or _make(actor, path, NamespaceKind.PRIVATE, owner=home.owner)
 
 
 def refuse_read_only(namespace: Namespace) -> None:

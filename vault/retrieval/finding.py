@@ -49,7 +49,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
         return []
     check_model(surveyed.model, asked)
     visible = Cube.objects.visible_to(actor).filter(states(search), namespace_id__in=surveyed.namespaces)
-    visible = visible.filter(condition).exclude(search.excluded)
+    visible = visible.filter(condition)
     if search.mode is SearchMode.TAG:
         return _by_tag(visible, search)
     found = rank(
@@ -67,7 +67,11 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     found = _with_walk(actor, search, maker, surveyed, visible, found, weights, limit)
     if weights.heat or weights.trust or weights.diversity:
         found = with_standing(found, standings(visible, found), weights, limit)
-    return found + newest(visible, found, limit - len(found))
+    found += newest(visible, found, limit - len(found))
+    if search.is_open and len(found) < limit:
+        anywhere = Cube.objects.visible_to(actor).filter(states(search)).filter(condition)
+        found += newest(anywhere, found, limit - len(found))
+    return found
 
 
 def check_model(active: str | None, asked: Asked) -> None:

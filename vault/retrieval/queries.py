@@ -20,10 +20,7 @@ SHOWN = (State.GENERATED, State.ACTIVATED)
 
 @dataclass(frozen=True)
 class SearchQuery:
-    """What to look for. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: only what was true at that time.
-
-    `excluded`: a condition on cubes that are not wanted.
-    """
+    """What to look for. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: only what was true at that time."""
 
     query: str = field(repr=False)
     top_k: int = 10
@@ -38,12 +35,21 @@ class SearchQuery:
     as_of: datetime | None = None
     min_score: float = 0.0
     include_archived: bool = False
-    excluded: Q = field(default_factory=Q)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it asks for what is known, and not for a place, a session, a task or a filter."""
+        return not (self.namespaces or self.session_id or self.task_id or self.filters)
 
 
 def seen_namespaces(actor: Actor, search: SearchQuery) -> NamespaceQuerySet:
-    """The namespaces that the actor may read, of those that it asks for."""
+    """The namespaces that the actor may read, of those that it asks for.
+
+    What was merely asked and answered in chats is no evidence: who wants it names its session or its place.
+    """
     seen = Namespace.objects.visible_to(actor)
+    if search.is_open:
+        return seen.without_chats()
     return seen.filter(path__in=search.namespaces) if search.namespaces else seen
 
 

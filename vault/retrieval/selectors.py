@@ -102,7 +102,6 @@ def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -
     """The first `top_k` that may be shown: a memory may have been changed, hidden or deleted while it was reranked."""
     condition = states(search) & narrowing(token_maker(actor.tenant_id), search)
     visible = Cube.objects.visible_to(actor).filter(condition, namespace__in=seen_namespaces(actor, search))
-    visible = visible.exclude(search.excluded)
     shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
     kept = [row for row in found if row.cube_id in shown][: search.top_k]
     return kept + newest(visible, kept, search.top_k - len(kept))

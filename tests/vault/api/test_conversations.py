@@ -112,8 +112,41 @@ def test_what_was_said_becomes_memory_of_the_member_alone(alice: Contract, bob: 
     assert [(one["speaker"], one["layer"]) for one in said] == [("assistant", "short_term"), ("user", "short_term")]
     assert said[1]["content"] == "I moved to Lisbon."
     assert {one["persona"]["name"] for one in said} == {"alice"}
-    assert {one["namespace"]["path"] for one in said} == {"/users/alice"}
+    assert [one["namespace"]["path"] for one in said] == ["/users/alice/chat", "/users/alice"]
     assert bob.listed() == []
+
+
+def test_what_was_merely_asked_and_answered_does_not_hide_what_is_known(alice: Contract) -> None:
+    alice.add("Anna lives in Porto.")
+    turns = begin(alice)
+    for number in range(12):
+        alice.post(turns, {"content": f"Where does Anna live, {number}?"})
+    run_jobs()
+    found = alice.search("Where does Anna live?")
+    assert found[0]["content"] == "Anna lives in Porto."
+    assert [one["score"] for one in found[1:]] == [0] * 9  # no fewer rows for it
+    session = turns.split("/")[1]
+    asked = alice.search("Where does Anna live, 7?", session_id=session, top_k=3)
+    assert "Where does Anna live, 7?" in [one["content"] for one in asked]
+    assert alice.search("Where does Anna live?", namespaces=["/users/alice/chat"])[0]["source"] == "chat"
+
+
+@pytest.mark.parametrize("question", ["法国的首都是哪里？", "What is the capital of Peru?"])
+def test_it_says_so_when_nothing_answers(alice: Contract, question: str) -> None:
+    for content in ("小明在上海的一家医院做护士。", "我每周三晚上去打羽毛球。", "Anna lives in Porto.", "妈妈的生日是七月十二号。"):
+        alice.add(content)
+    run_jobs()
+    turn = alice.post(begin(alice), {"content": question}).json
+    assert turn["citations"] == []
+
+
+def test_markers_of_a_quoted_answer_count_from_one(alice: Contract) -> None:
+    for content in ("Jon is great.", "Jon went to Paris in May.", "Ann was in Paris with Jon in June."):
+        alice.add(content)
+    run_jobs()
+    turn = alice.post(begin(alice), {"content": "When was Jon in Paris?"}).json
+    assert [one["marker"] for one in turn["citations"]] == list(range(1, len(turn["citations"]) + 1))
+    assert "great" not in turn["content"]
 
 
 def test_what_a_member_told_the_chat_answers_a_later_question(alice: Contract) -> None:

@@ -12,6 +12,7 @@ from vault.reader.rules.sentences import sentences
 
 OVERLAP_WEIGHT, PASSAGE_WEIGHT, CUE_WEIGHT = 0.6, 0.3, 0.1
 SMALL_TALK_FACTOR = 0.5
+LEAST_OVERLAP = 0.5  # of the best sentence's, that another must have to be quoted beside it
 SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two sentences say the same
 
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
@@ -56,18 +57,21 @@ class _Candidate:
     quote: Quote
     terms: frozenset[str]
     asks: bool
+    overlap: float
 
 
 def best_sentences(question: str, passages: Sequence[Passage], limit: int) -> list[Quote]:
     """Up to `limit` sentences, best first, at most one per passage, near-duplicates once.
 
     A sentence scores by the question's terms that it holds, each weighted by its rarity among the passages, by its
-    passage's score, and by holding what the question asks for (a date, a number, a place, a reason). A question is
-    quoted only if no passage makes a statement.
+    passage's score, and by holding what the question asks for (a date, a number, a place, a reason). One that holds
+    little of what another holds is left out. A question is quoted only if no passage makes a statement.
     """
     candidates = [best for each in _weighed(question, passages) if (best := _best(each)) is not None]
     if any(not candidate.asks for candidate in candidates):
         candidates = [candidate for candidate in candidates if not candidate.asks]
+    highest = max((candidate.overlap for candidate in candidates), default=0.0)
+    candidates = [candidate for candidate in candidates if candidate.overlap >= LEAST_OVERLAP * highest]
     chosen: list[_Candidate] = []
     for candidate in sorted(candidates, key=lambda each: -each.quote.score):
         if len(chosen) < limit and not any(_says_the_same(candidate, other) for other in chosen):
@@ -109,7 +113,7 @@ def _candidate(
     asks = is_question(sentence)
     if not asks and semantic_type_of(sentence) == "dialogue":
         score *= SMALL_TALK_FACTOR
-    return _Candidate(Quote(key, sentence, score), held, asks)
+    return _Candidate(Quote(key, sentence, score), held, asks, overlap)
 
 
 def _best(candidates: Sequence[_Candidate]) -> _Candidate | None:

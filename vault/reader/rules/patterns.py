@@ -41,8 +41,10 @@ SMALL_TALK = _any(
     r"|sure|yes|yeah"
     r"|yep|no|nope|oh|absolutely|definitely|totally|exactly|sounds? (?:good|great|fun|like)|good (?:luck|job"
     r"|idea|point)|no (?:problem|worries)"
-    r"|you'?re welcome|that'?s (?:great|awesome|amazing|cool|nice|so|really|wonderful|fantastic|good|right|true)"
-    r"|long time no see"
+    r"|you'?re welcome|that(?:'?s| is) (?:really |so |very |just )*"
+    r"(?:great|awesome|amazing|cool|nice|so|really|wonderful|fantastic|good|right|true)"
+    r"|long time no see|(?:so |really |very )*glad (?:you|it|that|to)|check (?:it|this|that|them) out"
+    r"|here'?s (?:a|the|my|one) (?:pic|photo|picture|shot)"
     r"|nice to (?:meet|see|hear)|great to (?:meet|see|hear)|good to (?:see|hear)|so glad|glad to hear|i (?:see"
     r"|agree|know)|me too"
     r"|talk (?:to you )?(?:soon|later)|let me know|keep (?:it )?up|way to go|happy for you|what a)\b)",
