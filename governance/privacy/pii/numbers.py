@@ -1,0 +1,86 @@
+"""Numbers that carry their own proof: payment cards, IBANs, and what states number their people by.
+
+The checksums are those of python-stdnum; what this adds is to find the numbers in a text.
+"""
+
+import re
+from collections.abc import Iterator
+
+from stdnum import iban, luhn
+from stdnum.cn import ric
+from stdnum.us import ssn
+
+from governance.privacy.pii.context import Topic, topic_before
+from governance.privacy.pii.matching import accepted, alone
+from governance.privacy.pii.spans import Span
+from governance.vocabulary import PiiKind
+
+# 13 to 19 digits at once, or grouped as they are embossed: 4-4-4-4(-3), and 4-6-5 or 4-6-4.
+CARD = alone(
+    r"(?<![0-9][.,-])(?:[0-9]{13,19}|[0-9]{4}(?:([ -])[0-9]{4})(?:\1[0-9]{4}){2}(?:\1[0-9]{1,3})?"
+    r"|[0-9]{4}([ -])[0-9]{6}\2[0-9]{4,5})(?![.,-][0-9])"
+)
+# Issuers (ISO/IEC 7812) with the lengths that they use.
+ISSUERS = re.compile(
+    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})"  # Visa
+    r"|(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"  # Mastercard
+    r"|3[47][0-9]{13}"  # American Express
+    r"|62[0-9]{14,17}"  # UnionPay
+    r"|6(?:011|4[4-9][0-9]|5[0-9]{2})[0-9]{12}"  # Discover
+    r"|35(?:2[89]|[3-8][0-9])[0-9]{12}"  # JCB
+    r"|3(?:0[0-5]|[68][0-9])[0-9]{11}"  # Diners Club
+)
+IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{2,30}){1,9}")
+RESIDENT_ID = alone(r"[1-9][0-9]{16}[0-9Xx]")
+SSN = alone(r"(?<![0-9]-)[0-9]{3}([- ])[0-9]{2}\1[0-9]{4}(?!-[0-9])")
+BARE_SSN = alone(r"[0-9]{9}")
+# HMRC NIM39110: letters that are never used, prefixes that are not given out.
+NINO = alone(r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]( ?)[0-9]{2}\1[0-9]{2}\1[0-9]{2}\1[A-D]")
+SEPARATORS = re.compile(r"[ -]")
+LONGEST_IBAN = 34
+
+
+def cards(text: str) -> Iterator[Span]:
+    def is_card(found: re.Match[str]) -> bool:
+        digits = SEPARATORS.sub("", found[0])
+        return bool(ISSUERS.fullmatch(digits)) and luhn.is_valid(digits) and _may_be(Topic.CARD, text, found)
+
+    for found in accepted(CARD, text, is_card):
+        yield Span(PiiKind.CARD, found.start(), found.end(), "card:luhn")
+
+
+def ibans(text: str) -> Iterator[Span]:
+    for found in IBAN.finditer(text):
+        end = _iban_end(found)
+        if end is not None:
+            yield Span(PiiKind.IBAN, found.start(), end, "iban:mod97")
+
+
+def national_ids(text: str) -> Iterator[Span]:
+    for found in accepted(RESIDENT_ID, text, lambda one: ric.is_valid(one[0])):
+        yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "cn:resident_id")
+    for found in accepted(SSN, text, lambda one: ssn.is_valid(SEPARATORS.sub("", one[0]))):
+        if _may_be(Topic.NATIONAL_ID, text, found):
+            yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "us:ssn")
+    for found in BARE_SSN.finditer(text):
+        if topic_before(text, found.start()) is Topic.NATIONAL_ID and ssn.is_valid(found[0]):
+            yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "us:ssn")
+    for found in NINO.finditer(text):
+        yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "gb:nino")
+
+
+def _iban_end(found: re.Match[str]) -> int | None:
+    """Where the IBAN that begins here ends: the words after one may look like more of it. Longest first."""
+    text, start = found.string, found.start()
+    ends = [start + place.start() for place in SEPARATORS.finditer(found[0])]
+    for end in reversed([*ends, found.end()]):
+        number = SEPARATORS.sub("", text[start:end])
+        touching = text[end : end + 1]
+        if len(number) <= LONGEST_IBAN and not (touching.isascii() and touching.isalnum()) and iban.is_valid(number):
+            return end
+    return None
+
+
+def _may_be(topic: Topic, text: str, found: re.Match[str]) -> bool:
+    """Nothing before the number says that it is another thing."""
+    return topic_before(text, found.start()) in {None, topic, Topic.PHONE}
