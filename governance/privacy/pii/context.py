@@ -36,7 +36,5 @@ _WORD = re.compile(
 
 def topic_before(text: str, start: int) -> Topic | None:
     """The topic of the last known word before `start`; None when no word near tells."""
-    found = None
-    for found in _WORD.finditer(text, max(0, start - REACH), start):
-        pass
-    return Topic(found.lastgroup) if found and found.lastgroup else None
+    names = [found.lastgroup for found in _WORD.finditer(text, max(0, start - REACH), start)]
+    return Topic(names[-1]) if names and names[-1] else None

@@ -35,8 +35,11 @@ def folded(text: str) -> Folded:
     characters: list[str] = []
     origins: list[int] = []
     for place, character in enumerate(text):
-        if _FOLDABLE.match(character):
-            character = "" if _DROPPED.match(character) else unicodedata.normalize("NFKC", character)
-        characters.append(character)
-        origins += [place] * len(character)
+        spelt = _spelt(character) if _FOLDABLE.match(character) else character
+        characters.append(spelt)
+        origins += [place] * len(spelt)
     return Folded("".join(characters), origins)
+
+
+def _spelt(character: str) -> str:
+    return "" if _DROPPED.match(character) else unicodedata.normalize("NFKC", character)

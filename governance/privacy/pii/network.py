@@ -9,21 +9,28 @@ from governance.privacy.pii.matching import accepted
 from governance.privacy.pii.spans import Span
 from governance.vocabulary import PiiKind
 
-IPV4 = re.compile(r"(?<![A-Za-z0-9.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![A-Za-z0-9]|\.[0-9]|-[A-Za-z0-9])")
-IPV6 = re.compile(r"(?<![A-Za-z0-9:.])[0-9A-Fa-f:]{6,39}(?:(?<=:)[0-9]{1,3}(?:\.[0-9]{1,3}){3})?(?![A-Za-z0-9:])")
-MAC = re.compile(r"(?<![0-9A-Fa-f:-])[0-9A-Fa-f]{2}(?:([:-])[0-9A-Fa-f]{2})(?:\1[0-9A-Fa-f]{2}){4}(?![0-9A-Fa-f:-])")
+IPV4 = re.compile(
+    r"[0-9](?<![A-Za-z0-9.].)[0-9]{0,2}(?:\.[0-9]{1,3}){3}(?![A-Za-z0-9]|\.[0-9]|-[A-Za-z0-9])", re.DOTALL
+)
+IPV6 = re.compile(
+    r"[0-9A-Fa-f:](?<![A-Za-z0-9:.].)[0-9A-Fa-f:]{5,38}(?:(?<=:)[0-9]{1,3}(?:\.[0-9]{1,3}){3})?(?![A-Za-z0-9:])",
+    re.DOTALL,
+)
+MAC = re.compile(
+    r"[0-9A-Fa-f](?<![0-9A-Fa-f:-].)[0-9A-Fa-f]([:-])[0-9A-Fa-f]{2}(?:\1[0-9A-Fa-f]{2}){4}(?![0-9A-Fa-f:-])", re.DOTALL
+)
 LETTER = re.compile("[A-Fa-f]")
 LEAST_GROUPS = 3  # of an IPv6 address: `a::b` is a name in a program
 
 
 def network_addresses(text: str) -> Iterator[Span]:
-    if "." in text:
+    if text.count(".") >= 3:
         for found in accepted(IPV4, text, _is_ipv4):
             yield Span(PiiKind.NETWORK_ADDRESS, found.start(), found.end(), "ipv4")
-    if ":" in text:
+    if text.count(":") >= 2:
         for found in accepted(IPV6, text, _is_ipv6):
             yield Span(PiiKind.NETWORK_ADDRESS, found.start(), found.end(), "ipv6")
-    if ":" in text or "-" in text:
+    if text.count(":") >= 5 or text.count("-") >= 5:
         for found in accepted(MAC, text, _is_mac):
             yield Span(PiiKind.NETWORK_ADDRESS, found.start(), found.end(), "mac")
 

@@ -5,20 +5,22 @@ The checksums are those of python-stdnum; what this adds is to find the numbers 
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
-from stdnum import iban, luhn
+from stdnum import iban, luhn, numdb
 from stdnum.cn import ric
 from stdnum.us import ssn
 
 from governance.privacy.pii.context import Topic, topic_before
-from governance.privacy.pii.matching import accepted, alone
+from governance.privacy.pii.matching import accepted, alone, has_long_number
 from governance.privacy.pii.spans import Span
 from governance.vocabulary import PiiKind
 
 # 13 to 19 digits at once, or grouped as they are embossed: 4-4-4-4(-3), and 4-6-5 or 4-6-4.
 CARD = alone(
-    r"(?<![0-9][.,-])(?:[0-9]{13,19}|[0-9]{4}(?:([ -])[0-9]{4})(?:\1[0-9]{4}){2}(?:\1[0-9]{1,3})?"
-    r"|[0-9]{4}([ -])[0-9]{6}\2[0-9]{4,5})(?![.,-][0-9])"
+    "[0-9]",
+    r"(?<![0-9][.,-].)(?:[0-9]{12,18}|[0-9]{3}([ -])[0-9]{4}(?:\1[0-9]{4}){2}(?:\1[0-9]{1,3})?"
+    r"|[0-9]{3}([ -])[0-9]{6}\2[0-9]{4,5})(?![.,-][0-9])",
 )
 # Issuers (ISO/IEC 7812) with the lengths that they use.
 ISSUERS = re.compile(
@@ -30,17 +32,22 @@ ISSUERS = re.compile(
     r"|35(?:2[89]|[3-8][0-9])[0-9]{12}"  # JCB
     r"|3(?:0[0-5]|[68][0-9])[0-9]{11}"  # Diners Club
 )
-IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{2,30}){1,9}")
-RESIDENT_ID = alone(r"[1-9][0-9]{16}[0-9Xx]")
-SSN = alone(r"(?<![0-9]-)[0-9]{3}([- ])[0-9]{2}\1[0-9]{4}(?!-[0-9])")
-BARE_SSN = alone(r"[0-9]{9}")
+# Found by the digits after their first letters, which are rarer than letters.
+IBAN_CHECK = re.compile(r"[0-9]{2}(?<=[A-Za-z]{2}..)(?<![A-Za-z0-9][A-Za-z]{2}..)", re.DOTALL)
+IBAN = re.compile(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,30}){1,9}")
+RESIDENT_ID = alone("[1-9]", r"[0-9]{16}[0-9Xx]")
+SSN = alone("[0-9]", r"(?<![0-9]-.)[0-9]{2}([- ])[0-9]{2}\1[0-9]{4}(?!-[0-9])")
+BARE_SSN = alone("[0-9]", "[0-9]{8}")
 # HMRC NIM39110: letters that are never used, prefixes that are not given out.
-NINO = alone(r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]( ?)[0-9]{2}\1[0-9]{2}\1[0-9]{2}\1[A-D]")
+NINO_DIGITS = re.compile(r"[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D](?![A-Za-z0-9])")
+NINO_PREFIX = re.compile(r"(?<![A-Za-z0-9])(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\Z")
 SEPARATORS = re.compile(r"[ -]")
-LONGEST_IBAN = 34
 
 
 def cards(text: str) -> Iterator[Span]:
+    if not has_long_number(text):
+        return
+
     def is_card(found: re.Match[str]) -> bool:
         digits = SEPARATORS.sub("", found[0])
         return bool(ISSUERS.fullmatch(digits)) and luhn.is_valid(digits) and _may_be(Topic.CARD, text, found)
@@ -50,13 +57,21 @@ def cards(text: str) -> Iterator[Span]:
 
 
 def ibans(text: str) -> Iterator[Span]:
-    for found in IBAN.finditer(text):
-        end = _iban_end(found)
-        if end is not None:
+    for digits in IBAN_CHECK.finditer(text):
+        found = IBAN.match(text, digits.start() - 2)
+        end = _iban_end(found) if found else None
+        if found and end is not None:
             yield Span(PiiKind.IBAN, found.start(), end, "iban:mod97")
 
 
 def national_ids(text: str) -> Iterator[Span]:
+    for found in NINO_DIGITS.finditer(text):
+        prefix = NINO_PREFIX.search(text[max(0, found.start() - 4) : found.start()])
+        if prefix:
+            start = found.start() - len(prefix[0])
+            yield Span(PiiKind.NATIONAL_ID, start, found.end(), "gb:nino")
+    if not has_long_number(text):
+        return
     for found in accepted(RESIDENT_ID, text, lambda one: ric.is_valid(one[0])):
         yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "cn:resident_id")
     for found in accepted(SSN, text, lambda one: ssn.is_valid(SEPARATORS.sub("", one[0]))):
@@ -65,20 +80,26 @@ def national_ids(text: str) -> Iterator[Span]:
     for found in BARE_SSN.finditer(text):
         if topic_before(text, found.start()) is Topic.NATIONAL_ID and ssn.is_valid(found[0]):
             yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "us:ssn")
-    for found in NINO.finditer(text):
-        yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "gb:nino")
 
 
 def _iban_end(found: re.Match[str]) -> int | None:
-    """Where the IBAN that begins here ends: the words after one may look like more of it. Longest first."""
-    text, start = found.string, found.start()
-    ends = [start + place.start() for place in SEPARATORS.finditer(found[0])]
-    for end in reversed([*ends, found.end()]):
-        number = SEPARATORS.sub("", text[start:end])
-        touching = text[end : end + 1]
-        if len(number) <= LONGEST_IBAN and not (touching.isascii() and touching.isalnum()) and iban.is_valid(number):
-            return end
-    return None
+    """Where the IBAN that begins here ends: the words after one may look like more of it."""
+    places = [found.start() + place for place, character in enumerate(found[0]) if character not in " -"]
+    length = _iban_length(found[0][:2].upper())
+    if not 0 < length <= len(places):
+        return None
+    end = places[length - 1] + 1
+    touching = found.string[end : end + 1]
+    if touching.isascii() and touching.isalnum():
+        return None
+    return end if iban.is_valid(SEPARATORS.sub("", found.string[found.start() : end])) else None
+
+
+@cache
+def _iban_length(country: str) -> int:
+    """How many characters an IBAN of this country has; 0: it has none."""
+    ((_, known),) = numdb.get("iban").info(country)[:1]
+    return 4 + sum(map(int, re.findall("([0-9]+)!", known["bban"]))) if "bban" in known else 0
 
 
 def _may_be(topic: Topic, text: str, found: re.Match[str]) -> bool:

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from phonenumbers import (
+    COUNTRY_CODE_TO_REGION_CODE,
     NumberParseException,
     PhoneMetadata,
     PhoneNumber,
     PhoneNumberFormat,
     PhoneNumberType,
+    country_code_for_region,
     format_number,
     is_valid_number,
     number_type,
@@ -21,21 +23,28 @@ from phonenumbers import (
 )
 
 from governance.privacy.pii.context import Topic, topic_before
+from governance.privacy.pii.matching import has_long_number
 from governance.privacy.pii.spans import Span
 from governance.vocabulary import PiiKind
 
 # Digits and what groups them; never two digits' worth of separators in a row.
 BLOB = re.compile(
-    r"(?<![A-Za-z0-9_#$¥￥€£])(?<![0-9][.,])(?:\+|\(\+?)?[0-9](?:[0-9]|[ .\-/()]{1,2}(?=[0-9(]))*(?![A-Za-z0-9_%元万亿])"
+    r"[+(0-9](?<![A-Za-z0-9_#$¥￥€£].)(?<![0-9][.,].)(?:(?<=\()\+)?"
+    r"(?:[0-9]|[ .\-/()]{1,2}(?=[0-9(]))*(?<=[0-9])(?![A-Za-z0-9_%元万亿])",
+    re.DOTALL,
 )
 GROUP = re.compile("[0-9]+")
 MOST_DIGITS, LEAST_DIGITS = 15, 7  # E.164; the shortest national numbers
 LEAST_GROUPED = 9
+MOST_GROUPS = 7
+ABROAD = "00"  # what most of the world dials before a country code
 HARD = frozenset(" /")  # where another number may end, and the next begin
 
 
 def phones(text: str, regions: Sequence[str]) -> Iterator[Span]:
     """Phone numbers with a country code, and those that `regions` (ISO 3166) know without one."""
+    if not has_long_number(text):
+        return
     for blob in BLOB.finditer(text):
         yield from _in_blob(text, blob, regions)
 
@@ -68,7 +77,7 @@ def _ends(text: str, groups: Sequence[tuple[int, int]], first: int) -> list[int]
     found, digits = [], 0
     for last in range(first, len(groups)):
         digits += groups[last][1] - groups[last][0]
-        if digits > MOST_DIGITS + 2:  # 00 and a country code
+        if digits > MOST_DIGITS + len(ABROAD) or last - first >= MOST_GROUPS:
             break
         if digits >= LEAST_DIGITS and (last + 1 == len(groups) or text[groups[last][1]] in HARD):
             found.append(last)
@@ -89,13 +98,15 @@ def _is_phone(text: str, start: int, end: int, sizes: Sequence[int], regions: Se
     digits = "".join(GROUP.findall(text[start:end]))
     if text[max(0, start - 1) : start] == "+":
         return _valid("+" + digits, None) is not None
-    topic = topic_before(text, start)
+    abroad = digits.startswith(ABROAD)
+    known_to = [region for region in regions if _in_plan(digits, region)]
+    topic = topic_before(text, start) if abroad or known_to else None
     if topic not in {None, Topic.PHONE}:
         return False
-    if digits.startswith("00") and _valid("+" + digits[2:], None) is not None:
+    if abroad and _valid("+" + digits[len(ABROAD) :], None) is not None:
         return True
-    for region in regions:
-        number = _valid(digits, region) if _in_plan(digits, region) else None
+    for region in known_to:
+        number = _valid(digits, region)
         if number is not None and (topic is Topic.PHONE or _is_plain(number, digits, sizes)):
             return True
     return False
@@ -110,17 +121,30 @@ def _valid(digits: str, region: str | None) -> PhoneNumber | None:
 
 
 def _in_plan(digits: str, region: str) -> bool:
-    """Whether the region's plan has numbers of this look: costs a twentieth of asking the library."""
+    """Whether the region has numbers of this look: costs a twentieth of asking the library, which then decides."""
     return bool(_plan(region).fullmatch(digits))
 
 
 @cache
 def _plan(region: str) -> re.Pattern[str]:
-    """Raises ValueError for a region that the library does not know."""
-    known = PhoneMetadata.metadata_for_region(region)
-    if known is None or known.general_desc is None:
+    """The numbers of a region and of those that share its country code, with or without what is dialled before them.
+
+    Raises ValueError for a region that the library does not know.
+    """
+    code = COUNTRY_CODE_TO_REGION_CODE.get(country_code_for_region(region), ())
+    plans = [plan for plan in map(PhoneMetadata.metadata_for_region, code) if plan is not None]
+    if not plans:
         raise ValueError(f"no region {region!r}")
-    return re.compile(f"(?:{known.country_code}|{known.national_prefix or ''})?(?:{known.general_desc.national_number_pattern})")
+    looks = {look for plan in plans for look in _looks(plan)}
+    return re.compile(f"(?:{plans[0].country_code}|{plans[0].national_prefix or ''})?(?:{'|'.join(sorted(looks))})")
+
+
+def _looks(plan: PhoneMetadata) -> Iterator[str]:
+    kinds = (
+        *(plan.fixed_line, plan.mobile, plan.pager, plan.toll_free, plan.premium_rate),
+        *(plan.shared_cost, plan.personal_number, plan.voip, plan.uan, plan.voicemail),
+    )
+    yield from (kind.national_number_pattern for kind in kinds if kind and kind.national_number_pattern)
 
 
 def _is_plain(number: PhoneNumber, digits: str, sizes: Sequence[int]) -> bool:

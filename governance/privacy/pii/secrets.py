@@ -38,8 +38,8 @@ PEM_REST = re.compile(r"[A-Za-z0-9+/=\s\\]*")
 IN_ADDRESS = re.compile(r"://[^\s:/@]{0,100}:([^\s/@]{1,200})@")
 HINTS = ("key", "token", "secret", "passw", "pwd", "passcode", "credential", "密码", "口令", "密钥", "秘钥", "令牌")
 INTRODUCED = re.compile(
-    r"(?P<word>(?:api|access|auth|private|secret|client)[_ -]?(?:key|token|secret)|(?<![A-Za-z])(?:keys?|tokens?)|secret"
-    r"|password|passwd|passcode|pwd|credentials?|密码|口令|密钥|秘钥|令牌)[\"']?\s{0,3}"
+    r"(?P<word>(?:api|access|auth|private|secret|client)[_ -]?(?:key|token|secret)|(?<![A-Za-z])(?:keys?|tokens?)"
+    r"|secret|password|passwd|passcode|pwd|credentials?|密码|口令|密钥|秘钥|令牌)[\"']?\s{0,3}"
     r"(?:(?:is now|is set to|is|was|=>|[:=]|：|为|是|设为|改成|改为)\s{0,3}){1,3}"
     r"[\"'`“「]?(?P<value>[!#-&*-+\--:=?-Z^-z|~]{6,256})",
     re.IGNORECASE,
