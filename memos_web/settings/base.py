@@ -123,6 +123,11 @@ MAX_PAGE_SIZE = 200
 DELETED_GRACE_DAYS = 30
 IDEMPOTENCY_HOURS = 24
 
+# Personal data
+PII_DETECTOR = "governance.privacy.pii.detector.PatternDetector"  # takes the regions; see its port, Detector
+PII_PHONE_REGIONS = CONFIG.phone_regions
+PII_ACTION = "flag"  # where no policy says otherwise
+
 # Jobs
 OUTBOX_LEASE_SECONDS = 60
 CELERY_TASK_ACKS_LATE = True

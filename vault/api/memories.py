@@ -235,7 +235,7 @@ def _version_asked(request: Request) -> int | None:
 def _add(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts)
-        body = {"results": _shown(actor, drafts, added), "superseded": [], "conflicts": []}
+        body = {"results": _shown(actor, added), "superseded": [], "conflicts": []}
         reply = Reply(_status(added), body, shows=_ids(added))
         commit(reply)
     return reply
@@ -251,7 +251,7 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Rep
 def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], commit: Commit) -> Reply:
     with acting(actor), _naming_items(origins):
         added = cubes_add(actor=actor, drafts=drafts)
-        shown = _shown(actor, drafts, added)
+        shown = _shown(actor, added)
         results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
         reply = Reply(_status(added), {"results": results}, shows=_ids(added))
         commit(reply)
@@ -273,18 +273,21 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
         yield
     except InvalidDraft as fault:
         item = f"items.{origins[fault.index]}"
-        raise Invalid(errors=[FieldError(f"{item}.{one.field}", one.message) for one in fault.errors]) from fault
+        named = [FieldError(f"{item}.{one.field}", one.message) for one in fault.errors]
+        told = Invalid(fault.detail, errors=named)
+        told.code, told.title = fault.code, fault.title
+        raise told from fault
 
 
-def _shown(actor: Actor, drafts: Sequence[CubeDraft], added: Sequence[Added]) -> list[MemoryJson]:
+def _shown(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
     """Of a memory that was there already, who may write but not read sees what they sent, and little more."""
     views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=_ids(added))}
     may_read = is_allowed(actor, Permission.MEMORY_READ)
     return [
         memory_json(replace(views[one.cube.id], duplicate=one.duplicate))
         if may_read or not one.duplicate
-        else known_json(views[one.cube.id], content=draft.content)
-        for draft, one in zip(drafts, added, strict=True)
+        else known_json(views[one.cube.id], content=one.content)
+        for one in added
     ]
 
 
