@@ -160,7 +160,7 @@ class MemoryView(ApiView):
             return changes_of(read(ChangesInput, request))
 
         with acting(actor):
-            cube_update(actor=actor, cube_id=memory_id, expected_version=_version_asked(request), changes=changes)
+            cube_update(actor=actor, cube_id=memory_id, expected_version=version_asked(request), changes=changes)
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
         return _one(memory_json(view))
 
@@ -174,7 +174,7 @@ class MemoryView(ApiView):
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Mark as deleted (restorable), or erase with `?purge=true`."""
-        actor, version = self.actor(), _version_asked(request)
+        actor, version = self.actor(), version_asked(request)
         service = cube_purge if request.query_params.get("purge") == "true" else cube_delete
         with acting(actor):
             service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=True)  # 404, 403, 412; then 400
@@ -190,7 +190,7 @@ class RestoreView(ApiView):
     @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Take a deletion back within the grace period."""
-        actor, version = self.actor(), _version_asked(request)
+        actor, version = self.actor(), version_asked(request)
 
         def ask() -> None:
             with acting(actor):
@@ -224,7 +224,7 @@ class VersionsView(ApiView):
         return pages.envelope([version_json(view) for view in views])
 
 
-def _version_asked(request: Request) -> int | None:
+def version_asked(request: Request) -> int | None:
     """The version that If-Match names. What is no ETag of ours matches none: 412, but only after 404 and 403."""
     try:
         return expected_version(request)

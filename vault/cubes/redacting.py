@@ -65,6 +65,12 @@ def cube_redact_findings(
     return cube
 
 
+def cube_redact_ask(*, actor: Actor, cube_id: UUID, expected_version: int | None = None) -> None:
+    """What stands against a redaction itself. Raises NotFound; Forbidden; VersionConflict."""
+    with acting(actor):
+        locate_for_redacting(actor, cube_id, expected_version)
+
+
 def locate_for_redacting(actor: Actor, cube_id: UUID, expected_version: int | None = None) -> Cube:
     """The cube, locked, if the actor may both change it and take its words away. Raises NotFound; Forbidden."""
     cube = locate(actor, cube_id, lock=True)

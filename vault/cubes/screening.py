@@ -12,11 +12,11 @@ from governance.actor import Actor
 from governance.errors import FieldError, PiiRefused, PiiUnavailable
 from governance.privacy.detecting import detector, pii_action
 from governance.privacy.pii.detector import DetectorFailed
-from governance.privacy.pii.spans import Span
+from governance.privacy.pii.spans import Span, redacted
 from governance.vocabulary import PiiAction, PiiKind
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.texts import Place, Texts, places_in, without
-from vault.vocabulary import MessageRole, PiiField, ReviewStatus, Source
+from vault.vocabulary import MessageRole, PiiField, ReviewStatus, Sensitivity, Source
 
 SECONDS = 20.0  # for all drafts of one call; a thousand usual ones take a fraction of one
 EVERYWHERE = frozenset(PiiField)
@@ -106,6 +106,26 @@ def drafts_screened(*, actor: Actor, drafts: Sequence[CubeDraft]) -> list[CubeDr
     """The drafts as they may be kept until a job stores them. Raises PiiRefused; PiiUnavailable."""
     screen = Screen(actor)
     return [screen.draft(draft, draft.namespace)[0] for draft in drafts]
+
+
+def title_screened(*, actor: Actor, title: str, derived: bool = False) -> str:
+    """The title of a conversation as it may be kept; there is nowhere to flag what it holds.
+
+    `derived`: it was taken from a question, so that what is flagged there is left out here: redacting the question
+    would not reach it. Raises PiiRefused; PiiUnavailable, but not for a derived one: that is empty then.
+    """
+    action = pii_action(actor=actor, namespace_path=None, sensitivity=Sensitivity.INTERNAL)
+    if action is PiiAction.ALLOW or (action is PiiAction.FLAG and not derived):
+        return title
+    try:
+        spans = detector().find(title)
+    except DetectorFailed as failure:
+        if derived:
+            return ""
+        raise PiiUnavailable from failure
+    if spans and action is PiiAction.REFUSE and not derived:
+        raise PiiRefused(errors=_refusals([Place(PiiField.TITLE, 0, span) for span in spans]))
+    return redacted(title, spans)
 
 
 def _refusals(places: Sequence[Place]) -> list[FieldError]:

@@ -27,7 +27,7 @@ Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 
 @dataclass(frozen=True)
 class FindingView:
-    """Where something was found. `path`: content, title, tags.2, metadata.contact.phone; before, value, after: of it."""
+    """Where something was found, and what stands there. `path`: content, title, tags.2, metadata.contact.phone."""
 
     kind: PiiKind
     part: PiiField

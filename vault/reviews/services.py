@@ -36,11 +36,26 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
         _check_again(review)
         if review.version.number == cube.version:
             cube_redact_findings(actor=actor, cube_id=cube.id, redact_history=redact_history)
-        else:
+        elif PiiFinding.objects.filter(version_id=review.version_id, status=ReviewStatus.OPEN).exists():
             cube_redact(actor=actor, cube_id=cube.id, number=review.version.number)
         _decide(actor, review, ReviewStatus.ACCEPTED)
         record(actor=actor, verb=Verb.REVIEW_ACCEPTED, object_type="review", object_ids=[review.id])
     return review
+
+
+def review_accept_ask(*, actor: Actor, review_id: UUID) -> None:
+    """What stands against accepting it, but for its state. Raises NotFound; Forbidden."""
+    with acting(actor):
+        _, cube = _locate(actor, review_id)
+        locate_for_redacting(actor, cube.id)
+
+
+def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
+    """What stands against rejecting it, but for its state. Raises NotFound; Forbidden."""
+    with acting(actor):
+        _, cube = _locate(actor, review_id)
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+        refuse_read_only(cube.namespace)
 
 
 def review_reject(*, actor: Actor, review_id: UUID) -> Review:
