@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting
+from governance.errors import NotFound
 from governance.vocabulary import Permission, PiiKind, Verb
-from vault.cubes.findings import findings_of
+from vault.cubes.findings import finding_of
 from vault.cubes.locating import locate_readable
 from vault.cubes.screening import Finding
 from vault.cubes.texts import Texts, leaves_of, paths_of
@@ -81,11 +82,22 @@ def review_view(*, actor: Actor, review: Review) -> ReviewView:
 
 
 def findings_list(*, actor: Actor, cube_id: UUID) -> list[Finding]:
-    """What was found in the present version of a memory and is not rejected. Raises NotFound; Forbidden."""
+    """Open findings in the present version of a memory, if the actor may read it. One query."""
     with acting(actor):
-        cube = locate_readable(actor, cube_id)
-        version = CubeVersion.objects.get(cube=cube, number=cube.version)
-        return [one for one in findings_of(version) if one.status is ReviewStatus.OPEN]
+        visible = Cube.objects.visible_to(actor).filter(id=cube_id)
+        rows = PiiFinding.objects.filter(cube__in=visible, version__number=F("cube__version"), status=ReviewStatus.OPEN)
+        return [finding_of(row) for row in rows.order_by("begins")]
+
+
+def review_get(*, actor: Actor, review_id: UUID) -> ReviewView:
+    """One review. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry naming the memory."""
+    with acting(actor):
+        row = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id).first()
+        if row is None:
+            raise NotFound
+        view = review_view(actor=actor, review=row)
+        record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=[row.cube_id])
+    return view
 
 
 def _views(rows: Iterable[Review]) -> list[ReviewView]:
