@@ -1,6 +1,7 @@
 """What personal data a text holds, by the detector of the settings; and what is to happen to it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
 
@@ -14,12 +15,20 @@ from governance.vocabulary import PiiAction
 _BUILDING = Lock()
 
 
-def pii_action(*, actor: Actor, namespace_path: str | None, sensitivity: str) -> PiiAction:
-    """What a write of this sensitivity into this namespace does with personal data; None: the actor's private one.
+@dataclass(frozen=True)
+class PiiRule:
+    """What happens to personal data, by its kind; `action` to kinds that have none of their own."""
 
-    The installation's default. A tenant's own policy will answer here.
-    """
-    return PiiAction(settings.PII_ACTION)
+    action: PiiAction
+    kinds: Mapping[str, PiiAction] = field(default_factory=dict)
+
+    def action_for(self, kind: str) -> PiiAction:
+        return self.kinds.get(kind, self.action)
+
+
+def pii_rule(*, actor: Actor, namespace_path: str, sensitivity: str) -> PiiRule:
+    """The rule for a write of this sensitivity into this namespace: the installation's, until a policy answers here."""
+    return PiiRule(PiiAction(settings.PII_ACTION))
 
 
 def detector() -> Detector:

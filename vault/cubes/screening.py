@@ -7,20 +7,28 @@ answered, so that the original is nowhere.
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from governance.actor import Actor
 from governance.errors import FieldError, PiiRefused, PiiUnavailable
-from governance.privacy.detecting import detector, pii_action
+from governance.privacy.detecting import PiiRule, detector, pii_rule
 from governance.privacy.pii.detector import DetectorFailed
-from governance.privacy.pii.spans import Span, redacted
+from governance.privacy.pii.spans import Span
 from governance.vocabulary import PiiAction, PiiKind
 from vault.cubes.drafts import CubeDraft
-from vault.cubes.texts import Place, Texts, places_in, without
+from vault.cubes.texts import Place, Texts, moved, places_in, without
+from vault.namespaces.selectors import private_path_of
 from vault.vocabulary import MessageRole, PiiField, ReviewStatus, Sensitivity, Source
 
 SECONDS = 20.0  # for all drafts of one call; a thousand usual ones take a fraction of one
 EVERYWHERE = frozenset(PiiField)
 UNCHECKED = Place(PiiField.CONTENT, 0, Span(PiiKind.UNCHECKED, 0, 0, "detector_failed"))
+
+
+class RuleOf(Protocol):
+    """Who says what happens to personal data in one place."""
+
+    def __call__(self, *, actor: Actor, namespace_path: str, sensitivity: str) -> PiiRule: ...
 
 
 @dataclass(frozen=True)
@@ -42,23 +50,24 @@ class Screened:
 
 
 class Screen:
-    """Screens the texts of one call. `pii_action` is asked once for each namespace and sensitivity."""
+    """Screens the texts of one call. `rule_of` is asked once for each namespace and sensitivity."""
 
-    def __init__(self, actor: Actor) -> None:
+    def __init__(self, actor: Actor, rule_of: RuleOf = pii_rule) -> None:
         self.actor = actor
+        self._rule_of = rule_of
+        self._rules: dict[tuple[str, str], PiiRule] = {}
         self._deadline = time.monotonic() + SECONDS
-        self._actions: dict[tuple[str | None, str], PiiAction] = {}
 
-    def draft(self, draft: CubeDraft, namespace_path: str | None) -> tuple[CubeDraft, Screened]:
+    def draft(self, draft: CubeDraft, namespace_path: str) -> tuple[CubeDraft, Screened]:
         """`draft` as it may be stored. Raises PiiRefused; PiiUnavailable."""
-        action = self._action(namespace_path, draft.sensitivity)
-        if action is PiiAction.REFUSE and draft.source is Source.CHAT and draft.speaker == MessageRole.ASSISTANT:
-            action = PiiAction.REDACT  # the answer is our own: to refuse it would lose the question too
+        rule = self._rule(namespace_path, draft.sensitivity)
+        if draft.source is Source.CHAT and draft.speaker == MessageRole.ASSISTANT:
+            rule = _without_refusals(rule)
         texts = Texts(draft.content, draft.title, draft.metadata, draft.tags, draft.speaker)
-        screened = self._screened(action, texts, EVERYWHERE)
-        if not screened.redacted:
-            return draft, screened
+        screened = self._screened(rule, texts, EVERYWHERE)
         clean = screened.texts
+        if clean is texts:
+            return draft, screened
         return (
             replace(
                 draft,
@@ -73,28 +82,25 @@ class Screen:
 
     def texts(self, texts: Texts, fields: Iterable[PiiField], *, namespace_path: str, sensitivity: str) -> Screened:
         """`texts` with just `fields` looked at. Raises PiiRefused; PiiUnavailable."""
-        return self._screened(self._action(namespace_path, sensitivity), texts, fields)
+        return self._screened(self._rule(namespace_path, sensitivity), texts, fields)
 
-    def _action(self, namespace_path: str | None, sensitivity: str) -> PiiAction:
+    def _rule(self, namespace_path: str, sensitivity: str) -> PiiRule:
         asked = (namespace_path, sensitivity)
-        if asked not in self._actions:
-            self._actions[asked] = pii_action(actor=self.actor, namespace_path=namespace_path, sensitivity=sensitivity)
-        return self._actions[asked]
+        if asked not in self._rules:
+            self._rules[asked] = self._rule_of(actor=self.actor, namespace_path=namespace_path, sensitivity=sensitivity)
+        return self._rules[asked]
 
-    def _screened(self, action: PiiAction, texts: Texts, fields: Iterable[PiiField]) -> Screened:
-        if action is PiiAction.ALLOW:
+    def _screened(self, rule: PiiRule, texts: Texts, fields: Iterable[PiiField]) -> Screened:
+        possible = {rule.action, *rule.kinds.values()}
+        if possible == {PiiAction.ALLOW}:
             return Screened(texts)
         try:
             places = self._places(texts, fields)
         except DetectorFailed as failure:
-            if action is not PiiAction.FLAG:
+            if possible & {PiiAction.REDACT, PiiAction.REFUSE}:
                 raise PiiUnavailable("Nothing was stored: what it holds could not be checked.") from failure
             return Screened(texts, (Finding(UNCHECKED, detector().version),))
-        if action is PiiAction.FLAG or not places:
-            return Screened(texts, tuple(Finding(place, detector().version) for place in places))
-        if action is PiiAction.REFUSE:
-            raise PiiRefused("Take the personal data out and send it again.", errors=_refusals(places))
-        return Screened(without(texts, places), redacted=len(places))
+        return _acted(rule, texts, places)
 
     def _places(self, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
         if time.monotonic() > self._deadline:
@@ -103,9 +109,10 @@ class Screen:
 
 
 def drafts_screened(*, actor: Actor, drafts: Sequence[CubeDraft]) -> list[CubeDraft]:
-    """The drafts as they may be kept until a job stores them. Raises PiiRefused; PiiUnavailable."""
-    screen = Screen(actor)
-    return [screen.draft(draft, draft.namespace)[0] for draft in drafts]
+    """The drafts as they may be kept until they are stored. Raises PiiRefused; PiiUnavailable."""
+    screen, paths = Screen(actor), [draft.namespace for draft in drafts]
+    home = private_path_of(actor=actor) if None in paths else ""
+    return [screen.draft(draft, path or home)[0] for draft, path in zip(drafts, paths, strict=True)]
 
 
 def title_screened(*, actor: Actor, title: str, derived: bool = False) -> str:
@@ -114,18 +121,51 @@ def title_screened(*, actor: Actor, title: str, derived: bool = False) -> str:
     `derived`: it was taken from a question, so that what is flagged there is left out here: redacting the question
     would not reach it. Raises PiiRefused; PiiUnavailable, but not for a derived one: that is empty then.
     """
-    action = pii_action(actor=actor, namespace_path=None, sensitivity=Sensitivity.INTERNAL)
-    if action is PiiAction.ALLOW or (action is PiiAction.FLAG and not derived):
-        return title
+    if not title:
+        return ""
+    home = private_path_of(actor=actor)
+    rule = pii_rule(actor=actor, namespace_path=home, sensitivity=Sensitivity.INTERNAL)
+    if derived:
+        rule = _without_flags(_without_refusals(rule))
     try:
-        spans = detector().find(title)
-    except DetectorFailed as failure:
+        return (
+            Screen(actor, lambda **_: rule)
+            .texts(Texts("", title), {PiiField.TITLE}, namespace_path=home, sensitivity=Sensitivity.INTERNAL)
+            .texts.title
+        )
+    except PiiUnavailable:
         if derived:
             return ""
-        raise PiiUnavailable from failure
-    if spans and action is PiiAction.REFUSE and not derived:
-        raise PiiRefused(errors=_refusals([Place(PiiField.TITLE, 0, span) for span in spans]))
-    return redacted(title, spans)
+        raise
+
+
+def _acted(rule: PiiRule, texts: Texts, places: Sequence[Place]) -> Screened:
+    by_action: dict[PiiAction, list[Place]] = {action: [] for action in PiiAction}
+    for place in places:
+        by_action[rule.action_for(place.span.kind)].append(place)
+    refused, hidden, flagged = (by_action[one] for one in (PiiAction.REFUSE, PiiAction.REDACT, PiiAction.FLAG))
+    if refused:
+        raise PiiRefused("Take the personal data out and send it again.", errors=_refusals(refused))
+    version = detector().version
+    return Screened(
+        texts=without(texts, hidden) if hidden else texts,
+        findings=tuple(Finding(moved(place, hidden), version) for place in flagged),
+        redacted=len(hidden),
+    )
+
+
+def _without_refusals(rule: PiiRule) -> PiiRule:
+    """For what the product itself says: to refuse an answer would lose the question too."""
+    return _with(rule, PiiAction.REFUSE, PiiAction.REDACT)
+
+
+def _without_flags(rule: PiiRule) -> PiiRule:
+    return _with(rule, PiiAction.FLAG, PiiAction.REDACT)
+
+
+def _with(rule: PiiRule, action: PiiAction, instead: PiiAction) -> PiiRule:
+    kinds = {kind: instead if one is action else one for kind, one in rule.kinds.items()}
+    return PiiRule(instead if rule.action is action else rule.action, kinds)
 
 
 def _refusals(places: Sequence[Place]) -> list[FieldError]:

@@ -25,16 +25,18 @@ _WORDS = {
     Topic.OTHER: (
         "orders?|invoices?|tickets?|tracking|refs?|references?|isbn|issn|sku|serial|builds?|versions?|release|v|batch"
         "|commit|hash|section|chapter|case|shipments?|parcel|receipt|transaction|part|item|doi|rfc|article|total|price",
-        "订单|单号|流水|编号|发票|快递|运单|版本|序列|货号|书号|型号|批次|条码|章|节|第|价格|金额|总计|合计",
+        "订单|单号|流水|编号|发票|快递|运单|版本|序列|货号|书号|型号|批次|条码|价格|金额|总计|合计",
     ),
 }
 _WORD = re.compile(
-    "|".join(f"(?P<{topic}>(?<![a-z])(?:{latin})(?![a-z])|{han})" for topic, (latin, han) in _WORDS.items()),
+    "|".join(f"(?P<{topic}>(?<![a-z0-9])(?:{latin})(?![a-z])|{han})" for topic, (latin, han) in _WORDS.items()),
     re.IGNORECASE,
 )
+_ENDS = "\n。！？；"  # not the full stop: it stands in `No. 7` too
 
 
 def topic_before(text: str, start: int) -> Topic | None:
-    """The topic of the last known word before `start`; None when no word near tells."""
-    names = [found.lastgroup for found in _WORD.finditer(text, max(0, start - REACH), start)]
+    """The topic of the last known word before `start` in its sentence; None when no word near tells."""
+    sentence = max(text.rfind(end, max(0, start - REACH), start) for end in _ENDS)
+    names = [found.lastgroup for found in _WORD.finditer(text, max(0, start - REACH, sentence), start)]
     return Topic(names[-1]) if names and names[-1] else None

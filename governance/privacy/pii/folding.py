@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 # What NFKC makes a letter, a digit or a mark of numbers and addresses of, and characters without width.
 _INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
-_FOLDABLE = re.compile(f"[{_INVISIBLE}\uff0b\uff0d-\uff1a\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff]")
+_FOLDABLE = re.compile(f"[{_INVISIBLE}\uff0b\uff0d-\uff19\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff]")
 _DROPPED = re.compile(f"[{_INVISIBLE}]")
 
 

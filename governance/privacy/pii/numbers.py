@@ -9,6 +9,7 @@ from functools import cache
 
 from stdnum import iban, luhn, numdb
 from stdnum.cn import ric
+from stdnum.exceptions import ValidationError
 from stdnum.us import ssn
 
 from governance.privacy.pii.context import Topic, topic_before
@@ -36,6 +37,8 @@ ISSUERS = re.compile(
 IBAN_CHECK = re.compile(r"[0-9]{2}(?<=[A-Za-z]{2}..)(?<![A-Za-z0-9][A-Za-z]{2}..)", re.DOTALL)
 IBAN = re.compile(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,30}){1,9}")
 RESIDENT_ID = alone("[1-9]", r"[0-9]{16}[0-9Xx]")
+# GB/T 2260: the first digit is a part of the country, the second a province in it.
+PROVINCE = re.compile("1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]")
 SSN = alone("[0-9]", r"(?<![0-9]-.)[0-9]{2}([- ])[0-9]{2}\1[0-9]{4}(?!-[0-9])")
 BARE_SSN = alone("[0-9]", "[0-9]{8}")
 # HMRC NIM39110: letters that are never used, prefixes that are not given out.
@@ -50,7 +53,7 @@ def cards(text: str) -> Iterator[Span]:
 
     def is_card(found: re.Match[str]) -> bool:
         digits = SEPARATORS.sub("", found[0])
-        return bool(ISSUERS.fullmatch(digits)) and luhn.is_valid(digits) and _may_be(Topic.CARD, text, found)
+        return bool(ISSUERS.fullmatch(digits)) and luhn.is_valid(digits) and _may_be_one(text, found)
 
     for found in accepted(CARD, text, is_card):
         yield Span(PiiKind.CARD, found.start(), found.end(), "card:luhn")
@@ -72,14 +75,25 @@ def national_ids(text: str) -> Iterator[Span]:
             yield Span(PiiKind.NATIONAL_ID, start, found.end(), "gb:nino")
     if not has_long_number(text):
         return
-    for found in accepted(RESIDENT_ID, text, lambda one: ric.is_valid(one[0])):
+    for found in accepted(RESIDENT_ID, text, lambda one: _is_resident_id(one[0].upper())):
         yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "cn:resident_id")
     for found in accepted(SSN, text, lambda one: ssn.is_valid(SEPARATORS.sub("", one[0]))):
-        if _may_be(Topic.NATIONAL_ID, text, found):
+        if _may_be_one(text, found):
             yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "us:ssn")
     for found in BARE_SSN.finditer(text):
         if topic_before(text, found.start()) is Topic.NATIONAL_ID and ssn.is_valid(found[0]):
             yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "us:ssn")
+
+
+def _is_resident_id(number: str) -> bool:
+    """GB 11643. The library would also ask whether the county existed in the year of birth: numbers are given later."""
+    if not PROVINCE.match(number) or ric.calc_check_digit(number) != number[-1]:
+        return False
+    try:
+        ric.get_birth_date(number)
+    except ValidationError:
+        return False
+    return True
 
 
 def _iban_end(found: re.Match[str]) -> int | None:
@@ -102,6 +116,6 @@ def _iban_length(country: str) -> int:
     return 4 + sum(map(int, re.findall("([0-9]+)!", known["bban"]))) if "bban" in known else 0
 
 
-def _may_be(topic: Topic, text: str, found: re.Match[str]) -> bool:
-    """Nothing before the number says that it is another thing."""
-    return topic_before(text, found.start()) in {None, topic, Topic.PHONE}
+def _may_be_one(text: str, found: re.Match[str]) -> bool:
+    """Nothing before the number says that it is an order, a version, or another number that is nobody's."""
+    return topic_before(text, found.start()) is not Topic.OTHER

@@ -101,13 +101,13 @@ def _is_phone(text: str, start: int, end: int, sizes: Sequence[int], regions: Se
     abroad = digits.startswith(ABROAD)
     known_to = [region for region in regions if _in_plan(digits, region)]
     topic = topic_before(text, start) if abroad or known_to else None
-    if topic not in {None, Topic.PHONE}:
+    if topic is Topic.OTHER:
         return False
     if abroad and _valid("+" + digits[len(ABROAD) :], None) is not None:
         return True
     for region in known_to:
         number = _valid(digits, region)
-        if number is not None and (topic is Topic.PHONE or _is_plain(number, digits, sizes)):
+        if number is not None and (topic is Topic.PHONE or _is_plain(number, text[start:end], sizes)):
             return True
     return False
 
@@ -147,11 +147,14 @@ def _looks(plan: PhoneMetadata) -> Iterator[str]:
     yield from (kind.national_number_pattern for kind in kinds if kind and kind.national_number_pattern)
 
 
-def _is_plain(number: PhoneNumber, digits: str, sizes: Sequence[int]) -> bool:
+def _is_plain(number: PhoneNumber, written: str, sizes: Sequence[int]) -> bool:
     """Digits that no word introduces: a mobile number in one piece, or one grouped as its region groups them."""
+    count = sum(sizes)
     if len(sizes) == 1:
-        return len(digits) >= 11 and number_type(number) == PhoneNumberType.MOBILE
-    return len(digits) >= LEAST_GROUPED and _cuts(sizes) <= _cuts_of(number) | {len(digits) - 1, len(digits)}
+        return count >= 11 and number_type(number) == PhoneNumberType.MOBILE
+    if len(sizes) == 2 and "." in written:
+        return False  # 1.8230858028
+    return count >= LEAST_GROUPED and _cuts(sizes) <= _cuts_of(number) | {count - 1}
 
 
 def _cuts(sizes: Sequence[int]) -> set[int]:
