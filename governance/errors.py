@@ -102,3 +102,15 @@ class AuditUnavailable(Unavailable):
 
 class KeyUnavailable(Unavailable):
     code, title = "key_unavailable", "The key store cannot be reached"
+
+
+class PiiRefused(Invalid):
+    """A policy refuses personal data here. The errors name kinds and places, never values."""
+
+    code, title = "pii_refused", "Personal data is refused here"
+
+
+class PiiUnavailable(Unavailable):
+    """What may hold personal data is not stored unread where a policy redacts or refuses it."""
+
+    code, title = "pii_unavailable", "Personal data cannot be looked for"

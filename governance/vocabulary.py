@@ -91,6 +91,11 @@ class Verb(StrEnum):
     REPLY_REPEATED = "reply.repeated"
     WORK_RESUMED = "work.resumed"
     ACCESS_DENIED = "access.denied"
+    MEMORY_REDACTED = "memory.redacted"
+    PII_CHECKED = "pii.checked"
+    REVIEW_LISTED = "review.listed"
+    REVIEW_ACCEPTED = "review.accepted"
+    REVIEW_REJECTED = "review.rejected"
 
 
 class Topic(StrEnum):
@@ -100,3 +105,25 @@ class Topic(StrEnum):
     CUBES_READ = "cubes.read"
     CUBES_REEMBED = "cubes.reembed"
     JOB_REQUESTED = "job.requested"
+
+
+class PiiKind(StrEnum):
+    """What personal data or secret a text holds. `unchecked`: the detector failed, so that nobody knows."""
+
+    EMAIL = "email"
+    PHONE = "phone"
+    CARD = "card"
+    IBAN = "iban"
+    NATIONAL_ID = "national_id"
+    NETWORK_ADDRESS = "network_address"
+    SECRET = "secret"
+    UNCHECKED = "unchecked"
+
+
+class PiiAction(StrEnum):
+    """What happens to personal data on its way into memory."""
+
+    ALLOW = "allow"
+    FLAG = "flag"
+    REDACT = "redact"
+    REFUSE = "refuse"

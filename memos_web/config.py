@@ -22,6 +22,7 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_LLM_MODEL",
         "MEMOS_LLM_URL",
         "MEMOS_MASTER_KEY",
+        "MEMOS_PHONE_REGIONS",
         "MEMOS_PORT",
         "MEMOS_PUBLIC_URL",
         "MEMOS_RERANKER",
@@ -91,6 +92,7 @@ class Config:
     search_weights: dict[str, float]
     master_key: bytes | None = field(repr=False)
     secret_key: str = field(repr=False)
+    phone_regions: tuple[str, ...] = ("CN", "US", "GB")
 
     @property
     def socket_dir(self) -> Path:
@@ -126,6 +128,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         search_weights=_weights(environ.get("MEMOS_SEARCH_WEIGHTS", "")),
         master_key=_key("MEMOS_MASTER_KEY", environ.get("MEMOS_MASTER_KEY", "")),
         secret_key=environ.get("MEMOS_SECRET_KEY", ""),
+        phone_regions=_regions(environ.get("MEMOS_PHONE_REGIONS", "CN,US,GB")),
     )
 
 
@@ -133,6 +136,16 @@ def _port(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise ConfigError(f"MEMOS_PORT is {text!r}: a number from 1 to 65535 is needed")
     return int(text)
+
+
+def _regions(text: str) -> tuple[str, ...]:
+    from phonenumbers import SUPPORTED_REGIONS
+
+    regions = tuple(name for name in text.split(",") if name)
+    unknown = [name for name in regions if name not in SUPPORTED_REGIONS]
+    if unknown:
+        raise ConfigError(f"MEMOS_PHONE_REGIONS names {unknown[0]!r}: ISO 3166 codes are needed, as in CN,US,GB")
+    return regions
 
 
 def _flag(name: str, text: str) -> bool:

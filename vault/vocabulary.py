@@ -119,3 +119,28 @@ class TurnEnd(StrEnum):
 
     COMPLETE = "complete"
     INTERRUPTED = "interrupted"
+
+
+class ReviewKind(StrEnum):
+    """What a person is asked about."""
+
+    PII = "pii"
+
+
+class ReviewStatus(StrEnum):
+    """`superseded`: a newer version asks the same."""
+
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    SUPERSEDED = "superseded"
+
+
+class PiiField(StrEnum):
+    """The texts of a memory in which personal data is looked for."""
+
+    CONTENT = "content"
+    TITLE = "title"
+    METADATA = "metadata"
+    TAGS = "tags"
+    SPEAKER = "speaker"

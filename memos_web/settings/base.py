@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from memos_web.config import read_config
-from vault.vocabulary import Layer, MemoryType
+from vault.vocabulary import JobStatus, Layer, MemoryType, ReviewStatus
 
 CONFIG = read_config(os.environ)
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -107,6 +107,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "LayerEnum": [(layer.value, layer.value) for layer in Layer],
         "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
+        "JobStatusEnum": [(status.value, status.value) for status in JobStatus],
+        "ReviewStatusEnum": [(status.value, status.value) for status in ReviewStatus],
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -122,6 +124,11 @@ MAX_TOP_K = 100
 MAX_PAGE_SIZE = 200
 DELETED_GRACE_DAYS = 30
 IDEMPOTENCY_HOURS = 24
+
+# Personal data
+PII_DETECTOR = "governance.privacy.pii.detector.PatternDetector"  # takes the regions; see its port, Detector
+PII_PHONE_REGIONS = CONFIG.phone_regions
+PII_ACTION = "flag"  # where no policy says otherwise
 
 # Jobs
 OUTBOX_LEASE_SECONDS = 60

@@ -55,6 +55,8 @@ APP_RIGHTS = {
     "vault_namespacesize": ALL,
     "vault_posting": ALL,
     "vault_turn": ALL,
+    "vault_piifinding": ALL,
+    "vault_review": ALL,
 }
 OTHER_RIGHTS = {
     ("memos_auditor", "governance_auditentry", READ),

@@ -58,6 +58,7 @@ def fill(person: Person, canary: str) -> Filled:
     conversation = conversation_create(actor=actor, draft=ConversationDraft(title=f"{canary} chat"))
     turn_run(actor=actor, conversation_id=conversation.id, content=f"When does the {canary} sing?")
     job = memories_add_later(actor=actor, drafts=[CubeDraft(content=f"The {canary} flies away.")])
+    cubes_add(actor=actor, drafts=[CubeDraft(content=f"Write to {canary}@birds.example about it.")])
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
     drain()

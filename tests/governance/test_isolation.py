@@ -29,6 +29,8 @@ POINTERS = [
     ("vault_conversation", "member_id", "governance_member"),
     ("vault_turn", "answer_id", "vault_cube"),
     ("vault_job", "member_id", "governance_member"),
+    ("vault_piifinding", "version_id", "vault_cubeversion"),
+    ("vault_review", "cube_id", "vault_cube"),
 ]
 Superuser = Callable[[], psycopg.Connection]
 

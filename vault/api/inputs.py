@@ -171,6 +171,14 @@ class TurnInput(StrictSerializer):
     content = ContentField()
 
 
+class RedactInput(StrictSerializer):
+    version = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
+
+
+class AcceptInput(StrictSerializer):
+    redact_history = serializers.BooleanField(required=False)
+
+
 def drafts_of(body: dict[str, Any]) -> list[CubeDraft]:
     """The drafts that one memory body asks for."""
     content = body.get("content", "")

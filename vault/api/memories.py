@@ -160,7 +160,7 @@ class MemoryView(ApiView):
             return changes_of(read(ChangesInput, request))
 
         with acting(actor):
-            cube_update(actor=actor, cube_id=memory_id, expected_version=_version_asked(request), changes=changes)
+            cube_update(actor=actor, cube_id=memory_id, expected_version=version_asked(request), changes=changes)
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
         return _one(memory_json(view))
 
@@ -174,7 +174,7 @@ class MemoryView(ApiView):
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Mark as deleted (restorable), or erase with `?purge=true`."""
-        actor, version = self.actor(), _version_asked(request)
+        actor, version = self.actor(), version_asked(request)
         service = cube_purge if request.query_params.get("purge") == "true" else cube_delete
         with acting(actor):
             service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=True)  # 404, 403, 412; then 400
@@ -190,7 +190,7 @@ class RestoreView(ApiView):
     @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Take a deletion back within the grace period."""
-        actor, version = self.actor(), _version_asked(request)
+        actor, version = self.actor(), version_asked(request)
 
         def ask() -> None:
             with acting(actor):
@@ -224,7 +224,7 @@ class VersionsView(ApiView):
         return pages.envelope([version_json(view) for view in views])
 
 
-def _version_asked(request: Request) -> int | None:
+def version_asked(request: Request) -> int | None:
     """The version that If-Match names. What is no ETag of ours matches none: 412, but only after 404 and 403."""
     try:
         return expected_version(request)
@@ -235,7 +235,7 @@ def _version_asked(request: Request) -> int | None:
 def _add(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts)
-        body = {"results": _shown(actor, drafts, added), "superseded": [], "conflicts": []}
+        body = {"results": _shown(actor, added), "superseded": [], "conflicts": []}
         reply = Reply(_status(added), body, shows=_ids(added))
         commit(reply)
     return reply
@@ -251,7 +251,7 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Rep
 def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], commit: Commit) -> Reply:
     with acting(actor), _naming_items(origins):
         added = cubes_add(actor=actor, drafts=drafts)
-        shown = _shown(actor, drafts, added)
+        shown = _shown(actor, added)
         results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
         reply = Reply(_status(added), {"results": results}, shows=_ids(added))
         commit(reply)
@@ -273,18 +273,21 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
         yield
     except InvalidDraft as fault:
         item = f"items.{origins[fault.index]}"
-        raise Invalid(errors=[FieldError(f"{item}.{one.field}", one.message) for one in fault.errors]) from fault
+        named = [FieldError(f"{item}.{one.field}", one.message) for one in fault.errors]
+        told = Invalid(fault.detail, errors=named)
+        told.code, told.title = fault.code, fault.title
+        raise told from fault
 
 
-def _shown(actor: Actor, drafts: Sequence[CubeDraft], added: Sequence[Added]) -> list[MemoryJson]:
+def _shown(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
     """Of a memory that was there already, who may write but not read sees what they sent, and little more."""
     views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=_ids(added))}
     may_read = is_allowed(actor, Permission.MEMORY_READ)
     return [
         memory_json(replace(views[one.cube.id], duplicate=one.duplicate))
         if may_read or not one.duplicate
-        else known_json(views[one.cube.id], content=draft.content)
-        for draft, one in zip(drafts, added, strict=True)
+        else known_json(views[one.cube.id], content=one.content)
+        for one in added
     ]
 
 

@@ -12,6 +12,7 @@ from vault.cubes.selectors import CubeView, VersionView
 from vault.jobs.selectors import JobView
 from vault.retrieval.ranking import said_around
 from vault.retrieval.selectors import Hit
+from vault.reviews.selectors import FindingView, ReviewView
 from vault.vocabulary import MemoryType, State
 
 MemoryJson = dict[str, Any]
@@ -199,3 +200,31 @@ def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:
     if isinstance(event, Cited):
         return "citation", citation_json(event.citation)
     return "done", turn_json(event.turn)
+
+
+def review_json(view: ReviewView) -> dict[str, Any]:
+    """Places of personal data, never the data."""
+    row = view.row
+    return {
+        "id": str(row.id),
+        "kind": row.kind,
+        "status": row.status,
+        "memory_id": str(row.cube_id),
+        "version": row.version.number,
+        "is_current": view.is_current,
+        "findings": [finding_json(one) for one in view.findings],
+        "created_at": time_json(row.created_at),
+        "decided_at": time_json(row.decided_at),
+        "decided_by": {"kind": row.decided_kind, "id": str(row.decided_by)} if row.decided_by else None,
+    }
+
+
+def finding_json(view: FindingView) -> dict[str, Any]:
+    return {
+        "field": view.path,
+        "kind": view.kind,
+        "start": view.start,
+        "end": view.end,
+        "rule": view.rule,
+        "status": view.status,
+    }

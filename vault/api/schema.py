@@ -8,12 +8,15 @@ from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, 
 from rest_framework import serializers
 
 from governance.api.schema import problems
+from governance.vocabulary import PiiKind
 from vault.vocabulary import (
     JobKind,
     JobStatus,
     Layer,
     MemoryType,
     Modality,
+    ReviewKind,
+    ReviewStatus,
     SearchMode,
     SemanticType,
     Sensitivity,
@@ -237,6 +240,32 @@ class TurnSchema(Schema):
 
 class TurnListSchema(PageSchema):
     results = TurnSchema(many=True)
+
+
+class FindingSchema(Schema):
+    field = serializers.CharField(help_text="content, title, tags.2, speaker, metadata.contact.phone")
+    kind = serializers.ChoiceField(choices=list(PiiKind))
+    start = serializers.IntegerField(help_text="In code points of that field's text.")
+    end = serializers.IntegerField()
+    rule = serializers.CharField()
+    status = serializers.ChoiceField(choices=list(ReviewStatus))
+
+
+class ReviewSchema(Schema):
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=list(ReviewKind))
+    status = serializers.ChoiceField(choices=list(ReviewStatus))
+    memory_id = serializers.UUIDField()
+    version = serializers.IntegerField()
+    is_current = serializers.BooleanField()
+    findings = FindingSchema(many=True)
+    created_at = serializers.DateTimeField()
+    decided_at = serializers.DateTimeField(allow_null=True)
+    decided_by = AuthorSchema(allow_null=True)
+
+
+class ReviewListSchema(PageSchema):
+    results = ReviewSchema(many=True)
 
 
 BULK_OR_DRY_RUN = PolymorphicProxySerializer(

@@ -4,6 +4,7 @@ from vault.api.conversations import ConversationsView, ConversationView, TurnsVi
 from vault.api.jobs import JobRetryView, JobsView, JobView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
+from vault.api.reviews import RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
 
 urlpatterns = [
     path("me/", MeView.as_view()),
@@ -19,4 +20,8 @@ urlpatterns = [
     path("jobs/", JobsView.as_view()),
     path("jobs/<uuid:job_id>/", JobView.as_view()),
     path("jobs/<uuid:job_id>/retry/", JobRetryView.as_view()),
+    path("memories/<uuid:memory_id>/redact/", RedactView.as_view()),
+    path("reviews/", ReviewsView.as_view()),
+    path("reviews/<uuid:review_id>/accept/", ReviewAcceptView.as_view()),
+    path("reviews/<uuid:review_id>/reject/", ReviewRejectView.as_view()),
 ]

@@ -38,7 +38,8 @@ from vault.chat.selectors import (
     turns_list,
 )
 from vault.cubes.drafts import CubeDraft
-from vault.cubes.services import cubes_add, cubes_hide
+from vault.cubes.screening import drafts_screened, title_screened
+from vault.cubes.services import Added, cubes_add, cubes_hide
 from vault.lexicon.tokens import language_of
 from vault.models import Conversation, Cube, Turn
 from vault.namespaces.services import chat_namespace
@@ -130,7 +131,7 @@ def conversation_create(
             agent_persona=agent,
             model=draft.model,
         )
-        row.sealed_title = _sealed_title(row, draft.title)
+        row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=draft.title))
         row.save(force_insert=True)
         record(actor=actor, verb=Verb.CONVERSATION_CREATED, object_type="conversation", object_ids=[row.id])
         view = conversation_view(row)
@@ -143,7 +144,7 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, title: str) -> C
     with acting(actor):
         row = conversation_locate(actor, conversation_id, lock=True)
         _check_title(title)
-        row.sealed_title = _sealed_title(row, title)
+        row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=title))
         row.save(update_fields=["sealed_title"])
         record(actor=actor, verb=Verb.CONVERSATION_UPDATED, object_type="conversation", object_ids=[row.id])
         return conversation_view(row)
@@ -168,12 +169,14 @@ def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
 def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan:
     """Find what answers a question; committed before the first word of the answer.
 
-    content: 1..MAX_CONTENT_CHARACTERS characters. Raises NotFound; Forbidden; Invalid; TooLarge; Unavailable.
+    content: 1..MAX_CONTENT_CHARACTERS characters. What a policy redacts of it is neither searched for nor sent to a
+    model. Raises NotFound; Forbidden; Invalid; TooLarge; Unavailable.
     Writes: AuditEntry naming the memories, OutboxEvent.
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
     _check_content(content)
+    content = _screened(actor, content)
     search = SearchQuery(query=content, top_k=CONSIDERED)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     found = (
@@ -287,8 +290,8 @@ def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd,
             tenant_id=actor.tenant_id,
             conversation=row,
             position=Turn.objects.filter(conversation=row).count(),
-            question=question,
-            answer=answer,
+            question=question.cube,
+            answer=answer.cube,
             model=completion.model,
             citations=[
                 {
@@ -303,7 +306,7 @@ def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd,
             end=end,
         )
         turn.save(force_insert=True)
-        _touch(row, plan.question)
+        _touch(actor, row, question.content)
         record(
             actor=actor,
             verb=Verb.TURN_CREATED,
@@ -311,12 +314,12 @@ def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd,
             object_ids=[turn.id],
             detail={"model": turn.model, "citations": len(turn.citations), "end": end},
         )
-        view = turn_view(turn, {question.id: plan.question, answer.id: said})
+        view = turn_view(turn, {question.cube.id: question.content, answer.cube.id: answer.content})
         commit(view)
     return view
 
 
-def _cubes_of_turn(plan: TurnPlan, row: Conversation, said: str) -> tuple[Cube, Cube]:
+def _cubes_of_turn(plan: TurnPlan, row: Conversation, said: str) -> tuple[Added, Added]:
     """What a person states is remembered like any memory; a mere question, and every answer, stays with the chats."""
     stated = statements(plan.question)
     chats = chat_namespace(actor=plan.actor).path
@@ -341,13 +344,20 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, said: str) -> tuple[Cube, 
         semantic_type=SemanticType(stated[0].semantic_type) if stated else SemanticType.DIALOGUE,
     )
     added = cubes_add(actor=plan.actor, drafts=[question, answer], permission=Permission.CONVERSATION_USE)
-    return added[0].cube, added[1].cube
+    return added[0], added[1]
 
 
-def _touch(row: Conversation, question: str) -> None:
+def _screened(actor: Actor, question: str) -> str:
+    """The question as it may be kept. Raises PiiRefused; PiiUnavailable."""
+    draft = CubeDraft(content=question, speaker=MessageRole.USER, source=Source.CHAT)
+    return drafts_screened(actor=actor, drafts=[draft])[0].content
+
+
+def _touch(actor: Actor, row: Conversation, question: str) -> None:
     Conversation.objects.filter(id=row.id).update(updated_at=Now())
     if not conversation_view(row).title:
-        row.sealed_title = _sealed_title(row, title_of(question))
+        title = title_of(title_screened(actor=actor, title=question, derived=True))
+        row.sealed_title = _sealed_title(row, title)
         row.save(update_fields=["sealed_title"])
 
 

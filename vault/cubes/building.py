@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -15,15 +15,18 @@ from governance.personas.selectors import persona_get
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission
 from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft, Unset
+from vault.cubes.findings import findings_of
 from vault.cubes.known import Known, known_cubes
 from vault.cubes.marks import speaker_marks
 from vault.cubes.rules import Indexed, approximate_tokens, index_of, version_hash
+from vault.cubes.screening import EVERYWHERE, Finding, Screen, Screened
+from vault.cubes.texts import Texts
 from vault.cubes.words import Words, key_scope, words_open, words_seal
 from vault.lexicon.moments import mentions_time
 from vault.lexicon.tokens import keywords, language_of
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.services import namespace_for_writing
-from vault.vocabulary import AccessLevel, MemoryType, NamespaceKind, State
+from vault.vocabulary import AccessLevel, MemoryType, NamespaceKind, PiiField, Sensitivity, State
 
 CLEAR_FIELDS = (
     "namespace_id",
@@ -45,13 +48,19 @@ CLEAR_FIELDS = (
 
 @dataclass(frozen=True)
 class Built:
-    """A cube, its newest version and its postings, not yet written; or the cube that was there already."""
+    """A cube, its newest version and its postings, not yet written; or the cube that was there already.
+
+    `content` as it is stored; `findings`: personal data in it that is kept track of; `redacted`: how much went.
+    """
 
     cube: Cube
     version: CubeVersion
     indexed: Indexed
+    content: str = field(default="", repr=False)
     duplicate: bool = False
     parent_id: UUID | None = None
+    findings: tuple[Finding, ...] = ()
+    redacted: int = 0
 
 
 class Resolver:
@@ -95,20 +104,39 @@ class Resolver:
 def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], now: datetime, permission: Permission) -> list[Built]:
     """One Built for each draft, in order. Raises InvalidDraft, Forbidden, KeyUnavailable."""
     resolver = Resolver(actor, permission)
-    placed: list[tuple[CubeDraft, UUID]] = []
-    for index, draft in enumerate(drafts):
-        with _naming(index):
-            placed.append((draft, resolver.namespace(draft.namespace).id))
+    clean = _screened(resolver, drafts)
     resolver.settle(drafts)
-    known = known_cubes(actor, resolver.maker, placed)
+    known = known_cubes(actor, resolver.maker, [(draft, resolver.namespace(draft.namespace).id) for draft, _ in clean])
     built: list[Built] = []
-    for index, draft in enumerate(drafts):
+    for index, (draft, screened) in enumerate(clean):
         with _naming(index):
             one = _existing(resolver, known, draft) or _build(resolver, known, draft, now)
         parent = built[draft.parent].cube.id if draft.parent is not None and not one.duplicate else None
-        built.append(one if parent is None else Built(one.cube, one.version, one.indexed, parent_id=parent))
+        built.append(
+            replace(
+                one,
+                content=draft.content,
+                parent_id=parent,
+                findings=screened.findings,
+                redacted=screened.redacted,
+            )
+        )
         known.remember(draft, one.cube)
     return built
+
+
+def _screened(resolver: Resolver, drafts: Sequence[CubeDraft]) -> list[tuple[CubeDraft, Screened]]:
+    """Find where each draft goes, and what of it may go there: before any lock is taken."""
+    screen = Screen(resolver.actor)
+    paths: list[str] = []
+    for index, draft in enumerate(drafts):
+        with _naming(index):
+            paths.append(resolver.namespace(draft.namespace).path)
+    clean: list[tuple[CubeDraft, Screened]] = []
+    for index, (draft, path) in enumerate(zip(drafts, paths, strict=True)):
+        with _naming(index):
+            clean.append(screen.draft(draft, path))
+    return clean
 
 
 @contextmanager
@@ -169,8 +197,19 @@ def _build(resolver: Resolver, known: Known, draft: CubeDraft, now: datetime) ->
     return _seal(resolver, cube, words, before=None, reason="")
 
 
-def build_version(*, actor: Actor, cube: Cube, before: CubeVersion, changes: CubeChanges, reason: str) -> Built:
-    """The next version of `cube`, with `changes` laid over it. Raises Invalid, Forbidden, KeyUnavailable."""
+def build_version(
+    *,
+    actor: Actor,
+    cube: Cube,
+    before: CubeVersion,
+    changes: CubeChanges,
+    reason: str,
+    findings: Sequence[Finding] | None = None,
+) -> Built:
+    """The next version of `cube`, with `changes` laid over it. Raises Invalid, Forbidden, KeyUnavailable.
+
+    `findings`: what is known of its personal data, for a redaction; None: what is new is screened.
+    """
     resolver = Resolver(actor, Permission.MEMORY_CREATE)
     words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=before.number, blob=before.sealed)
     for name in changes.given() & {"tags", *CLEAR_FIELDS}:
@@ -183,7 +222,28 @@ def build_version(*, actor: Actor, cube: Cube, before: CubeVersion, changes: Cub
     if not isinstance(changes.subject, Unset):
         cube.subject_id = resolver.subject_id(changes.subject)
     cube.version = before.number + 1
-    return _seal(resolver, cube, _changed(words, changes), before=before, reason=reason)
+    words = _changed(words, changes)
+    redacted = 0
+    if findings is None:
+        screened, findings = _screened_again(actor, cube, before, changes, words)
+        words, redacted = _reworded(words, screened.texts), screened.redacted
+        cube.tags = list(screened.texts.tags)
+    built = _seal(resolver, cube, words, before=before, reason=reason)
+    return replace(built, content=words.content, findings=tuple(findings), redacted=redacted)
+
+
+def _screened_again(
+    actor: Actor, cube: Cube, before: CubeVersion, changes: CubeChanges, words: Words
+) -> tuple[Screened, Sequence[Finding]]:
+    """What is new is looked at; what was decided about the rest stays decided. In another place all of it is new."""
+    moved = changes.given() & {"namespace", "sensitivity"}
+    new = EVERYWHERE if moved else {name for name in PiiField if str(name) in changes.given()}
+    texts = Texts(words.content, words.title, words.metadata, tuple(cube.tags), words.speaker)
+    screened = Screen(actor).texts(
+        texts, new, namespace_path=cube.namespace.path, sensitivity=Sensitivity(cube.sensitivity)
+    )
+    kept = [one for one in findings_of(before) if one.place.part not in new] if new != EVERYWHERE else []
+    return screened, [*kept, *screened.findings]
 
 
 def rebuilt(cube: Cube, version: CubeVersion) -> Built:
@@ -209,16 +269,25 @@ def _move(cube: Cube, namespace: Namespace) -> None:
 
 def _changed(words: Words, changes: CubeChanges) -> Words:
     content = words.content if isinstance(changes.content, Unset) else changes.content
-    return Words(
+    return replace(
+        words,
         content=content,
         title=words.title if isinstance(changes.title, Unset) else changes.title,
         metadata=words.metadata if isinstance(changes.metadata, Unset) else changes.metadata,
-        attributes=words.attributes,
         keywords=tuple(keywords(content)),
-        speaker=words.speaker,
-        session_id=words.session_id,
-        message_id=words.message_id,
-        task_id=words.task_id,
+        speaker=words.speaker if isinstance(changes.speaker, Unset) else changes.speaker,
+    )
+
+
+def _reworded(words: Words, texts: Texts) -> Words:
+    """`words` as the screen leaves them."""
+    return replace(
+        words,
+        content=texts.content,
+        title=texts.title,
+        metadata=texts.metadata,
+        keywords=words.keywords if texts.content == words.content else tuple(keywords(texts.content)),
+        speaker=texts.speaker,
     )
 
 

@@ -56,6 +56,7 @@ class InvalidDraft(Invalid):
 
     def __init__(self, index: int, fault: Invalid) -> None:
         super().__init__(fault.detail, errors=fault.errors)
+        self.code, self.title = fault.code, fault.title
         self.index = index
 
 
@@ -78,6 +79,7 @@ class CubeChanges:
     valid_from: datetime | Unset | None = UNSET
     valid_to: datetime | Unset | None = UNSET
     event_time: datetime | Unset | None = UNSET
+    speaker: str | Unset = UNSET  # by a redaction alone
 
     def given(self) -> frozenset[str]:
         """Names of the fields that this change mentions."""

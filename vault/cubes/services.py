@@ -1,7 +1,7 @@
 """The one writer of Cube and CubeVersion."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from governance.actor import Actor
-from governance.audit.services import record
+from governance.audit.services import Detail, record
 from governance.authz.services import authorize
 from governance.database import acting, database_now
 from governance.errors import PreconditionRequired, VersionConflict
@@ -19,6 +19,7 @@ from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
 from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.cubes.findings import findings_insert, reviews_supersede
 from vault.cubes.inserting import insert_rows
 from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.postings import postings_delete, postings_insert
@@ -31,10 +32,11 @@ EVENT_CHUNK = 200  # cubes in one indexing job
 
 @dataclass(frozen=True)
 class Added:
-    """The cube of each draft, in order; `duplicate` where it was there already."""
+    """The cube of each draft, in order; `duplicate` where it was there already. `content` as it is stored."""
 
     cube: Cube
     duplicate: bool
+    content: str = field(default="", repr=False)
 
 
 def cubes_add(
@@ -45,8 +47,9 @@ def cubes_add(
     Each draft holds 1..MAX_CONTENT_CHARACTERS characters. A message whose session and message id are known, and a
     content that its namespace and persona hold already, are answered with the cube that is there. `permission`: a chat
     keeps its turns by the right to chat.
-    Raises: Forbidden; Invalid; KeyUnavailable. Writes: Namespace?, DataSubject?, and for each new one Cube,
-    CubeVersion, Posting …, CubeLink?; one AuditEntry and OutboxEvent … for all. Queries: constant for one namespace.
+    Raises: Forbidden; Invalid; PiiUnavailable; KeyUnavailable. Writes: Namespace?, DataSubject?, and for each new one
+    Cube, CubeVersion, Posting …, PiiFinding …, Review?, CubeLink?; one AuditEntry and OutboxEvent … for all.
+    Queries: constant for one namespace.
     """
     authorize(actor, permission)
     with acting(actor):
@@ -61,12 +64,13 @@ def cubes_add(
                 object_ids=[one.cube.id for one in new],
                 version=1,
                 after_hash=bytes(new[0].version.hash) if len(new) == 1 else None,
+                detail=pii_detail(new),
             )
             _emit_written(actor, [one.cube.id for one in new])
         if len(new) < len(built):
             known = [one.cube.id for one in built if one.duplicate]
             record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=known)
-    return [Added(cube=one.cube, duplicate=one.duplicate) for one in built]
+    return [Added(cube=one.cube, duplicate=one.duplicate, content=one.content) for one in built]
 
 
 def cube_update(
@@ -84,26 +88,40 @@ def cube_update(
         refuse_read_only(cube.namespace)
         if expected_version is None:
             raise PreconditionRequired
-        _check_version(cube, expected_version)
+        check_version(cube, expected_version)
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         built = build_version(actor=actor, cube=cube, before=before, changes=changes(), reason=reason)
         refused_times(built.cube, database_now())
-        built.cube.save(force_update=True)
-        built.version.save(force_insert=True)
-        Cube.objects.filter(id=cube.id).update(updated_at=Now())
-        postings_delete(cube.id, before.terms)
-        postings_insert([built])
-        record(
-            actor=actor,
-            verb=Verb.MEMORY_UPDATED,
-            object_type="memory",
-            object_ids=[cube.id],
-            version=built.version.number,
-            before_hash=bytes(before.hash),
-            after_hash=bytes(built.version.hash),
-        )
-        _emit_written(actor, [cube.id])
+        version_write(actor=actor, built=built, before=before)
     return built.cube
+
+
+def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
+    """Make `built` the present version of its cube, which the caller holds and may change.
+
+    Writes: Cube, CubeVersion, Posting …, PiiFinding …, Review?, AuditEntry, OutboxEvent.
+    """
+    authorize(actor, Permission.MEMORY_UPDATE, cube_target(built.cube))
+    cube = built.cube
+    cube.save(force_update=True)
+    built.version.save(force_insert=True)
+    Cube.objects.filter(id=cube.id).update(updated_at=Now())
+    postings_delete(cube.id, before.terms)
+    postings_insert([built])
+    if built.findings:
+        findings_insert([(built.version, built.findings)])
+        reviews_supersede(built.version)
+    record(
+        actor=actor,
+        verb=Verb.MEMORY_UPDATED,
+        object_type="memory",
+        object_ids=[cube.id],
+        version=built.version.number,
+        before_hash=bytes(before.hash),
+        after_hash=bytes(built.version.hash),
+        detail=pii_detail([built]),
+    )
+    _emit_written(actor, [cube.id])
 
 
 def cube_delete(*, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False) -> None:
@@ -180,11 +198,12 @@ def _deletable(actor: Actor, cube: Cube, expected_version: int | None) -> Cube:
     authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
     refuse_read_only(cube.namespace)
     if expected_version is not None:
-        _check_version(cube, expected_version)
+        check_version(cube, expected_version)
     return cube
 
 
-def _check_version(cube: Cube, expected: int) -> None:
+def check_version(cube: Cube, expected: int) -> None:
+    """Raises VersionConflict unless `expected` is the present version."""
     if cube.version != expected:
         raise VersionConflict(f"The memory is at version {cube.version}, not {expected}.")
 
@@ -193,12 +212,22 @@ def _insert(new: Sequence[Built]) -> None:
     insert_rows([one.cube for one in new])
     insert_rows([one.version for one in new])
     postings_insert(new)
+    findings_insert((one.version, one.findings) for one in new)
     links = [
         CubeLink(tenant_id=one.cube.tenant_id, source=one.cube, target_id=one.parent_id, kind=LinkKind.DERIVED)
         for one in new
         if one.parent_id is not None
     ]
     CubeLink.objects.bulk_create(links)
+
+
+def pii_detail(built: Sequence[Built]) -> Detail:
+    """For the trail: how much personal data was found or redacted; nothing where there was none."""
+    counted = {
+        "pii_found": sum(len(one.findings) for one in built),
+        "pii_redacted": sum(one.redacted for one in built),
+    }
+    return {name: count for name, count in counted.items() if count}
 
 
 def _emit_written(actor: Actor, ids: Sequence[UUID]) -> None:

@@ -24,6 +24,7 @@ from governance.outbox.services import Payload, Write, emit
 from governance.tenants.principals import actor_again
 from governance.vocabulary import Channel, Permission, PrincipalKind, Topic, Verb
 from vault.cubes.drafts import CubeDraft
+from vault.cubes.screening import drafts_screened
 from vault.cubes.services import cubes_add
 from vault.jobs.selectors import JobView, job_locate, job_view
 from vault.models import Job
@@ -37,9 +38,10 @@ Commit = Callable[[JobView], None]
 def memories_add_later(*, actor: Actor, drafts: Sequence[CubeDraft], commit: Commit = lambda job: None) -> JobView:
     """Promise to store `drafts`: the job may be asked for how it fares. `commit` runs in the same transaction.
 
-    Raises Forbidden; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
+    Raises Forbidden; Invalid; PiiUnavailable; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_CREATE)
+    drafts = drafts_screened(actor=actor, drafts=drafts)  # what is redacted is not kept for the job either
     context = asdict(actor.context)
     job = Job(
         id=uuid7(),

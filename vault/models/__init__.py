@@ -4,6 +4,7 @@ from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding, NamespaceSize, Posting
 from vault.models.job import Job
 from vault.models.namespace import Namespace
+from vault.models.review import PiiFinding, Review
 
 __all__ = [
     "Conversation",
@@ -16,6 +17,8 @@ __all__ = [
     "Job",
     "Namespace",
     "NamespaceSize",
+    "PiiFinding",
     "Posting",
+    "Review",
     "Turn",
 ]

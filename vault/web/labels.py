@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from governance.vocabulary import PiiKind
 from vault.models import Cube
-from vault.vocabulary import Layer, SemanticType, Sensitivity, Source, State
+from vault.vocabulary import Layer, ReviewStatus, SemanticType, Sensitivity, Source, State
 
 SEMANTIC_TYPES: dict[SemanticType, Promise] = {
     SemanticType.FACT: _("fact"),
@@ -46,6 +47,22 @@ STATES: dict[State, Promise] = {
     State.MERGED: _("merged"),
     State.ARCHIVED: _("archived"),
     State.EXPIRED: _("expired"),
+}
+PII_KINDS: dict[PiiKind, Promise] = {
+    PiiKind.EMAIL: _("mail address"),
+    PiiKind.PHONE: _("phone number"),
+    PiiKind.CARD: _("payment card"),
+    PiiKind.IBAN: _("bank account"),
+    PiiKind.NATIONAL_ID: _("national identity number"),
+    PiiKind.NETWORK_ADDRESS: _("network address"),
+    PiiKind.SECRET: _("key or password"),
+    PiiKind.UNCHECKED: _("could not be checked"),
+}
+REVIEW_STATUSES: dict[ReviewStatus, Promise] = {
+    ReviewStatus.OPEN: _("open"),
+    ReviewStatus.ACCEPTED: _("redacted"),
+    ReviewStatus.REJECTED: _("no personal data"),
+    ReviewStatus.SUPERSEDED: _("asked again for a newer version"),
 }
 
 

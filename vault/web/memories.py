@@ -13,6 +13,8 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.web.pages import draw, page, wants_part
 from vault.cubes.selectors import cube_get, versions_list
+from vault.reviews.selectors import findings_list
+from vault.web.findings import marked
 from vault.web.labels import labels_of
 from vault.web.paging import Newest, number_or_none
 
@@ -30,6 +32,7 @@ def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
         context = {
             "memory": view,
             "labels": labels_of(view.cube),
+            "pieces": marked(view.words.content, findings_list(actor=actor, cube_id=memory_id)),
             "metadata": metadata_lines(view.words.metadata),
             "versions": versions_list(actor=actor, cube_id=memory_id, paginate=take),
             "versions_older": take.older,

@@ -16,7 +16,7 @@ from tests.factories import World
 from tests.governance.filling import fill
 from tests.governance.tables import everything
 from vault.api.urls import urlpatterns as routes_of_the_vault
-from vault.models import Job
+from vault.models import Job, Review
 from vault.vocabulary import JobStatus
 
 Superuser = Callable[[], psycopg.Connection]
@@ -71,6 +71,10 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         ),
     ],
     ("jobs/<uuid:job_id>/retry/", "post"): [Call("jobs/{job}/retry/")],
+    ("memories/<uuid:memory_id>/redact/", "post"): [Call("memories/{cube}/redact/", {"version": 1})],
+    ("reviews/", "get"): [Call("reviews/"), Call("reviews/?kind=pii")],
+    ("reviews/<uuid:review_id>/accept/", "post"): [Call("reviews/{flagged}/accept/", {})],
+    ("reviews/<uuid:review_id>/reject/", "post"): [Call("reviews/{doubted}/reject/")],
 }
 NEEDS_NO_ROW = {
     ("me/", "get"): "everyone may know who they are; no content",
@@ -106,9 +110,14 @@ def places(world: World) -> dict[str, Any]:
     client = world.client("olivia")
     deleted = client.post("memories/", {"content": "the deleted nightingale"}).json["results"][0]["id"]
     assert client.delete(f"memories/{deleted}/").status == 204
+    for who in ("ann", "ben"):
+        assert client.post("memories/", {"content": f"nightingale, {who}@birds.example"}).status == 201
     with acting(world.olivia.actor):
         Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED)
+        flagged, doubted = Review.objects.order_by("-id").values_list("id", flat=True)[:2]
     return {
+        "flagged": flagged,
+        "doubted": doubted,
         "cube": filled.cube_id,
         "deleted": deleted,
         "conversation": filled.conversation_id,

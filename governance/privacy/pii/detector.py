@@ -1,0 +1,66 @@
+"""The port through which the product asks what personal data a text holds, and the detector that ships with it."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Protocol
+
+from governance.privacy.pii.folding import Folded, folded
+from governance.privacy.pii.mails import mails
+from governance.privacy.pii.network import network_addresses
+from governance.privacy.pii.numbers import cards, ibans, national_ids
+from governance.privacy.pii.phones import phones
+from governance.privacy.pii.secrets import secrets
+from governance.privacy.pii.spans import Span, settled
+
+VERSION = "patterns/1"
+SECONDS = 5.0  # for one text; the longest and worst takes a fraction of it
+Rule = Callable[[str], Iterable[Span]]
+
+
+class DetectorFailed(Exception):
+    """The detector cannot say what the text holds. It names no part of the text."""
+
+
+class Detector(Protocol):
+    """What finds personal data. `version` is kept beside each finding: another version may find another thing."""
+
+    @property
+    def version(self) -> str: ...
+
+    def find(self, text: str) -> Sequence[Span]:
+        """The settled spans of `text`. Raises DetectorFailed."""
+        ...
+
+
+class PatternDetector:
+    """Patterns with checksums and numbering plans, for English and Chinese. Nothing leaves the process."""
+
+    version = VERSION
+
+    def __init__(self, regions: Sequence[str], rules: Sequence[Rule] = (), seconds: float = SECONDS) -> None:
+        """`regions`: whose phone numbers need no country code. `rules`: others than the usual ones."""
+        self.rules = tuple(rules) or rules_for(regions)
+        self.seconds = seconds
+
+    def find(self, text: str) -> Sequence[Span]:
+        if len(text) < 4 or text.isspace():
+            return ()
+        seen = folded(text)
+        try:
+            return settled(self._spans(seen))
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise DetectorFailed(type(error).__name__) from None
+
+    def _spans(self, seen: Folded) -> Iterator[Span]:
+        deadline = time.monotonic() + self.seconds
+        for rule in self.rules:
+            for span in rule(seen.text):
+                start, end = seen.back(span.start, span.end)
+                yield Span(span.kind, start, end, span.rule)
+            if time.monotonic() > deadline:
+                raise RuntimeError("too slow")
+
+
+def rules_for(regions: Sequence[str]) -> tuple[Rule, ...]:
+    return mails, cards, ibans, national_ids, network_addresses, secrets, partial(phones, regions=tuple(regions))

@@ -1,0 +1,121 @@
+"""Numbers that carry their own proof: payment cards, IBANs, and what states number their people by.
+
+The checksums are those of python-stdnum; what this adds is to find the numbers in a text.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from stdnum import iban, luhn, numdb
+from stdnum.cn import ric
+from stdnum.exceptions import ValidationError
+from stdnum.us import ssn
+
+from governance.privacy.pii.context import Topic, topic_before
+from governance.privacy.pii.matching import accepted, alone, has_long_number
+from governance.privacy.pii.spans import Span
+from governance.vocabulary import PiiKind
+
+# 13 to 19 digits at once, or grouped as they are embossed: 4-4-4-4(-3), and 4-6-5 or 4-6-4.
+CARD = alone(
+    "[0-9]",
+    r"(?<![0-9][.,-].)(?:[0-9]{12,18}|[0-9]{3}([ -])[0-9]{4}(?:\1[0-9]{4}){2}(?:\1[0-9]{1,3})?"
+    r"|[0-9]{3}([ -])[0-9]{6}\2[0-9]{4,5})(?![.,-][0-9])",
+)
+# Issuers (ISO/IEC 7812) with the lengths that they use.
+ISSUERS = re.compile(
+    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})"  # Visa
+    r"|(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"  # Mastercard
+    r"|3[47][0-9]{13}"  # American Express
+    r"|62[0-9]{14,17}"  # UnionPay
+    r"|6(?:011|4[4-9][0-9]|5[0-9]{2})[0-9]{12}"  # Discover
+    r"|35(?:2[89]|[3-8][0-9])[0-9]{12}"  # JCB
+    r"|3(?:0[0-5]|[68][0-9])[0-9]{11}"  # Diners Club
+)
+# Found by the digits after their first letters, which are rarer than letters.
+IBAN_CHECK = re.compile(r"[0-9]{2}(?<=[A-Za-z]{2}..)(?<![A-Za-z0-9][A-Za-z]{2}..)", re.DOTALL)
+IBAN = re.compile(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,30}){1,9}")
+RESIDENT_ID = alone("[1-9]", r"[0-9]{16}[0-9Xx]")
+# GB/T 2260: the first digit is a part of the country, the second a province in it.
+PROVINCE = re.compile("1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]")
+SSN = alone("[0-9]", r"(?<![0-9]-.)[0-9]{2}([- ])[0-9]{2}\1[0-9]{4}(?!-[0-9])")
+BARE_SSN = alone("[0-9]", "[0-9]{8}")
+# HMRC NIM39110: letters that are never used, prefixes that are not given out.
+NINO_DIGITS = re.compile(r"[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D](?![A-Za-z0-9])")
+NINO_PREFIX = re.compile(r"(?<![A-Za-z0-9])(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\Z")
+SEPARATORS = re.compile(r"[ -]")
+
+
+def cards(text: str) -> Iterator[Span]:
+    if not has_long_number(text):
+        return
+
+    def is_card(found: re.Match[str]) -> bool:
+        digits = SEPARATORS.sub("", found[0])
+        return bool(ISSUERS.fullmatch(digits)) and luhn.is_valid(digits) and _may_be_one(text, found)
+
+    for found in accepted(CARD, text, is_card):
+        yield Span(PiiKind.CARD, found.start(), found.end(), "card:luhn")
+
+
+def ibans(text: str) -> Iterator[Span]:
+    for digits in IBAN_CHECK.finditer(text):
+        found = IBAN.match(text, digits.start() - 2)
+        end = _iban_end(found) if found else None
+        if found and end is not None:
+            yield Span(PiiKind.IBAN, found.start(), end, "iban:mod97")
+
+
+def national_ids(text: str) -> Iterator[Span]:
+    for found in NINO_DIGITS.finditer(text):
+        prefix = NINO_PREFIX.search(text[max(0, found.start() - 4) : found.start()])
+        if prefix:
+            start = found.start() - len(prefix[0])
+            yield Span(PiiKind.NATIONAL_ID, start, found.end(), "gb:nino")
+    if not has_long_number(text):
+        return
+    for found in accepted(RESIDENT_ID, text, lambda one: _is_resident_id(one[0].upper())):
+        yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "cn:resident_id")
+    for found in accepted(SSN, text, lambda one: ssn.is_valid(SEPARATORS.sub("", one[0]))):
+        if _may_be_one(text, found):
+            yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "us:ssn")
+    for found in BARE_SSN.finditer(text):
+        if topic_before(text, found.start()) is Topic.NATIONAL_ID and ssn.is_valid(found[0]):
+            yield Span(PiiKind.NATIONAL_ID, found.start(), found.end(), "us:ssn")
+
+
+def _is_resident_id(number: str) -> bool:
+    """GB 11643. The library would also ask whether the county existed in the year of birth: numbers are given later."""
+    if not PROVINCE.match(number) or ric.calc_check_digit(number) != number[-1]:
+        return False
+    try:
+        ric.get_birth_date(number)
+    except ValidationError:
+        return False
+    return True
+
+
+def _iban_end(found: re.Match[str]) -> int | None:
+    """Where the IBAN that begins here ends: the words after one may look like more of it."""
+    places = [found.start() + place for place, character in enumerate(found[0]) if character not in " -"]
+    length = _iban_length(found[0][:2].upper())
+    if not 0 < length <= len(places):
+        return None
+    end = places[length - 1] + 1
+    touching = found.string[end : end + 1]
+    if touching.isascii() and touching.isalnum():
+        return None
+    return end if iban.is_valid(SEPARATORS.sub("", found.string[found.start() : end])) else None
+
+
+@cache
+def _iban_length(country: str) -> int:
+    """How many characters an IBAN of this country has; 0: it has none."""
+    ((_, known),) = numdb.get("iban").info(country)[:1]
+    return 4 + sum(map(int, re.findall("([0-9]+)!", known["bban"]))) if "bban" in known else 0
+
+
+def _may_be_one(text: str, found: re.Match[str]) -> bool:
+    """Nothing before the number says that it is an order, a version, or another number that is nobody's."""
+    return topic_before(text, found.start()) is not Topic.OTHER

@@ -1,0 +1,103 @@
+"""Secrets: keys and tokens of known make, private keys, passwords in addresses, and what a word introduces as one."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from math import log2
+
+from governance.privacy.pii.spans import Span
+from governance.vocabulary import PiiKind
+
+_AFTER, _BEFORE = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
+
+
+def _make(pattern: str) -> re.Pattern[str]:
+    return re.compile(f"{_AFTER}(?:{pattern}){_BEFORE}")
+
+
+# What a text must hold for the pattern beside it to be worth trying.
+MAKES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("mos_", "memos", _make(r"mos_[0-9a-f]{4,32}_[A-Za-z0-9-]{16,100}")),
+    ("sk-", "openai", _make(r"sk-(?:[a-z0-9]{2,12}-){0,2}[A-Za-z0-9_-]{20,200}")),
+    ("k_", "stripe", _make(r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,120}")),
+    ("gh", "github", _make(r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255}")),
+    ("glpat-", "gitlab", _make(r"glpat-[A-Za-z0-9_-]{20,64}")),
+    ("A", "aws", _make(r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}")),
+    ("xox", "slack", _make(r"xox[abeoprs]-[A-Za-z0-9-]{10,250}")),
+    ("AIza", "google", _make(r"AIza[A-Za-z0-9_-]{35}")),
+    ("ya29.", "google", _make(r"ya29\.[A-Za-z0-9_-]{20,250}")),
+    ("hf_", "huggingface", _make(r"hf_[A-Za-z0-9]{30,64}")),
+    ("npm_", "npm", _make(r"npm_[A-Za-z0-9]{36}")),
+    ("pypi-", "pypi", _make(r"pypi-[A-Za-z0-9_-]{50,250}")),
+    ("SG.", "sendgrid", _make(r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}")),
+    ("eyJ", "jwt", _make(r"eyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{0,4000}")),
+)
+PEM_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+PEM_BODY = re.compile(r"[A-Za-z0-9+/=:,\-\s\\]{0,16000}?-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+PEM_REST = re.compile(r"[A-Za-z0-9+/=\s\\]*")
+IN_ADDRESS = re.compile(r"://[^\s:/@]{0,100}:([^\s/@]{1,200})@")
+HINTS = ("key", "token", "secret", "passw", "pwd", "passcode", "credential", "密码", "口令", "密钥", "秘钥", "令牌")
+INTRODUCED = re.compile(
+    r"(?P<word>(?:api|access|auth|private|secret|client)[_ -]?(?:key|token|secret)|(?<![A-Za-z])(?:keys?|tokens?)"
+    r"|secret|password|passwd|passcode|pwd|credentials?|密码|口令|密钥|秘钥|令牌)[\"']?\s{0,3}"
+    r"(?:(?:is now|is set to|is|was|=>|[:=]|：|为|是|设为|改成|改为)\s{0,3}){1,3}"
+    r"[\"'`“「]?(?P<value>[!#-&*-+\--:=?-Z^-z|~]{6,256})",
+    re.IGNORECASE,
+)
+PASSWORDS = re.compile("pass|pwd|密码|口令|credential", re.IGNORECASE)
+CODE = re.compile(r"^[$%]?[{(]|^\$|^%|://|^[./~]|^\*+$|\*{3}|[A-Za-z_]\.[A-Za-z_]")
+NO_SECRET = re.compile(r"(?i)x{4,}|example|your[_-]|<|^(?:19|20)\d\d-\d\d-\d\d|^v?\d+(?:\.\d+)+")
+SHORTEST_PASSWORD, SHORTEST_KEY = 6, 12
+LEAST_ENTROPY = 3.0  # bits a character (Shannon, over the value itself) of a key that only a word introduces
+
+
+def secrets(text: str) -> Iterator[Span]:
+    for hint, make, pattern in MAKES:
+        if hint in text:
+            for found in pattern.finditer(text):
+                yield Span(PiiKind.SECRET, found.start(), found.end(), f"secret:{make}")
+    yield from _private_keys(text)
+    if "://" in text:
+        for found in IN_ADDRESS.finditer(text):
+            yield Span(PiiKind.SECRET, found.start(1), found.end(1), "secret:address")
+    lowered = text.lower()
+    if any(hint in lowered for hint in HINTS):
+        yield from _introduced(text)
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    """Whole blocks; where the end is missing, as far as it looks like one."""
+    found = PEM_BEGIN.search(text)
+    while found:
+        rest = PEM_REST.match(text, found.end())
+        end = rest.end() if rest else found.end()
+        closing = text.find("-----END ", found.end())
+        if closing != -1:
+            whole = PEM_BODY.match(text, found.end())
+            end = whole.end() if whole else end
+        yield Span(PiiKind.SECRET, found.start(), end, "secret:private_key")
+        found = PEM_BEGIN.search(text, end)
+
+
+def _introduced(text: str) -> Iterator[Span]:
+    for found in INTRODUCED.finditer(text):
+        value = found["value"].rstrip(".:?!")
+        if _is_secret(found["word"], value):
+            start = found.start("value")
+            yield Span(PiiKind.SECRET, start, start + len(value), "secret:introduced")
+
+
+def _is_secret(word: str, value: str) -> bool:
+    """Whether `value` looks made up rather than said: letters with digits or marks, and not a piece of a program."""
+    if CODE.search(value) or NO_SECRET.search(value):
+        return False
+    mixed = bool(re.search("[A-Za-z]", value)) and bool(re.search(r"[0-9!@#$%^&*?+]", value))
+    if PASSWORDS.search(word):
+        digits = len(value) >= SHORTEST_PASSWORD and value.isdigit()
+        return digits or (mixed and len(value) >= SHORTEST_PASSWORD)
+    return mixed and len(value) >= SHORTEST_KEY and entropy(value) >= LEAST_ENTROPY
+
+
+def entropy(value: str) -> float:
+    """Shannon's, in bits a character."""
+    return -sum(count / len(value) * log2(count / len(value)) for count in Counter(value).values())

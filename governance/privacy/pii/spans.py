@@ -1,0 +1,70 @@
+"""Where personal data stands in a text. A span never holds the value: only where it is, and which rule says so."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from governance.vocabulary import PiiKind
+
+# Of two spans that are equally long, the one whose rule proves more.
+PROOF = {
+    kind: rank
+    for rank, kind in enumerate(
+        (
+            PiiKind.NATIONAL_ID,
+            PiiKind.IBAN,
+            PiiKind.EMAIL,
+            PiiKind.CARD,
+            PiiKind.PHONE,
+            PiiKind.NETWORK_ADDRESS,
+            PiiKind.SECRET,
+            PiiKind.UNCHECKED,
+        )
+    )
+}
+
+
+@dataclass(frozen=True)
+class Span:
+    """text[start:end], in code points. `rule`: what recognised it, as in `card:luhn`."""
+
+    kind: PiiKind
+    start: int
+    end: int
+    rule: str
+
+
+def settled(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The spans without overlaps, in order: a secret holds whatever stands in it, then the longer one wins.
+
+    So a card number that only seems to stand inside a phone number goes, and a mail address inside a password.
+    """
+    starts: list[int] = []
+    taken: list[Span] = []
+    for span in sorted(spans, key=lambda one: (one.kind is not PiiKind.SECRET, one.start - one.end, PROOF[one.kind])):
+        place = bisect_right(starts, span.start)
+        free_before = place == 0 or taken[place - 1].end <= span.start
+        free_after = place == len(taken) or taken[place].start >= span.end
+        if free_before and free_after:
+            starts.insert(place, span.start)
+            taken.insert(place, span)
+    return tuple(taken)
+
+
+def placeholder(kind: PiiKind) -> str:
+    """What stands in a redacted text in the place of the value: the same in every language, so that it can be found."""
+    return f"[{kind}]"
+
+
+def redacted(text: str, spans: Sequence[Span]) -> str:
+    """`text` with placeholders. `spans` are settled."""
+    return "".join(_pieces(text, spans))
+
+
+def _pieces(text: str, spans: Sequence[Span]) -> Iterator[str]:
+    at = 0
+    for span in spans:
+        yield text[at : span.start]
+        yield placeholder(span.kind)
+        at = span.end
+    yield text[at:]

@@ -1,0 +1,116 @@
+"""reviews/ and memories/{id}/redact/ of the REST contract."""
+
+from enum import StrEnum
+from typing import TypeVar
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.views import ApiView, asked_only
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
+from governance.vocabulary import Permission
+from vault.api.inputs import AcceptInput, RedactInput, read
+from vault.api.memories import version_asked
+from vault.api.representations import memory_json, review_json
+from vault.api.schema import IF_MATCH, ONCE, PAGE, MemorySchema, ReviewListSchema, ReviewSchema, described
+from vault.cubes.redacting import cube_redact, cube_redact_ask
+from vault.cubes.selectors import cubes_view
+from vault.reviews.selectors import review_view, reviews_list
+from vault.reviews.services import review_accept, review_accept_ask, review_reject, review_reject_ask
+from vault.vocabulary import ReviewKind, ReviewStatus
+
+KIND = OpenApiParameter("kind", str, enum=[*ReviewKind])
+Closed = TypeVar("Closed", bound=StrEnum)
+STATUS = OpenApiParameter("status", str, enum=[*ReviewStatus], description="Default: open.")
+
+
+class ReviewsView(ApiView):
+    @described("reviews_list", ReviewListSchema, parameters=[KIND, STATUS, *PAGE])
+    def get(self, request: Request) -> Response:
+        """What waits for a decision, newest first; places of personal data, never the data."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        pages = CursorPages(also_known=("kind", "status"))
+        kind = request.query_params.get("kind")
+        views = reviews_list(
+            actor=actor,
+            kind=_one_of(ReviewKind, "kind", kind) if kind is not None else None,
+            status=_one_of(ReviewStatus, "status", request.query_params.get("status", ReviewStatus.OPEN)),
+            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+        )
+        return pages.envelope([review_json(view) for view in views])
+
+
+class ReviewAcceptView(ApiView):
+    @described("reviews_accept", ReviewSchema, request=AcceptInput, parameters=[ONCE], may=[404, 409])
+    def post(self, request: Request, review_id: UUID) -> Response:
+        """Redact what was found; earlier versions of the memory are blanked unless `redact_history` is false."""
+        actor = self.actor()
+
+        def call(commit: Commit) -> Reply:
+            with acting(actor):
+                review_accept_ask(actor=actor, review_id=review_id)
+                asked_only(request)
+                body = read(AcceptInput, request)
+                review = review_accept(actor=actor, review_id=review_id, **body)
+                reply = Reply(200, review_json(review_view(actor=actor, review=review)), shows=(review.cube_id,))
+                commit(reply)
+            return reply
+
+        return self.post_once(call, ask=lambda: review_accept_ask(actor=actor, review_id=review_id))
+
+
+class ReviewRejectView(ApiView):
+    @described("reviews_reject", ReviewSchema, request=None, parameters=[ONCE], may=[404])
+    def post(self, request: Request, review_id: UUID) -> Response:
+        """What was found is no personal data."""
+        actor = self.actor()
+
+        def call(commit: Commit) -> Reply:
+            with acting(actor):
+                review_reject_ask(actor=actor, review_id=review_id)
+                asked_only(request)
+                review = review_reject(actor=actor, review_id=review_id)
+                reply = Reply(200, review_json(review_view(actor=actor, review=review)), shows=(review.cube_id,))
+                commit(reply)
+            return reply
+
+        return self.post_once(call, ask=lambda: review_reject_ask(actor=actor, review_id=review_id))
+
+
+class RedactView(ApiView):
+    @described("memories_redact", MemorySchema, request=RedactInput, parameters=[IF_MATCH, ONCE], may=[404, 409])
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Blank the words of one version for good; its row and its hash stay."""
+        actor, expected = self.actor(), version_asked(request)
+
+        def ask() -> None:
+            cube_redact_ask(actor=actor, cube_id=memory_id)
+
+        def call(commit: Commit) -> Reply:
+            with acting(actor):
+                cube_redact_ask(actor=actor, cube_id=memory_id, expected_version=expected)
+                asked_only(request)
+                number = read(RedactInput, request)["version"]
+                cube_redact(actor=actor, cube_id=memory_id, number=number)
+                reply = Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
+                commit(reply)
+            return reply
+
+        response = self.post_once(call, ask=ask)
+        response["ETag"] = f'"{response.data["version"]}"'
+        return response
+
+
+def _one_of(kind: type[Closed], name: str, text: str) -> Closed:
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise Invalid(errors=[FieldError(name, f"one of {', '.join(kind)}")]) from error

@@ -1,0 +1,189 @@
+"""The texts of a memory as personal data is looked for in them, one after the other; and put back with placeholders."""
+
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from governance.privacy.pii.detector import Detector
+from governance.privacy.pii.spans import Span, placeholder, redacted
+from vault.cubes.words import Metadata
+from vault.vocabulary import PiiField
+
+JOINED = (PiiField.METADATA, PiiField.TAGS, PiiField.SPEAKER)  # short texts, looked at together
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What people wrote of one memory."""
+
+    content: str = field(repr=False)
+    title: str = field(default="", repr=False)
+    metadata: Metadata = field(default_factory=dict, repr=False)
+    tags: tuple[str, ...] = field(default=(), repr=False)
+    speaker: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One text: the `index`-th of its part. `is_name`: it names the value that follows it."""
+
+    part: PiiField
+    index: int
+    text: str = field(repr=False)
+    is_name: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """A span and the text that it is in."""
+
+    part: PiiField
+    leaf: int
+    span: Span
+
+
+def places_in(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
+    """What the detector finds in these fields. Raises DetectorFailed. Three texts are looked at, at most."""
+    wanted = set(fields)
+    found = [
+        Place(name, 0, span)
+        for name, text in ((PiiField.CONTENT, texts.content), (PiiField.TITLE, texts.title))
+        if name in wanted and text
+        for span in detector.find(text)
+    ]
+    leaves = [leaf for leaf in leaves_of(texts) if leaf.part in wanted and leaf.part in JOINED]
+    return found + _places_in_leaves(detector, leaves)
+
+
+def leaves_of(texts: Texts) -> list[Leaf]:
+    """Every text, in the order in which `leaf` of a finding counts them."""
+    names: list[Leaf] = [Leaf(PiiField.CONTENT, 0, texts.content), Leaf(PiiField.TITLE, 0, texts.title)]
+    names += [Leaf(PiiField.METADATA, index, _text(part), named) for index, (part, named) in _scalars(texts.metadata)]
+    names += [Leaf(PiiField.TAGS, index, tag) for index, tag in enumerate(texts.tags)]
+    return [*names, Leaf(PiiField.SPEAKER, 0, texts.speaker)]
+
+
+def without(texts: Texts, places: Iterable[Place]) -> Texts:
+    """`texts` with a placeholder in each of `places`."""
+    by_leaf: dict[tuple[PiiField, int], list[Span]] = {}
+    for place in places:
+        by_leaf.setdefault((place.part, place.leaf), []).append(place.span)
+
+    def clean(name: PiiField, leaf: int, text: str) -> str:
+        return redacted(text, sorted(by_leaf.get((name, leaf), ()), key=lambda span: span.start))
+
+    touched = {leaf for name, leaf in by_leaf if name is PiiField.METADATA}
+    metadata = texts.metadata
+    if touched:
+        metadata = _rewritten(
+            texts.metadata, lambda leaf, part: clean(PiiField.METADATA, leaf, _text(part)) if leaf in touched else part
+        )
+    return replace(
+        texts,
+        content=clean(PiiField.CONTENT, 0, texts.content),
+        title=clean(PiiField.TITLE, 0, texts.title),
+        metadata=metadata,
+        tags=tuple(dict.fromkeys(clean(PiiField.TAGS, leaf, tag) for leaf, tag in enumerate(texts.tags))),
+        speaker=clean(PiiField.SPEAKER, 0, texts.speaker),
+    )
+
+
+def moved(place: Place, replaced: Iterable[Place]) -> Place:
+    """Where `place` is once `replaced`, which it does not overlap, hold placeholders."""
+    by = sum(
+        len(placeholder(other.span.kind)) - (other.span.end - other.span.start)
+        for other in replaced
+        if (other.part, other.leaf) == (place.part, place.leaf) and other.span.end <= place.span.start
+    )
+    return replace(place, span=replace(place.span, start=place.span.start + by, end=place.span.end + by))
+
+
+def paths_of(metadata: Metadata) -> list[str]:
+    """For each text of the metadata, in order, the dotted path of the value; a name has that of what it names."""
+    return list(_paths(metadata, ("metadata",)))
+
+
+def _places_in_leaves(detector: Detector, leaves: Sequence[Leaf]) -> list[Place]:
+    """A name stands before its value as in `phone: 138…`, so that it says what the value is."""
+    starts, pieces, at = [], [], 0
+    for leaf in leaves:
+        starts.append(at)
+        pieces += [leaf.text, ": " if leaf.is_name else "\n"]
+        at += len(leaf.text) + len(pieces[-1])
+    return [
+        place
+        for span in (detector.find("".join(pieces)) if leaves else ())
+        for place in _in_leaves(leaves, starts, span)
+    ]
+
+
+def _in_leaves(leaves: Sequence[Leaf], starts: Sequence[int], span: Span) -> Iterator[Place]:
+    """A span of the joined text, in the texts that it covers."""
+    for number in range(bisect_right(starts, span.start) - 1, len(leaves)):
+        leaf, offset = leaves[number], starts[number]
+        start, end = max(0, span.start - offset), min(len(leaf.text), span.end - offset)
+        if span.end <= offset:
+            return
+        if start < end:
+            yield Place(leaf.part, leaf.index, replace(span, start=start, end=end))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _scalars(value: Any) -> Iterator[tuple[int, tuple[Any, bool]]]:
+    return enumerate(_parts(value))
+
+
+def _parts(value: Any) -> Iterator[tuple[Any, bool]]:
+    """Everything in a JSON value that holds nothing else, and whether it is a name."""
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield name, True
+            yield from _parts(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _parts(part)
+    else:
+        yield value, False
+
+
+def _paths(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield ".".join((*path, name))
+            yield from _paths(part, (*path, name))
+    elif isinstance(value, (list, tuple)):
+        for index, part in enumerate(value):
+            yield from _paths(part, (*path, str(index)))
+    else:
+        yield ".".join(path)
+
+
+def _rewritten(metadata: Metadata, change: Callable[[int, Any], Any]) -> Metadata:
+    counter = iter(range(10**9))
+
+    def rewrite(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            made: dict[str, Any] = {}
+            for name, part in value.items():
+                changed = change(next(counter), name)
+                made[_free(made, changed)] = rewrite(part)
+            return made
+        if isinstance(value, (list, tuple)):
+            return [rewrite(part) for part in value]
+        return change(next(counter), value)
+
+    rewritten: Metadata = rewrite(metadata)
+    return rewritten
+
+
+def _free(taken: Mapping[str, Any], name: str) -> str:
+    """Two names that hold a mail address each must not become one."""
+    wanted, number = name, 2
+    while wanted in taken:
+        wanted, number = f"{name} {number}", number + 1
+    return wanted

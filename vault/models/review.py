@@ -1,0 +1,61 @@
+from django.db import models
+
+from governance.models.base import TenantModel
+from governance.vocabulary import PiiKind
+from vault.models.cube import Cube, CubeVersion
+from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
+
+
+class Review(TenantModel):
+    """Something about one version of a cube that a person should decide."""
+
+    kind = models.CharField(max_length=12, choices=[(kind, kind) for kind in ReviewKind])
+    cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    version = models.ForeignKey(
+        CubeVersion, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    status = models.CharField(max_length=12, choices=[(status, status) for status in ReviewStatus])
+    decided_at = models.DateTimeField(null=True)
+    decided_kind = models.CharField(max_length=10, blank=True, default="", db_default="")
+    decided_by = models.UUIDField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "version", "kind"], name="version_is_reviewed_once_for_each_kind")
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "kind", "status", "-id"], name="review_newest_first"),
+            models.Index(fields=["tenant", "cube"], name="review_by_cube"),
+        ]
+
+
+class PiiFinding(TenantModel):
+    """Where personal data stands in one version: never what it is. Goes with the words that it points into.
+
+    `leaf`: which of the texts of a field, in order (metadata: names and values, tags); `begins`, `ends`: code points
+    of that text. `detector`: the version of what found it.
+    """
+
+    cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    version = models.ForeignKey(
+        CubeVersion, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    field = models.CharField(max_length=10, choices=[(field, field) for field in PiiField])
+    leaf = models.PositiveIntegerField()
+    kind = models.CharField(max_length=20, choices=[(kind, kind) for kind in PiiKind])
+    begins = models.PositiveIntegerField()
+    ends = models.PositiveIntegerField()
+    rule = models.CharField(max_length=40)
+    detector = models.CharField(max_length=40)
+    status = models.CharField(max_length=12, choices=[(status, status) for status in ReviewStatus])
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(ends__gte=models.F("begins")), name="finding_ends_after_it_begins"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "version"], name="finding_by_version"),
+            models.Index(fields=["tenant", "cube"], name="finding_by_cube"),
+        ]

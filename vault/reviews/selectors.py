@@ -1,0 +1,156 @@
+"""The inbox, as those who may read the memories see it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, QuerySet
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import NotFound
+from governance.vocabulary import Permission, PiiKind, Verb
+from vault.cubes.findings import finding_of
+from vault.cubes.locating import locate_readable
+from vault.cubes.screening import Finding
+from vault.cubes.texts import Texts, leaves_of, paths_of
+from vault.cubes.words import words_open
+from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
+from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
+
+AROUND = 40  # characters of context at each side of a span
+
+Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class FindingView:
+    """Where something was found, and what stands there. `path`: content, title, tags.2, metadata.contact.phone."""
+
+    kind: PiiKind
+    part: PiiField
+    leaf: int
+    path: str
+    start: int
+    end: int
+    rule: str
+    status: ReviewStatus
+    before: str = field(repr=False)
+    value: str = field(repr=False)
+    after: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ReviewView:
+    """`is_current`: it is about the memory as it is now."""
+
+    row: Review
+    cube: Cube
+    is_current: bool
+    findings: tuple[FindingView, ...]
+
+
+def reviews_list(
+    *, actor: Actor, kind: ReviewKind | None, status: ReviewStatus, paginate: Paginate
+) -> list[ReviewView]:
+    """A page of the reviews about memories that the actor may read, newest first.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        rows = Review.objects.filter(
+            status=status,
+            cube__in=Cube.objects.visible_to(actor),
+            version__namespace__in=Namespace.objects.visible_to(actor),
+        )
+        page = paginate(rows.filter(kind=kind) if kind else rows)
+        views = _views(page)
+        ids = list(dict.fromkeys(view.cube.id for view in views))
+        record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=ids)
+    return views
+
+
+def review_view(*, actor: Actor, review: Review) -> ReviewView:
+    """The review that was just decided. Raises NotFound; Forbidden."""
+    with acting(actor):
+        locate_readable(actor, review.cube_id)
+        return _views([review])[0]
+
+
+def findings_list(*, actor: Actor, cube_id: UUID) -> list[Finding]:
+    """Open findings in the present version of a memory, if the actor may read it. One query."""
+    with acting(actor):
+        visible = Cube.objects.visible_to(actor).filter(id=cube_id)
+        rows = PiiFinding.objects.filter(cube__in=visible, version__number=F("cube__version"), status=ReviewStatus.OPEN)
+        return [finding_of(row) for row in rows.order_by("begins")]
+
+
+def review_get(*, actor: Actor, review_id: UUID) -> ReviewView:
+    """One review. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry naming the memory."""
+    with acting(actor):
+        row = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id).first()
+        if row is None:
+            raise NotFound
+        view = review_view(actor=actor, review=row)
+        record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=[row.cube_id])
+    return view
+
+
+def _views(rows: Iterable[Review]) -> list[ReviewView]:
+    """Opened, in the order given: three queries, whatever their number."""
+    rows = list(rows)
+    cubes = {cube.id: cube for cube in Cube.objects.filter(id__in=[row.cube_id for row in rows])}
+    versions = {one.id: one for one in CubeVersion.objects.filter(id__in=[row.version_id for row in rows])}
+    found: dict[UUID, list[PiiFinding]] = {}
+    for finding in PiiFinding.objects.filter(version_id__in=versions).order_by("field", "leaf", "begins"):
+        found.setdefault(finding.version_id, []).append(finding)
+    return [
+        ReviewView(
+            row=row,
+            cube=cubes[row.cube_id],
+            is_current=versions[row.version_id].number == cubes[row.cube_id].version,
+            findings=tuple(_finding_views(versions[row.version_id], found.get(row.version_id, []))),
+        )
+        for row in _with_versions(rows, versions)
+    ]
+
+
+def _with_versions(rows: Sequence[Review], versions: dict[UUID, CubeVersion]) -> Sequence[Review]:
+    for row in rows:
+        row.version = versions[row.version_id]
+    return rows
+
+
+def _finding_views(version: CubeVersion, findings: Sequence[PiiFinding]) -> Iterable[FindingView]:
+    if not findings:
+        return
+    words = words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
+    texts = Texts(words.content, words.title, words.metadata, tuple(version.tags), words.speaker)
+    leaves = {(leaf.part, leaf.index): leaf.text for leaf in leaves_of(texts)}
+    names = paths_of(words.metadata)
+    for row in findings:
+        part = PiiField(row.field)
+        text = leaves.get((part, row.leaf), "")
+        yield FindingView(
+            kind=PiiKind(row.kind),
+            part=part,
+            leaf=row.leaf,
+            path=_path(part, row.leaf, names),
+            start=row.begins,
+            end=row.ends,
+            rule=row.rule,
+            status=ReviewStatus(row.status),
+            before=text[max(0, row.begins - AROUND) : row.begins],
+            value=text[row.begins : row.ends],
+            after=text[row.ends : row.ends + AROUND],
+        )
+
+
+def _path(part: PiiField, leaf: int, names: Sequence[str]) -> str:
+    if part is PiiField.METADATA and leaf < len(names):
+        return names[leaf]
+    return f"{part}.{leaf}" if part is PiiField.TAGS else str(part)

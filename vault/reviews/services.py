@@ -1,0 +1,125 @@
+"""What a person decides in the inbox. So far it asks about personal data."""
+
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import Conflict, NotFound, PiiUnavailable
+from governance.privacy.detecting import detector
+from governance.privacy.pii.detector import DetectorFailed
+from governance.vocabulary import Permission, PiiKind, Verb
+from vault.cubes.findings import findings_insert
+from vault.cubes.locating import cube_target, locate
+from vault.cubes.redacting import cube_redact, cube_redact_findings, locate_for_redacting
+from vault.cubes.screening import EVERYWHERE, Finding
+from vault.cubes.texts import Texts, places_in
+from vault.cubes.words import words_open
+from vault.models import Cube, CubeVersion, PiiFinding, Review
+from vault.namespaces.services import refuse_read_only
+from vault.vocabulary import ReviewStatus
+
+
+def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True) -> Review:
+    """Redact what was found: in a new version of the memory, or the whole of a version that is no longer the present.
+
+    What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
+    decided already; PiiUnavailable. Writes: as a redaction does, Review, AuditEntry.
+    """
+    with acting(actor):
+        review, cube = _locate(actor, review_id)
+        locate_for_redacting(actor, cube.id)
+        _refuse_decided(review)
+        _check_again(review)
+        if review.version.number == cube.version:
+            cube_redact_findings(actor=actor, cube_id=cube.id, redact_history=redact_history)
+        elif PiiFinding.objects.filter(version_id=review.version_id, status=ReviewStatus.OPEN).exists():
+            cube_redact(actor=actor, cube_id=cube.id, number=review.version.number)
+        _decide(actor, review, ReviewStatus.ACCEPTED)
+        record(actor=actor, verb=Verb.REVIEW_ACCEPTED, object_type="review", object_ids=[review.id])
+    return review
+
+
+def review_accept_ask(*, actor: Actor, review_id: UUID) -> None:
+    """What stands against accepting it, but for its state. Raises NotFound; Forbidden."""
+    with acting(actor):
+        _, cube = _locate(actor, review_id)
+        locate_for_redacting(actor, cube.id)
+
+
+def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
+    """What stands against rejecting it, but for its state. Raises NotFound; Forbidden."""
+    with acting(actor):
+        _, cube = _locate(actor, review_id)
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+        refuse_read_only(cube.namespace)
+
+
+def review_reject(*, actor: Actor, review_id: UUID) -> Review:
+    """What was found is none: the decision is kept, so that this version is not flagged for it again.
+
+    Raises NotFound; Forbidden; Conflict when it was decided already. Writes: Review, PiiFinding …, AuditEntry.
+    """
+    with acting(actor):
+        review, cube = _locate(actor, review_id)
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+        refuse_read_only(cube.namespace)
+        _refuse_decided(review)
+        _decide(actor, review, ReviewStatus.REJECTED)
+        record(actor=actor, verb=Verb.REVIEW_REJECTED, object_type="review", object_ids=[review.id])
+    return review
+
+
+def _locate(actor: Actor, review_id: UUID) -> tuple[Review, Cube]:
+    """The review and its cube, both locked. Raises NotFound; Forbidden for who may not read the memory."""
+    found = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id).values_list("cube_id", flat=True).first()
+    if found is None:
+        raise NotFound
+    cube = locate(actor, found, lock=True)
+    authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+    rows = Review.objects.select_for_update(of=("self",)).select_related("version")
+    return rows.get(id=review_id), cube
+
+
+def _refuse_decided(review: Review) -> None:
+    if review.status != ReviewStatus.OPEN:
+        raise Conflict(f"The review is {review.status}; only an open one can be decided.")
+
+
+def _check_again(review: Review) -> None:
+    """Look at a version that the detector failed on. What was decided about it is not asked again."""
+    unchecked = PiiFinding.objects.filter(version_id=review.version_id, kind=PiiKind.UNCHECKED)
+    if not unchecked.exists():
+        return
+    version = review.version
+    words = words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
+    texts = Texts(words.content, words.title, words.metadata, tuple(version.tags), words.speaker)
+    try:
+        places = places_in(detector(), texts, EVERYWHERE)
+    except DetectorFailed as failure:
+        raise PiiUnavailable("It still cannot be checked.") from failure
+    unchecked.delete()
+    _keep(version, [Finding(place, detector().version) for place in places])
+
+
+def _keep(version: CubeVersion, found: list[Finding]) -> None:
+    rows = PiiFinding.objects.filter(version_id=version.id)
+    known = {(row.field, row.leaf, row.begins, row.ends) for row in rows}
+    new = [
+        one
+        for one in found
+        if (str(one.place.part), one.place.leaf, one.place.span.start, one.place.span.end) not in known
+    ]
+    findings_insert([(version, new)], ask=False)
+
+
+def _decide(actor: Actor, review: Review, status: ReviewStatus) -> None:
+    review.status, review.decided_by, review.decided_kind = status, actor.principal_id, actor.principal_kind
+    Review.objects.filter(id=review.id).update(
+        status=status, decided_at=Now(), decided_by=actor.principal_id, decided_kind=actor.principal_kind
+    )
+    PiiFinding.objects.filter(version_id=review.version_id, status=ReviewStatus.OPEN).update(status=status)
+    review.refresh_from_db(fields=["decided_at"])

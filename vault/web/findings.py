@@ -1,0 +1,59 @@
+"""Personal data as a page shows it: marked where it stands, for those who may read the memory anyway."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from django.utils.functional import Promise
+
+from governance.vocabulary import PiiKind
+from vault.cubes.screening import Finding
+from vault.reviews.selectors import FindingView, ReviewView
+from vault.vocabulary import PiiField, ReviewStatus
+from vault.web.labels import PII_KINDS, REVIEW_STATUSES
+
+
+@dataclass(frozen=True)
+class MarkedPiece:
+    """Some text; `label` says what personal data it is."""
+
+    text: str = field(repr=False)
+    label: Promise | None = None
+
+
+@dataclass(frozen=True)
+class ShownFinding:
+    view: FindingView
+    label: Promise
+    checked: bool
+
+
+@dataclass(frozen=True)
+class ShownReview:
+    view: ReviewView
+    findings: tuple[ShownFinding, ...]
+    status: Promise
+    is_open: bool
+
+
+def marked(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
+    """`text`, the content of a memory, cut at what was found in it."""
+    return list(_pieces(text, [one for one in findings if one.place.part is PiiField.CONTENT]))
+
+
+def shown_review(view: ReviewView) -> ShownReview:
+    found = tuple(ShownFinding(one, PII_KINDS[one.kind], one.kind is not PiiKind.UNCHECKED) for one in view.findings)
+    status = ReviewStatus(view.row.status)
+    return ShownReview(view, found, REVIEW_STATUSES[status], status is ReviewStatus.OPEN)
+
+
+def _pieces(text: str, findings: Sequence[Finding]) -> Iterator[MarkedPiece]:
+    at = 0
+    for span in (one.place.span for one in findings):
+        if span.start < at or span.start == span.end:
+            continue
+        if span.start > at:
+            yield MarkedPiece(text[at : span.start])
+        yield MarkedPiece(text[span.start : span.end], PII_KINDS[span.kind])
+        at = span.end
+    if at < len(text):
+        yield MarkedPiece(text[at:])

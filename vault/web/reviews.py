@@ -1,0 +1,71 @@
+"""The inbox: what was found, and two buttons. Redacting cannot be undone, so it is asked once more."""
+
+from http import HTTPStatus
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from governance.actor import Actor
+from governance.authz.services import is_allowed
+from governance.database import acting
+from governance.errors import Conflict
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page, see_other, wants_part
+from vault.reviews.selectors import review_get, review_view, reviews_list
+from vault.reviews.services import review_accept, review_accept_ask, review_reject
+from vault.vocabulary import ReviewKind, ReviewStatus
+from vault.web.findings import shown_review
+from vault.web.paging import Newest, uuid_or_none
+
+REVIEWS = 30  # of one page
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    decided = request.GET.get("status") == "rejected"
+    take = Newest(size=REVIEWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    with acting(actor):
+        found = reviews_list(
+            actor=actor,
+            kind=ReviewKind.PII,
+            status=ReviewStatus.REJECTED if decided else ReviewStatus.OPEN,
+            paginate=take,
+        )
+        context = {
+            "reviews": [shown_review(view) for view in found],
+            "older": take.older,
+            "decided": decided,
+            "may_decide": is_allowed(actor, Permission.MEMORY_UPDATE),
+        }
+        return draw(request, "vault/reviews/reviews.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
+    """GET says what will go and counts it; POST redacts."""
+    if request.method == "POST":
+        try:
+            redact_history = request.POST.get("redact_history") == "on"
+            review_accept(actor=actor, review_id=review_id, redact_history=redact_history)
+            return see_other(reverse("reviews"))
+        except Conflict:
+            pass  # decided meanwhile: the page below says so, with 409
+    review_accept_ask(actor=actor, review_id=review_id)
+    view = review_get(actor=actor, review_id=review_id)
+    status = HTTPStatus.OK if view.row.status == ReviewStatus.OPEN else HTTPStatus.CONFLICT
+    return draw(request, "vault/reviews/accept.html", {"shown": shown_review(view)}, status=status)
+
+
+@require_http_methods(["POST"])
+@page
+def reject(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
+    review = review_reject(actor=actor, review_id=review_id)
+    if not wants_part(request):
+        return see_other(reverse("reviews"))
+    shown = shown_review(review_view(actor=actor, review=review))
+    return draw(request, "vault/reviews/_review.html", {"shown": shown, "may_decide": True})
