@@ -123,6 +123,11 @@ MAX_PAGE_SIZE = 200
 DELETED_GRACE_DAYS = 30
 IDEMPOTENCY_HOURS = 24
 
+# The audit trail
+AUDIT_CHECKPOINT_SECONDS = 60  # a checkpoint is signed so long after the last, if there are new seals
+AUDIT_CHECKPOINT_SEALS = 10_000  # or as soon as there are so many
+AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept
+
 # Jobs
 OUTBOX_LEASE_SECONDS = 60
 CELERY_TASK_ACKS_LATE = True
