@@ -80,5 +80,6 @@ class Migration(migrations.Migration):
         router_function(
             "governance_audit_checkpoints_due(every interval, seals bigint)", "TABLE (tenant_id uuid)", CHECKPOINTS_DUE
         ),
+        router_function("governance_tenant_ids()", "TABLE (id uuid)", "SELECT id FROM public.governance_tenant"),
         router_function("governance_audit_sinks_due(most integer)", "TABLE (id uuid, tenant_id uuid)", SINKS_DUE),
     ]
