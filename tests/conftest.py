@@ -6,4 +6,5 @@ pytest_plugins = [
     "tests.harness.product",
     "tests.harness.separate",
     "tests.harness.world",
+    "tests.harness.evidence",
 ]

@@ -68,7 +68,6 @@ class Bender:
 
     def __post_init__(self) -> None:
         self.run("SET session_replication_role = replica")
-        self.keep("before")
 
     def run(self, statement: str, *parameters: object) -> list[tuple[object, ...]]:
         found = self.connection.execute(statement.encode(), parameters)
