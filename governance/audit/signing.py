@@ -65,9 +65,9 @@ def checkpoint_write(tenant_id: UUID) -> Checkpoint | None:
     return checkpoint
 
 
-def checkpoints_outside(tenant_id: UUID) -> list[Checkpoint]:
-    """Every checkpoint in the tenant's files, oldest first. Raises Unreadable."""
-    files = sorted(checkpoint_folder(tenant_id).glob("*.jsonl"))
+def checkpoints_outside(tenant_id: UUID, *, newest_file: bool = False) -> list[Checkpoint]:
+    """Every checkpoint in the tenant's files, or in the newest one, oldest first. Raises Unreadable."""
+    files = sorted(checkpoint_folder(tenant_id).glob("*.jsonl"))[-1 if newest_file else 0 :]
     return [one for file in files for one in checkpoints_read(file.read_text(encoding="utf-8"))]
 
 

@@ -40,7 +40,7 @@ def memories_add_later(*, actor: Actor, drafts: Sequence[CubeDraft], commit: Com
     Raises Forbidden; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    context = asdict(actor.context)
+    context = asdict(actor.context) | {"causes": [actor.request_id]}
     job = Job(
         id=uuid7(),
         tenant_id=actor.tenant_id,
@@ -190,7 +190,7 @@ def _asked_by(job: Job) -> Actor:
 
 
 def _context(job: Job) -> CallContext:
-    return CallContext(channel=Channel.WORKER, **job.context)
+    return CallContext(channel=Channel.WORKER, **(job.context | {"causes": tuple(job.context.get("causes", ()))}))
 
 
 def _request_id(job: Job) -> str:

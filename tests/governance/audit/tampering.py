@@ -211,9 +211,7 @@ def _copy_of(bender: Bender, entry_id: UUID) -> UUID:
 def _move(bender: Bender, behind: int, by: int) -> None:
     """The seals behind a place move by one; in two steps, since places are unique."""
     for low, change in ((behind, 1_000_000), (1_000_000, by - 1_000_000)):
-        bender.run(
-            f"UPDATE {SEAL} SET seq = seq + %s WHERE tenant_id = %s AND seq > %s", change, bender.tenant_id, low
-        )
+        bender.run(f"UPDATE {SEAL} SET seq = seq + %s WHERE tenant_id = %s AND seq > %s", change, bender.tenant_id, low)
 
 
 def _hash_anew(bender: Bender) -> None:

@@ -86,7 +86,9 @@ class Bender:
 
     def places(self) -> list[tuple[int, UUID]]:
         """Place and entry of every seal."""
-        rows = self.run("SELECT seq, entry_id FROM governance_auditseal WHERE tenant_id = %s ORDER BY 1", self.tenant_id)
+        rows = self.run(
+            "SELECT seq, entry_id FROM governance_auditseal WHERE tenant_id = %s ORDER BY 1", self.tenant_id
+        )
         return [(int(str(seq)), UUID(str(entry))) for seq, entry in rows]
 
     def set(self, table: str, column: str, value: object, row_id: object) -> None:
