@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
         _for_the_auditor("governance_auditcheckpoint"),
         RunSQL(ENQUEUE, "DROP FUNCTION governance_audit_enqueue() CASCADE"),
         RunSQL(QUEUED, RunSQL.noop),
-        RunSQL(OLDER, RunSQL.noop),
+        RunSQL([*OLDER], RunSQL.noop),
         router_access("governance_auditunsealed", columns="tenant_id"),
         router_access("governance_auditseal", columns="tenant_id, seq"),
         router_access("governance_auditcheckpoint", columns="tenant_id, seq, created_at"),

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -10,19 +12,21 @@ from django.db import connection
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.authz.services import authorize
-from governance.database import acting
+from governance.database import acting, database_now
+from governance.ids import uuid7_floor
+from governance.trail.queries import CLOCKS_DIFFER
 from governance.trail.rules import FEWEST_READS, Usual, is_unusual, score, usual_of
 from governance.vocabulary import Permission, Verb
 
 DAYS = 28
 MOST = 200  # of the most read that are looked at
 READS = (Verb.MEMORY_READ, Verb.MEMORY_LISTED, Verb.MEMORY_SEARCHED, Verb.VERSIONS_READ, Verb.CONVERSATION_READ)
-# "id >= …" is the range of the index; a day of slack, since ids have another clock than times.
+# "id >= …" is the range of the index.
 LAST_DAY = """
 SELECT {name} AS named, count(*)
 FROM governance_auditentry AS entry {more}
 WHERE entry.verb = ANY(%(verbs)s) AND entry.outcome = 'done' AND entry.at > transaction_timestamp() - interval '1 day'
-  AND entry.id >= uuidv7(interval '-2 days')
+  AND entry.id >= %(since_yesterday)s
 GROUP BY 1 HAVING count(*) >= %(fewest)s ORDER BY 2 DESC, 1 LIMIT %(most)s
 """
 DAYS_BEFORE = """
@@ -31,7 +35,7 @@ FROM governance_auditentry AS entry {more}
 WHERE entry.verb = ANY(%(verbs)s) AND entry.outcome = 'done'
   AND entry.at <= transaction_timestamp() - interval '1 day'
   AND entry.at > transaction_timestamp() - make_interval(days => %(days)s + 1)
-  AND entry.id >= uuidv7(make_interval(days => -%(days)s - 2)) AND {name} = ANY(%(wanted)s)
+  AND entry.id >= %(since_then)s AND {name} = ANY(%(wanted)s)
 GROUP BY 1, 2
 """
 
@@ -79,7 +83,15 @@ def unusual_reading(*, actor: Actor) -> list[UnusualReading]:
 
 
 def _unusual(by: ReadBy) -> list[UnusualReading]:
-    asked = {"verbs": list(READS), "fewest": FEWEST_READS, "most": MOST, "days": DAYS}
+    now = database_now()
+    asked: dict[str, Any] = {
+        "verbs": list(READS),
+        "fewest": FEWEST_READS,
+        "most": MOST,
+        "days": DAYS,
+        "since_yesterday": uuid7_floor(now - timedelta(days=1) - CLOCKS_DIFFER),
+        "since_then": uuid7_floor(now - timedelta(days=DAYS + 1) - CLOCKS_DIFFER),
+    }
     with connection.cursor() as cursor:
         cursor.execute(LAST_DAY.format(**OF[by]), asked)
         reads: dict[UUID, int] = dict(cursor.fetchall())

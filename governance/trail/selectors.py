@@ -12,6 +12,7 @@ from governance.audit.services import record
 from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verification import Verification, trail_verify
 from governance.audit.verifier import PublicKey, Unreadable
+from governance.authz.rules import Target
 from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Invalid, NotFound
@@ -29,6 +30,9 @@ CHANGES = (
     "role_template.",
     "persona.",
     "apikey.",
+    "api_key.",
+    "memory.frozen",
+    "memory.unfrozen",
     "sign_in_link.",
     "grant.",
     "policy.",
@@ -75,6 +79,7 @@ def entry_get(*, actor: Actor, entry_id: UUID) -> EntryView:
         entry = AuditEntry.objects.filter(tenant_id=actor.tenant_id, id=entry_id).first()
         if entry is None:
             raise NotFound
+        authorize(actor, Permission.AUDIT_READ, Target("audit_entry", entry.id, entry.tenant_id))
         seal = AuditSeal.objects.filter(tenant_id=actor.tenant_id, entry_id=entry_id).first()
         record(actor=actor, verb=Verb.AUDIT_READ, object_type="audit_entry", object_ids=[entry_id])
     return EntryView(entry=entry, seal=seal)
@@ -112,12 +117,13 @@ def checkpoint_get(*, actor: Actor, checkpoint_id: UUID) -> CheckpointView:
         row = AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id, id=checkpoint_id).first()
         if row is None:
             raise NotFound
+        authorize(actor, Permission.AUDIT_READ, Target("audit_checkpoint", row.id, row.tenant_id))
         record(actor=actor, verb=Verb.AUDIT_CHECKPOINT_READ, object_type="audit_checkpoint", object_ids=[row.id])
     return _view(row)
 
 
 def public_key_get(*, actor: Actor) -> PublicKey:
-    """What the tenant's checkpoints are checked with; everyone who may read the trail keeps a copy. Raises Forbidden."""
+    """What the tenant's checkpoints are checked with: auditors keep a copy. Raises Forbidden; KeyUnavailable."""
     authorize(actor, Permission.AUDIT_READ)
     return public_key(actor.tenant_id)
 

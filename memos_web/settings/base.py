@@ -127,6 +127,7 @@ IDEMPOTENCY_HOURS = 24
 AUDIT_CHECKPOINT_SECONDS = 60  # a checkpoint is signed so long after the last, if there are new seals
 AUDIT_CHECKPOINT_SEALS = 10_000  # or as soon as there are so many
 AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept
+MEMOS_ALLOWED_NETWORKS = CONFIG.allowed_networks  # not public, and yet tenants may have their trail pushed there
 
 # Jobs
 OUTBOX_LEASE_SECONDS = 60

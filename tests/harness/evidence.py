@@ -16,7 +16,7 @@ Evidence = Callable[..., None]
 
 @pytest.fixture(scope="session")
 def evidence(full_size: bool) -> Evidence:
-    """`evidence(row=7, name="tampering", figures={…})` writes docs/evidence/row-07-tampering.json; small runs do not."""
+    """`evidence(row=7, name="x", figures={…})` writes docs/evidence/row-07-x.json; at full size alone."""
 
     def write(*, row: int, name: str, figures: Mapping[str, Figure]) -> None:
         if full_size:

@@ -7,10 +7,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from governance.audit.verifier import Broken, Chain, Row
-from governance.ids import uuid7
 from tests.factories import World
-from tests.governance.audit.tampering import WAYS, Expected, Way
+from tests.governance.audit.tampering import WAYS
 from tests.governance.audit.trails import Bender, entries_make, fault_found, seal_all, trail_make
 from tests.harness.evidence import Evidence
 

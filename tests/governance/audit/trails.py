@@ -11,8 +11,8 @@ from governance.actor import Actor
 from governance.audit.sealing import entries_seal
 from governance.audit.services import record
 from governance.audit.signing import checkpoint_write, checkpoints_outside
-from governance.audit.verifier import Chain, Checkpoint, Fault
 from governance.audit.verification import trail_verify
+from governance.audit.verifier import Chain, Checkpoint, Fault
 from governance.database import acting
 from governance.ids import uuid7
 from governance.vocabulary import Verb
