@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import ipaddress
 import os
 import tempfile
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 KNOWN_VARIABLES = frozenset(
     {
         "MEMOS_ALLOWED_HOSTS",
-        "MEMOS_ALLOWED_NETWORKS",
+        "MEMOS_ALLOW_PRIVATE_ADDRESSES",
         "MEMOS_DATABASE_ROLE",
         "MEMOS_DATA_DIR",
         "MEMOS_EMBEDDER",
@@ -34,7 +33,6 @@ KNOWN_VARIABLES = frozenset(
 )
 EMBEDDER_FAMILIES = ("wordllama", "sentence-transformers", "openai", "hashing")
 RERANKER_FAMILIES = ("sentence-transformers", "openai", "overlap")
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 LONGEST_SOCKET_PATH = 90  # bytes; the kernel allows 107, the servers add names of their own
 
 
@@ -80,7 +78,7 @@ class Config:
     data_dir: Path
     public_url: str
     allowed_hosts: tuple[str, ...]
-    allowed_networks: tuple[Network, ...]
+    allow_private_addresses: bool
     trusted_proxy: bool
     database_url: str = field(repr=False)
     database_owner_url: str = field(repr=False)
@@ -115,7 +113,9 @@ def read_config(environ: Mapping[str, str]) -> Config:
         data_dir=Path(environ.get("MEMOS_DATA_DIR", "var")).resolve(),
         public_url=environ.get("MEMOS_PUBLIC_URL", f"http://{host}:{port}").rstrip("/"),
         allowed_hosts=tuple(name for name in environ.get("MEMOS_ALLOWED_HOSTS", "").split(",") if name),
-        allowed_networks=_networks("MEMOS_ALLOWED_NETWORKS", environ.get("MEMOS_ALLOWED_NETWORKS", "")),
+        allow_private_addresses=_flag(
+            "MEMOS_ALLOW_PRIVATE_ADDRESSES", environ.get("MEMOS_ALLOW_PRIVATE_ADDRESSES", "no")
+        ),
         trusted_proxy=_flag("MEMOS_TRUSTED_PROXY", environ.get("MEMOS_TRUSTED_PROXY", "no")),
         database_url=environ.get("DATABASE_URL", ""),
         database_owner_url=environ.get("DATABASE_OWNER_URL", ""),
@@ -143,13 +143,6 @@ def _one_of(name: str, text: str, allowed: tuple[str, ...]) -> str:
     if text not in allowed:
         raise ConfigError(f"{name} is {text!r}: one of {', '.join(allowed)} is needed")
     return text
-
-
-def _networks(name: str, text: str) -> tuple[Network, ...]:
-    try:
-        return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
-    except ValueError as error:
-        raise ConfigError(f"{name} is {text!r}: networks such as 10.1.0.0/16, separated by commas") from error
 
 
 def _llm(environ: Mapping[str, str]) -> LlmChoice:

@@ -16,7 +16,7 @@ from governance.authz.rules import Target
 from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Invalid, NotFound
-from governance.models import AuditCheckpoint, AuditEntry, AuditSeal
+from governance.models import ApiKey, AuditCheckpoint, AuditEntry, AuditSeal, Member
 from governance.trail.queries import TrailQuery, query_words
 from governance.vocabulary import Permission, Verb
 
@@ -83,6 +83,16 @@ def entry_get(*, actor: Actor, entry_id: UUID) -> EntryView:
         seal = AuditSeal.objects.filter(tenant_id=actor.tenant_id, entry_id=entry_id).first()
         record(actor=actor, verb=Verb.AUDIT_READ, object_type="audit_entry", object_ids=[entry_id])
     return EntryView(entry=entry, seal=seal)
+
+
+def names_of(*, actor: Actor, entries: Sequence[AuditEntry]) -> dict[UUID, str]:
+    """The names of the members and keys that `entries` name as principals. Two queries. Raises Forbidden."""
+    authorize(actor, Permission.AUDIT_READ)
+    ids = {one for entry in entries for one in (entry.principal_id, entry.member_id) if one}
+    with acting(actor):
+        members = Member.objects.filter(tenant_id=actor.tenant_id, id__in=ids).values_list("id", "display_name")
+        keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, id__in=ids).values_list("id", "prefix")
+        return {**dict(members), **dict(keys)}
 
 
 def verify(*, actor: Actor, after: int = 0) -> Verification:

@@ -30,7 +30,7 @@ SHORTEST_SECRET = 16
 
 @dataclass(frozen=True)
 class SinkDraft:
-    """`address`: https://host/path, or syslog+tls, syslog+tcp or syslog+udp://host:port. `secret`: of webhooks alone."""
+    """`address`: https://host/path, or syslog+tls, syslog+tcp, syslog+udp://host:port. `secret`: of webhooks alone."""
 
     name: str
     kind: SinkKind

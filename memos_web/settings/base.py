@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from governance.vocabulary import PrincipalKind, SinkKind
 from memos_web.config import read_config
 from vault.vocabulary import Layer, MemoryType
 
@@ -107,6 +108,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "LayerEnum": [(layer.value, layer.value) for layer in Layer],
         "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
+        "PrincipalKindEnum": [(kind.value, kind.value) for kind in PrincipalKind],
+        "SinkKindEnum": [(kind.value, kind.value) for kind in SinkKind],
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -127,7 +130,7 @@ IDEMPOTENCY_HOURS = 24
 AUDIT_CHECKPOINT_SECONDS = 60  # a checkpoint is signed so long after the last, if there are new seals
 AUDIT_CHECKPOINT_SEALS = 10_000  # or as soon as there are so many
 AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept
-MEMOS_ALLOWED_NETWORKS = CONFIG.allowed_networks  # not public, and yet tenants may have their trail pushed there
+ALLOW_PRIVATE_ADDRESSES = CONFIG.allow_private_addresses
 
 # Jobs
 OUTBOX_LEASE_SECONDS = 60
