@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import FileResponse, HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
@@ -53,6 +53,7 @@ from governance.trail.selectors import (
     verify,
 )
 from governance.vocabulary import ExportFormat, Permission
+from governance.web.files import file_response
 
 TAG = "audit"
 PERIOD = ("from", "to")
@@ -161,11 +162,11 @@ class FileView(ApiView):
 
 class AuditExportFileView(FileView):
     @described("audit_exports_file", OpenApiTypes.BINARY, tag=TAG, status=(200, "application/zip"), may=[404, 409])
-    def get(self, request: Request, export_id: UUID) -> FileResponse:
+    def get(self, request: Request, export_id: UUID) -> StreamingHttpResponse:
         """The file of a finished export, a zip: entries, their proof, a verifier. For its requester alone."""
         path = export_file(actor=self.actor(), export_id=export_id)
         asked_only(request)
-        return FileResponse(path.open("rb"), as_attachment=True, filename=f"audit-{export_id}.zip")
+        return file_response(path, f"audit-{export_id}.zip")
 
 
 class AuditChangesView(ApiView):

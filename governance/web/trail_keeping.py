@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from uuid import UUID
 
-from django.http import FileResponse, HttpRequest
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
@@ -16,6 +16,7 @@ from governance.trail.exports import export_create, export_file, exports_list
 from governance.trail.queries import FILTERS, query_read
 from governance.trail.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
 from governance.vocabulary import ExportFormat, ExportStatus, Outcome, Permission, SinkKind, Verb
+from governance.web.files import file_response
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import Newest, uuid_or_none
 
@@ -43,7 +44,7 @@ def trail_exports(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @page
 def trail_export_file(request: HttpRequest, actor: Actor, export_id: UUID) -> HttpResponseBase:
     path = export_file(actor=actor, export_id=export_id)
-    return FileResponse(path.open("rb"), as_attachment=True, filename=f"audit-{export_id}.zip")
+    return file_response(path, f"audit-{export_id}.zip")
 
 
 @require_http_methods([*SAFE, "POST"])
