@@ -8,13 +8,17 @@ from governance.vocabulary import Channel, PrincipalKind, RoleName, Scope
 
 @dataclass(frozen=True)
 class CallContext:
-    """The third part of a permission: why and from where the call comes."""
+    """The third part of a permission: why and from where the call comes.
+
+    `causes`: of work that a job does, the requests that asked for it; theirs may have causes again.
+    """
 
     channel: Channel
     purpose: str = ""
     session: str = ""
     task: str = ""
     address: str = ""
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,9 @@ class Actor:
 SYSTEM_PRINCIPAL = UUID(int=0)
 
 
-def system_actor(*, tenant_id: UUID, request_id: str, channel: Channel = Channel.WORKER) -> Actor:
+def system_actor(
+    *, tenant_id: UUID, request_id: str, channel: Channel = Channel.WORKER, causes: tuple[str, ...] = ()
+) -> Actor:
     """The product itself, working for one tenant: jobs, and the command line's set-up."""
     return Actor(
         tenant_id=tenant_id,
@@ -52,5 +58,5 @@ def system_actor(*, tenant_id: UUID, request_id: str, channel: Channel = Channel
         role=None,
         scopes=None,
         request_id=request_id,
-        context=CallContext(channel=channel),
+        context=CallContext(channel=channel, causes=causes),
     )

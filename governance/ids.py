@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from datetime import datetime
 from uuid import UUID
 
 _lock = threading.Lock()
@@ -22,3 +23,9 @@ def uuid7() -> UUID:
         millis, fraction = _last >> 12, _last & 0xFFF
     random = int.from_bytes(os.urandom(8)) & ((1 << 62) - 1)
     return UUID(int=(millis & ((1 << 48) - 1)) << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random)
+
+
+def uuid7_floor(moment: datetime) -> UUID:
+    """The smallest id that can have been made at `moment`, to bound a range of ids by time."""
+    millis = max(int(moment.timestamp() * 1000), 0) & ((1 << 48) - 1)
+    return UUID(int=millis << 80 | 0x7 << 76 | 0b10 << 62)

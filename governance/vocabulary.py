@@ -96,6 +96,18 @@ class Verb(StrEnum):
     REVIEW_LISTED = "review.listed"
     REVIEW_ACCEPTED = "review.accepted"
     REVIEW_REJECTED = "review.rejected"
+    # the trail itself
+    AUDIT_LISTED = "audit.listed"
+    AUDIT_READ = "audit.read"
+    AUDIT_REPORTED = "audit.reported"
+    AUDIT_VERIFIED = "audit.verified"
+    AUDIT_EXPORT_CREATED = "audit.export_created"
+    AUDIT_EXPORT_FINISHED = "audit.export_finished"
+    AUDIT_EXPORT_READ = "audit.export_read"
+    AUDIT_CHECKPOINT_READ = "audit.checkpoint_read"
+    AUDIT_SINK_CREATED = "audit_sink.created"
+    AUDIT_SINK_UPDATED = "audit_sink.updated"
+    AUDIT_SINK_REMOVED = "audit_sink.removed"
 
 
 class Topic(StrEnum):
@@ -105,6 +117,28 @@ class Topic(StrEnum):
     CUBES_READ = "cubes.read"
     CUBES_REEMBED = "cubes.reembed"
     JOB_REQUESTED = "job.requested"
+    AUDIT_EXPORT_REQUESTED = "audit.export_requested"
+
+
+class ExportFormat(StrEnum):
+    """How the trail leaves: one JSON object a line, or one row of a table."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+class ExportStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class SinkKind(StrEnum):
+    """Where the trail is pushed to."""
+
+    SYSLOG = "syslog"
+    WEBHOOK = "webhook"
 
 
 class PiiKind(StrEnum):

@@ -1,4 +1,4 @@
-"""Celery: which task takes which topic of the outbox, what runs by the clock, and the dispatcher's thread."""
+"""Celery: which task takes which topic of the outbox, what runs by the clock, and the worker's threads."""
 
 import os
 import threading
@@ -21,10 +21,13 @@ OUTBOX_ROUTES = {
     "cubes.read": "vault.cubes_count_reads",
     "cubes.reembed": "vault.cubes_reembed",
     "job.requested": "vault.jobs_run",
+    "audit.export_requested": "governance.audit_export",
 }
 app.conf.beat_schedule = {
     "tidy": {"task": "governance.tidy", "schedule": 3600.0},
     "tidy jobs": {"task": "vault.jobs_tidy", "schedule": 3600.0},
+    "push the audit trail": {"task": "governance.audit_push", "schedule": 5.0},
+    "tidy audit exports": {"task": "governance.audit_exports_tidy", "schedule": 3600.0},
 }
 
 _stop = threading.Event()
@@ -59,6 +62,13 @@ def start_dispatcher(**_: Any) -> None:
     threading.Thread(target=dispatch_forever, args=(send_to_broker, _stop), name="dispatcher", daemon=True).start()
 
 
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def start_sealer(**_: Any) -> None:
+    from governance.audit.sealer import seal_forever
+
+    threading.Thread(target=seal_forever, args=(_stop,), name="sealer", daemon=True).start()
+
+
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
-def stop_dispatcher(**_: Any) -> None:
+def stop_threads(**_: Any) -> None:
     _stop.set()

@@ -12,6 +12,7 @@ from pathlib import Path
 KNOWN_VARIABLES = frozenset(
     {
         "MEMOS_ALLOWED_HOSTS",
+        "MEMOS_ALLOW_PRIVATE_ADDRESSES",
         "MEMOS_DATABASE_ROLE",
         "MEMOS_DATA_DIR",
         "MEMOS_EMBEDDER",
@@ -81,6 +82,7 @@ class Config:
     data_dir: Path
     public_url: str
     allowed_hosts: tuple[str, ...]
+    allow_private_addresses: bool
     trusted_proxy: bool
     database_url: str = field(repr=False)
     database_owner_url: str = field(repr=False)
@@ -117,6 +119,9 @@ def read_config(environ: Mapping[str, str]) -> Config:
         data_dir=Path(environ.get("MEMOS_DATA_DIR", "var")).resolve(),
         public_url=environ.get("MEMOS_PUBLIC_URL", f"http://{host}:{port}").rstrip("/"),
         allowed_hosts=tuple(name for name in environ.get("MEMOS_ALLOWED_HOSTS", "").split(",") if name),
+        allow_private_addresses=_flag(
+            "MEMOS_ALLOW_PRIVATE_ADDRESSES", environ.get("MEMOS_ALLOW_PRIVATE_ADDRESSES", "no")
+        ),
         trusted_proxy=_flag("MEMOS_TRUSTED_PROXY", environ.get("MEMOS_TRUSTED_PROXY", "no")),
         database_url=environ.get("DATABASE_URL", ""),
         database_owner_url=environ.get("DATABASE_OWNER_URL", ""),

@@ -7,4 +7,5 @@ pytest_plugins = [
     "tests.harness.separate",
     "tests.harness.evidence",
     "tests.harness.world",
+    "tests.harness.evidence",
 ]

@@ -1,4 +1,11 @@
-from governance.models.audit import AuditEntry
+from governance.models.audit import (
+    AuditCheckpoint,
+    AuditEntry,
+    AuditExport,
+    AuditSeal,
+    AuditSink,
+    AuditUnsealed,
+)
 from governance.models.idempotency import IdempotencyKey
 from governance.models.outbox import OutboxEvent
 from governance.models.persona import Persona
@@ -8,7 +15,12 @@ from governance.models.user import User
 
 __all__ = [
     "ApiKey",
+    "AuditCheckpoint",
     "AuditEntry",
+    "AuditExport",
+    "AuditSeal",
+    "AuditSink",
+    "AuditUnsealed",
     "DataSubject",
     "IdempotencyKey",
     "Member",

@@ -3,6 +3,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from governance.models.base import TenantModel
+from governance.vocabulary import ExportFormat, ExportStatus, SinkKind
 
 
 class AuditEntry(TenantModel):
@@ -25,3 +26,79 @@ class AuditEntry(TenantModel):
 
     class Meta:
         indexes = [models.Index(fields=["tenant", "-id"], name="audit_newest_first")]
+
+
+class AuditUnsealed(TenantModel):
+    """An entry (of the same id) that has no seal yet. A trigger puts it here; its seal takes it away."""
+
+
+class AuditSeal(TenantModel):
+    """A link of the tenant's hash chain: it fixes one entry, and all before it. See governance/audit/verifier.py.
+
+    A row of its own, so that entries are written once; append-only, as they are. `seq` counts from 1 without a gap.
+    """
+
+    seq = models.BigIntegerField()
+    entry = models.ForeignKey(
+        AuditEntry, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    entry_hash = models.BinaryField(max_length=32)
+    previous_hash = models.BinaryField(max_length=32)
+    chain_hash = models.BinaryField(max_length=32)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "seq"], name="seal_has_one_place_in_the_chain"),
+            models.UniqueConstraint(fields=["tenant", "entry"], name="entry_is_sealed_once"),
+        ]
+
+
+class AuditCheckpoint(TenantModel):
+    """What the chain was at one time, signed (Ed25519); for download. The copy that counts lies in a file outside."""
+
+    seq = models.BigIntegerField()
+    text = models.TextField()  # the whole checkpoint, as it is downloaded
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "seq"], name="chain_is_signed_once_at_each_seal")]
+
+
+class AuditExport(TenantModel):
+    """An export of the trail: what was asked for, and how it fares. Its file lies outside the database."""
+
+    member_id = models.UUIDField(null=True)
+    principal_kind = models.CharField(max_length=10)
+    principal_id = models.UUIDField()
+    context = models.JSONField(default=dict)  # of the request
+    format = models.CharField(max_length=10, choices=[(one, one) for one in ExportFormat])
+    filters = models.JSONField(default=dict)
+    status = models.CharField(max_length=10, choices=[(one, one) for one in ExportStatus])
+    progress = models.FloatField(default=0.0)
+    rows = models.BigIntegerField(default=0)
+    size = models.BigIntegerField(default=0)  # bytes
+    error = models.CharField(max_length=300, blank=True, default="")
+    beat_at = models.DateTimeField(null=True)  # when whoever writes the file was last at it
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "-id"], name="audit_export_newest_first")]
+
+
+class AuditSink(TenantModel):
+    """Where the sealed trail is sent, in the order of its seals, and how far it has come."""
+
+    name = models.CharField(max_length=100)
+    kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in SinkKind])
+    address = models.CharField(max_length=500)
+    sealed_secret = models.BinaryField(null=True)
+    delivered_seq = models.BigIntegerField(default=0)  # moves on only once the other side has taken the rows
+    failures = models.PositiveIntegerField(default=0)
+    next_at = models.DateTimeField(db_default=Now())
+    last_error = models.CharField(max_length=300, blank=True, default="")
+    delivered_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["next_at"], name="audit_sink_due", condition=models.Q(removed_at__isnull=True)),
+        ]

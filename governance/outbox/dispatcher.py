@@ -13,7 +13,7 @@ from governance.errors import DomainError
 from governance.outbox.services import CHANNEL, Claimed, events_claim, events_release
 from governance.vocabulary import Topic
 
-ALONE = frozenset({Topic.JOB_REQUESTED})  # each may be long, and is a transaction of its own
+ALONE = frozenset({Topic.JOB_REQUESTED, Topic.AUDIT_EXPORT_REQUESTED})  # each may be long
 POLL_SECONDS = 2.0
 GATHER_SECONDS = 0.1  # events of many small writes become one job: a job costs more than most of them
 PAUSE_AFTER_FAILURE = 1.0

@@ -102,11 +102,12 @@ def events_run(*, tenant_id: UUID, event_ids: Sequence[UUID], handler: Handler) 
     Safe to run twice at once: one of them ends the events, the other leaves no trace. Returns how many ended.
     A failure is counted, and the events come back after a growing pause; after MAX_ATTEMPTS they are parked and shown.
     """
-    actor = system_actor(tenant_id=tenant_id, request_id=f"job-{event_ids[0]}")
-    with acting(actor):
+    with tenant_transaction(tenant_id):
         open_events = list(OutboxEvent.objects.filter(id__in=event_ids, done_at=None, parked_at=None))
     if not open_events:
         return 0
+    causes = tuple(dict.fromkeys(event.request_id for event in open_events))
+    actor = system_actor(tenant_id=tenant_id, request_id=f"job-{event_ids[0]}", causes=causes)
     try:
         write = handler(actor, [event.payload for event in open_events])
         return _finish(actor, [event.id for event in open_events], write)

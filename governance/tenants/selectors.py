@@ -45,6 +45,18 @@ def tenant_id_by_slug(slug: str) -> UUID | None:
     return _router_id("SELECT governance_tenant_by_slug(%s)", slug)
 
 
+def tenants_all() -> list[tuple[str, UUID]]:
+    """Slug and id of every tenant; for the command line."""
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM governance_tenant_ids()")
+        ids = [row[0] for row in cursor.fetchall()]
+    found = []
+    for tenant_id in ids:
+        with tenant_transaction(tenant_id):
+            found.append((Tenant.objects.get(id=tenant_id).slug, tenant_id))
+    return sorted(found)
+
+
 def user_id_by_email(email: str) -> UUID | None:
     return _router_id("SELECT governance_user_by_email(%s)", email)
 

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from governance.vocabulary import PrincipalKind, SinkKind
 from memos_web.config import read_config
 from vault.vocabulary import JobStatus, Layer, MemoryType, ReviewStatus
 
@@ -109,6 +110,8 @@ SPECTACULAR_SETTINGS = {
         "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
         "JobStatusEnum": [(status.value, status.value) for status in JobStatus],
         "ReviewStatusEnum": [(status.value, status.value) for status in ReviewStatus],
+        "PrincipalKindEnum": [(kind.value, kind.value) for kind in PrincipalKind],
+        "SinkKindEnum": [(kind.value, kind.value) for kind in SinkKind],
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -129,6 +132,12 @@ IDEMPOTENCY_HOURS = 24
 PII_DETECTOR = "governance.privacy.pii.detector.PatternDetector"  # takes the regions; see its port, Detector
 PII_PHONE_REGIONS = CONFIG.phone_regions
 PII_ACTION = "flag"  # where no policy says otherwise
+
+# The audit trail
+AUDIT_CHECKPOINT_SECONDS = 60  # a checkpoint is signed so long after the last, if there are new seals
+AUDIT_CHECKPOINT_SEALS = 10_000  # or as soon as there are so many
+AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept
+ALLOW_PRIVATE_ADDRESSES = CONFIG.allow_private_addresses
 
 # Jobs
 OUTBOX_LEASE_SECONDS = 60

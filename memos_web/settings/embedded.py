@@ -11,6 +11,7 @@ ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", CONFIG.host, *CONFIG.allowed
 DATABASES = databases(CONFIG)
 CELERY_BROKER_URL = broker_address(CONFIG)
 REDIS_ADDRESS = redis_address(CONFIG, 0)
+DATA_DIR = CONFIG.data_dir
 KEY_STORE_PATH = CONFIG.data_dir / "keys" / "keystore.sqlite3"
 MASTER_KEY = master_key(CONFIG)
 PUBLIC_URL = CONFIG.public_url

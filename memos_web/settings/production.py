@@ -39,6 +39,7 @@ CSRF_TRUSTED_ORIGINS = [f"https://{'*' if name.startswith('.') else ''}{name}" f
 DATABASES = databases(replace(CONFIG, database_url=CONFIG.database_url or CONFIG.database_owner_url))
 CELERY_BROKER_URL = broker_address(CONFIG)
 REDIS_ADDRESS = redis_address(CONFIG, 0)
+DATA_DIR = CONFIG.data_dir
 KEY_STORE_PATH = CONFIG.data_dir / "keys" / "keystore.sqlite3"
 MASTER_KEY = CONFIG.master_key
 PUBLIC_URL = CONFIG.public_url

@@ -65,11 +65,11 @@ def clone(servers: Servers, maintenance: psycopg.Connection, worker_id: str) -> 
 
 @pytest.fixture
 def key_store_path(tmp_path: Path) -> Iterator[Path]:
-    """A new, empty key store for this test."""
+    """A new, empty data directory for this test, with its key store."""
     from governance.keys.services import key_store
 
     path = tmp_path / "keys" / "keystore.sqlite3"
-    with override_settings(KEY_STORE_PATH=path):
+    with override_settings(KEY_STORE_PATH=path, DATA_DIR=tmp_path):
         key_store.cache_clear()
         yield path
     key_store.cache_clear()

@@ -42,7 +42,7 @@ def memories_add_later(*, actor: Actor, drafts: Sequence[CubeDraft], commit: Com
     """
     authorize(actor, Permission.MEMORY_CREATE)
     drafts = drafts_screened(actor=actor, drafts=drafts)  # what is redacted is not kept for the job either
-    context = asdict(actor.context)
+    context = asdict(actor.context) | {"causes": [actor.request_id]}
     job = Job(
         id=uuid7(),
         tenant_id=actor.tenant_id,
@@ -192,7 +192,7 @@ def _asked_by(job: Job) -> Actor:
 
 
 def _context(job: Job) -> CallContext:
-    return CallContext(channel=Channel.WORKER, **job.context)
+    return CallContext(channel=Channel.WORKER, **(job.context | {"causes": tuple(job.context.get("causes", ()))}))
 
 
 def _request_id(job: Job) -> str:

@@ -17,6 +17,7 @@ from governance.errors import DomainError, Invalid, NotFound, TooLarge, Unavaila
 from governance.vocabulary import Channel
 from governance.web.explanations import explanation_of
 from governance.web.pages import draw, page, see_other, wants_events
+from governance.web.paging import Newest, NewestLast, number_or_none, uuid_or_none
 from vault.chat.selectors import conversation_get, conversations_list, turns_list
 from vault.chat.services import (
     LONGEST_TITLE,
@@ -34,7 +35,6 @@ from vault.chat.services import (
 )
 from vault.streaming import event_response
 from vault.web.answers import shown_turn
-from vault.web.paging import Newest, NewestLast, number_or_none, uuid_or_none
 
 CONVERSATIONS, TURNS = 50, 30  # of one page
 

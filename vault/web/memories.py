@@ -12,11 +12,11 @@ from django.views.decorators.http import require_http_methods
 from governance.actor import Actor
 from governance.database import acting
 from governance.web.pages import draw, page, wants_part
+from governance.web.paging import Newest, number_or_none
 from vault.cubes.selectors import cube_get, versions_list
 from vault.reviews.selectors import findings_list
 from vault.web.findings import marked
 from vault.web.labels import labels_of
-from vault.web.paging import Newest, number_or_none
 
 VERSIONS = 20  # of one page
 

@@ -133,7 +133,12 @@ def test_what_was_merely_asked_and_answered_does_not_hide_what_is_known(alice: C
 
 @pytest.mark.parametrize("question", ["法国的首都是哪里？", "What is the capital of Peru?"])
 def test_it_says_so_when_nothing_answers(alice: Contract, question: str) -> None:
-    for content in ("小明在上海的一家医院做护士。", "我每周三晚上去打羽毛球。", "Anna lives in Porto.", "妈妈的生日是七月十二号。"):
+    for content in (
+        "小明在上海的一家医院做护士。",
+        "我每周三晚上去打羽毛球。",
+        "Anna lives in Porto.",
+        "妈妈的生日是七月十二号。",
+    ):
         alice.add(content)
     run_jobs()
     turn = alice.post(begin(alice), {"content": question}).json

@@ -1,0 +1,226 @@
+"""audit/ of the REST contract: reading, checking and taking away the trail."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpResponse, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.audit_schema import (
+    FILTER_PARAMETERS,
+    PERIOD_PARAMETERS,
+    AuditListSchema,
+    CheckpointListSchema,
+    ExportInput,
+    ExportListSchema,
+    ExportSchema,
+    PublicKeySchema,
+    SealedEntrySchema,
+    SignedCheckpointSchema,
+    UnusualReadListSchema,
+    VerificationSchema,
+    checkpoint_json,
+    entry_json,
+    export_json,
+    sealed_entry_json,
+    unusual_json,
+    verification_json,
+)
+from governance.api.described import ONCE, PAGE, described, read
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.views import ApiView, asked_only
+from governance.authz.services import authorize
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
+from governance.trail.exports import export_create, export_file, export_get, exports_list
+from governance.trail.queries import FILTERS, query_read
+from governance.trail.reading import unusual_reading
+from governance.trail.reports import changes_csv
+from governance.trail.selectors import (
+    checkpoint_get,
+    checkpoints_list,
+    entries_list,
+    entry_get,
+    permission_changes,
+    public_key_get,
+    verify,
+)
+from governance.vocabulary import ExportFormat, Permission
+from governance.web.files import file_response
+
+TAG = "audit"
+PERIOD = ("from", "to")
+AFTER = OpenApiParameter("after", int, description="Go on behind this seal.")
+
+
+class AuditView(ApiView):
+    @described("audit_list", AuditListSchema, tag=TAG, parameters=[*FILTER_PARAMETERS, *PAGE])
+    def get(self, request: Request) -> Response:
+        """The trail, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.AUDIT_READ)
+        pages = CursorPages(also_known=FILTERS)
+        rows = entries_list(actor=actor, query=query_read(request.query_params), paginate=_take(pages, request))
+        return pages.envelope([entry_json(row) for row in rows])
+
+
+class AuditEntryView(ApiView):
+    @described("audit_get", SealedEntrySchema, tag=TAG, may=[404])
+    def get(self, request: Request, entry_id: UUID) -> Response:
+        """One row of the trail, with its seal."""
+        view = entry_get(actor=self.actor(), entry_id=entry_id)
+        asked_only(request)
+        return Response(sealed_entry_json(view))
+
+
+class AuditVerifyView(ApiView):
+    @described("audit_verify", VerificationSchema, tag=TAG, parameters=[AFTER])
+    def get(self, request: Request) -> Response:
+        """Check the trail against its seals and signed checkpoints: up to 200,000 seals in one call."""
+        actor = self.actor()
+        authorize(actor, Permission.AUDIT_READ)
+        asked_only(request, "after")
+        return Response(verification_json(verify(actor=actor, after=after_of(request.query_params.get("after", "0")))))
+
+
+class AuditCheckpointsView(ApiView):
+    @described("audit_checkpoints_list", CheckpointListSchema, tag=TAG, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """The signed checkpoints, newest first."""
+        pages = CursorPages(ordering="-seq")
+        views = checkpoints_list(actor=self.actor(), paginate=_take(pages, request))
+        return pages.envelope([checkpoint_json(view) for view in views])
+
+
+class AuditCheckpointView(ApiView):
+    @described("audit_checkpoints_get", SignedCheckpointSchema, tag=TAG, may=[404])
+    def get(self, request: Request, checkpoint_id: UUID) -> Response:
+        """A checkpoint as it was signed: keep it where nobody of this server can reach it."""
+        view = checkpoint_get(actor=self.actor(), checkpoint_id=checkpoint_id)
+        asked_only(request)
+        return Response(json.loads(view.text))
+
+
+class AuditKeyView(ApiView):
+    @described("audit_key", PublicKeySchema, tag=TAG)
+    def get(self, request: Request) -> Response:
+        """The public key of the checkpoints."""
+        key = public_key_get(actor=self.actor())
+        asked_only(request)
+        return Response(json.loads(key.text()))
+
+
+class AuditExportsView(ApiView):
+    @described("audit_exports_list", ExportListSchema, tag=TAG, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """The caller's exports, newest first."""
+        pages = CursorPages()
+        views = exports_list(actor=self.actor(), paginate=_take(pages, request))
+        return pages.envelope([export_json(view) for view in views])
+
+    @described("audit_exports_add", ExportSchema, tag=TAG, status=202, request=ExportInput, parameters=[ONCE])
+    def post(self, request: Request) -> Response:
+        """Write the rows that fit, with proof, into a file. Ask `audit/export/{id}/` how it fares."""
+        actor = self.actor()
+        authorize(actor, Permission.AUDIT_READ)
+        asked_only(request)
+        body = read(ExportInput, request)
+        query = query_read({name: str(value) for name, value in body.items()})
+
+        def call(commit: Commit) -> Reply:
+            form = ExportFormat(body["format"])
+            view = export_create(
+                actor=actor, query=query, form=form, commit=lambda made: commit(Reply(202, export_json(made)))
+            )
+            return Reply(202, export_json(view))
+
+        return self.post_once(call)
+
+
+class AuditExportView(ApiView):
+    @described("audit_exports_get", ExportSchema, tag=TAG, may=[404])
+    def get(self, request: Request, export_id: UUID) -> Response:
+        """How one export fares."""
+        view = export_get(actor=self.actor(), export_id=export_id)
+        asked_only(request)
+        return Response(export_json(view))
+
+
+class FileView(ApiView):
+    """Answers a file, whatever kind the caller would rather have."""
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        return super().perform_content_negotiation(request, force=True)
+
+
+class AuditExportFileView(FileView):
+    @described("audit_exports_file", OpenApiTypes.BINARY, tag=TAG, status=(200, "application/zip"), may=[404, 409])
+    def get(self, request: Request, export_id: UUID) -> StreamingHttpResponse:
+        """The file of a finished export, a zip: entries, their proof, a verifier. For its requester alone."""
+        path = export_file(actor=self.actor(), export_id=export_id)
+        asked_only(request)
+        return file_response(path, f"audit-{export_id}.zip")
+
+
+class AuditChangesView(ApiView):
+    @described("audit_changes", AuditListSchema, tag=TAG, parameters=[*PERIOD_PARAMETERS, *PAGE])
+    def get(self, request: Request) -> Response:
+        """What changed of members, roles, keys, grants, policies and holds between two times, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.AUDIT_READ)
+        pages = CursorPages(also_known=PERIOD)
+        query = query_read(_only(request, PERIOD))
+        rows = permission_changes(actor=actor, query=query, paginate=_take(pages, request))
+        return pages.envelope([entry_json(row) for row in rows])
+
+
+class AuditChangesCsvView(FileView):
+    @described("audit_changes_csv", OpenApiTypes.STR, tag=TAG, status=(200, "text/csv"), parameters=PERIOD_PARAMETERS)
+    def get(self, request: Request) -> HttpResponse:
+        """The same, whole, as a table."""
+        actor = self.actor()
+        authorize(actor, Permission.AUDIT_READ)
+        asked_only(request, *PERIOD)
+        text = changes_csv(actor=actor, query=query_read(_only(request, PERIOD)))
+        return csv_response(text, "permission-changes.csv")
+
+
+class AuditUnusualView(ApiView):
+    @described("audit_unusual_reads", UnusualReadListSchema, tag=TAG)
+    def get(self, request: Request) -> Response:
+        """Memories that are read, and principals who read, far more than they use to; the most unusual first."""
+        found = unusual_reading(actor=self.actor())
+        asked_only(request)
+        results = [unusual_json(one) for one in found]
+        return Response({"count": len(results), "next": None, "previous": None, "results": results})
+
+
+def csv_response(text: str, name: str) -> HttpResponse:
+    response = HttpResponse(text, content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def after_of(text: str) -> int:
+    """Raises Invalid."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise Invalid(errors=[FieldError("after", "the number of a seal")])
+    return int(text)
+
+
+def _only(request: Request, names: Sequence[str]) -> dict[str, str]:
+    return {name: request.query_params[name] for name in names if name in request.query_params}
+
+
+def _take(pages: CursorPages, request: Request) -> Any:
+    def take(rows: QuerySet[Any]) -> Sequence[Any]:
+        return pages.paginate_queryset(rows, request) or []
+
+    return take

@@ -1,0 +1,77 @@
+"""audit/sinks/ of the REST contract: where the trail is pushed to."""
+
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.audit_schema import SinkInput, SinkListSchema, SinkSchema, sink_json
+from governance.api.described import ONCE, PAGE, described, read
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.views import ApiView, asked_only
+from governance.authz.services import authorize
+from governance.idempotency.services import Reply
+from governance.trail.sinks import SinkDraft, sink_create, sink_get, sink_remove, sink_retry, sinks_list
+from governance.vocabulary import Permission, SinkKind
+
+TAG = "audit"
+
+
+class SinksView(ApiView):
+    @described("audit_sinks_list", SinkListSchema, tag=TAG, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """Where the trail is pushed to, and how far each has come."""
+        pages = CursorPages()
+        views = sinks_list(actor=self.actor(), paginate=lambda rows: pages.paginate_queryset(rows, request) or [])
+        return pages.envelope([sink_json(view) for view in views])
+
+    @described("audit_sinks_add", SinkSchema, tag=TAG, status=201, request=SinkInput, parameters=[ONCE])
+    def post(self, request: Request) -> Response:
+        """Push the trail to a webhook or to syslog, from its first seal on."""
+        actor = self.actor()
+        authorize(actor, Permission.OPERATIONS_MANAGE)
+        asked_only(request)
+        body = read(SinkInput, request)
+        draft = SinkDraft(
+            name=body["name"], kind=SinkKind(body["kind"]), address=body["address"], secret=body.get("secret", "")
+        )
+
+        def call(commit: Commit) -> Reply:
+            view = sink_create(actor=actor, draft=draft, commit=lambda made: commit(Reply(201, sink_json(made))))
+            return Reply(201, sink_json(view))
+
+        return self.post_once(call)
+
+
+class SinkView(ApiView):
+    @described("audit_sinks_get", SinkSchema, tag=TAG, may=[404])
+    def get(self, request: Request, sink_id: UUID) -> Response:
+        """How far one has come."""
+        view = sink_get(actor=self.actor(), sink_id=sink_id)
+        asked_only(request)
+        return Response(sink_json(view))
+
+    @described("audit_sinks_remove", None, tag=TAG, status=204, may=[404])
+    def delete(self, request: Request, sink_id: UUID) -> Response:
+        """Push nothing there any more."""
+        actor = self.actor()
+        sink_get(actor=actor, sink_id=sink_id)
+        asked_only(request)
+        sink_remove(actor=actor, sink_id=sink_id)
+        return Response(status=204)
+
+
+class SinkRetryView(ApiView):
+    @described("audit_sinks_retry", SinkSchema, tag=TAG, parameters=[ONCE], may=[404])
+    def post(self, request: Request, sink_id: UUID) -> Response:
+        """Try again at once."""
+        actor = self.actor()
+        sink_get(actor=actor, sink_id=sink_id)
+        asked_only(request)
+
+        def call(commit: Commit) -> Reply:
+            view = sink_retry(actor=actor, sink_id=sink_id, commit=lambda made: commit(Reply(200, sink_json(made))))
+            return Reply(200, sink_json(view))
+
+        return self.post_once(call)

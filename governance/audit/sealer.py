@@ -1,0 +1,62 @@
+"""Seals and signs for all tenants. Runs as a thread of the worker, and needs PostgreSQL and the key store alone.
+
+It looks every PAUSE_SECONDS instead of waiting for NOTIFY, which would make all audited transactions commit one by one.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+import psycopg
+from django.db import DatabaseError, connection
+
+from governance.audit.sealing import BATCH, entries_seal, tenants_with_unsealed
+from governance.audit.signing import checkpoint_write, tenants_with_checkpoint_due
+from governance.errors import DomainError
+
+PAUSE_SECONDS = 0.25
+PAUSE_AFTER_FAILURE = 1.0
+ROUNDS_BETWEEN_CHECKPOINTS = 20  # looked for every five seconds
+FAILURES = (DatabaseError, psycopg.Error, DomainError, OSError)
+Result = TypeVar("Result")
+logger = logging.getLogger(__name__)
+
+
+def seal_once(*, batch: int = BATCH) -> int:
+    """One batch for each tenant with something to seal: none waits for another's flood; returns how many entries."""
+    return sum(_each(tenants_with_unsealed(), lambda tenant_id: entries_seal(tenant_id, batch=batch)))
+
+
+def sign_once() -> int:
+    """The checkpoints that are due, of all tenants; how many."""
+    return len(_each(tenants_with_checkpoint_due(), checkpoint_write))
+
+
+def seal_forever(stop: threading.Event) -> None:
+    """Until `stop`. A failure is logged and tried again: what waits stays queued in PostgreSQL."""
+    rounds = 0
+    while not stop.is_set():
+        rounds += 1
+        try:
+            sealed = seal_once()
+            if rounds % ROUNDS_BETWEEN_CHECKPOINTS == 1:
+                sign_once()
+            stop.wait(0 if sealed >= BATCH else PAUSE_SECONDS)
+        except FAILURES as error:
+            logger.warning("sealer pauses: %s", type(error).__name__)
+            connection.close()
+            stop.wait(PAUSE_AFTER_FAILURE)
+    connection.close()
+
+
+def _each(tenants: Sequence[UUID], work: Callable[[UUID], Result]) -> list[Result]:
+    """The results of `work` for each tenant; one that fails concerns no other, and comes again in the next round."""
+    results = []
+    for tenant_id in tenants:
+        try:
+            results.append(work(tenant_id))
+        except FAILURES as error:
+            logger.warning("sealer: tenant=%s error=%s", tenant_id, type(error).__name__)
+    return results

@@ -1,0 +1,199 @@
+"""Checks a tenant's trail as it stands in the database against its seals and its signed checkpoints."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from django.db import connection
+
+from governance.audit.lines import IN_UTC, LINE
+from governance.audit.signing import public_key
+from governance.audit.verifier import (
+    GENESIS,
+    Broken,
+    Chain,
+    Checkpoint,
+    Fault,
+    Row,
+    Unreadable,
+    checkpoint_read,
+    is_signed,
+)
+from governance.database import tenant_transaction
+from governance.models import AuditCheckpoint, AuditSeal
+
+BATCH = 20_000
+READERS = 2
+SEALED_WITHIN = 60.0  # seconds; an entry that waits longer for its seal is reported
+ROWS = f"""
+SELECT seal.seq, seal.entry_id, encode(seal.entry_hash, 'hex'), encode(seal.previous_hash, 'hex'),
+  encode(seal.chain_hash, 'hex'), CASE WHEN entry.id IS NOT NULL THEN row_to_json(line)::text END
+FROM governance_auditseal AS seal
+  LEFT JOIN governance_auditentry AS entry ON entry.tenant_id = seal.tenant_id AND entry.id = seal.entry_id
+  CROSS JOIN LATERAL {LINE}
+WHERE seal.seq > {{after:d}} AND seal.seq <= {{upto:d}} ORDER BY seal.seq
+"""
+# A batch is looked up row by row: a hash join would read the whole table for each.
+LOOK_UP = "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
+FIRST_UNSEALED = """
+SELECT entry.id, count(*) OVER () FROM governance_auditentry AS entry
+WHERE entry.created_at < transaction_timestamp() - make_interval(secs => %s) AND NOT EXISTS (
+  SELECT 1 FROM governance_auditseal AS seal WHERE seal.tenant_id = entry.tenant_id AND seal.entry_id = entry.id)
+ORDER BY entry.id LIMIT 1
+"""
+FIRST_VANISHED = """
+SELECT queued.id FROM governance_auditunsealed AS queued
+WHERE NOT EXISTS (SELECT 1 FROM governance_auditentry AS entry WHERE entry.id = queued.id) ORDER BY queued.id LIMIT 1
+"""
+ESCAPE = re.compile(rb"\\(.)")
+Item = TypeVar("Item")
+Asked = TypeVar("Asked")
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found. `seals`: how many fitted; `checkpoint`: the seal of the last one that was compared, 0 for none.
+
+    `complete`: whether the end was reached; if not, go on after `upto`. `fault`: the first row that does not fit.
+    """
+
+    seals: int
+    upto: int
+    complete: bool
+    checkpoint: int
+    fault: Fault | None
+
+    @property
+    def intact(self) -> bool:
+        return self.fault is None
+
+
+def trail_verify(
+    tenant_id: UUID,
+    *,
+    checkpoints: Sequence[Checkpoint],
+    after: int = 0,
+    most: int | None = None,
+    readers: int = READERS,
+    batch: int = BATCH,
+    chain_of: Callable[..., Chain] = Chain,
+) -> Verification:
+    """Check the seals behind `after`, at most `most` of them, against `checkpoints` and those of the database.
+
+    `readers`: connections that read ahead, beside the one that checks; 0: none. Raises Unreadable; KeyUnavailable.
+    """
+    last, first = _ends(tenant_id, after)
+    upto = last if most is None else min(last, after + most)
+    key = public_key(tenant_id)
+    known = [*checkpoints, *_stored(tenant_id, after)]
+    chain = chain_of(
+        [one for one in known if one.tenant == str(tenant_id) and one.seq >= after],
+        lambda one: is_signed(one, key),
+        seq=after,
+        at=first,
+    )
+    ranges = [(low, min(low + batch, upto)) for low in range(after, upto, batch)]
+    fault = _fault_of(chain, _ahead(lambda limits: _read(tenant_id, *limits), ranges, readers))
+    complete = upto == last
+    if fault is None and complete:
+        fault = _fault_at_end(tenant_id, chain)
+    return Verification(
+        seals=chain.seq - after, upto=chain.seq, complete=complete, checkpoint=chain.signed_up_to(), fault=fault
+    )
+
+
+def refuse_strangers(tenant_id: UUID, kept: Sequence[Checkpoint]) -> None:
+    """What somebody kept must be of this tenant, and signed. Raises Unreadable."""
+    key = public_key(tenant_id)
+    for one in kept:
+        if one.tenant != str(tenant_id) or not is_signed(one, key):
+            raise Unreadable(f"the checkpoint at seal {one.seq} was not signed for this tenant")
+
+
+def _fault_of(chain: Chain, batches: Iterable[list[Row]]) -> Fault | None:
+    try:
+        for rows in batches:
+            chain.walk(rows)
+    except Broken as broken:
+        return broken.fault
+    return None
+
+
+def _fault_at_end(tenant_id: UUID, chain: Chain) -> Fault | None:
+    """A tail that was cut off, an entry that waits too long for its seal, or one that vanished before it had one."""
+    try:
+        chain.end()
+    except Broken as broken:
+        return broken.fault
+    with tenant_transaction(tenant_id), connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('statement_timeout', '0', true)")
+        cursor.execute(FIRST_UNSEALED, [SEALED_WITHIN])
+        unsealed = cursor.fetchone()
+        cursor.execute(FIRST_VANISHED)
+        vanished = cursor.fetchone()
+    if unsealed:
+        detail = f"{unsealed[1]} entries have no seal, although they are older than a minute; this is the first"
+        return Fault(chain.seq + 1, str(unsealed[0]), "unsealed", detail)
+    if vanished:
+        return Fault(chain.seq + 1, str(vanished[0]), "entry_missing", "the entry vanished before it was sealed")
+    return None
+
+
+def _ends(tenant_id: UUID, after: int) -> tuple[int, bytes]:
+    """The last place in the chain, and the chain hash at the place `after`. Raises Unreadable when there is none."""
+    with tenant_transaction(tenant_id):
+        last = AuditSeal.objects.order_by("-seq").values_list("seq", flat=True).first() or 0
+        if after == 0:
+            return last, GENESIS
+        start = AuditSeal.objects.filter(seq=after).first()
+    if start is None:
+        raise Unreadable(f"there is no seal {after} to go on from")
+    return last, bytes(start.chain_hash).hex().encode()
+
+
+def _stored(tenant_id: UUID, after: int) -> list[Checkpoint]:
+    with tenant_transaction(tenant_id):
+        texts = AuditCheckpoint.objects.filter(seq__gte=after).order_by("seq").values_list("text", flat=True)
+        return [checkpoint_read(text) for text in texts]
+
+
+def _read(tenant_id: UUID, after: int, upto: int) -> list[Row]:
+    """The seals in (after, upto] with their entries. COPY, because it costs the least for each row."""
+    with tenant_transaction(tenant_id), connection.cursor() as cursor:
+        cursor.execute(IN_UTC)
+        cursor.execute(LOOK_UP)
+        with cursor.cursor.copy(f"COPY ({ROWS.format(after=after, upto=upto)}) TO STDOUT") as copy:
+            return [_row(bytes(block)) for block in copy]
+
+
+def _row(block: bytes) -> Row:
+    seq, entry_id, entry_hash, previous, chain, line = block[:-1].split(b"\t")
+    if line == rb"\N":
+        return Row(int(seq), entry_id, entry_hash, previous, chain, None)
+    return Row(int(seq), entry_id, entry_hash, previous, chain, ESCAPE.sub(rb"\1", line) if b"\\" in line else line)
+
+
+def _ahead(read: Callable[[Asked], Item], asked: Sequence[Asked], readers: int) -> Iterator[Item]:
+    """`read` of each, in order, while up to `readers` threads read what comes next."""
+    if readers == 0 or len(asked) < 2:
+        yield from map(read, asked)
+        return
+    with ThreadPoolExecutor(readers, thread_name_prefix="audit-reader") as pool:
+        waiting: list[Future[Item]] = []
+        for one in asked:
+            waiting.append(pool.submit(_and_close, read, one))
+            if len(waiting) > readers:
+                yield waiting.pop(0).result()
+        while waiting:
+            yield waiting.pop(0).result()
+
+
+def _and_close(read: Callable[[Asked], Item], asked: Asked) -> Item:
+    """A thread's connection is its own: it is given back after each batch."""
+    try:
+        return read(asked)
+    finally:
+        connection.close()

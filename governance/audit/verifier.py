@@ -1,0 +1,462 @@
+"""Verifies an export of the audit trail, offline. One file that needs Python 3.11 and nothing else: copy it anywhere.
+
+    python3 verifier.py EXPORT --public-key public-key.json --checkpoint checkpoint.json
+
+EXPORT is the zip file or a folder with its contents. The key and the checkpoint are copies that you kept yourself: the
+ones in the export were written by whoever wrote the export. Exit code 0: intact; 1: broken, and the first row that
+does not fit is named; 2: it cannot be read. docs/audit.md tells what is proved.
+
+The product checks its database with the same functions.
+"""
+
+import argparse
+import csv
+import hashlib
+import io
+import json
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+FORMAT = "memos-checkpoint-1"
+GENESIS = b"0" * 64  # the chain hash before the first seal
+LEFT_OUT = b""  # instead of an entry that the filters of an export left out; its seal still stands in the chain
+LATEST_COMMIT = timedelta(hours=1)  # no transaction is open for so long
+ID = slice(7, 43)  # in a line: {"id":"…","at":"…
+SECOND = slice(51, 70)  # 2026-11-21T19:26:50
+COLUMNS = (
+    "id",
+    "at",
+    "tenant_id",
+    "created_at",
+    "principal_kind",
+    "principal_id",
+    "member_id",
+    "verb",
+    "outcome",
+    "object_type",
+    "object_ids",
+    "version",
+    "before_hash",
+    "after_hash",
+    "detail",
+    "context",
+    "request_id",
+)
+RAW = frozenset({"object_ids", "version", "detail", "context"})  # in a CSV file these are JSON already
+NULLABLE = frozenset({"member_id", "version", "before_hash", "after_hash"})
+
+
+class Row(NamedTuple):
+    """A seal and what it seals; hashes in hexadecimal. `line`: the entry as it was sealed, None when it is gone."""
+
+    seq: int
+    entry_id: bytes
+    entry_hash: bytes
+    previous_hash: bytes
+    chain_hash: bytes
+    line: bytes | None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The first row that does not fit: its place in the chain, its entry where that is known, and what is wrong."""
+
+    seq: int
+    entry_id: str | None
+    reason: str
+    detail: str
+
+
+class Broken(Exception):
+    """The trail is not what was sealed."""
+
+    def __init__(self, seq: int, entry_id: bytes | None, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.fault = Fault(seq, entry_id.decode("ascii", "replace") if entry_id else None, reason, detail)
+
+
+class Unreadable(Exception):
+    """What was given is no export, key or checkpoint."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The chain at one time, signed. `at`: everything that had been committed then was sealed by then."""
+
+    tenant: str
+    seq: int
+    chain_hash: str
+    at: str
+    key: str
+    signature: str
+
+    def signed_text(self) -> bytes:
+        return f"{FORMAT} {self.tenant} {self.seq} {self.chain_hash} {self.at} {self.key}".encode()
+
+    def text(self) -> str:
+        """As it is stored, downloaded and given to `checkpoint_read`."""
+        return json.dumps({"format": FORMAT, **asdict(self)})
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    id: str
+    raw: bytes
+
+    def text(self) -> str:
+        return json.dumps({"algorithm": "Ed25519", "key": self.id, "public_key": self.raw.hex()})
+
+
+def entry_hash(line: bytes) -> bytes:
+    return hashlib.sha256(line).hexdigest().encode()
+
+
+def chain_hash(seq: int, entry_id: bytes, sealed: bytes, previous: bytes) -> bytes:
+    """The hash of `seq entry_id entry_hash previous_hash`, an ASCII text with single spaces."""
+    return hashlib.sha256(b"%d %b %b %b" % (seq, entry_id, sealed, previous)).hexdigest().encode()
+
+
+class Chain:
+    """Walks along the seals in order, from genesis or from where a signed checkpoint stands.
+
+    `trusted` says whether a checkpoint bears the signature that it needs. It is asked of those that would decide
+    something, and of no others: a year has half a million of them.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Iterable[Checkpoint],
+        trusted: Callable[[Checkpoint], bool],
+        *,
+        seq: int = 0,
+        at: bytes = GENESIS,
+    ) -> None:
+        self.seq = seq
+        self.hash = at
+        self.entries = 0
+        self._trusted = trusted
+        self._checkpoints: dict[int, list[Checkpoint]] = {}
+        for checkpoint in checkpoints:
+            self._checkpoints.setdefault(checkpoint.seq, []).append(checkpoint)
+        self._passed: list[Checkpoint] = []
+        self._earliest = b""
+        self._compare()
+
+    def walk(self, rows: Iterable[Row]) -> None:
+        """Check `rows`, which go on where the former ones ended. Raises Broken at the first that does not fit."""
+        seq, previous, signed = self.seq, self.hash, self._checkpoints
+        for row in rows:
+            seq += 1
+            if row.seq != seq:
+                raise Broken(seq, None, "missing", f"seal {seq} is missing: the next one is {row.seq}")
+            if row.line != LEFT_OUT:
+                self._entry(row)
+            if row.previous_hash != previous:
+                raise Broken(seq, row.entry_id, "chain", "its seal does not follow from the one before")
+            previous = chain_hash(seq, row.entry_id, row.entry_hash, previous)
+            if row.chain_hash != previous:
+                raise Broken(seq, row.entry_id, "chain", "its seal is not the hash of what it seals")
+            self.seq, self.hash = seq, previous
+            if seq in signed:
+                self._compare()
+
+    def end(self) -> None:
+        """Raises Broken when a checkpoint knows of more."""
+        for seq in sorted((one for one in self._checkpoints if one > self.seq), reverse=True):
+            if any(map(self._trusted, self._checkpoints[seq])):
+                detail = f"the trail ends with seal {self.seq}, yet a signed checkpoint stands at seal {seq}"
+                raise Broken(self.seq + 1, None, "cut_off", detail)
+
+    def signed_up_to(self) -> int:
+        """The seal of the last checkpoint that the chain agrees with, 0 for none."""
+        return next((one.seq for one in reversed(self._passed) if self._trusted(one)), 0)
+
+    def _entry(self, row: Row) -> None:
+        line = row.line
+        if line is None:
+            raise Broken(row.seq, row.entry_id, "entry_missing", "the entry is gone, its seal is still there")
+        if entry_hash(line) != row.entry_hash or line[ID] != row.entry_id:
+            raise Broken(row.seq, row.entry_id, "entry_changed", "the entry is not what was sealed")
+        if line[SECOND] < self._earliest and self.signed_up_to():
+            detail = "the entry claims a time before a checkpoint that did not know of it"
+            raise Broken(row.seq, row.entry_id, "backdated", detail)
+        self.entries += 1
+
+    def _compare(self) -> None:
+        """Hold the chain against the checkpoints that stand right here."""
+        for checkpoint in self._checkpoints.get(self.seq, ()):
+            if checkpoint.chain_hash.encode() == self.hash:
+                self._passed.append(checkpoint)
+                earliest = datetime.fromisoformat(checkpoint.at).astimezone(UTC) - LATEST_COMMIT
+                self._earliest = max(self._earliest, earliest.strftime("%Y-%m-%dT%H:%M:%S").encode())
+            elif self._trusted(checkpoint):
+                detail = f"up to seal {self.seq} this is another history than the checkpoint of {checkpoint.at} signed"
+                raise Broken(self.seq, None, "checkpoint", detail)
+
+
+# Keys and checkpoints
+
+
+def checkpoint_read(text: str) -> Checkpoint:
+    """Raises Unreadable."""
+    try:
+        found = json.loads(text)
+        if found.pop("format") != FORMAT:
+            raise Unreadable("not a checkpoint of a format that this verifier knows")
+        checkpoint = Checkpoint(**found)
+        datetime.fromisoformat(checkpoint.at)
+        bytes.fromhex(checkpoint.signature)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise Unreadable("not a checkpoint") from error
+    return checkpoint
+
+
+def checkpoints_read(text: str) -> list[Checkpoint]:
+    """One checkpoint, or one on each line."""
+    return [checkpoint_read(line) for line in text.splitlines() if line.strip()]
+
+
+def public_key_read(text: str) -> PublicKey:
+    """Raises Unreadable."""
+    try:
+        found = json.loads(text)
+        key = PublicKey(id=found["key"], raw=bytes.fromhex(found["public_key"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise Unreadable("not a public key") from error
+    if len(key.raw) != 32:
+        raise Unreadable("an Ed25519 public key has 32 bytes")
+    return key
+
+
+def is_signed(checkpoint: Checkpoint, key: PublicKey) -> bool:
+    return checkpoint.key == key.id and ed25519_verify(
+        key.raw, checkpoint.signed_text(), bytes.fromhex(checkpoint.signature)
+    )
+
+
+# Ed25519 (RFC 8032 §5.1.7 and §6), for verifying alone: nothing here is secret, so it need not run in constant time.
+
+P = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+ROOT = pow(2, (P - 1) // 4, P)
+Point = tuple[int, int, int, int]  # extended homogeneous coordinates
+
+
+def ed25519_verify(public: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether `signature` is one of `message` under the 32 bytes of `public`."""
+    key = _decompressed(public)
+    commitment = _decompressed(signature[:32])
+    scalar = int.from_bytes(signature[32:], "little")
+    if len(signature) != 64 or key is None or commitment is None or scalar >= ORDER:
+        return False
+    challenge = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % ORDER
+    left, right = _times(scalar, BASE), _plus(commitment, _times(challenge, key))
+    return (left[0] * right[2] - right[0] * left[2]) % P == 0 and (left[1] * right[2] - right[1] * left[2]) % P == 0
+
+
+def _plus(one: Point, other: Point) -> Point:
+    a = (one[1] - one[0]) * (other[1] - other[0]) % P
+    b = (one[1] + one[0]) * (other[1] + other[0]) % P
+    c = 2 * one[3] * other[3] * D % P
+    d = 2 * one[2] * other[2] % P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def _times(scalar: int, point: Point) -> Point:
+    result: Point = (0, 1, 1, 0)
+    while scalar:
+        if scalar & 1:
+            result = _plus(result, point)
+        point = _plus(point, point)
+        scalar >>= 1
+    return result
+
+
+def _decompressed(data: bytes) -> Point | None:
+    y = int.from_bytes(data, "little")
+    sign, y = y >> 255, y & ((1 << 255) - 1)
+    if len(data) != 32 or y >= P:
+        return None
+    x = _root((y * y - 1) * pow(D * y * y + 1, P - 2, P) % P)
+    if x is None or (x == 0 and sign):
+        return None
+    x = P - x if x & 1 != sign else x
+    return x, y, 1, x * y % P
+
+
+def _root(square: int) -> int | None:
+    x = pow(square, (P + 3) // 8, P)
+    if (x * x - square) % P:
+        x = x * ROOT % P
+    return x if (x * x - square) % P == 0 else None
+
+
+_base = _decompressed((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+assert _base is not None
+BASE: Point = _base
+
+
+# An export: manifest.json, seals.txt, entries.jsonl or entries.csv, checkpoints.jsonl, public-key.json
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found. `seals` and `entries`: how many fitted; `left_out`: sealed, but not in a filtered export."""
+
+    intact: bool
+    seals: int
+    entries: int
+    left_out: int
+    checkpoint: int  # the seal of the last checkpoint that was compared, 0 for none
+    rows_per_second: int
+    fault: Fault | None
+
+
+def export_verify(
+    path: Path,
+    key: PublicKey,
+    checkpoints: Sequence[Checkpoint],
+    *,
+    chain_of: Callable[..., Chain] = Chain,
+) -> Report:
+    """Check a whole export against `checkpoints`, and its own. Raises Unreadable."""
+    started = time.monotonic()
+    with ExitStack() as stack:
+        opened = _opened(path, stack)
+        manifest = json.loads(opened("manifest.json").read())
+        _refuse_strangers(checkpoints, key, manifest["tenant"])
+        own = checkpoints_read(opened("checkpoints.jsonl").read().decode())
+        after = int(manifest["after_seq"])
+        known = [one for one in (*checkpoints, *own) if one.tenant == manifest["tenant"] and one.seq >= after]
+        chain = chain_of(known, lambda one: is_signed(one, key), seq=after, at=_start(known, key, after))
+        fault = _walked(chain, _rows(opened("seals.txt"), _lines(opened, manifest)))
+    done = chain.seq - after
+    return Report(
+        intact=fault is None,
+        seals=done,
+        entries=chain.entries,
+        left_out=done - chain.entries,
+        checkpoint=chain.signed_up_to(),
+        rows_per_second=round(done / max(time.monotonic() - started, 1e-9)),
+        fault=fault,
+    )
+
+
+def _start(known: Iterable[Checkpoint], key: PublicKey, after: int) -> bytes:
+    """The chain hash that the export begins behind: genesis, or what a signed checkpoint says of that place."""
+    if after == 0:
+        return GENESIS
+    found = next((one for one in known if one.seq == after and is_signed(one, key)), None)
+    if found is None:
+        raise Unreadable("the export begins behind a checkpoint that nobody signed with this key")
+    return found.chain_hash.encode()
+
+
+def _walked(chain: Chain, rows: Iterable[Row]) -> Fault | None:
+    try:
+        chain.walk(rows)
+        chain.end()
+    except Broken as broken:
+        return broken.fault
+    return None
+
+
+def _refuse_strangers(checkpoints: Iterable[Checkpoint], key: PublicKey, tenant: str) -> None:
+    """A checkpoint that somebody kept must be of this tenant, and signed with this key."""
+    for one in checkpoints:
+        if one.tenant != tenant or not is_signed(one, key):
+            raise Unreadable(f"the checkpoint at seal {one.seq} is of another tenant, or not signed with this key")
+
+
+def _opened(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
+    """Opens the files of an export by name."""
+    archive = stack.enter_context(zipfile.ZipFile(path)) if path.is_file() else None
+
+    def opened(name: str) -> BinaryIO:
+        raw = archive.open(name) if archive else (path / name).open("rb")
+        return stack.enter_context(io.BufferedReader(raw, 1 << 20))  # type: ignore[type-var]
+
+    return opened
+
+
+def _rows(seals: BinaryIO, lines: Iterator[bytes]) -> Iterator[Row]:
+    """Each seal with its entry: the next line, unless the export says that it left it out."""
+    number = 0
+    for text in seals:
+        number += 1
+        parts = text.split()
+        if len(parts) != 6 or not parts[0].isdigit():
+            raise Broken(number, None, "unreadable", f"line {number} of seals.txt is no seal")
+        line = LEFT_OUT if parts[5] == b"0" else next(lines, None)
+        yield Row(int(parts[0]), parts[1], parts[2], parts[3], parts[4], line)
+    extra = next(lines, None)
+    if extra is not None:
+        raise Broken(number + 1, extra[ID], "unsealed", "an entry that no seal knows")
+
+
+def _lines(opened: Callable[[str], BinaryIO], manifest: Mapping[str, str]) -> Iterator[bytes]:
+    if manifest["format"] == "csv":
+        return _csv_lines(opened("entries.csv"))
+    return (line[:-1] if line.endswith(b"\n") else line for line in opened("entries.jsonl"))
+
+
+def _csv_lines(file: BinaryIO) -> Iterator[bytes]:
+    reader = csv.reader(io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline=""))
+    next(reader, None)
+    for values in reader:
+        yield line_of(values).encode("utf-8", "surrogateescape")
+
+
+def line_of(values: Sequence[str]) -> str:
+    """The line that was sealed, from the values of a CSV row in the order of COLUMNS."""
+    parts = (f'"{name}":{_value(name, value)}' for name, value in zip(COLUMNS, values, strict=False))
+    return "{" + ",".join(parts) + "}"
+
+
+def _value(name: str, value: str) -> str:
+    if name in NULLABLE and value == "":
+        return "null"
+    return value if name in RAW else json.dumps(value, ensure_ascii=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("export", type=Path)
+    parser.add_argument("--public-key", type=Path, required=True, help="the copy that you kept")
+    parser.add_argument("--checkpoint", type=Path, action="append", default=[], help="one that you kept; repeatable")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    try:
+        key = public_key_read(options.public_key.read_text(encoding="utf-8"))
+        kept = [one for file in options.checkpoint for one in checkpoints_read(file.read_text(encoding="utf-8"))]
+        report = export_verify(options.export, key, kept)
+    except (Unreadable, OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        print(f"cannot verify: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    print(json.dumps(asdict(report)) if options.json else told(report, kept=bool(kept)))  # noqa: T201
+    return 0 if report.intact else 1
+
+
+def told(report: Report, *, kept: bool) -> str:
+    """The report in words."""
+    if report.fault is not None:
+        entry = f", entry {report.fault.entry_id}" if report.fault.entry_id else ""
+        return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}"
+    note = "" if kept else "\nNo checkpoint but those inside the export was compared: keep one of your own."
+    return (
+        f"intact: {report.seals} seals, {report.entries} entries ({report.left_out} left out by the filters), "
+        f"signed up to seal {report.checkpoint}; {report.rows_per_second} rows/s{note}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

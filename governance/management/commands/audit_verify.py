@@ -1,0 +1,98 @@
+"""Check the audit trail against its seals and signed checkpoints; exit 1 names the first row that does not fit."""
+
+import sys
+import time
+from argparse import ArgumentParser
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from governance.audit.signing import checkpoints_outside
+from governance.audit.verification import Verification, refuse_strangers, trail_verify
+from governance.audit.verifier import Checkpoint, Unreadable, checkpoints_read
+from governance.errors import Invalid, NotFound
+from governance.management.base import LawCommand
+from governance.tenants.selectors import tenant_id_by_slug, tenants_all
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One tenant's trail, and what was found of it."""
+
+    slug: str
+    found: Verification
+    outside: int
+    seconds: float
+
+
+class Command(LawCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--tenant", help="slug; without it, every tenant")
+        parser.add_argument("--checkpoint", type=Path, help="a file of checkpoints that you kept; needs --tenant")
+
+    def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        if options["checkpoint"] and not options["tenant"]:
+            raise Invalid("--checkpoint is of one tenant: name it with --tenant.")
+        try:
+            kept = _kept(options["checkpoint"])
+            checked = [_check(slug, tenant_id, kept) for slug, tenant_id in _tenants(options["tenant"])]
+        except (Unreadable, OSError) as error:
+            raise Invalid(f"The checkpoint cannot be used: {error}") from error
+        self.intact = all(one.found.intact for one in checked)
+        return {"intact": self.intact, "tenants": [_json(one) for one in checked]}, [_line(one) for one in checked]
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        super().handle(*args, **options)
+        if not self.intact:
+            sys.exit(1)
+
+
+def _tenants(slug: str | None) -> list[tuple[str, UUID]]:
+    if slug is None:
+        return tenants_all()
+    tenant_id = tenant_id_by_slug(slug)
+    if tenant_id is None:
+        raise NotFound(f"There is no tenant {slug}.")
+    return [(slug, tenant_id)]
+
+
+def _kept(file: Path | None) -> list[Checkpoint]:
+    found = checkpoints_read(file.read_text(encoding="utf-8")) if file else []
+    if file and not found:
+        raise Unreadable("there is none in the file")
+    return found
+
+
+def _check(slug: str, tenant_id: UUID, kept: list[Checkpoint]) -> Checked:
+    started = time.monotonic()
+    refuse_strangers(tenant_id, kept)
+    outside = checkpoints_outside(tenant_id)
+    found = trail_verify(tenant_id, checkpoints=[*kept, *outside])
+    return Checked(slug, found, len(kept) + len(outside), time.monotonic() - started)
+
+
+def _json(one: Checked) -> dict[str, Any]:
+    found = one.found
+    return {
+        "tenant": one.slug,
+        "intact": found.intact,
+        "seals": found.seals,
+        "checkpoint": found.checkpoint,
+        "checkpoints_outside": one.outside,
+        "rows_per_second": round(found.seals / one.seconds),
+        "first_bad": asdict(found.fault) if found.fault else None,
+    }
+
+
+def _line(one: Checked) -> str:
+    found = one.found
+    speed = f"{found.seals / one.seconds:.0f} rows/s"
+    if found.fault:
+        entry = f", entry {found.fault.entry_id}" if found.fault.entry_id else ""
+        return f"{one.slug}: BROKEN at seal {found.fault.seq}{entry}: {found.fault.detail} ({speed})"
+    signed = f"signed up to seal {found.checkpoint}" if one.outside else "no checkpoint outside the database to compare"
+    return f"{one.slug}: intact, {found.seals} seals, {signed} ({speed})"

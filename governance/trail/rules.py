@@ -1,0 +1,34 @@
+"""Which reading is unusual. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+FEWEST_READS = 20  # below that, nothing is unusual
+LIMIT = 3.5  # of the modified z-score, as its authors recommend
+
+
+@dataclass(frozen=True)
+class Usual:
+    """How often something is read a day: the median of its days, and how much they differ (median of differences)."""
+
+    median: float
+    spread: float
+
+
+def usual_of(days: Sequence[int]) -> Usual:
+    """`days`: reads on each former day; a day without any is a 0."""
+    middle = median(days)
+    return Usual(median=middle, spread=median(abs(reads - middle) for reads in days))
+
+
+def score(reads: int, usual: Usual) -> float:
+    """Modified z-score, 0.6745·(x − median) / MAD (Iglewicz and Hoaglin 1993, How to detect and handle outliers).
+
+    A spread below one read a day counts as one: who is read twice every day is not unusual with three.
+    """
+    return 0.6745 * (reads - usual.median) / max(usual.spread, 1.0)
+
+
+def is_unusual(reads: int, usual: Usual) -> bool:
+    return reads >= FEWEST_READS and score(reads, usual) > LIMIT

@@ -1,0 +1,166 @@
+"""Reading the trail: what auditors see. No content stands in it, and reading it leaves a row of its own."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.audit.signing import checkpoints_outside, public_key
+from governance.audit.verification import Verification, trail_verify
+from governance.audit.verifier import PublicKey, Unreadable
+from governance.authz.rules import Target
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import FieldError, Invalid, NotFound
+from governance.models import ApiKey, AuditCheckpoint, AuditEntry, AuditSeal, Member
+from governance.trail.queries import TrailQuery, query_words
+from governance.vocabulary import Permission, Verb
+
+VERIFIED_AT_ONCE = 200_000  # seals that one call checks; whoever wants more goes on behind them
+CHANGES = (
+    "tenant.",
+    "member.",
+    "invitation.",
+    "session.",
+    "role.",
+    "role_template.",
+    "persona.",
+    "apikey.",
+    "api_key.",
+    "memory.frozen",
+    "memory.unfrozen",
+    "sign_in_link.",
+    "grant.",
+    "policy.",
+    "hold.",
+    "quota.",
+    "audit_sink.",
+)
+"""Verbs that begin like this change who may do what, or what binds everybody."""
+NO_CHANGES = frozenset({Verb.MEMBER_SIGNED_IN, Verb.MEMBER_SIGNED_OUT})
+
+
+@dataclass(frozen=True)
+class EntryView:
+    """A row of the trail and its seal; None while it waits for one."""
+
+    entry: AuditEntry
+    seal: AuditSeal | None
+
+
+@dataclass(frozen=True)
+class CheckpointView:
+    id: UUID
+    seq: int
+    at: datetime
+    text: str
+
+
+def entries_list(
+    *, actor: Actor, query: TrailQuery, paginate: Callable[[QuerySet[AuditEntry]], Sequence[AuditEntry]]
+) -> Sequence[AuditEntry]:
+    """The rows that fit, newest first. Raises Forbidden. Writes: AuditEntry."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id).order_by("-id")
+        page = paginate(rows)
+        _tell(actor, Verb.AUDIT_LISTED, rows=len(page), filters=" ".join(query_words(query)))
+    return page
+
+
+def entry_get(*, actor: Actor, entry_id: UUID) -> EntryView:
+    """Raises Forbidden; NotFound. Writes: AuditEntry."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        entry = AuditEntry.objects.filter(tenant_id=actor.tenant_id, id=entry_id).first()
+        if entry is None:
+            raise NotFound
+        authorize(actor, Permission.AUDIT_READ, Target("audit_entry", entry.id, entry.tenant_id))
+        seal = AuditSeal.objects.filter(tenant_id=actor.tenant_id, entry_id=entry_id).first()
+        record(actor=actor, verb=Verb.AUDIT_READ, object_type="audit_entry", object_ids=[entry_id])
+    return EntryView(entry=entry, seal=seal)
+
+
+def names_of(*, actor: Actor, entries: Sequence[AuditEntry]) -> dict[UUID, str]:
+    """The names of the members and keys that `entries` name as principals. Two queries. Raises Forbidden."""
+    authorize(actor, Permission.AUDIT_READ)
+    ids = {one for entry in entries for one in (entry.principal_id, entry.member_id) if one}
+    with acting(actor):
+        members = Member.objects.filter(tenant_id=actor.tenant_id, id__in=ids).values_list("id", "display_name")
+        keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, id__in=ids).values_list("id", "prefix")
+        return {**dict(members), **dict(keys)}
+
+
+def verify(*, actor: Actor, after: int = 0) -> Verification:
+    """Check up to VERIFIED_AT_ONCE seals behind `after`, against the checkpoints in the database and the newest file.
+
+    Raises Forbidden; Invalid; KeyUnavailable. Writes: AuditEntry.
+    """
+    authorize(actor, Permission.AUDIT_READ)
+    try:
+        checkpoints = checkpoints_outside(actor.tenant_id, newest_file=True)
+        found = trail_verify(actor.tenant_id, checkpoints=checkpoints, after=after, most=VERIFIED_AT_ONCE, readers=0)
+    except Unreadable as error:
+        raise Invalid(errors=[FieldError("after", str(error))]) from error
+    with acting(actor):
+        _tell(actor, Verb.AUDIT_VERIFIED, seals=found.seals, upto=found.upto, intact=found.intact)
+    return found
+
+
+def checkpoints_list(
+    *, actor: Actor, paginate: Callable[[QuerySet[AuditCheckpoint]], Sequence[AuditCheckpoint]]
+) -> list[CheckpointView]:
+    """Newest first. Raises Forbidden."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        return [_view(row) for row in paginate(AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id))]
+
+
+def checkpoint_get(*, actor: Actor, checkpoint_id: UUID) -> CheckpointView:
+    """Raises Forbidden; NotFound. Writes: AuditEntry."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        row = AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id, id=checkpoint_id).first()
+        if row is None:
+            raise NotFound
+        authorize(actor, Permission.AUDIT_READ, Target("audit_checkpoint", row.id, row.tenant_id))
+        record(actor=actor, verb=Verb.AUDIT_CHECKPOINT_READ, object_type="audit_checkpoint", object_ids=[row.id])
+    return _view(row)
+
+
+def public_key_get(*, actor: Actor) -> PublicKey:
+    """What the tenant's checkpoints are checked with: auditors keep a copy. Raises Forbidden; KeyUnavailable."""
+    authorize(actor, Permission.AUDIT_READ)
+    return public_key(actor.tenant_id)
+
+
+def permission_changes(
+    *, actor: Actor, query: TrailQuery, paginate: Callable[[QuerySet[AuditEntry]], Sequence[AuditEntry]]
+) -> Sequence[AuditEntry]:
+    """Every change of members, roles, keys, grants, policies and holds within `query`. Raises Forbidden.
+
+    Writes: AuditEntry.
+    """
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id, verb__in=change_verbs())
+        page = paginate(rows.order_by("-id"))
+        _tell(actor, Verb.AUDIT_REPORTED, rows=len(page), filters=" ".join(query_words(query)))
+    return page
+
+
+def change_verbs() -> list[Verb]:
+    return [verb for verb in Verb if verb.startswith(CHANGES) and verb not in NO_CHANGES]
+
+
+def _view(row: AuditCheckpoint) -> CheckpointView:
+    assert isinstance(row.created_at, datetime)
+    return CheckpointView(id=row.id, seq=row.seq, at=row.created_at, text=row.text)
+
+
+def _tell(actor: Actor, verb: Verb, **detail: str | int | bool) -> None:
+    record(actor=actor, verb=verb, object_type="audit", object_ids=[actor.tenant_id], detail=detail)

@@ -1,0 +1,197 @@
+"""The auditor's pages: the trail, one entry, whether it is intact, its checkpoints, reports."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods
+
+from governance.actor import Actor
+from governance.audit import verifier
+from governance.authz.services import authorize
+from governance.errors import FieldError, Invalid
+from governance.models import AuditEntry
+from governance.trail.queries import FILTERS, TrailQuery, query_read
+from governance.trail.reading import unusual_reading
+from governance.trail.reports import changes_csv
+from governance.trail.selectors import (
+    checkpoint_get,
+    checkpoints_list,
+    entries_list,
+    entry_get,
+    names_of,
+    permission_changes,
+    public_key_get,
+    verify,
+)
+from governance.vocabulary import Outcome, Permission, Verb
+from governance.web.pages import draw, page, wants_part
+from governance.web.paging import Newest, number_or_none, uuid_or_none
+
+ROWS = 50  # of one page
+SAFE = ["GET", "HEAD"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the trail with the name of who did it."""
+
+    entry: AuditEntry
+    who: str
+
+
+@require_http_methods(SAFE)
+@page
+def trail(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    query, faults = _query(actor, request.GET.dict())
+    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    entries = entries_list(actor=actor, query=query, paginate=take) if not faults else []
+    context = {
+        **_list(actor, request, entries, take),
+        "faults": faults,
+        "verbs": [*Verb],
+        "outcomes": [*Outcome],
+    }
+    part = wants_part(request) and not faults
+    template = "governance/trail/_entries.html" if part else "governance/trail/trail.html"
+    return draw(request, template, context, status=_status(faults))
+
+
+@require_http_methods(SAFE)
+@page
+def trail_entry(request: HttpRequest, actor: Actor, entry_id: UUID) -> HttpResponseBase:
+    view = entry_get(actor=actor, entry_id=entry_id)
+    entry = view.entry
+    context = {
+        "line": _lines(actor, [entry])[0],
+        "seal": view.seal
+        and {
+            "seq": view.seal.seq,
+            "entry_hash": bytes(view.seal.entry_hash).hex(),
+            "chain_hash": bytes(view.seal.chain_hash).hex(),
+        },
+        "before_hash": bytes(entry.before_hash).hex() if entry.before_hash is not None else "",
+        "after_hash": bytes(entry.after_hash).hex() if entry.after_hash is not None else "",
+        "detail": _pairs(entry.detail),
+        "context": _pairs(entry.context),
+    }
+    return draw(request, "governance/trail/entry.html", context)
+
+
+@require_http_methods([*SAFE, "POST"])
+@page
+def trail_verify(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Asked for by a button: it reads the whole trail. A long one is checked in pieces, each behind the last."""
+    authorize(actor, Permission.AUDIT_READ)
+    found = None
+    if request.method == "POST":
+        found = verify(actor=actor, after=number_or_none(request.POST.get("after", "")) or 0)
+    template = "governance/trail/_verification.html" if wants_part(request) else "governance/trail/verify.html"
+    return draw(request, template, {"found": found})
+
+
+@require_http_methods(SAFE)
+@page
+def trail_checkpoints(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    take = Newest(size=ROWS, key="seq", cursor=number_or_none(request.GET.get("before", "")))
+    checkpoints = checkpoints_list(actor=actor, paginate=take)
+    return draw(request, "governance/trail/checkpoints.html", {"checkpoints": checkpoints, "older": take.older})
+
+
+@require_http_methods(SAFE)
+@page
+def trail_checkpoint(request: HttpRequest, actor: Actor, checkpoint_id: UUID) -> HttpResponseBase:
+    view = checkpoint_get(actor=actor, checkpoint_id=checkpoint_id)
+    return download(f"{view.text}\n", f"checkpoint-{view.seq}.json", "application/json")
+
+
+@require_http_methods(SAFE)
+@page
+def trail_key(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    return download(f"{public_key_get(actor=actor).text()}\n", "public-key.json", "application/json")
+
+
+@require_http_methods(SAFE)
+@page
+def trail_verifier(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The verifier, for use on another machine."""
+    authorize(actor, Permission.AUDIT_READ)
+    return download(Path(verifier.__file__).read_text(encoding="utf-8"), "verifier.py", "text/x-python")
+
+
+@require_http_methods(SAFE)
+@page
+def trail_unusual(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    return draw(request, "governance/trail/unusual.html", {"found": unusual_reading(actor=actor)})
+
+
+@require_http_methods(SAFE)
+@page
+def trail_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """What changed of who may do what, between two times."""
+    query, faults = _query(actor, _period(request))
+    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    entries = permission_changes(actor=actor, query=query, paginate=take) if not faults else []
+    context = {**_list(actor, request, entries, take), "faults": faults, "period": urlencode(_period(request))}
+    return draw(request, "governance/trail/changes.html", context, status=_status(faults))
+
+
+@require_http_methods(SAFE)
+@page
+def trail_changes_csv(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    authorize(actor, Permission.AUDIT_READ)
+    text = changes_csv(actor=actor, query=query_read(_period(request)))
+    return download(text, "permission-changes.csv", "text/csv; charset=utf-8")
+
+
+def download(text: str, name: str, kind: str) -> HttpResponse:
+    return HttpResponse(text, content_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _list(actor: Actor, request: HttpRequest, entries: Sequence[AuditEntry], take: Newest) -> dict[str, object]:
+    asked = {name: request.GET.get(name, "") for name in FILTERS}
+    older = {name: value for name, value in asked.items() if value} | {"before": str(take.older)}
+    return {
+        "lines": _lines(actor, entries),
+        "asked": asked,
+        "since": asked["from"],
+        "older": urlencode(older) if take.older else "",
+    }
+
+
+def _lines(actor: Actor, entries: Sequence[AuditEntry]) -> list[Line]:
+    names = names_of(actor=actor, entries=entries)
+    return [
+        Line(entry=entry, who=names.get(entry.principal_id) or names.get(entry.member_id or entry.id, ""))
+        for entry in entries
+    ]
+
+
+def _query(actor: Actor, asked: Mapping[str, str]) -> tuple[TrailQuery, Sequence[FieldError]]:
+    """What is asked for, or what is wrong with it; whoever may not read the trail is not told."""
+    authorize(actor, Permission.AUDIT_READ)
+    try:
+        return query_read(asked), ()
+    except Invalid as failure:
+        return TrailQuery(), failure.errors
+
+
+def _period(request: HttpRequest) -> dict[str, str]:
+    return {name: request.GET[name] for name in ("from", "to") if request.GET.get(name)}
+
+
+def _status(faults: Sequence[FieldError]) -> int:
+    return HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK
+
+
+def _pairs(values: Mapping[str, object]) -> list[tuple[str, str]]:
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in values.items()
+    ]
