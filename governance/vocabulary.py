@@ -23,6 +23,8 @@ class Permission(StrEnum):
     MEMBER_MANAGE = "member.manage"
     APIKEY_MANAGE = "apikey.manage"
     OPERATIONS_MANAGE = "operations.manage"
+    MEMORY_FREEZE = "memory.freeze"
+    HOLD_MANAGE = "hold.manage"
 
 
 class Scope(StrEnum):
@@ -91,6 +93,15 @@ class Verb(StrEnum):
     REPLY_REPEATED = "reply.repeated"
     WORK_RESUMED = "work.resumed"
     ACCESS_DENIED = "access.denied"
+    MEMORY_FROZEN = "memory.frozen"
+    MEMORY_UNFROZEN = "memory.unfrozen"
+    HOLD_CREATED = "hold.created"
+    HOLD_READ = "hold.read"
+    HOLD_RELEASE_APPROVED = "hold.release_approved"
+    HOLD_RELEASED = "hold.released"
+    PROVENANCE_READ = "provenance.read"
+    MANIFEST_ISSUED = "manifest.issued"
+    MANIFEST_VERIFIED = "manifest.verified"
 
 
 class Topic(StrEnum):

@@ -92,7 +92,9 @@ class ConversationView(ApiView):
             view = conversation_update(actor=actor, conversation_id=conversation_id, title=title)
         return Response(conversation_json(view))
 
-    @described("conversations_delete", None, status=204, parameters=[DRY_RUN], also={200: DryRunSchema}, may=[404, 409])
+    @described(
+        "conversations_delete", None, status=204, parameters=[DRY_RUN], also={200: DryRunSchema}, may=[404, 409, 423]
+    )
     def delete(self, request: Request, conversation_id: UUID) -> Response:
         """Delete it, and the memories of what was said in it."""
         actor = self.actor()

@@ -150,7 +150,7 @@ class MemoryView(ApiView):
             asked_only(request)
         return _one(memory_json(view))
 
-    @described("memories_update", MemorySchema, request=ChangesInput, parameters=[IF_MATCH], may=[404, 409, 428])
+    @described("memories_update", MemorySchema, request=ChangesInput, parameters=[IF_MATCH], may=[404, 409, 423, 428])
     def patch(self, request: Request, memory_id: UUID) -> Response:
         """Make a new version; If-Match names the one that was read."""
         actor = self.actor()
@@ -170,14 +170,14 @@ class MemoryView(ApiView):
         status=204,
         parameters=[IF_MATCH, DRY_RUN, PURGE],
         also={200: DryRunSchema},
-        may=[404, 409],
+        may=[404, 409, 423],
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Mark as deleted (restorable), or erase with `?purge=true`."""
         actor, version = self.actor(), _version_asked(request)
         service = cube_purge if request.query_params.get("purge") == "true" else cube_delete
         with acting(actor):
-            service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=True)  # 404, 403, 412; then 400
+            service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=True)  # 404 to 412; then 400
             asked_only(request, "purge", "dry_run")
             flag(request, "purge")
             if flag(request, "dry_run"):
@@ -187,7 +187,7 @@ class MemoryView(ApiView):
 
 
 class RestoreView(ApiView):
-    @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404])
+    @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404, 423])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Take a deletion back within the grace period."""
         actor, version = self.actor(), _version_asked(request)

@@ -1,6 +1,7 @@
 from django.urls import path
 
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
+from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
 from vault.api.jobs import JobRetryView, JobsView, JobView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
@@ -19,4 +20,9 @@ urlpatterns = [
     path("jobs/", JobsView.as_view()),
     path("jobs/<uuid:job_id>/", JobView.as_view()),
     path("jobs/<uuid:job_id>/retry/", JobRetryView.as_view()),
+    path("memories/<uuid:memory_id>/freeze/", FreezeView.as_view()),
+    path("memories/<uuid:memory_id>/unfreeze/", UnfreezeView.as_view()),
+    path("holds/", HoldsView.as_view()),
+    path("holds/<uuid:hold_id>/", HoldView.as_view()),
+    path("holds/<uuid:hold_id>/release/", HoldReleaseView.as_view()),
 ]
