@@ -14,8 +14,8 @@ from governance.authz.rules import Target
 from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
-from governance.keys.services import GENERAL, member_scope, subject_scope
-from governance.models import DataSubject, Persona
+from governance.keys.services import GENERAL, subject_scope
+from governance.models import DataSubject
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
 from vault.cubes.holding import terms_open
@@ -153,12 +153,11 @@ def _sealed_under(scope: str, versions: QuerySet[CubeVersion]) -> bool:
     kind, _, name = scope.partition(":")
     if kind == "subject":
         return versions.filter(subject_id=UUID(name)).exists()
+    if kind == "member":
+        return versions.filter(subject=None, persona__member_id=UUID(name)).exists()
     if scope == GENERAL:
         return versions.filter(subject=None).filter(Q(persona=None) | Q(persona__member=None)).exists()
-    members = Persona.objects.filter(member__isnull=False).values_list("member_id", flat=True)
-    named = [one for one in set(members) if one is not None and member_scope(one) == scope]
-    # The scope of tokens, by which everything held is found, and any that is not known here, are needed.
-    return versions.filter(subject=None, persona__member_id__in=named).exists() if named else versions.exists()
+    return versions.exists()  # the key of tokens, by which everything is found, and whatever is not known here
 
 
 def _standing_over(cube_id: UUID) -> QuerySet[Hold]:

@@ -25,7 +25,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 @dataclass(frozen=True)
 class Call:
-    """One request; `{cube}`, `{deleted}`, `{conversation}`, `{job}` of the address are filled in."""
+    """One request; `{cube}`, `{deleted}`, `{job}` … of the address are filled in (see `places`)."""
 
     address: str
     body: Any = None
@@ -71,6 +71,15 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         ),
     ],
     ("jobs/<uuid:job_id>/retry/", "post"): [Call("jobs/{job}/retry/")],
+    ("memories/<uuid:memory_id>/freeze/", "post"): [Call("memories/{kept}/freeze/", {"reason": "nightingale"})],
+    ("memories/<uuid:memory_id>/unfreeze/", "post"): [Call("memories/{kept}/unfreeze/")],
+    ("holds/", "get"): [Call("holds/")],
+    ("holds/", "post"): [
+        Call("holds/", {"reason": "nightingale", "filters": {"tags": "nightingale"}}),
+        Call("holds/", {"reason": "nightingale", "subject": "new"}),
+    ],
+    ("holds/<uuid:hold_id>/", "get"): [Call("holds/{hold}/")],
+    ("holds/<uuid:hold_id>/release/", "post"): [Call("holds/{hold}/release/")],
 }
 NEEDS_NO_ROW = {
     ("me/", "get"): "everyone may know who they are; no content",
@@ -113,6 +122,8 @@ def places(world: World) -> dict[str, Any]:
         "deleted": deleted,
         "conversation": filled.conversation_id,
         "job": filled.job_id,
+        "kept": client.post("memories/", {"content": "the kept nightingale"}).json["results"][0]["id"],
+        "hold": client.post("holds/", {"reason": "nightingale", "subject": "the nightingale's"}).json["id"],
     }
 
 
