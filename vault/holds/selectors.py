@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from governance.actor import Actor
 from governance.audit.services import record
@@ -73,7 +73,7 @@ def holds_list(*, actor: Actor, status: HoldStatus | None = None, paginate: Pagi
         rows = Hold.objects.with_standing().filter(tenant_id=actor.tenant_id, kind__in=LEGAL)
         page = paginate(rows.filter(_of_status(status)).select_related("maker").order_by("-id"))
         record(actor=actor, verb=Verb.HOLD_READ, object_type="hold", object_ids=[row.id for row in page])
-        return [hold_view(row) for row in page]
+        return hold_views(page)
 
 
 def hold_get(*, actor: Actor, hold_id: UUID) -> HoldView:
@@ -81,7 +81,7 @@ def hold_get(*, actor: Actor, hold_id: UUID) -> HoldView:
     with acting(actor):
         row = hold_locate(actor, hold_id)
         record(actor=actor, verb=Verb.HOLD_READ, object_type="hold", object_ids=[row.id])
-        return hold_view(row)
+        return hold_views([row])[0]
 
 
 def cube_keeping(*, actor: Actor, cube_id: UUID) -> Keeping:
@@ -89,7 +89,7 @@ def cube_keeping(*, actor: Actor, cube_id: UUID) -> Keeping:
     with acting(actor):
         locate_readable(actor, cube_id)
         rows = list(_standing_over(cube_id).select_related("maker"))
-        freezes = tuple(hold_view(row) for row in rows if row.kind == HoldKind.FREEZE)
+        freezes = tuple(hold_views([row for row in rows if row.kind == HoldKind.FREEZE]))
         return Keeping(freezes=freezes, legal=len(freezes) < len(rows))
 
 
@@ -108,27 +108,17 @@ def hold_locate(actor: Actor, hold_id: UUID) -> Hold:
     return row
 
 
-def hold_view(row: Hold) -> HoldView:
-    """Open a hold that its reader may read: four queries."""
-    kind, terms = HoldKind(row.kind), terms_open(row)
-    covered = HoldCube.objects.filter(hold=row)
-    approvals = _approvals(row)
-    subject = DataSubject.objects.filter(id=row.subject_id).first() if row.subject_id else None
-    one = kind in {HoldKind.FREEZE, HoldKind.MEMORY}
-    return HoldView(
-        id=row.id,
-        kind=kind,
-        status=_status(kind, len(approvals)),
-        reason=terms.reason,
-        memory_id=covered.values_list("cube_id", flat=True).first() if one else None,
-        filters=terms.filters,
-        subject=subject_view(subject) if subject else None,
-        covered=covered.count(),
-        maker_id=row.maker_id,
-        maker_name=row.maker.display_name,
-        created_at=row.created_at,
-        approvals=approvals,
-    )
+def hold_views(rows: Sequence[Hold]) -> list[HoldView]:
+    """Open holds that their reader may read: four queries, however many. Raises KeyUnavailable."""
+    approvals = _approvals(rows)
+    covered = _covered(rows)
+    single = [row.id for row in rows if row.kind in {HoldKind.FREEZE, HoldKind.MEMORY}]
+    memories = dict(HoldCube.objects.filter(hold_id__in=single).values_list("hold_id", "cube_id"))
+    subjects = DataSubject.objects.in_bulk([row.subject_id for row in rows if row.subject_id])
+    return [
+        _view(row, memories.get(row.id), subjects.get(row.subject_id), covered.get(row.id, 0), approvals[row.id])
+        for row in rows
+    ]
 
 
 def key_is_needed(*, actor: Actor, scope: str) -> bool:
@@ -165,9 +155,36 @@ def _standing_over(cube_id: UUID) -> QuerySet[Hold]:
     return Hold.objects.standing().filter(id__in=covering).order_by("id")
 
 
-def _approvals(row: Hold) -> tuple[Approval, ...]:
-    rows = HoldReleaseApproval.objects.filter(hold=row).select_related("member").order_by("id")
-    return tuple(Approval(member_id=one.member_id, name=one.member.display_name, at=one.created_at) for one in rows)
+def _view(
+    row: Hold, memory_id: UUID | None, subject: DataSubject | None, covered: int, approvals: Sequence[Approval]
+) -> HoldView:
+    kind, terms = HoldKind(row.kind), terms_open(row)
+    return HoldView(
+        id=row.id,
+        kind=kind,
+        status=_status(kind, len(approvals)),
+        reason=terms.reason,
+        memory_id=memory_id,
+        filters=terms.filters,
+        subject=subject_view(subject) if subject else None,
+        covered=covered,
+        maker_id=row.maker_id,
+        maker_name=row.maker.display_name,
+        created_at=row.created_at,
+        approvals=tuple(approvals),
+    )
+
+
+def _approvals(rows: Sequence[Hold]) -> dict[UUID, list[Approval]]:
+    found: dict[UUID, list[Approval]] = {row.id: [] for row in rows}
+    for one in HoldReleaseApproval.objects.filter(hold__in=rows).select_related("member").order_by("id"):
+        found[one.hold_id].append(Approval(one.member_id, one.member.display_name, one.created_at))
+    return found
+
+
+def _covered(rows: Sequence[Hold]) -> dict[UUID, int]:
+    counted = HoldCube.objects.filter(hold__in=rows).values("hold_id").annotate(cubes=Count("id"))
+    return dict(counted.values_list("hold_id", "cubes"))
 
 
 def _status(kind: HoldKind, approvals: int) -> HoldStatus:

@@ -22,7 +22,7 @@ from governance.vocabulary import Permission, Verb
 from vault.cubes.filters import filter_read
 from vault.cubes.holding import HoldTerms, cover, terms_seal
 from vault.cubes.locating import cube_target, locate
-from vault.holds.selectors import HoldView, freezes_of, hold_locate, hold_view
+from vault.holds.selectors import HoldView, freezes_of, hold_locate, hold_views
 from vault.models import Cube, CubeVersion, Hold, HoldCube, HoldReleaseApproval
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import HoldKind, HoldStatus
@@ -66,7 +66,7 @@ def hold_create(*, actor: Actor, draft: HoldDraft, commit: Callable[[HoldView], 
             object_ids=[hold.id],
             detail={"kind": hold.kind, "covered": covered},
         )
-        view = hold_view(hold)
+        view = hold_views([hold])[0]
         commit(view)
     return view
 
@@ -91,12 +91,12 @@ def hold_release(*, actor: Actor, hold_id: UUID, commit: Callable[[HoldView], No
     member_id = _member_of(actor)
     with acting(actor):
         hold = hold_locate(actor, hold_id)
-        before = hold_view(hold)
+        before = hold_views([hold])[0]
         if before.status is not HoldStatus.RELEASED:
             _refuse_alone()
             if member_id not in {one.member_id for one in before.approvals}:
                 _approve(hold, member_id)
-        view = hold_view(hold)
+        view = hold_views([hold])[0]
         released = view.status is HoldStatus.RELEASED
         verb = Verb.HOLD_RELEASED if released else Verb.HOLD_RELEASE_APPROVED
         detail = {"approvals": len(view.approvals)}

@@ -13,6 +13,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.web.pages import draw, page, wants_part
 from vault.cubes.selectors import cube_get, versions_list
+from vault.web.holds import keeping_context
 from vault.web.labels import labels_of
 from vault.web.paging import Newest, number_or_none
 
@@ -34,6 +35,7 @@ def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
             "versions": versions_list(actor=actor, cube_id=memory_id, paginate=take),
             "versions_older": take.older,
             "in_pane": in_pane,
+            **keeping_context(actor, view),
         }
         return draw(request, template, context)
 

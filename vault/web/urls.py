@@ -1,6 +1,6 @@
 from django.urls import path
 
-from vault.web import chat, memories
+from vault.web import chat, holds, memories
 
 urlpatterns = [
     path("chat/", chat.chat, name="chat"),
@@ -10,4 +10,9 @@ urlpatterns = [
     path("chat/<uuid:conversation_id>/rename/", chat.rename, name="conversation_rename"),
     path("chat/<uuid:conversation_id>/delete/", chat.delete, name="conversation_delete"),
     path("memories/<uuid:memory_id>/", memories.memory, name="memory"),
+    path("memories/<uuid:memory_id>/freeze/", holds.freeze, name="memory_freeze"),
+    path("memories/<uuid:memory_id>/unfreeze/", holds.unfreeze, name="memory_unfreeze"),
+    path("holds/", holds.holds, name="holds"),
+    path("holds/<uuid:hold_id>/", holds.hold, name="hold"),
+    path("holds/<uuid:hold_id>/release/", holds.release, name="hold_release"),
 ]

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import psycopg
@@ -116,9 +117,9 @@ class Attacker:
         """Every statement of the lists above once, on a memory of each kind; twice, for what the first round opened."""
         for cube_id in self.holding.held * 2:
             for change in CUBE_SETS:
-                self._try(lambda one, change=change: self._run(self._update_of(change, one)), cube_id)
+                self._try(partial(self._change, change), cube_id)
             for statement in RAW:
-                self._try(lambda one, statement=statement: self._run(self._filled(statement, one)), cube_id)
+                self._try(partial(self._state, statement), cube_id)
 
     def _try(self, attack: Attack, cube_id: UUID) -> None:
         self.tried += 1
@@ -180,13 +181,16 @@ class Attacker:
             self.dice.choice(calls)()
 
     def _by_update(self, cube_id: UUID) -> None:
-        self._run(self._update_of(self.dice.choice(CUBE_SETS), cube_id))
+        self._change(self.dice.choice(CUBE_SETS), cube_id)
 
     def _by_statement(self, cube_id: UUID) -> None:
-        self._run(self._filled(self.dice.choice(RAW), cube_id))
+        self._state(self.dice.choice(RAW), cube_id)
 
-    def _update_of(self, change: str, cube_id: UUID) -> str:
-        return f"UPDATE vault_cube SET {change} WHERE id = '{cube_id}'"
+    def _change(self, change: str, cube_id: UUID) -> None:
+        self._run(f"UPDATE vault_cube SET {change} WHERE id = '{cube_id}'")
+
+    def _state(self, statement: str, cube_id: UUID) -> None:
+        self._run(self._filled(statement, cube_id))
 
     def _filled(self, statement: str, cube_id: UUID) -> str:
         world = self.world
