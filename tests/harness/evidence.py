@@ -1,28 +1,38 @@
-"""The figures of a promise at its full size, kept where readers of the repository find them."""
+"""Figures of the promises, written down when they are run at their full size."""
 
 import json
+import platform
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from datetime import UTC, datetime
 
 import pytest
 
 from tests.harness.servers import ROOT
 
 FOLDER = ROOT / "docs" / "evidence"
-Figures = Mapping[str, str | int | float | bool]
-Evidence = Callable[[int, str, Figures], None]
+Figure = str | int | float | bool
+Evidence = Callable[..., None]
 
 
-def evidence(row: int, name: str, figures: Figures, *, folder: Path = FOLDER) -> None:
-    """Write `name`'s figures into the file of one row of the promises; those of other names stay."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"row-{row:02}.json"
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    known[name] = dict(figures)
-    path.write_text(json.dumps(known, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+@pytest.fixture(scope="session")
+def evidence(full_size: bool) -> Evidence:
+    """`evidence(row=7, name="x", figures={…})` writes docs/evidence/row-07-x.json; at full size alone."""
+
+    def write(*, row: int, name: str, figures: Mapping[str, Figure]) -> None:
+        if full_size:
+            _write(row, name, figures)
+
+    return write
 
 
-@pytest.fixture
-def evidence_of(full_size: bool) -> Evidence:
-    """`evidence`, which writes only in a run at full size."""
-    return evidence if full_size else lambda row, name, figures: None
+def _write(row: int, name: str, figures: Mapping[str, Figure]) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    told = {
+        "row": row,
+        "name": name,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "figures": dict(figures),
+    }
+    path = FOLDER / f"row-{row:02}-{name}.json"
+    path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -5,6 +5,7 @@ from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, Un
 from vault.api.jobs import JobRetryView, JobsView, JobView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
+from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
 
 urlpatterns = [
     path("me/", MeView.as_view()),
@@ -22,6 +23,9 @@ urlpatterns = [
     path("jobs/<uuid:job_id>/retry/", JobRetryView.as_view()),
     path("memories/<uuid:memory_id>/freeze/", FreezeView.as_view()),
     path("memories/<uuid:memory_id>/unfreeze/", UnfreezeView.as_view()),
+    path("memories/<uuid:memory_id>/provenance/", MemoryProvenanceView.as_view()),
+    path("provenance/verify/", VerifyView.as_view()),
+    path("provenance/key/", SigningKeyView.as_view()),
     path("holds/", HoldsView.as_view()),
     path("holds/<uuid:hold_id>/", HoldView.as_view()),
     path("holds/<uuid:hold_id>/release/", HoldReleaseView.as_view()),

@@ -73,6 +73,8 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("jobs/<uuid:job_id>/retry/", "post"): [Call("jobs/{job}/retry/")],
     ("memories/<uuid:memory_id>/freeze/", "post"): [Call("memories/{kept}/freeze/", {"reason": "nightingale"})],
     ("memories/<uuid:memory_id>/unfreeze/", "post"): [Call("memories/{kept}/unfreeze/")],
+    ("memories/<uuid:memory_id>/provenance/", "get"): [Call("memories/{cube}/provenance/")],
+    ("provenance/verify/", "post"): [Call("provenance/verify/", {"manifest": {}})],
     ("holds/", "get"): [Call("holds/")],
     ("holds/", "post"): [
         Call("holds/", {"reason": "nightingale", "filters": {"tags": "nightingale"}}),
@@ -83,6 +85,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
 }
 NEEDS_NO_ROW = {
     ("me/", "get"): "everyone may know who they are; no content",
+    ("provenance/key/", "get"): "a public key",
     ("jobs/", "get"): "kind, status and ids; no content",
     ("jobs/<uuid:job_id>/", "get"): "kind, status and ids; no content",
 }

@@ -34,7 +34,7 @@ def test_the_api_has_no_other_addresses() -> None:
         for route in resolver.url_patterns
     ]
     assert all(isinstance(route, URLPattern) for route in under_v1)
-    assert len(under_v1) == len(product) == 18
+    assert len(under_v1) == len(product) == 21
 
 
 def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from governance.database import acting
 from governance.models import AuditEntry
-from governance.vocabulary import Outcome, Verb
-from tests.factories import World
+from governance.vocabulary import Outcome, RoleName, Verb
+from tests.factories import World, client_for, person_add
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from vault.models import Hold, HoldCube
 
@@ -75,9 +75,6 @@ def test_its_maker_ends_it_and_so_does_an_owner(alice: Contract, olivia: Contrac
 
 
 def test_another_editor_cannot_end_it(world: World, alice: Contract, shared: str) -> None:
-    from governance.vocabulary import RoleName
-    from tests.factories import client_for, person_add
-
     frozen(alice, shared)
     erin = client_for(person_add(world.acme, "erin@acme.example", RoleName.EDITOR).key.text)
     reply = erin.post(f"memories/{shared}/unfreeze/")

@@ -46,7 +46,7 @@ def test_nothing_changes_a_byte_of_what_is_held(
     app_connection: psycopg.Connection,
     key_store_path: Path,
     full_size: bool,
-    evidence_of: Evidence,
+    evidence: Evidence,
 ) -> None:
     times = 10_000 if full_size else 1_000
     before = digests(superuser(), key_store_path)
@@ -55,10 +55,10 @@ def test_nothing_changes_a_byte_of_what_is_held(
     assert changed(before, digests(superuser(), key_store_path)) == []
     assert attacker.tried == times
     assert attacker.refused > times * 0.8  # the operations are real ones: see what they do to a free memory
-    evidence_of(
-        12,
-        "held is held",
-        {
+    evidence(
+        row=12,
+        name="held",
+        figures={
             "operations": attacker.tried,
             "refused": attacker.refused,
             "rows and keys compared": len(before),

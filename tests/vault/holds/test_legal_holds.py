@@ -12,7 +12,7 @@ from governance.vocabulary import Outcome, RoleName, Scope, Verb
 from tests.factories import Person, World, client_for, person_add
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault
 from vault.holds.services import HoldDraft, hold_create
-from vault.models import Hold, HoldCube, HoldReleaseApproval
+from vault.models import Cube, Hold, HoldCube, HoldReleaseApproval
 
 REASON = "Case 17."
 
@@ -182,8 +182,6 @@ def test_expiry_hides_a_held_memory_and_nothing_more(world: World, alice: Contra
     """Promise 13 before the reader, promise 12 before the bytes."""
     memory_id = alice.add("Short-lived.", namespace="/team")["id"]
     with acting(world.olivia.actor):
-        from vault.models import Cube
-
         past = Cube.objects.get(id=memory_id).created_at
         Cube.objects.filter(id=memory_id).update(expires_at=past)
     hold(olivia, memory_id=memory_id)
