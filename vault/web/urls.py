@@ -1,6 +1,6 @@
 from django.urls import path
 
-from vault.web import chat, holds, memories
+from vault.web import chat, holds, memories, provenance
 
 urlpatterns = [
     path("chat/", chat.chat, name="chat"),
@@ -10,6 +10,8 @@ urlpatterns = [
     path("chat/<uuid:conversation_id>/rename/", chat.rename, name="conversation_rename"),
     path("chat/<uuid:conversation_id>/delete/", chat.delete, name="conversation_delete"),
     path("memories/<uuid:memory_id>/", memories.memory, name="memory"),
+    path("memories/<uuid:memory_id>/provenance/", provenance.provenance, name="memory_provenance"),
+    path("memories/<uuid:memory_id>/manifest/", provenance.manifest, name="memory_manifest"),
     path("memories/<uuid:memory_id>/freeze/", holds.freeze, name="memory_freeze"),
     path("memories/<uuid:memory_id>/unfreeze/", holds.unfreeze, name="memory_unfreeze"),
     path("holds/", holds.holds, name="holds"),
