@@ -68,6 +68,10 @@ class InFlight(Conflict):
     code, title = "in_flight", "A request with this Idempotency-Key is being answered"
 
 
+class SecondMemberNeeded(Conflict):
+    code, title = "second_member_needed", "Two different members release a legal hold"
+
+
 class VersionConflict(DomainError):
     status, code, title = 412, "version_conflict", "The memory has changed since you read it"
 

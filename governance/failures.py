@@ -4,15 +4,19 @@ import logging
 
 from django.db import Error, InterfaceError, OperationalError
 
-from governance.errors import Conflict, DomainError, Unavailable
+from governance.errors import Conflict, DomainError, Held, Unavailable
 
+HELD = "MH423"  # raised by the triggers of vault/migrations/0006_holds.py
 SAME_ROWS = frozenset({"40001", "40P01", "23505"})  # serialization failure, deadlock, unique violation
 logger = logging.getLogger(__name__)
 
 
 def database_failure(error: Error) -> DomainError | None:
-    """Conflict or Unavailable; None for what is a fault of ours. The server's words are not told."""
-    if getattr(error.__cause__, "sqlstate", None) in SAME_ROWS:  # first: a deadlock is an OperationalError too
+    """Held, Conflict or Unavailable; None for what is a fault of ours. The server's words are not told."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    if state == HELD:
+        return Held()
+    if state in SAME_ROWS:  # first: a deadlock is an OperationalError too
         return Conflict("Another request changed the same rows at the same time; try again.")
     if isinstance(error, (OperationalError, InterfaceError)):
         logger.warning("the database does not answer: %s", type(error).__name__)

@@ -23,6 +23,8 @@ class Permission(StrEnum):
     MEMBER_MANAGE = "member.manage"
     APIKEY_MANAGE = "apikey.manage"
     OPERATIONS_MANAGE = "operations.manage"
+    MEMORY_FREEZE = "memory.freeze"
+    HOLD_MANAGE = "hold.manage"
 
 
 class Scope(StrEnum):
@@ -108,6 +110,15 @@ class Verb(StrEnum):
     AUDIT_SINK_CREATED = "audit_sink.created"
     AUDIT_SINK_UPDATED = "audit_sink.updated"
     AUDIT_SINK_REMOVED = "audit_sink.removed"
+    MEMORY_FROZEN = "memory.frozen"
+    MEMORY_UNFROZEN = "memory.unfrozen"
+    HOLD_CREATED = "hold.created"
+    HOLD_READ = "hold.read"
+    HOLD_RELEASE_APPROVED = "hold.release_approved"
+    HOLD_RELEASED = "hold.released"
+    PROVENANCE_READ = "provenance.read"
+    MANIFEST_ISSUED = "manifest.issued"
+    MANIFEST_VERIFIED = "manifest.verified"
 
 
 class Topic(StrEnum):

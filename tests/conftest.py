@@ -3,6 +3,7 @@
 pytest_plugins = [
     "tests.harness.servers",
     "tests.harness.databases",
+    "tests.harness.evidence",
     "tests.harness.product",
     "tests.harness.separate",
     "tests.harness.evidence",

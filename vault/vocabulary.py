@@ -144,3 +144,20 @@ class PiiField(StrEnum):
     METADATA = "metadata"
     TAGS = "tags"
     SPEAKER = "speaker"
+
+
+class HoldKind(StrEnum):
+    """What a hold is over: a member's own freeze of one cube, or a legal hold of the tenant's."""
+
+    FREEZE = "freeze"
+    MEMORY = "memory"
+    QUERY = "query"
+    SUBJECT = "subject"
+
+
+class HoldStatus(StrEnum):
+    """`releasing`: one member has approved, and another one's approval is awaited."""
+
+    ACTIVE = "active"
+    RELEASING = "releasing"
+    RELEASED = "released"

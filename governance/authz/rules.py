@@ -14,10 +14,13 @@ WRITING = frozenset(
         Permission.MEMORY_DELETE,
         Permission.NAMESPACE_CREATE,
         Permission.JOB_READ,
+        Permission.MEMORY_FREEZE,
     }
 )
 CHATTING = frozenset({Permission.CONVERSATION_USE})
-MANAGING = frozenset({Permission.MEMBER_MANAGE, Permission.APIKEY_MANAGE, Permission.OPERATIONS_MANAGE})
+MANAGING = frozenset(
+    {Permission.MEMBER_MANAGE, Permission.APIKEY_MANAGE, Permission.OPERATIONS_MANAGE, Permission.HOLD_MANAGE}
+)
 AUDITING = frozenset({Permission.AUDIT_READ})
 
 ROLE_PERMISSIONS: dict[RoleName, frozenset[Permission]] = {

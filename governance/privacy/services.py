@@ -21,9 +21,12 @@ class SubjectView:
     reference: str
 
 
-def subject_ensure(*, actor: Actor, reference: str) -> DataSubject:
-    """The subject with this reference, made on demand. Writes: DataSubject?, AuditEntry?."""
-    authorize(actor, Permission.MEMORY_CREATE)
+def subject_ensure(*, actor: Actor, reference: str, permission: Permission = Permission.MEMORY_CREATE) -> DataSubject:
+    """The subject with this reference, made on demand. `permission`: who holds a subject need not write memories.
+
+    Raises Forbidden; KeyUnavailable. Writes: DataSubject?, AuditEntry?.
+    """
+    authorize(actor, permission)
     token = token_maker(actor.tenant_id).hash(f"subject\x00{reference}")
     with acting(actor):
         found = DataSubject.objects.filter(reference_token=token).first()

@@ -36,6 +36,10 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("This key belongs to another request."), _("Send the request again under a key of its own.")
     ),
     "held": Explanation(_("A hold keeps this memory as it is."), _("It can be changed once the hold was released.")),
+    "second_member_needed": Explanation(
+        _("Two different members release a legal hold."),
+        _("You are the only member here. Add a second one first; then both of you approve."),
+    ),
     "too_large": Explanation(_("That is too long."), _("Shorten it, or send it in parts.")),
     "unavailable": Explanation(
         _("Temporarily unavailable."),

@@ -50,6 +50,9 @@ APP_RIGHTS = {
     "vault_cubeversion": ALL,
     "vault_embedding": ALL,
     "vault_embeddingmodel": ALL,
+    "vault_hold": ADD,
+    "vault_holdcube": ADD,
+    "vault_holdreleaseapproval": ADD,
     "vault_job": CHANGE,
     "vault_namespace": CHANGE,
     "vault_namespacesize": ALL,
@@ -117,6 +120,17 @@ TRIGGERS = {
     ("governance_auditentry", "governance_auditentry_rows_stay"),
     ("governance_auditentry", "governance_auditentry_table_stays"),
     ("vault_cubeversion", "version_is_immutable"),
+    ("governance_datasubject", "subject_stays_while_held"),
+    ("vault_cube", "cube_stays_while_held"),
+    ("vault_cubeversion", "version_stays_while_held"),
+    ("vault_cubeversion", "versions_come_under_holds"),
+    ("vault_hold", "hold_is_made_alone"),
+    ("vault_holdreleaseapproval", "approval_is_its_members_own"),
+    *(
+        (table, f"{table}_{what}_stay{'s' if what == 'table' else ''}")
+        for table in ("vault_hold", "vault_holdcube", "vault_holdreleaseapproval")
+        for what in ("rows", "table")
+    ),
 }
 ROLES = {  # (can log in, superuser, bypasses row-level security, makes roles, makes databases, replicates)
     "memos_app": (True, False, False, False, False, False),

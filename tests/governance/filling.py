@@ -14,6 +14,7 @@ from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
+from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.services import jobs_run, memories_add_later
 
 HANDLERS: dict[Topic, Handler] = {
@@ -55,6 +56,8 @@ def fill(person: Person, canary: str) -> Filled:
     changes = CubeChanges(content=f"The {canary} sings at dusk.")
     cube_update(actor=actor, cube_id=cube_id, expected_version=1, changes=lambda: changes, reason=canary)
     cube_get(actor=actor, cube_id=cube_id)
+    cube_freeze(actor=actor, cube_id=cube_id, reason=lambda: canary)
+    cube_unfreeze(actor=actor, cube_id=cube_id)
     conversation = conversation_create(actor=actor, draft=ConversationDraft(title=f"{canary} chat"))
     turn_run(actor=actor, conversation_id=conversation.id, content=f"When does the {canary} sing?")
     job = memories_add_later(actor=actor, drafts=[CubeDraft(content=f"The {canary} flies away.")])

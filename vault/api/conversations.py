@@ -1,5 +1,7 @@
 """conversations/ of the REST contract."""
 
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -8,6 +10,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.actor import Actor
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, flag
@@ -22,17 +25,19 @@ from vault.api.schema import (
     DRY_RUN,
     ONCE,
     PAGE,
+    PROVENANCE,
     ConversationListSchema,
     ConversationSchema,
     DryRunSchema,
+    TurnAnswerSchema,
     TurnListSchema,
-    TurnSchema,
     described,
 )
 from vault.chat.selectors import ConversationView as View
 from vault.chat.selectors import TurnView, conversation_get, conversations_list, turns_list
 from vault.chat.services import (
     ConversationDraft,
+    TurnEvent,
     conversation_create,
     conversation_delete,
     conversation_update,
@@ -41,6 +46,8 @@ from vault.chat.services import (
     turn_stream,
 )
 from vault.models import Turn
+from vault.provenance.rules import manifest_json
+from vault.provenance.services import manifest_of_turns
 from vault.streaming import event_response
 
 STREAM = "text/event-stream"
@@ -92,7 +99,9 @@ class ConversationView(ApiView):
             view = conversation_update(actor=actor, conversation_id=conversation_id, title=title)
         return Response(conversation_json(view))
 
-    @described("conversations_delete", None, status=204, parameters=[DRY_RUN], also={200: DryRunSchema}, may=[404, 409])
+    @described(
+        "conversations_delete", None, status=204, parameters=[DRY_RUN], also={200: DryRunSchema}, may=[404, 409, 423]
+    )
     def delete(self, request: Request, conversation_id: UUID) -> Response:
         """Delete it, and the memories of what was said in it."""
         actor = self.actor()
@@ -114,23 +123,28 @@ class EventStreamRenderer(JSONRenderer):
 class TurnsView(ApiView):
     renderer_classes = [JSONRenderer, EventStreamRenderer]
 
-    @described("turns_list", TurnListSchema, parameters=PAGE, may=[404])
+    @described("turns_list", TurnListSchema, parameters=[*PAGE, PROVENANCE], may=[404])
     def get(self, request: Request, conversation_id: UUID) -> Response:
         """The turns of a conversation, oldest first; `content` is the answer."""
-        pages = CursorPages("id")
-        views = turns_list(
-            actor=self.actor(),
-            conversation_id=conversation_id,
-            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
-        )
-        return pages.envelope([turn_json(view) for view in views])
+        actor = self.actor()
+        pages = CursorPages("id", also_known=["provenance"])
+        with acting(actor):
+            views = turns_list(
+                actor=actor,
+                conversation_id=conversation_id,
+                paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+            )
+            manifest = _manifest(actor, views) if flag(request, "provenance") else {}
+        response = pages.envelope([turn_json(view) for view in views])
+        response.data |= manifest
+        return response
 
     @described(
         "turns_create",
-        TurnSchema,
+        TurnAnswerSchema,
         status=201,
         request=TurnInput,
-        parameters=[ONCE],
+        parameters=[ONCE, PROVENANCE],
         also={(200, STREAM): str},
         may=[404],
     )
@@ -138,32 +152,56 @@ class TurnsView(ApiView):
         """Ask; the answer cites the memories it rests on. With `Accept: text/event-stream` it is streamed."""
         actor = self.actor().within(Channel.CHAT)
         conversation_get(actor=actor, conversation_id=conversation_id)
-        asked_only(request)
-        content = read(TurnInput, request)["content"]
+        asked_only(request, "provenance")
+        proven = flag(request, "provenance")
+        body = read(TurnInput, request)
+        answer = _Answer(actor, proven=proven or body.get("provenance", False))
         if STREAM in request.headers.get("Accept", ""):
             if "Idempotency-Key" in request.headers:
                 raise Invalid(errors=[FieldError("Idempotency-Key", "a stream cannot be repeated; ask without it")])
-            plan = turn_begin(actor=actor, conversation_id=conversation_id, content=content)
-            return event_response(turn_stream(plan=plan), event_json, actor=actor, path=request.path)
+            plan = turn_begin(actor=actor, conversation_id=conversation_id, content=body["content"])
+            events = turn_stream(plan=plan, commit=answer.stored)
+            return event_response(events, answer.event, actor=actor, path=request.path)
 
         def call(commit: Commit) -> Reply:
-            turn = turn_run(
-                actor=actor,
-                conversation_id=conversation_id,
-                content=content,
-                commit=lambda made: commit(_answered(made)),
-            )
-            return Reply(201, turn_json(turn))
+            def stored(made: TurnView) -> None:
+                answer.stored(made)
+                commit(_answered(made, answer.manifest))
+
+            turn = turn_run(actor=actor, conversation_id=conversation_id, content=body["content"], commit=stored)
+            return Reply(201, turn_json(turn) | answer.manifest)
 
         return self.post_once(call)
+
+
+class _Answer:
+    """A turn on its way out, with its manifest if one was asked for."""
+
+    def __init__(self, actor: Actor, *, proven: bool) -> None:
+        self.actor = actor
+        self.proven = proven
+        self.manifest: dict[str, Any] = {}
+
+    def stored(self, turn: TurnView) -> None:
+        """In the transaction that stores it."""
+        if self.proven:
+            self.manifest = _manifest(self.actor, [turn])
+
+    def event(self, event: TurnEvent) -> tuple[str, dict[str, Any]]:
+        name, data = event_json(event)
+        return name, data | self.manifest if name == "done" else data
+
+
+def _manifest(actor: Actor, turns: Sequence[TurnView]) -> dict[str, Any]:
+    return {"manifest": manifest_json(manifest_of_turns(actor=actor, turns=turns))}
 
 
 def _begun(view: View) -> Reply:
     return Reply(201, conversation_json(view), shows=(view.id,))
 
 
-def _answered(turn: TurnView) -> Reply:
+def _answered(turn: TurnView, manifest: dict[str, Any]) -> Reply:
     """The reply to keep, in the transaction that stores the turn. It shows what the turn says, and what that quotes."""
     said = Turn.objects.values_list("conversation_id", "question_id", "answer_id").get(id=turn.id)
     quoted = (citation.memory_id for citation in turn.citations)
-    return Reply(201, turn_json(turn), shows=(*(one for one in said if one is not None), *quoted))
+    return Reply(201, turn_json(turn) | manifest, shows=(*(one for one in said if one is not None), *quoted))

@@ -148,6 +148,7 @@ class SearchInput(StrictSerializer):
     min_score = serializers.FloatField(min_value=0, max_value=1, required=False)
     include_archived = serializers.BooleanField(required=False)
     explain = serializers.BooleanField(required=False)
+    provenance = serializers.BooleanField(required=False, help_text="Add a signed manifest to the answer.")
 
     def validate_filters(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -169,6 +170,7 @@ class TitleInput(StrictSerializer):
 
 class TurnInput(StrictSerializer):
     content = ContentField()
+    provenance = serializers.BooleanField(required=False, help_text="Add a signed manifest to the answer.")
 
 
 class RedactInput(StrictSerializer):
@@ -208,7 +210,7 @@ def changes_of(body: dict[str, Any]) -> CubeChanges:
 
 
 def search_of(body: dict[str, Any]) -> SearchQuery:
-    asked = {name: value for name, value in body.items() if name != "explain"}
+    asked = {name: value for name, value in body.items() if name not in {"explain", "provenance"}}
     for name in ("namespaces", "personas", "layers", "types"):
         if name in asked:
             asked[name] = tuple(asked[name])

@@ -9,7 +9,7 @@ from governance.actor import Actor
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from vault.api.schema import PAGE
-from vault.retrieval.filters import filter_read, moment
+from vault.cubes.filters import filter_read, moment
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import Layer, MemoryType, SemanticType, Sensitivity, Source, State
 

@@ -48,10 +48,12 @@ from vault.api.schema import (
     IF_MATCH,
     ONCE,
     PAGE,
+    PROVENANCE,
     AddedSchema,
     BulkSchema,
     DryRunSchema,
     JobPromiseSchema,
+    MemoryAnswerSchema,
     MemoryListSchema,
     MemorySchema,
     SearchSchema,
@@ -59,10 +61,12 @@ from vault.api.schema import (
     described,
 )
 from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft
-from vault.cubes.selectors import cube_get, cubes_list, cubes_view, versions_list
+from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
 from vault.cubes.services import Added, cube_delete, cube_purge, cube_restore, cube_update, cubes_add
 from vault.jobs.services import memories_add_later
-from vault.retrieval.selectors import memories_search
+from vault.provenance.rules import manifest_json
+from vault.provenance.services import manifest_of_memories
+from vault.retrieval.selectors import Hit, memories_search
 
 NO_VERSION = 0  # versions count from 1
 PURGE = OpenApiParameter("purge", OpenApiTypes.BOOL, description="Erase for good.")
@@ -70,18 +74,22 @@ ASYNC = OpenApiParameter("async", OpenApiTypes.BOOL, description="Answer 202 wit
 
 
 class MemoriesView(ApiView):
-    @described("memories_list", MemoryListSchema, parameters=LIST_PARAMETERS)
+    @described("memories_list", MemoryListSchema, parameters=[*LIST_PARAMETERS, PROVENANCE])
     def get(self, request: Request) -> Response:
         """List memories, newest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        pages = CursorPages(also_known=FILTERS)
-        views = cubes_list(
-            actor=actor,
-            matching=list_condition(actor, request.query_params),
-            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
-        )
-        return pages.envelope([memory_json(view) for view in views])
+        pages = CursorPages(also_known=[*FILTERS, "provenance"])
+        with acting(actor):
+            views = cubes_list(
+                actor=actor,
+                matching=list_condition(actor, request.query_params),
+                paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+            )
+            manifest = _manifest(actor, views) if flag(request, "provenance") else {}
+        response = pages.envelope([memory_json(view) for view in views])
+        response.data |= manifest
+        return response
 
     @described(
         "memories_add",
@@ -125,32 +133,40 @@ class BulkView(ApiView):
 
 
 class SearchView(ApiView):
-    @described("memories_search", SearchSchema, request=SearchInput)
+    @described("memories_search", SearchSchema, request=SearchInput, parameters=[PROVENANCE])
     def post(self, request: Request) -> Response:
         """Find the best memories for a question: `min(top_k, visible)` of them."""
         started = time.perf_counter()
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        asked_only(request)
+        asked_only(request, "provenance")
+        proven = flag(request, "provenance")
         body = read(SearchInput, request)
         search = search_of(body)
-        hits = memories_search(actor=actor, search=search)
+        manifest: MemoryJson = {}
+
+        def found(hits: Sequence[Hit]) -> None:
+            if proven or body.get("provenance", False):
+                manifest.update(_manifest(actor, [hit.view for hit in hits]))
+
+        hits = memories_search(actor=actor, search=search, within=found)
         shown = [hit_json(hit, explain=body.get("explain", False)) for hit in hits]
         took = round((time.perf_counter() - started) * 1000, 2)
-        return Response({"results": shown, "took_ms": took, "mode": search.mode})
+        return Response({"results": shown, "took_ms": took, "mode": search.mode, **manifest})
 
 
 class MemoryView(ApiView):
-    @described("memories_get", MemorySchema, may=[404])
+    @described("memories_get", MemoryAnswerSchema, parameters=[PROVENANCE], may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Read one memory."""
         actor = self.actor()
         with acting(actor):
             view = cube_get(actor=actor, cube_id=memory_id)
-            asked_only(request)
-        return _one(memory_json(view))
+            asked_only(request, "provenance")
+            manifest = _manifest(actor, [view]) if flag(request, "provenance") else {}
+        return _one(memory_json(view) | manifest)
 
-    @described("memories_update", MemorySchema, request=ChangesInput, parameters=[IF_MATCH], may=[404, 409, 428])
+    @described("memories_update", MemorySchema, request=ChangesInput, parameters=[IF_MATCH], may=[404, 409, 423, 428])
     def patch(self, request: Request, memory_id: UUID) -> Response:
         """Make a new version; If-Match names the one that was read."""
         actor = self.actor()
@@ -170,14 +186,14 @@ class MemoryView(ApiView):
         status=204,
         parameters=[IF_MATCH, DRY_RUN, PURGE],
         also={200: DryRunSchema},
-        may=[404, 409],
+        may=[404, 409, 423],
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Mark as deleted (restorable), or erase with `?purge=true`."""
         actor, version = self.actor(), version_asked(request)
         service = cube_purge if request.query_params.get("purge") == "true" else cube_delete
         with acting(actor):
-            service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=True)  # 404, 403, 412; then 400
+            service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=True)  # 404 to 412; then 400
             asked_only(request, "purge", "dry_run")
             flag(request, "purge")
             if flag(request, "dry_run"):
@@ -187,7 +203,7 @@ class MemoryView(ApiView):
 
 
 class RestoreView(ApiView):
-    @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404])
+    @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404, 423])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Take a deletion back within the grace period."""
         actor, version = self.actor(), version_asked(request)
@@ -222,6 +238,10 @@ class VersionsView(ApiView):
             paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
         )
         return pages.envelope([version_json(view) for view in views])
+
+
+def _manifest(actor: Actor, views: Sequence[CubeView]) -> MemoryJson:
+    return {"manifest": manifest_json(manifest_of_memories(actor=actor, views=views))}
 
 
 def version_asked(request: Request) -> int | None:

@@ -49,7 +49,7 @@ def memory_json(view: CubeView) -> MemoryJson:
         "type": cube.type,
         "layer": cube.layer,
         "state": cube.state,
-        "held": False,  # holds come with the governance of holds; nothing can hold a cube yet
+        "held": view.held,
         "deleted_at": time_json(cube.deleted_at),
         "semantic_type": cube.semantic_type,
         "modality": cube.modality,

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from governance.api.schema import problems
 from governance.vocabulary import PiiKind
+from vault.provenance.rules import FORMAT
 from vault.vocabulary import (
     JobKind,
     JobStatus,
@@ -42,6 +43,32 @@ class NamedSchema(Schema):
 class SubjectSchema(Schema):
     id = serializers.UUIDField()
     reference = serializers.CharField()
+
+
+class PrincipalRefSchema(Schema):
+    kind = serializers.CharField()
+    id = serializers.UUIDField()
+
+
+class ManifestItemSchema(Schema):
+    memory_id = serializers.UUIDField()
+    version = serializers.IntegerField()
+    version_hash = serializers.CharField()
+    content_sha256 = serializers.CharField(allow_null=True, help_text="Of the UTF-8 of the content, where it is shown.")
+    writer = PrincipalRefSchema()
+
+
+class ManifestSchema(Schema):
+    """Which memories an answer shows, in which versions, written by whom, to whom, when. docs/provenance.md"""
+
+    format = serializers.ChoiceField(choices=[FORMAT])
+    id = serializers.UUIDField()
+    tenant = serializers.UUIDField()
+    recipient = PrincipalRefSchema()
+    at = serializers.DateTimeField()
+    items = ManifestItemSchema(many=True)
+    key_id = serializers.CharField()
+    signature = serializers.CharField(help_text="Ed25519, base64")
 
 
 class MemorySchema(Schema):
@@ -110,6 +137,7 @@ class SearchSchema(Schema):
     results = FoundSchema(many=True)
     took_ms = serializers.FloatField()
     mode = serializers.ChoiceField(choices=list(SearchMode))
+    manifest = ManifestSchema(required=False)
 
 
 class AddedSchema(Schema):
@@ -139,8 +167,13 @@ class PageSchema(Schema):
     previous = serializers.CharField(allow_null=True)
 
 
+class MemoryAnswerSchema(MemorySchema):
+    manifest = ManifestSchema(required=False)
+
+
 class MemoryListSchema(PageSchema):
     results = MemorySchema(many=True)
+    manifest = ManifestSchema(required=False)
 
 
 class AuthorSchema(Schema):
@@ -238,8 +271,13 @@ class TurnSchema(Schema):
     created_at = serializers.DateTimeField()
 
 
+class TurnAnswerSchema(TurnSchema):
+    manifest = ManifestSchema(required=False)
+
+
 class TurnListSchema(PageSchema):
     results = TurnSchema(many=True)
+    manifest = ManifestSchema(required=False)
 
 
 class FindingSchema(Schema):
@@ -274,6 +312,7 @@ BULK_OR_DRY_RUN = PolymorphicProxySerializer(
 PAGE = [OpenApiParameter("page_size", int), OpenApiParameter("cursor", str)]
 ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
 IF_MATCH = OpenApiParameter("If-Match", str, OpenApiParameter.HEADER, description='The version read, as in `"3"`.')
+PROVENANCE = OpenApiParameter("provenance", OpenApiTypes.BOOL, description="Add a signed manifest to the answer.")
 DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
 ANY_CALL = (400, 401, 403, 405, 503)
 

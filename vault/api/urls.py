@@ -1,9 +1,11 @@
 from django.urls import path
 
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
+from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
 from vault.api.jobs import JobRetryView, JobsView, JobView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
+from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
 from vault.api.reviews import RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
 
 urlpatterns = [
@@ -24,4 +26,12 @@ urlpatterns = [
     path("reviews/", ReviewsView.as_view()),
     path("reviews/<uuid:review_id>/accept/", ReviewAcceptView.as_view()),
     path("reviews/<uuid:review_id>/reject/", ReviewRejectView.as_view()),
+    path("memories/<uuid:memory_id>/freeze/", FreezeView.as_view()),
+    path("memories/<uuid:memory_id>/unfreeze/", UnfreezeView.as_view()),
+    path("memories/<uuid:memory_id>/provenance/", MemoryProvenanceView.as_view()),
+    path("provenance/verify/", VerifyView.as_view()),
+    path("provenance/key/", SigningKeyView.as_view()),
+    path("holds/", HoldsView.as_view()),
+    path("holds/<uuid:hold_id>/", HoldView.as_view()),
+    path("holds/<uuid:hold_id>/release/", HoldReleaseView.as_view()),
 ]

@@ -153,7 +153,7 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, title: str) -> C
 def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
     """Delete a conversation and the memories that it left, where they are still its member's own.
 
-    Raises NotFound; Forbidden. Writes: Conversation, Cube …, AuditEntry × 2.
+    Raises NotFound; Forbidden; Held: one held memory keeps all of it. Writes: Conversation, Cube …, AuditEntry × 2.
     """
     with acting(actor):
         row = conversation_locate(actor, conversation_id, lock=True)

@@ -35,6 +35,7 @@ class CubeRow:
     last_accessed_at: datetime | None
     heat: float
     embedded: bool
+    held: bool
     parents: tuple[UUID, ...]
 
 
@@ -59,6 +60,8 @@ READ = f"""
 SELECT {", ".join(_columns())},
   version.sealed, coalesce(used.access_count, 0), used.last_accessed_at, coalesce(used.heat, 0),
   embedding.version IS NOT NULL,
+  EXISTS (SELECT 1 FROM vault_holdcube AS covered WHERE covered.tenant_id = cube.tenant_id
+    AND covered.cube_id = cube.id AND vault_hold_stands(covered.tenant_id, covered.hold_id)),
   ARRAY(SELECT link.target_id FROM vault_cubelink AS link WHERE link.tenant_id = cube.tenant_id
     AND link.source_id = cube.id AND link.kind = %s ORDER BY link.id)
 FROM unnest(%s::uuid[]) AS wanted (id)
@@ -97,5 +100,5 @@ def _row(values: Sequence[Any]) -> CubeRow:
     assert isinstance(cube, Cube)
     for alias in ("namespace", "persona", "subject"):
         setattr(cube, alias, made[alias])
-    sealed, reads, read_at, heat, embedded, parents = values[start:]
-    return CubeRow(cube, bytes(sealed), reads, read_at, heat, embedded, tuple(parents))
+    sealed, reads, read_at, heat, embedded, held, parents = values[start:]
+    return CubeRow(cube, bytes(sealed), reads, read_at, heat, embedded, held, tuple(parents))

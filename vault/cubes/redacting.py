@@ -18,6 +18,7 @@ from governance.vocabulary import Permission, PiiKind, Verb
 from vault.cubes.building import build_version
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.findings import findings_of
+from vault.cubes.holding import refuse_held
 from vault.cubes.locating import cube_target, locate
 from vault.cubes.postings import postings_delete
 from vault.cubes.screening import Finding
@@ -72,11 +73,12 @@ def cube_redact_ask(*, actor: Actor, cube_id: UUID, expected_version: int | None
 
 
 def locate_for_redacting(actor: Actor, cube_id: UUID, expected_version: int | None = None) -> Cube:
-    """The cube, locked, if the actor may both change it and take its words away. Raises NotFound; Forbidden."""
+    """The cube, locked, if the actor may both change it and take its words away. Raises NotFound; Forbidden; Held."""
     cube = locate(actor, cube_id, lock=True)
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
     authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
     refuse_read_only(cube.namespace)
+    refuse_held(actor, [cube.id])
     if expected_version is not None:
         check_version(cube, expected_version)
     return cube

@@ -35,6 +35,7 @@ class CubeView:
     access_count: int
     last_accessed_at: datetime | None
     pending_embedding: bool
+    held: bool
     duplicate: bool = False
 
 
@@ -119,6 +120,7 @@ def _view(row: CubeRow) -> CubeView:
         access_count=row.access_count,
         last_accessed_at=row.last_accessed_at,
         pending_embedding=not row.embedded,
+        held=row.held,
     )
 
 

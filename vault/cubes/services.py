@@ -20,6 +20,7 @@ from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.findings import findings_insert, reviews_supersede
+from vault.cubes.holding import come_under_queries, refuse_held
 from vault.cubes.inserting import insert_rows
 from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.postings import postings_delete, postings_insert
@@ -48,7 +49,7 @@ def cubes_add(
     content that its namespace and persona hold already, are answered with the cube that is there. `permission`: a chat
     keeps its turns by the right to chat.
     Raises: Forbidden; Invalid; PiiUnavailable; KeyUnavailable. Writes: Namespace?, DataSubject?, and for each new one
-    Cube, CubeVersion, Posting …, PiiFinding …, Review?, CubeLink?; one AuditEntry and OutboxEvent … for all.
+    Cube, CubeVersion, Posting …, PiiFinding …, Review?, CubeLink?, HoldCube?; one AuditEntry and OutboxEvent … for all.
     Queries: constant for one namespace.
     """
     authorize(actor, permission)
@@ -57,6 +58,7 @@ def cubes_add(
         new = [one for one in built if not one.duplicate]
         if new:
             _insert(new)
+            come_under_queries(actor, [one.cube.id for one in new])
             record(
                 actor=actor,
                 verb=Verb.MEMORY_CREATED,
@@ -78,14 +80,15 @@ def cube_update(
 ) -> Cube:
     """Make a new version. `changes` is asked only once the caller may change it and has seen the present version.
 
-    Raises, in this order: NotFound, Forbidden, PreconditionRequired, VersionConflict, Invalid.
-    Writes: Cube, CubeVersion, Posting …, AuditEntry, OutboxEvent.
+    Raises, in this order: NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, Invalid.
+    Writes: Cube, CubeVersion, Posting …, HoldCube?, AuditEntry, OutboxEvent.
     """
     with acting(actor):
         cube = locate(actor, cube_id, lock=True)
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
         refuse_read_only(cube.namespace)
+        refuse_held(actor, [cube.id])
         if expected_version is None:
             raise PreconditionRequired
         check_version(cube, expected_version)
@@ -104,10 +107,11 @@ def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(built.cube))
     cube = built.cube
     cube.save(force_update=True)
-    built.version.save(force_insert=True)
     Cube.objects.filter(id=cube.id).update(updated_at=Now())
+    built.version.save(force_insert=True)  # last of the two tables: from here on a hold may keep the cube
     postings_delete(cube.id, before.terms)
     postings_insert([built])
+    come_under_queries(actor, [cube.id])
     if built.findings:
         findings_insert([(built.version, built.findings)])
         reviews_supersede(built.version)
@@ -127,7 +131,7 @@ def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
 def cube_delete(*, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False) -> None:
     """Mark as deleted: unreadable from now on, restorable for DELETED_GRACE_DAYS. A dry run only checks.
 
-    Raises: NotFound; Forbidden; VersionConflict. Writes: Cube, AuditEntry; deletes Posting …, Embedding.
+    Raises: NotFound; Forbidden; Held; VersionConflict. Writes: Cube, AuditEntry; deletes Posting …, Embedding.
     """
     with acting(actor):
         cube = _deletable(actor, locate(actor, cube_id, lock=True), expected_version)
@@ -139,11 +143,12 @@ def cube_delete(*, actor: Actor, cube_id: UUID, expected_version: int | None = N
 def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = Permission.MEMORY_DELETE) -> None:
     """Mark cubes that the caller may delete as deleted. What they are found by goes at once: tokens and vectors.
 
-    Writes: Cube …, AuditEntry; deletes Posting …, Embedding ….
+    Raises Held: then none is deleted. Writes: Cube …, AuditEntry; deletes Posting …, Embedding ….
     """
     authorize(actor, permission)
     ids = [cube.id for cube in cubes]
     with acting(actor):
+        refuse_held(actor, ids)
         Cube.objects.filter(id__in=ids).update(deleted_at=Now())
         for version in CubeVersion.objects.filter(cube_id__in=ids, number=F("cube__version")):
             postings_delete(version.cube_id, version.terms)
@@ -156,7 +161,7 @@ def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = 
 def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = None) -> Cube:
     """Take a deletion back within the grace period; a memory that was not deleted stays as it is.
 
-    Raises: NotFound (also after the grace period, and once it has expired); Forbidden; VersionConflict.
+    Raises: NotFound (also after the grace period, and once it has expired); Forbidden; Held; VersionConflict.
     Writes: Cube, Posting …, AuditEntry, OutboxEvent.
     """
     with acting(actor):
@@ -174,7 +179,7 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = 
 def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False) -> None:
     """Erase the cube with its versions, tokens, vector and links; only audit rows remain. A deleted one can be purged.
 
-    Raises: NotFound; Forbidden; VersionConflict. Writes: deletes rows; AuditEntry.
+    Raises: NotFound; Forbidden; Held; VersionConflict. Writes: deletes rows; AuditEntry.
     """
     with acting(actor):
         cube = _deletable(actor, locate_for_erasing(actor, cube_id), expected_version)
@@ -197,6 +202,7 @@ def _unhide(actor: Actor, cube: Cube) -> None:
 def _deletable(actor: Actor, cube: Cube, expected_version: int | None) -> Cube:
     authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
     refuse_read_only(cube.namespace)
+    refuse_held(actor, [cube.id])
     if expected_version is not None:
         check_version(cube, expected_version)
     return cube

@@ -28,7 +28,7 @@ END $$
 class Migration(migrations.Migration):
     dependencies = [
         ("governance", "0003_replies"),
-        ("vault", "0004_embedding_model"),
+        ("vault", "0005_steady_plans"),
     ]
 
     operations = [

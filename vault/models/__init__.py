@@ -1,6 +1,7 @@
 from vault.models.conversation import Conversation, Turn
 from vault.models.cube import Cube, CubeLink, CubeUse, CubeVersion
 from vault.models.embedding_model import EmbeddingModel
+from vault.models.hold import Hold, HoldCube, HoldReleaseApproval
 from vault.models.index import Embedding, NamespaceSize, Posting
 from vault.models.job import Job
 from vault.models.namespace import Namespace
@@ -14,6 +15,9 @@ __all__ = [
     "CubeVersion",
     "Embedding",
     "EmbeddingModel",
+    "Hold",
+    "HoldCube",
+    "HoldReleaseApproval",
     "Job",
     "Namespace",
     "NamespaceSize",

@@ -10,9 +10,9 @@ from django.db.models import Q
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
 from vault.cubes import marks
+from vault.cubes.filters import filter_read, mark_condition, persona_condition
 from vault.models import Namespace
 from vault.models.namespace import NamespaceQuerySet
-from vault.retrieval.filters import filter_read, mark_condition, persona_condition
 from vault.vocabulary import Layer, MemoryType, SearchMode, State
 
 SHOWN = (State.GENERATED, State.ACTIVATED)

@@ -3,7 +3,7 @@
 A search returns min(top_k, visible) rows however small the tenant. docs/architecture.md says how its cost grows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from django.conf import settings
@@ -44,12 +44,21 @@ class Hit:
     parts: Parts
 
 
-def memories_search(*, actor: Actor, search: SearchQuery, permission: Permission = Permission.MEMORY_READ) -> list[Hit]:
+Within = Callable[[Sequence[Hit]], None]
+
+
+def memories_search(
+    *,
+    actor: Actor,
+    search: SearchQuery,
+    permission: Permission = Permission.MEMORY_READ,
+    within: Within = lambda hits: None,
+) -> list[Hit]:
     """The best rows for a question among those the actor may read, best first.
 
     `permission`: a chat searches by the right to chat. The question is embedded before the transaction; a
     reranker is asked between two, and the second, which opens and records what is returned, looks again at what may be
-    shown.
+    shown. `within` runs in the transaction that read what is returned.
     Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
     Queries: three, two more for a walk, one more when few rows are found, and the audit; with a reranker two more.
     """
@@ -60,7 +69,7 @@ def memories_search(*, actor: Actor, search: SearchQuery, permission: Permission
     asked = _asked(search, embedder().name)
     while True:
         try:
-            return _searched(actor, search, asked, permission)
+            return _searched(actor, search, asked, permission, within)
         except OtherModel as other:
             asked = _asked(search, other.active)
 
@@ -77,17 +86,17 @@ def _asked(search: SearchQuery, active: str) -> Asked:
     return Asked(active, model.name, model.embed([search.query])[0].tolist())
 
 
-def _searched(actor: Actor, search: SearchQuery, asked: Asked, permission: Permission) -> list[Hit]:
+def _searched(actor: Actor, search: SearchQuery, asked: Asked, permission: Permission, within: Within) -> list[Hit]:
     scorer = reranker() if search.mode is SearchMode.HYBRID else None
     if scorer is None:
         with acting(actor):
-            return _read(actor, search, _ranked(actor, search, asked, search.top_k), permission)
+            return _read(actor, search, _ranked(actor, search, asked, search.top_k), permission, within)
     with acting(actor):
         candidates = _ranked(actor, search, asked, max(search.top_k, RERANKED))
         best = cubes_view(actor=actor, cube_ids=[row.cube_id for row in candidates[:RERANKED]])
     found = _reranked(scorer, search.query, candidates, best)
     with acting(actor):
-        return _read(actor, search, _still_visible(actor, search, found), permission)
+        return _read(actor, search, _still_visible(actor, search, found), permission, within)
 
 
 def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Sequence[CubeView]) -> list[Ranked]:
@@ -107,11 +116,15 @@ def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -
     return kept + newest(visible, kept, search.top_k - len(kept))
 
 
-def _read(actor: Actor, search: SearchQuery, found: Sequence[Ranked], permission: Permission) -> list[Hit]:
+def _read(
+    actor: Actor, search: SearchQuery, found: Sequence[Ranked], permission: Permission, within: Within
+) -> list[Hit]:
     """Open what is returned, and nothing else, under the audit row that names it."""
     rows = {row.cube_id: row for row in found if row.score >= search.min_score}
     views = cubes_read(actor=actor, cube_ids=list(rows), verb=Verb.MEMORY_SEARCHED, permission=permission)
-    return [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]
+    hits = [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]
+    within(hits)
+    return hits
 
 
 def _ranked(actor: Actor, search: SearchQuery, asked: Asked, limit: int) -> list[Ranked]:

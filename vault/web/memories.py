@@ -16,6 +16,7 @@ from governance.web.paging import Newest, number_or_none
 from vault.cubes.selectors import cube_get, versions_list
 from vault.reviews.selectors import findings_list
 from vault.web.findings import marked
+from vault.web.holds import keeping_context
 from vault.web.labels import labels_of
 
 VERSIONS = 20  # of one page
@@ -37,6 +38,7 @@ def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
             "versions": versions_list(actor=actor, cube_id=memory_id, paginate=take),
             "versions_older": take.older,
             "in_pane": in_pane,
+            **keeping_context(actor, view),
         }
         return draw(request, template, context)
 

@@ -14,11 +14,11 @@ from governance.database import acting
 from governance.errors import Conflict
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.paging import Newest, uuid_or_none
 from vault.reviews.selectors import review_get, review_view, reviews_list
 from vault.reviews.services import review_accept, review_accept_ask, review_reject
 from vault.vocabulary import ReviewKind, ReviewStatus
 from vault.web.findings import shown_review
-from vault.web.paging import Newest, uuid_or_none
 
 REVIEWS = 30  # of one page
 

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from vault.web import chat, memories, reviews
+from vault.web import chat, holds, memories, provenance, reviews
 
 urlpatterns = [
     path("chat/", chat.chat, name="chat"),
@@ -13,4 +13,11 @@ urlpatterns = [
     path("reviews/", reviews.reviews, name="reviews"),
     path("reviews/<uuid:review_id>/accept/", reviews.accept, name="review_accept"),
     path("reviews/<uuid:review_id>/reject/", reviews.reject, name="review_reject"),
+    path("memories/<uuid:memory_id>/provenance/", provenance.provenance, name="memory_provenance"),
+    path("memories/<uuid:memory_id>/manifest/", provenance.manifest, name="memory_manifest"),
+    path("memories/<uuid:memory_id>/freeze/", holds.freeze, name="memory_freeze"),
+    path("memories/<uuid:memory_id>/unfreeze/", holds.unfreeze, name="memory_unfreeze"),
+    path("holds/", holds.holds, name="holds"),
+    path("holds/<uuid:hold_id>/", holds.hold, name="hold"),
+    path("holds/<uuid:hold_id>/release/", holds.release, name="hold_release"),
 ]

@@ -25,7 +25,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 @dataclass(frozen=True)
 class Call:
-    """One request; `{cube}`, `{deleted}`, `{conversation}`, `{job}` of the address are filled in."""
+    """One request; `{cube}`, `{deleted}`, `{job}` … of the address are filled in (see `places`)."""
 
     address: str
     body: Any = None
@@ -75,9 +75,21 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("reviews/", "get"): [Call("reviews/"), Call("reviews/?kind=pii")],
     ("reviews/<uuid:review_id>/accept/", "post"): [Call("reviews/{flagged}/accept/", {})],
     ("reviews/<uuid:review_id>/reject/", "post"): [Call("reviews/{doubted}/reject/")],
+    ("memories/<uuid:memory_id>/freeze/", "post"): [Call("memories/{kept}/freeze/", {"reason": "nightingale"})],
+    ("memories/<uuid:memory_id>/unfreeze/", "post"): [Call("memories/{kept}/unfreeze/")],
+    ("memories/<uuid:memory_id>/provenance/", "get"): [Call("memories/{cube}/provenance/")],
+    ("provenance/verify/", "post"): [Call("provenance/verify/", {"manifest": {}})],
+    ("holds/", "get"): [Call("holds/")],
+    ("holds/", "post"): [
+        Call("holds/", {"reason": "nightingale", "filters": {"tags": "nightingale"}}),
+        Call("holds/", {"reason": "nightingale", "subject": "new"}),
+    ],
+    ("holds/<uuid:hold_id>/", "get"): [Call("holds/{hold}/")],
+    ("holds/<uuid:hold_id>/release/", "post"): [Call("holds/{hold}/release/")],
 }
 NEEDS_NO_ROW = {
     ("me/", "get"): "everyone may know who they are; no content",
+    ("provenance/key/", "get"): "a public key",
     ("jobs/", "get"): "kind, status and ids; no content",
     ("jobs/<uuid:job_id>/", "get"): "kind, status and ids; no content",
 }
@@ -122,6 +134,8 @@ def places(world: World) -> dict[str, Any]:
         "deleted": deleted,
         "conversation": filled.conversation_id,
         "job": filled.job_id,
+        "kept": client.post("memories/", {"content": "the kept nightingale"}).json["results"][0]["id"],
+        "hold": client.post("holds/", {"reason": "nightingale", "subject": "the nightingale's"}).json["id"],
     }
 
 

@@ -20,6 +20,7 @@ WRITE = {
     Permission.MEMORY_DELETE,
     Permission.NAMESPACE_CREATE,
     Permission.JOB_READ,
+    Permission.MEMORY_FREEZE,
 }
 CHAT = {Permission.CONVERSATION_USE}
 GOVERN = {
@@ -27,6 +28,7 @@ GOVERN = {
     Permission.APIKEY_MANAGE,
     Permission.OPERATIONS_MANAGE,
     Permission.AUDIT_READ,
+    Permission.HOLD_MANAGE,
 }
 BY_ROLE = {
     RoleName.OWNER: READ | WRITE | CHAT | GOVERN,

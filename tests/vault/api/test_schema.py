@@ -34,7 +34,7 @@ def test_the_api_has_no_other_addresses() -> None:
         for route in resolver.url_patterns
     ]
     assert all(isinstance(route, URLPattern) for route in under_v1)
-    assert len(under_v1) == len(product) == 17
+    assert len(under_v1) == len(product) == 25
 
 
 def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:
@@ -57,7 +57,7 @@ def test_only_what_a_call_can_answer_is_described() -> None:
     read = {"200", "400", "401", "403", "405", "503"}
     assert statuses("memories/", "get") == read
     assert statuses("memories/{memory_id}/", "get") == read | {"404"}
-    assert statuses("memories/{memory_id}/", "patch") == read | {"404", "409", "412", "413", "428"}
+    assert statuses("memories/{memory_id}/", "patch") == read | {"404", "409", "412", "413", "423", "428"}
     assert statuses("conversations/{conversation_id}/turns/", "post") >= {"200", "201", "409", "422"}
     kinds = document()["paths"]["/api/v1/conversations/{conversation_id}/turns/"]["post"]["responses"]["200"]["content"]
     assert set(kinds) == {"text/event-stream"}

@@ -52,3 +52,11 @@ def test_adding_costs_the_same_for_two_and_for_a_hundred(full: Contract) -> None
     assert bulk("two", 2) == bulk("hundred", 100)
     assert bulk("one", 1) <= 16
     assert queries(lambda: full.add("Just one more.")) <= 16
+
+
+def test_listing_holds_costs_the_same_for_one_and_for_twenty(olivia: Contract) -> None:
+    for number in range(20):
+        olivia.post("holds/", {"reason": f"Case {number}.", "subject": "carla"})
+    one = queries(lambda: olivia.get("holds/?page_size=1"))
+    assert queries(lambda: olivia.get("holds/?page_size=20")) == one
+    assert one <= 14

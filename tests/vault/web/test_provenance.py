@@ -1,0 +1,51 @@
+"""The page that says where a memory comes from, and the file that proves what was taken along."""
+
+import json
+
+import pytest
+
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+
+NASTY = '"><script>alert(1)</script>'
+
+
+def stored(world: World) -> str:
+    api = world.client("alice")
+    memory_id = api.post("memories/", {"content": NASTY, "namespace": "/team"}).json["results"][0]["id"]
+    api.patch(f"memories/{memory_id}/", {"content": "Second."}, if_match='"1"')
+    return f"/memories/{memory_id}/"
+
+
+def test_it_shows_who_wrote_each_version_and_how_to_check(world: World) -> None:
+    address = stored(world)
+    browser = signed_in(world.alice)
+    assert f'href="{address}provenance/"' in browser.get(address).content.decode()
+    page = browser.get(f"{address}provenance/").content.decode()
+    assert page.count(world.alice.key.prefix) == 2
+    assert "BEGIN PUBLIC KEY" in page
+    assert f'href="{address}manifest/"' in page
+    assert NASTY not in page
+
+
+def test_the_part_is_the_same_without_the_frame(world: World) -> None:
+    part = signed_in(world.alice).get(f"{stored(world)}provenance/", headers={"HX-Request": "true"})
+    assert part.content.decode().count("<article") == 1
+    assert "<html" not in part.content.decode()
+
+
+def test_the_file_bears_a_manifest_that_holds(world: World) -> None:
+    response = signed_in(world.bob).get(f"{stored(world)}manifest/")
+    assert "attachment" in response["Content-Disposition"]
+    file = json.loads(response.content)
+    assert file["content"] == "Second."
+    assert file["manifest"]["recipient"] == {"kind": "member", "id": str(world.bob.member.id)}
+    assert world.client("alice").post("provenance/verify/", {"manifest": file["manifest"]}).json["valid"] is True
+
+
+@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("charlie", 404)])
+def test_only_who_may_read_the_memory_gets_either(world: World, who: str, status: int) -> None:
+    memory_id = world.client("alice").post("memories/", {"content": "Private."}).json["results"][0]["id"]
+    browser = signed_in(world.person(who))
+    for part in ("provenance", "manifest"):
+        assert browser.get(f"/memories/{memory_id}/{part}/").status_code == status

@@ -1,0 +1,239 @@
+"""holds/ of the REST contract, and a member's freeze of one memory."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.actor import Actor
+from governance.api.fields import StrictSerializer, TextField
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only, flag
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
+from governance.vocabulary import Permission
+from vault.api.fields import refuse_deep
+from vault.api.inputs import read
+from vault.api.representations import dry_run_json, memory_json
+from vault.api.schema import (
+    DRY_RUN,
+    ONCE,
+    PAGE,
+    DryRunSchema,
+    MemorySchema,
+    PageSchema,
+    Schema,
+    SubjectSchema,
+    described,
+)
+from vault.cubes.selectors import cubes_view
+from vault.holds.selectors import HoldView as View
+from vault.holds.selectors import hold_get, hold_locate, holds_list
+from vault.holds.services import (
+    LONGEST_REASON,
+    HoldDraft,
+    cube_freezable,
+    cube_freeze,
+    cube_unfreeze,
+    hold_create,
+    hold_rehearse,
+    hold_release,
+)
+from vault.vocabulary import HoldKind, HoldStatus
+
+LEGAL_KINDS = [kind for kind in HoldKind if kind is not HoldKind.FREEZE]
+STATUS = OpenApiParameter("status", str, enum=[*HoldStatus])
+
+
+class ReasonInput(StrictSerializer):
+    reason = TextField(max_length=LONGEST_REASON)
+
+
+class HoldInput(ReasonInput):
+    """A legal hold over one of: a memory, what matches filters, all of a data subject."""
+
+    memory_id = serializers.UUIDField(required=False)
+    filters = serializers.JSONField(required=False, help_text="As in a search; also what matches later comes under it.")
+    subject = TextField(max_length=200, required=False, help_text="The tenant's own reference; made on demand.")
+
+    def validate_filters(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise serializers.ValidationError("an object is needed")
+        refuse_deep(value)
+        return value
+
+
+class HolderSchema(Schema):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+
+
+class ApprovalSchema(Schema):
+    member = HolderSchema()
+    at = serializers.DateTimeField()
+
+
+class HoldSchema(Schema):
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=LEGAL_KINDS)
+    status = serializers.ChoiceField(choices=list(HoldStatus))
+    reason = serializers.CharField()
+    memory_id = serializers.UUIDField(allow_null=True)
+    filters = serializers.DictField(allow_null=True)
+    subject = SubjectSchema(allow_null=True)
+    covered = serializers.IntegerField(help_text="Memories that came under it so far.")
+    created_by = HolderSchema()
+    created_at = serializers.DateTimeField()
+    approvals = ApprovalSchema(many=True, help_text="Of its release: two different members' are needed.")
+
+
+class HoldListSchema(PageSchema):
+    results = HoldSchema(many=True)
+
+
+class HoldsView(ApiView):
+    @described("holds_list", HoldListSchema, parameters=[STATUS, *PAGE])
+    def get(self, request: Request) -> Response:
+        """Legal holds, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.HOLD_MANAGE)
+        pages = CursorPages(also_known=["status"])
+        views = holds_list(
+            actor=actor, status=_status(request), paginate=lambda rows: pages.paginate_queryset(rows, request) or []
+        )
+        return pages.envelope([hold_json(view) for view in views])
+
+    @described(
+        "holds_create",
+        HoldSchema,
+        status=201,
+        request=HoldInput,
+        parameters=[ONCE, DRY_RUN],
+        also={200: DryRunSchema},
+    )
+    def post(self, request: Request) -> Response:
+        """Keep what is named as it is, until two different members release it. A dry run counts."""
+        actor = self.actor()
+        authorize(actor, Permission.HOLD_MANAGE)
+        asked_only(request, "dry_run")
+        dry_run = flag(request, "dry_run")
+        draft = HoldDraft(**read(HoldInput, request))
+        if dry_run:
+            count, ids = hold_rehearse(actor=actor, draft=draft, most=settings.MAX_ITEMS_PER_CALL)
+            return Response(dry_run_json(ids, count=count))
+
+        def call(commit: Commit) -> Reply:
+            return _made(hold_create(actor=actor, draft=draft, commit=lambda view: commit(_made(view))))
+
+        return self.post_once(call)
+
+
+class HoldView(ApiView):
+    @described("holds_get", HoldSchema, may=[404])
+    def get(self, request: Request, hold_id: UUID) -> Response:
+        """One legal hold."""
+        actor = self.actor()
+        with acting(actor):
+            view = hold_get(actor=actor, hold_id=hold_id)
+            asked_only(request)
+        return Response(hold_json(view))
+
+
+class HoldReleaseView(ApiView):
+    @described("holds_release", HoldSchema, parameters=[ONCE], request=None, also={202: HoldSchema}, may=[404])
+    def post(self, request: Request, hold_id: UUID) -> Response:
+        """Approve the release: 202 while another member's approval is awaited, 200 once the hold has ended."""
+        actor = self.actor()
+
+        def ask() -> None:
+            with acting(actor):
+                hold_locate(actor, hold_id)
+
+        def call(commit: Commit) -> Reply:
+            with acting(actor):
+                view = hold_release(actor=actor, hold_id=hold_id)
+                asked_only(request)
+                reply = Reply(200 if view.status is HoldStatus.RELEASED else 202, hold_json(view))
+                commit(reply)
+            return reply
+
+        return self.post_once(call, ask=ask)
+
+
+class FreezeView(ApiView):
+    @described("memories_freeze", MemorySchema, request=ReasonInput, parameters=[ONCE], may=[404])
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Keep a memory as it is: a member's own hold, ended by its maker or an admin."""
+        actor = self.actor()
+
+        def reason() -> str:
+            asked_only(request)
+            return str(read(ReasonInput, request)["reason"])
+
+        return _answered(self, actor, memory_id, lambda: cube_freeze(actor=actor, cube_id=memory_id, reason=reason))
+
+
+class UnfreezeView(ApiView):
+    @described("memories_unfreeze", MemorySchema, request=None, parameters=[ONCE], may=[404])
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """End the caller's freeze of a memory, or for those who govern all of them. Legal holds stay."""
+        actor = self.actor()
+
+        def write() -> None:
+            cube_unfreeze(actor=actor, cube_id=memory_id)
+            asked_only(request)
+
+        return _answered(self, actor, memory_id, write)
+
+
+def hold_json(view: View) -> dict[str, Any]:
+    return {
+        "id": str(view.id),
+        "kind": view.kind,
+        "status": view.status,
+        "reason": view.reason,
+        "memory_id": str(view.memory_id) if view.memory_id else None,
+        "filters": view.filters,
+        "subject": {"id": str(view.subject.id), "reference": view.subject.reference} if view.subject else None,
+        "covered": view.covered,
+        "created_by": {"id": str(view.maker_id), "name": view.maker_name},
+        "created_at": time_json(view.created_at),
+        "approvals": [
+            {"member": {"id": str(one.member_id), "name": one.name}, "at": time_json(one.at)} for one in view.approvals
+        ],
+    }
+
+
+def _made(view: View) -> Reply:
+    return Reply(201, hold_json(view))
+
+
+def _answered(view: ApiView, actor: Actor, memory_id: UUID, write: Callable[[], None]) -> Response:
+    """Write, and answer with the memory as it then is."""
+
+    def call(commit: Commit) -> Reply:
+        with acting(actor):
+            write()
+            reply = Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
+            commit(reply)
+        return reply
+
+    response = view.post_once(call, ask=lambda: cube_freezable(actor=actor, cube_id=memory_id))
+    response["ETag"] = f'"{response.data["version"]}"'
+    return response
+
+
+def _status(request: Request) -> HoldStatus | None:
+    asked = request.query_params.get("status")
+    if asked is not None and asked not in set(HoldStatus):
+        raise Invalid(errors=[FieldError("status", f"one of {', '.join(HoldStatus)}")])
+    return HoldStatus(asked) if asked else None

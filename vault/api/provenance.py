@@ -1,0 +1,133 @@
+"""provenance/ of the REST contract: where a memory comes from, and the check of a manifest."""
+
+from typing import Any
+from uuid import UUID
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.fields import StrictSerializer
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.keys.signing import signing_key
+from governance.vocabulary import Permission
+from vault.api.fields import refuse_deep
+from vault.api.inputs import read
+from vault.api.schema import Schema, described
+from vault.provenance.rules import Verdict
+from vault.provenance.selectors import LinkFact, ProvenanceView, provenance_get
+from vault.provenance.services import manifest_verify
+from vault.vocabulary import Source
+
+
+class NamedAuthorSchema(Schema):
+    kind = serializers.CharField()
+    id = serializers.UUIDField()
+    name = serializers.CharField(help_text="A member's name, an API key's prefix; empty for the system.")
+
+
+class VersionFactSchema(Schema):
+    version = serializers.IntegerField()
+    author = NamedAuthorSchema()
+    reason = serializers.CharField()
+    hash = serializers.CharField()
+    previous_hash = serializers.CharField(allow_null=True)
+    redacted = serializers.BooleanField()
+    created_at = serializers.DateTimeField()
+
+
+class LinkFactSchema(Schema):
+    memory_id = serializers.UUIDField()
+    kind = serializers.CharField()
+
+
+class ProvenanceSchema(Schema):
+    memory_id = serializers.UUIDField()
+    source = serializers.ChoiceField(choices=list(Source))  # type: ignore[assignment]
+    reader = serializers.CharField(help_text="What made the memory of what was sent.")
+    created_at = serializers.DateTimeField()
+    versions = VersionFactSchema(many=True)
+    parents = LinkFactSchema(many=True)
+    derived = LinkFactSchema(many=True)
+
+
+class VerifyInput(StrictSerializer):
+    manifest = serializers.JSONField(help_text="As it came with an answer, unchanged.")
+
+    def validate_manifest(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise serializers.ValidationError("an object is needed")
+        refuse_deep(value)
+        return value
+
+
+class VerdictSchema(Schema):
+    valid = serializers.BooleanField()
+    verdict = serializers.ChoiceField(choices=list(Verdict))
+
+
+class SigningKeySchema(Schema):
+    key_id = serializers.CharField()
+    algorithm = serializers.ChoiceField(choices=["Ed25519"])
+    public_key = serializers.CharField(help_text="PEM")
+
+
+class MemoryProvenanceView(ApiView):
+    @described("memories_provenance", ProvenanceSchema, may=[404])
+    def get(self, request: Request, memory_id: UUID) -> Response:
+        """Where a memory comes from: its versions with their authors, what it was made of, what was made of it."""
+        actor = self.actor()
+        with acting(actor):
+            view = provenance_get(actor=actor, cube_id=memory_id)
+            asked_only(request)
+        return Response(provenance_json(view))
+
+
+class VerifyView(ApiView):
+    @described("provenance_verify", VerdictSchema, request=VerifyInput)
+    def post(self, request: Request) -> Response:
+        """Whether this installation signed just this manifest."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        asked_only(request)
+        verdict = manifest_verify(actor=actor, body=read(VerifyInput, request)["manifest"])
+        return Response({"valid": verdict is Verdict.VALID, "verdict": verdict})
+
+
+class SigningKeyView(ApiView):
+    @described("provenance_key", SigningKeySchema)
+    def get(self, request: Request) -> Response:
+        """The public key that manifests are checked with."""
+        asked_only(request)
+        key = signing_key()
+        return Response({"key_id": key.key_id(), "algorithm": "Ed25519", "public_key": key.public_pem()})
+
+
+def provenance_json(view: ProvenanceView) -> dict[str, Any]:
+    return {
+        "memory_id": str(view.memory_id),
+        "source": view.source,
+        "reader": view.reader,
+        "created_at": time_json(view.created_at),
+        "versions": [
+            {
+                "version": one.number,
+                "author": {"kind": one.author.kind, "id": str(one.author.id), "name": one.author.name},
+                "reason": one.reason,
+                "hash": one.hash.hex(),
+                "previous_hash": one.previous_hash.hex() if one.previous_hash else None,
+                "redacted": one.redacted,
+                "created_at": time_json(one.created_at),
+            }
+            for one in view.versions
+        ],
+        "parents": [_link(one) for one in view.parents],
+        "derived": [_link(one) for one in view.derived],
+    }
+
+
+def _link(link: LinkFact) -> dict[str, str]:
+    return {"memory_id": str(link.memory_id), "kind": link.kind}

@@ -1,0 +1,202 @@
+"""Reading holds. The terms of a legal hold are for those who manage holds, a freeze for the readers of its memory."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.rules import Target
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import NotFound
+from governance.keys.services import GENERAL, subject_scope
+from governance.models import DataSubject
+from governance.privacy.services import SubjectView, subject_view
+from governance.vocabulary import Permission, Verb
+from vault.cubes.holding import terms_open
+from vault.cubes.locating import locate_readable
+from vault.models import CubeVersion, Hold, HoldCube, HoldReleaseApproval
+from vault.vocabulary import HoldKind, HoldStatus
+
+LEGAL = (HoldKind.MEMORY, HoldKind.QUERY, HoldKind.SUBJECT)
+
+
+@dataclass(frozen=True)
+class Approval:
+    member_id: UUID
+    name: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class HoldView:
+    """A hold, opened. memory_id, filters or subject say what it is over; covered: cubes that came under it so far."""
+
+    id: UUID
+    kind: HoldKind
+    status: HoldStatus
+    reason: str = field(repr=False)
+    memory_id: UUID | None
+    filters: dict[str, Any] | None = field(repr=False)
+    subject: SubjectView | None
+    covered: int
+    maker_id: UUID
+    maker_name: str
+    created_at: datetime
+    approvals: tuple[Approval, ...]
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What keeps one memory as it is, for its readers; the reasons of legal holds are not told."""
+
+    freezes: tuple[HoldView, ...]
+    legal: bool
+
+    @property
+    def held(self) -> bool:
+        return self.legal or bool(self.freezes)
+
+
+Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
+
+
+def holds_list(*, actor: Actor, status: HoldStatus | None = None, paginate: Paginate) -> list[HoldView]:
+    """Legal holds, the newest first. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    authorize(actor, Permission.HOLD_MANAGE)
+    with acting(actor):
+        rows = Hold.objects.with_standing().filter(tenant_id=actor.tenant_id, kind__in=LEGAL)
+        page = paginate(rows.filter(_of_status(status)).select_related("maker").order_by("-id"))
+        record(actor=actor, verb=Verb.HOLD_READ, object_type="hold", object_ids=[row.id for row in page])
+        return hold_views(page)
+
+
+def hold_get(*, actor: Actor, hold_id: UUID) -> HoldView:
+    """A legal hold. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    with acting(actor):
+        row = hold_locate(actor, hold_id)
+        record(actor=actor, verb=Verb.HOLD_READ, object_type="hold", object_ids=[row.id])
+        return hold_views([row])[0]
+
+
+def cube_keeping(*, actor: Actor, cube_id: UUID) -> Keeping:
+    """What holds a memory that the actor may read. Raises NotFound; Forbidden; KeyUnavailable."""
+    with acting(actor):
+        locate_readable(actor, cube_id)
+        rows = list(_standing_over(cube_id).select_related("maker"))
+        freezes = tuple(hold_views([row for row in rows if row.kind == HoldKind.FREEZE]))
+        return Keeping(freezes=freezes, legal=len(freezes) < len(rows))
+
+
+def freezes_of(cube_id: UUID) -> QuerySet[Hold]:
+    """The freezes that keep a cube; within the tenant's transaction."""
+    return _standing_over(cube_id).filter(kind=HoldKind.FREEZE)
+
+
+def hold_locate(actor: Actor, hold_id: UUID) -> Hold:
+    """A legal hold of the actor's tenant, with `stands`. Raises NotFound; Forbidden."""
+    rows = Hold.objects.with_standing().filter(tenant_id=actor.tenant_id, id=hold_id, kind__in=LEGAL)
+    row = rows.select_related("maker").first()
+    if row is None:
+        raise NotFound
+    authorize(actor, Permission.HOLD_MANAGE, Target("hold", row.id, row.tenant_id))
+    return row
+
+
+def hold_views(rows: Sequence[Hold]) -> list[HoldView]:
+    """Open holds that their reader may read: four queries, however many. Raises KeyUnavailable."""
+    approvals = _approvals(rows)
+    covered = _covered(rows)
+    single = [row.id for row in rows if row.kind in {HoldKind.FREEZE, HoldKind.MEMORY}]
+    memories = dict(HoldCube.objects.filter(hold_id__in=single).values_list("hold_id", "cube_id"))
+    subjects = DataSubject.objects.in_bulk([row.subject_id for row in rows if row.subject_id])
+    return [
+        _view(row, memories.get(row.id), subjects.get(row.subject_id), covered.get(row.id, 0), approvals[row.id])
+        for row in rows
+    ]
+
+
+def key_is_needed(*, actor: Actor, scope: str) -> bool:
+    """Whether a held row is sealed under the key of `scope` (governance.keys.services): then it must not be destroyed.
+
+    Asked by whatever destroys keys, in the transaction that says so, before it does. Raises Forbidden.
+    """
+    authorize(actor, Permission.HOLD_MANAGE)
+    with acting(actor):
+        standing = Hold.objects.standing().filter(tenant_id=actor.tenant_id)
+        if scope == GENERAL and standing.exists():
+            return True  # what a hold is over is sealed under it too
+        subjects = {subject_scope(one): one for one in standing.values_list("subject_id", flat=True) if one}
+        if scope in subjects:
+            return True
+        held = HoldCube.objects.filter(hold_id__in=standing.values("id")).values("cube_id")
+        return _sealed_under(scope, CubeVersion.objects.filter(tenant_id=actor.tenant_id, cube_id__in=held))
+
+
+def _sealed_under(scope: str, versions: QuerySet[CubeVersion]) -> bool:
+    """As vault.cubes.words.key_scope has it: the subject's key, else that of the persona's member, else the general."""
+    kind, _, name = scope.partition(":")
+    if kind == "subject":
+        return versions.filter(subject_id=UUID(name)).exists()
+    if kind == "member":
+        return versions.filter(subject=None, persona__member_id=UUID(name)).exists()
+    if scope == GENERAL:
+        return versions.filter(subject=None).filter(Q(persona=None) | Q(persona__member=None)).exists()
+    return versions.exists()  # the key of tokens, by which everything is found, and whatever is not known here
+
+
+def _standing_over(cube_id: UUID) -> QuerySet[Hold]:
+    covering = HoldCube.objects.filter(cube_id=cube_id).values("hold_id")
+    return Hold.objects.standing().filter(id__in=covering).order_by("id")
+
+
+def _view(
+    row: Hold, memory_id: UUID | None, subject: DataSubject | None, covered: int, approvals: Sequence[Approval]
+) -> HoldView:
+    kind, terms = HoldKind(row.kind), terms_open(row)
+    return HoldView(
+        id=row.id,
+        kind=kind,
+        status=_status(kind, len(approvals)),
+        reason=terms.reason,
+        memory_id=memory_id,
+        filters=terms.filters,
+        subject=subject_view(subject) if subject else None,
+        covered=covered,
+        maker_id=row.maker_id,
+        maker_name=row.maker.display_name,
+        created_at=row.created_at,
+        approvals=tuple(approvals),
+    )
+
+
+def _approvals(rows: Sequence[Hold]) -> dict[UUID, list[Approval]]:
+    found: dict[UUID, list[Approval]] = {row.id: [] for row in rows}
+    for one in HoldReleaseApproval.objects.filter(hold__in=rows).select_related("member").order_by("id"):
+        found[one.hold_id].append(Approval(one.member_id, one.member.display_name, one.created_at))
+    return found
+
+
+def _covered(rows: Sequence[Hold]) -> dict[UUID, int]:
+    counted = HoldCube.objects.filter(hold__in=rows).values("hold_id").annotate(cubes=Count("id"))
+    return dict(counted.values_list("hold_id", "cubes"))
+
+
+def _status(kind: HoldKind, approvals: int) -> HoldStatus:
+    if kind is HoldKind.FREEZE:
+        return HoldStatus.RELEASED if approvals else HoldStatus.ACTIVE
+    return (HoldStatus.ACTIVE, HoldStatus.RELEASING, HoldStatus.RELEASED)[min(approvals, 2)]
+
+
+def _of_status(status: HoldStatus | None) -> Q:
+    approved = HoldReleaseApproval.objects.values("hold_id")
+    if status is None:
+        return Q()
+    if status is HoldStatus.RELEASED:
+        return Q(stands=False)
+    return Q(stands=True, id__in=approved) if status is HoldStatus.RELEASING else Q(stands=True) & ~Q(id__in=approved)

@@ -1,0 +1,223 @@
+"""Freezing, holding, and letting go again. Rows of holds are only ever added; the database honours them by itself."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.rules import sees_private
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import FieldError, Forbidden, Invalid, SecondMemberNeeded
+from governance.ids import uuid7
+from governance.keys.services import token_maker
+from governance.models import Member
+from governance.privacy.services import subject_ensure
+from governance.vocabulary import Permission, Verb
+from vault.cubes.filters import filter_read
+from vault.cubes.holding import HoldTerms, cover, terms_seal
+from vault.cubes.locating import cube_target, locate
+from vault.holds.selectors import HoldView, freezes_of, hold_locate, hold_views
+from vault.models import Cube, CubeVersion, Hold, HoldCube, HoldReleaseApproval
+from vault.models.cube import CubeQuerySet
+from vault.vocabulary import HoldKind, HoldStatus
+
+LONGEST_REASON = 500
+
+
+@dataclass(frozen=True)
+class HoldDraft:
+    """A legal hold to be made, over just one of: a memory, what matches filters, all of a data subject.
+
+    subject: the tenant's own reference, made on demand: a hold may come before the first memory about someone.
+    """
+
+    reason: str = field(repr=False)
+    memory_id: UUID | None = None
+    filters: Mapping[str, Any] | None = field(default=None, repr=False)
+    subject: str | None = field(default=None, repr=False)
+
+
+def hold_create(*, actor: Actor, draft: HoldDraft, commit: Callable[[HoldView], None] = lambda view: None) -> HoldView:
+    """Keep what the draft names as it is, whatever its state, until two members let go of it.
+
+    A hold over a query takes in what matches now, and whatever is written later and matches then; one over a subject
+    all that is or was about them, and what will be. It waits for the tenant's writes under way, and they for it.
+    `commit` runs in the same transaction. Raises Forbidden; Invalid; NotFound; KeyUnavailable.
+    Writes: Hold, HoldCube …, DataSubject?, AuditEntry.
+    """
+    authorize(actor, Permission.HOLD_MANAGE)
+    maker = _member_of(actor)
+    with acting(actor):
+        hold, covers = _drafted(actor, draft, maker)
+        filters = dict(draft.filters) if draft.filters is not None else None
+        hold.sealed = terms_seal(hold, HoldTerms(reason=_reason(draft.reason), filters=filters))
+        hold.save(force_insert=True)  # from here on no other write of the tenant is under way
+        covered = cover(hold, covers)
+        record(
+            actor=actor,
+            verb=Verb.HOLD_CREATED,
+            object_type="hold",
+            object_ids=[hold.id],
+            detail={"kind": hold.kind, "covered": covered},
+        )
+        view = hold_views([hold])[0]
+        commit(view)
+    return view
+
+
+def hold_rehearse(*, actor: Actor, draft: HoldDraft, most: int) -> tuple[int, list[UUID]]:
+    """How many memories a hold would take in, and at most `most` ids. Raises as `hold_create`. Writes nothing."""
+    authorize(actor, Permission.HOLD_MANAGE)
+    with acting(actor):
+        view = hold_create(actor=actor, draft=draft)
+        ids = HoldCube.objects.filter(hold_id=view.id).order_by("cube_id").values_list("cube_id", flat=True)
+        found = view.covered, list(ids[:most])
+        transaction.set_rollback(True)
+    return found
+
+
+def hold_release(*, actor: Actor, hold_id: UUID, commit: Callable[[HoldView], None] = lambda view: None) -> HoldView:
+    """Approve the end of a legal hold. It ends with the approvals of two different members; the maker may be one.
+
+    Approving twice changes nothing. `commit` runs in the same transaction.
+    Raises NotFound; Forbidden; SecondMemberNeeded. Writes: HoldReleaseApproval?, AuditEntry.
+    """
+    member_id = _member_of(actor)
+    with acting(actor):
+        hold = hold_locate(actor, hold_id)
+        before = hold_views([hold])[0]
+        if before.status is not HoldStatus.RELEASED:
+            _refuse_alone()
+            if member_id not in {one.member_id for one in before.approvals}:
+                _approve(hold, member_id)
+        view = hold_views([hold])[0]
+        released = view.status is HoldStatus.RELEASED
+        verb = Verb.HOLD_RELEASED if released else Verb.HOLD_RELEASE_APPROVED
+        detail = {"approvals": len(view.approvals)}
+        record(actor=actor, verb=verb, object_type="hold", object_ids=[hold.id], detail=detail)
+        commit(view)
+    return view
+
+
+def cube_freeze(*, actor: Actor, cube_id: UUID, reason: Callable[[], str]) -> None:
+    """Keep a memory that the actor may change as it is. A freeze is the member's own; a second one changes nothing.
+
+    `reason` is asked only once the memory was found and the permission asked: 1..LONGEST_REASON characters.
+    Raises NotFound; Forbidden; Invalid; KeyUnavailable. Writes: Hold?, HoldCube?, AuditEntry.
+    """
+    maker = _member_of(actor)
+    with acting(actor):
+        cube = cube_freezable(actor=actor, cube_id=cube_id)
+        given = _reason(reason())
+        if not freezes_of(cube.id).filter(maker_id=maker).exists():
+            hold = Hold(id=uuid7(), tenant_id=actor.tenant_id, kind=HoldKind.FREEZE, maker_id=maker)
+            hold.sealed = terms_seal(hold, HoldTerms(reason=given))
+            hold.save(force_insert=True)
+            cover(hold, Cube.objects.filter(id=cube.id))
+        record(actor=actor, verb=Verb.MEMORY_FROZEN, object_type="memory", object_ids=[cube.id], version=cube.version)
+
+
+def cube_unfreeze(*, actor: Actor, cube_id: UUID) -> None:
+    """End the actor's own freezes of a memory, or all of them for those who govern. Legal holds stay.
+
+    Raises NotFound; Forbidden. Writes: HoldReleaseApproval …, AuditEntry.
+    """
+    member_id = _member_of(actor)
+    with acting(actor):
+        cube = cube_freezable(actor=actor, cube_id=cube_id)
+        for hold in _own_freezes(actor, cube, member_id):
+            _approve(hold, member_id)
+        record(actor=actor, verb=Verb.MEMORY_UNFROZEN, object_type="memory", object_ids=[cube.id], version=cube.version)
+
+
+def cube_freezable(*, actor: Actor, cube_id: UUID) -> Cube:
+    """A memory that the actor may freeze, and see as it is answered. Raises NotFound; Forbidden."""
+    with acting(actor):
+        cube = locate(actor, cube_id)
+        authorize(actor, Permission.MEMORY_FREEZE, cube_target(cube))
+        authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+    return cube
+
+
+def _own_freezes(actor: Actor, cube: Cube, member_id: UUID) -> QuerySet[Hold]:
+    """The freezes that the actor may end. Raises Forbidden where there are others' alone."""
+    freezes = freezes_of(cube.id)
+    if sees_private(actor):
+        return freezes
+    own = freezes.filter(maker_id=member_id)
+    if freezes.exists() and not own.exists():
+        raise Forbidden(
+            "A freeze is ended by its maker or by an admin.",
+            permission=Permission.MEMORY_FREEZE,
+            rule="own_freeze",
+            object_type="memory",
+            object_id=cube.id,
+        )
+    return own
+
+
+def _approve(hold: Hold, member_id: UUID) -> None:
+    """The database takes an approval only from the member whom the transaction acts for, and one a transaction."""
+    user_id = Member.objects.values_list("user_id", flat=True).get(id=member_id)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('app.user', %s, true)", [str(user_id)])
+    HoldReleaseApproval(tenant_id=hold.tenant_id, hold=hold, member_id=member_id).save(force_insert=True)
+
+
+def _drafted(actor: Actor, draft: HoldDraft, maker: UUID) -> tuple[Hold, CubeQuerySet]:
+    """The hold, not yet written, and the rows among which it looks for what it takes in."""
+    named = [name for name in ("memory_id", "filters", "subject") if getattr(draft, name) is not None]
+    if len(named) != 1:
+        raise Invalid(errors=[FieldError("body", "name one of memory_id, filters and subject")])
+    hold = Hold(id=uuid7(), tenant_id=actor.tenant_id, maker_id=maker)
+    rows = Cube.objects.filter(tenant_id=actor.tenant_id)
+    if draft.memory_id is not None:
+        hold.kind, rows = HoldKind.MEMORY, rows.filter(id=draft.memory_id)
+        if not rows.exists():
+            raise Invalid(errors=[FieldError("memory_id", "there is no such memory")])
+    elif draft.subject is not None:
+        hold.kind, hold.subject_id = HoldKind.SUBJECT, _subject_id(actor, draft.subject)
+        rows = rows.filter(id__in=_ever_about(hold.subject_id))
+    else:
+        hold.kind = HoldKind.QUERY
+        _check_filters(actor, draft.filters or {})
+    return hold, rows
+
+
+def _check_filters(actor: Actor, filters: Mapping[str, Any]) -> None:
+    if not filters:
+        raise Invalid(errors=[FieldError("filters", "say what to hold; an empty filter would hold everything")])
+    filter_read(token_maker(actor.tenant_id), filters)
+
+
+def _subject_id(actor: Actor, reference: str) -> UUID:
+    return subject_ensure(actor=actor, reference=reference, permission=Permission.HOLD_MANAGE).id
+
+
+def _ever_about(subject_id: UUID | None) -> QuerySet[CubeVersion, UUID]:
+    """Cubes of which any version is about the subject: each is sealed under the subject's key."""
+    return CubeVersion.objects.filter(subject_id=subject_id).values_list("cube_id", flat=True)
+
+
+def _refuse_alone() -> None:
+    if Member.objects.filter(removed_at=None).count() < 2:
+        raise SecondMemberNeeded("This tenant has one member: add a second one first, then both approve.")
+
+
+def _reason(text: str) -> str:
+    if not text.strip() or len(text) > LONGEST_REASON or "\x00" in text:
+        raise Invalid(errors=[FieldError("reason", f"say why, in 1 to {LONGEST_REASON} characters")])
+    return text
+
+
+def _member_of(actor: Actor) -> UUID:
+    """Holds are made and released by people: the system has no say in them. Raises Forbidden."""
+    if actor.member_id is None:
+        raise Forbidden("Only a member can hold or release.", permission=Permission.HOLD_MANAGE, rule="member")
+    return actor.member_id

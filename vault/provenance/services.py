@@ -1,0 +1,148 @@
+"""Manifests: what leaves the product is named, signed and recorded, in the transaction that let it go."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting, database_now
+from governance.errors import Conflict
+from governance.ids import uuid7
+from governance.keys.signing import is_signed, signing_key
+from governance.vocabulary import Permission, Verb
+from vault.chat.selectors import TurnView
+from vault.cubes.selectors import CubeView
+from vault.models import Cube, CubeVersion, Turn
+from vault.provenance.rules import (
+    Manifest,
+    ManifestItem,
+    Principal,
+    Verdict,
+    content_digest,
+    signature_of,
+    signed_bytes,
+    unsigned_json,
+)
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """A memory in an answer, in the version that is shown. content: None where only its id is."""
+
+    cube_id: UUID
+    version: int
+    content: str | None = field(repr=False)
+
+
+def manifest_of_memories(*, actor: Actor, views: Sequence[CubeView]) -> Manifest:
+    """The manifest of memories that the actor is shown; use it in the transaction that read them.
+
+    Raises Forbidden; Conflict (one was erased meanwhile); KeyUnavailable. Writes: AuditEntry. One query.
+    """
+    shown = [Leaving(view.cube.id, view.cube.version, view.words.content) for view in views]
+    return manifest_issue(actor=actor, leaving=shown, permission=Permission.MEMORY_READ)
+
+
+def manifest_of_turns(*, actor: Actor, turns: Sequence[TurnView]) -> Manifest:
+    """The manifest of turns of the actor's own: their questions and answers, and what these cite.
+
+    Of cited memories those that the actor may read are named, as they are now. Raises and writes as
+    `manifest_of_memories`; two queries more.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    with acting(actor):
+        said = _said(turns)
+        named = [*said, *(one.memory_id for turn in turns for one in turn.citations)]
+        versions = dict(Cube.objects.visible_to(actor).filter(id__in=named).values_list("id", "version"))
+        shown = [Leaving(one, versions[one], said.get(one)) for one in dict.fromkeys(named) if one in versions]
+        return manifest_issue(actor=actor, leaving=shown, permission=Permission.CONVERSATION_USE)
+
+
+def manifest_issue(*, actor: Actor, leaving: Sequence[Leaving], permission: Permission) -> Manifest:
+    """Name, sign and record what leaves. The caller has found that the actor may be shown it.
+
+    Raises Forbidden; Conflict; KeyUnavailable. Writes: AuditEntry with the digest of what was signed.
+    """
+    authorize(actor, permission)
+    key = signing_key()
+    with acting(actor):
+        unsigned = Manifest(
+            id=uuid7(),
+            tenant_id=actor.tenant_id,
+            recipient=Principal(actor.principal_kind, actor.principal_id),
+            at=database_now(),
+            items=_items(leaving),
+            key_id=key.key_id(),
+        )
+        signed = signed_bytes(unsigned_json(unsigned))
+        record(
+            actor=actor,
+            verb=Verb.MANIFEST_ISSUED,
+            object_type="memory",
+            object_ids=[one.cube_id for one in leaving],
+            after_hash=hashlib.sha256(signed).digest(),
+            detail={"manifest": str(unsigned.id), "key": unsigned.key_id},
+        )
+    return replace(unsigned, signature=key.sign(signed))
+
+
+def manifest_verify(*, actor: Actor, body: Mapping[str, Any]) -> Verdict:
+    """Whether this installation signed just this manifest. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    authorize(actor, Permission.MEMORY_READ)
+    key = signing_key()
+    verdict = _verdict(key.public_key(), key.key_id(), body)
+    with acting(actor):
+        record(
+            actor=actor,
+            verb=Verb.MANIFEST_VERIFIED,
+            object_type="manifest",
+            object_ids=[],
+            detail={"verdict": verdict},
+        )
+    return verdict
+
+
+def _verdict(public_key: bytes, key_id: str, body: Mapping[str, Any]) -> Verdict:
+    signature = signature_of(body)
+    if signature is None:
+        return Verdict.MALFORMED
+    if body["key_id"] != key_id:
+        return Verdict.UNKNOWN_KEY
+    return Verdict.VALID if is_signed(public_key, signed_bytes(body), signature) else Verdict.BAD_SIGNATURE
+
+
+def _items(leaving: Sequence[Leaving]) -> tuple[ManifestItem, ...]:
+    wanted = {(one.cube_id, one.version) for one in leaving}
+    rows = CubeVersion.objects.filter(
+        cube_id__in={cube_id for cube_id, _ in wanted}, number__in={number for _, number in wanted}
+    ).only("cube_id", "number", "hash", "principal_kind", "principal_id")
+    found = {(row.cube_id, row.number): row for row in rows}
+    if not wanted <= found.keys():
+        raise Conflict("A memory was erased while it was read; try again.")
+    return tuple(_item(found[(one.cube_id, one.version)], one.content) for one in leaving)
+
+
+def _item(row: CubeVersion, content: str | None) -> ManifestItem:
+    return ManifestItem(
+        memory_id=row.cube_id,
+        version=row.number,
+        version_hash=bytes(row.hash),
+        content_sha256=None if content is None else content_digest(content),
+        writer=Principal(row.principal_kind, row.principal_id),
+    )
+
+
+def _said(turns: Sequence[TurnView]) -> dict[UUID, str]:
+    """The memories that the turns left, with their texts as shown."""
+    texts = {turn.id: (turn.question, turn.answer) for turn in turns}
+    rows = Turn.objects.filter(id__in=texts).order_by("id").values_list("id", "question_id", "answer_id")
+    return {
+        cube_id: text
+        for turn_id, *cubes in rows
+        for cube_id, text in zip(cubes, texts[turn_id], strict=True)
+        if cube_id is not None
+    }
