@@ -23,6 +23,8 @@ class Permission(StrEnum):
     MEMBER_MANAGE = "member.manage"
     APIKEY_MANAGE = "apikey.manage"
     OPERATIONS_MANAGE = "operations.manage"
+    POLICY_READ = "policy.read"
+    POLICY_MANAGE = "policy.manage"
 
 
 class Scope(StrEnum):
@@ -91,6 +93,11 @@ class Verb(StrEnum):
     REPLY_REPEATED = "reply.repeated"
     WORK_RESUMED = "work.resumed"
     ACCESS_DENIED = "access.denied"
+    POLICY_CREATED = "policy.created"
+    POLICY_CHANGED = "policy.changed"
+    POLICY_DISABLED = "policy.disabled"
+    QUOTA_CHANGED = "quota.changed"
+    RETENTION_APPLIED = "retention.applied"
 
 
 class Topic(StrEnum):
@@ -100,3 +107,47 @@ class Topic(StrEnum):
     CUBES_READ = "cubes.read"
     CUBES_REEMBED = "cubes.reembed"
     JOB_REQUESTED = "job.requested"
+    RETENTION_CHANGED = "retention.changed"
+
+
+class PolicyKind(StrEnum):
+    RETENTION = "retention"
+    SHARING = "sharing"
+    PURPOSE = "purpose"
+    PII = "pii"
+    QUOTA = "quota"
+
+
+class PiiAction(StrEnum):
+    """What becomes of a text in which personal data or secrets were found; from the mildest to the strictest."""
+
+    ALLOW = "allow"
+    FLAG = "flag"
+    REDACT = "redact"
+    REFUSE = "refuse"
+
+
+class Recipient(StrEnum):
+    """Whom memory may be shared with inside its tenant."""
+
+    MEMBER = "member"
+    ROLE = "role"
+    PERSONA = "persona"
+    API_KEY = "api_key"
+
+
+class HolderKind(StrEnum):
+    """Whose use a quota limits."""
+
+    TENANT = "tenant"
+    MEMBER = "member"
+    API_KEY = "api_key"
+
+
+class Measure(StrEnum):
+    """What a quota counts."""
+
+    MEMORIES = "memories"
+    BYTES = "bytes"
+    REQUESTS = "requests_per_minute"
+    MODEL_TOKENS = "model_tokens_per_month"

@@ -21,6 +21,7 @@ OUTBOX_ROUTES = {
     "cubes.read": "vault.cubes_count_reads",
     "cubes.reembed": "vault.cubes_reembed",
     "job.requested": "vault.jobs_run",
+    "retention.changed": "vault.retention_apply",
 }
 app.conf.beat_schedule = {
     "tidy": {"task": "governance.tidy", "schedule": 3600.0},

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from memos_web.config import read_config
-from vault.vocabulary import Layer, MemoryType
+from vault.vocabulary import Layer, MemoryType, SemanticType, Sensitivity
 
 CONFIG = read_config(os.environ)
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -122,6 +122,15 @@ MAX_TOP_K = 100
 MAX_PAGE_SIZE = 200
 DELETED_GRACE_DAYS = 30
 IDEMPOTENCY_HOURS = 24
+
+# Policies: the product's closed sets, which the law does not know
+POLICY_TERMS = {
+    "types": [*MemoryType],
+    "semantic_types": [*SemanticType],
+    "sensitivities": [*Sensitivity],
+}
+POLICY_SIMULATED_DAYS = 30
+RATE_SECONDS = 0.2  # how long a request waits for Redis to count it
 
 # Jobs
 OUTBOX_LEASE_SECONDS = 60

@@ -15,11 +15,13 @@ from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.jobs.services import jobs_run, memories_add_later
+from vault.policies.jobs import retention_apply
 
 HANDLERS: dict[Topic, Handler] = {
     Topic.CUBES_WRITTEN: cubes_index,
     Topic.CUBES_READ: cubes_count_reads,
     Topic.JOB_REQUESTED: jobs_run,
+    Topic.RETENTION_CHANGED: retention_apply,
 }
 
 

@@ -246,7 +246,7 @@ PAGE = [OpenApiParameter("page_size", int), OpenApiParameter("cursor", str)]
 ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
 IF_MATCH = OpenApiParameter("If-Match", str, OpenApiParameter.HEADER, description='The version read, as in `"3"`.')
 DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
-ANY_CALL = (400, 401, 403, 405, 503)
+ANY_CALL = (400, 401, 403, 405, 429, 503)
 
 
 def described(

@@ -12,11 +12,13 @@ from governance.ids import uuid7
 from governance.keys.services import TokenMaker, token_maker
 from governance.models import Persona
 from governance.personas.selectors import persona_get
+from governance.policies.active import policies_active
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission
 from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft, Unset
 from vault.cubes.known import Known, known_cubes
 from vault.cubes.marks import speaker_marks
+from vault.cubes.retention import expiry_settle
 from vault.cubes.rules import Indexed, approximate_tokens, index_of, version_hash
 from vault.cubes.words import Words, key_scope, words_open, words_seal
 from vault.lexicon.moments import mentions_time
@@ -61,6 +63,7 @@ class Resolver:
         self.actor = actor
         self.permission = permission
         self.maker: TokenMaker = token_maker(actor.tenant_id)
+        self.policies = policies_active(actor)
         self._namespaces: dict[str | None, Namespace] = {}
         self._personas: dict[str, Persona] = {}
         self._subjects: dict[str, UUID] = {}
@@ -156,6 +159,7 @@ def _build(resolver: Resolver, known: Known, draft: CubeDraft, now: datetime) ->
         position=position,
     )
     refused_times(cube, now)
+    expiry_settle(resolver.policies, cube, born=now, asked=cube.expires_at is not None)
     words = Words(
         content=draft.content,
         title=draft.title,
@@ -182,6 +186,7 @@ def build_version(*, actor: Actor, cube: Cube, before: CubeVersion, changes: Cub
         cube.persona = resolver.persona(changes.persona)
     if not isinstance(changes.subject, Unset):
         cube.subject_id = resolver.subject_id(changes.subject)
+    expiry_settle(resolver.policies, cube, born=cube.created_at, asked=not isinstance(changes.expires_at, Unset))
     cube.version = before.number + 1
     return _seal(resolver, cube, _changed(words, changes), before=before, reason=reason)
 

@@ -16,12 +16,15 @@ from governance.database import acting, database_now
 from governance.errors import PreconditionRequired, VersionConflict
 from governance.idempotency.services import replies_forget
 from governance.outbox.services import emit
-from governance.vocabulary import Permission, Topic, Verb
+from governance.policies.quotas import usage_take
+from governance.vocabulary import Measure, Permission, Topic, Verb
 from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.inserting import insert_rows
 from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.postings import postings_delete, postings_insert
+from vault.cubes.retention import refuse_after_grace
+from vault.cubes.usage import usage_count
 from vault.models import Cube, CubeLink, CubeVersion, Embedding
 from vault.namespaces.services import refuse_read_only
 from vault.vocabulary import LinkKind
@@ -45,14 +48,16 @@ def cubes_add(
     Each draft holds 1..MAX_CONTENT_CHARACTERS characters. A message whose session and message id are known, and a
     content that its namespace and persona hold already, are answered with the cube that is there. `permission`: a chat
     keeps its turns by the right to chat.
-    Raises: Forbidden; Invalid; KeyUnavailable. Writes: Namespace?, DataSubject?, and for each new one Cube,
-    CubeVersion, Posting …, CubeLink?; one AuditEntry and OutboxEvent … for all. Queries: constant for one namespace.
+    Raises: Forbidden; Invalid; QuotaExceeded; KeyUnavailable. Writes: Namespace?, DataSubject?, Usage?, and for each
+    new one Cube, CubeVersion, Posting …, CubeLink?; one AuditEntry and OutboxEvent … for all. Queries: constant for
+    one namespace.
     """
     authorize(actor, permission)
     with acting(actor):
         built = build_all(actor=actor, drafts=drafts, now=database_now(), permission=permission)
         new = [one for one in built if not one.duplicate]
         if new:
+            usage_take(actor, _amounts(new, cubes=len(new)), usage_count)
             _insert(new)
             record(
                 actor=actor,
@@ -74,7 +79,7 @@ def cube_update(
 ) -> Cube:
     """Make a new version. `changes` is asked only once the caller may change it and has seen the present version.
 
-    Raises, in this order: NotFound, Forbidden, PreconditionRequired, VersionConflict, Invalid.
+    Raises, in this order: NotFound, Forbidden, PreconditionRequired, VersionConflict, Invalid, QuotaExceeded.
     Writes: Cube, CubeVersion, Posting …, AuditEntry, OutboxEvent.
     """
     with acting(actor):
@@ -88,6 +93,7 @@ def cube_update(
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         built = build_version(actor=actor, cube=cube, before=before, changes=changes(), reason=reason)
         refused_times(built.cube, database_now())
+        usage_take(actor, _amounts([built], cubes=0), usage_count)
         built.cube.save(force_update=True)
         built.version.save(force_insert=True)
         Cube.objects.filter(id=cube.id).update(updated_at=Now())
@@ -138,7 +144,7 @@ def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = 
 def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = None) -> Cube:
     """Take a deletion back within the grace period; a memory that was not deleted stays as it is.
 
-    Raises: NotFound (also after the grace period, and once it has expired); Forbidden; VersionConflict.
+    Raises: NotFound (also after the grace period, and once it has expired); Forbidden; VersionConflict; QuotaExceeded.
     Writes: Cube, Posting …, AuditEntry, OutboxEvent.
     """
     with acting(actor):
@@ -146,6 +152,8 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = 
         cube = _deletable(actor, locate_for_restoring(actor, cube_id, earliest), expected_version)
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
         if cube.deleted_at is not None:
+            refuse_after_grace(cube, database_now())
+            usage_take(actor, _amounts_of_stored(cube), usage_count)
             _unhide(actor, cube)
         # Either way the caller is shown the memory.
         verb = Verb.MEMORY_READ if cube.deleted_at is None else Verb.MEMORY_RESTORED
@@ -167,6 +175,15 @@ def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = No
         replies_forget(actor=actor, object_ids=[cube.id])
         Cube.objects.filter(id=cube.id)._raw_delete(using="default")  # the database's own foreign keys cascade
         record(actor=actor, verb=Verb.MEMORY_PURGED, object_type="memory", object_ids=[cube.id], version=cube.version)
+
+
+def _amounts(built: Sequence[Built], *, cubes: int) -> dict[Measure, int]:
+    return {Measure.MEMORIES: cubes, Measure.BYTES: sum(len(one.version.sealed) for one in built)}
+
+
+def _amounts_of_stored(cube: Cube) -> dict[Measure, int]:
+    sealed = CubeVersion.objects.filter(cube=cube).values_list("sealed", flat=True)
+    return {Measure.MEMORIES: 1, Measure.BYTES: sum(len(blob) for blob in sealed)}
 
 
 def _unhide(actor: Actor, cube: Cube) -> None:
