@@ -107,7 +107,7 @@ def policy_disable(
 ) -> None:
     """A version that is not in force, unless the policy is not anyway. `ask` raises what is wrong with the call itself.
 
-    Raises, in this order: NotFound; Forbidden; VersionConflict. Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?.
+    Raises, in this order: NotFound; Forbidden; VersionConflict. Writes: Policy, PolicyVersion, AuditEntry and event.
     """
     with acting(actor):
         policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from governance.vocabulary import HolderKind, PolicyKind
 from memos_web.config import read_config
 from vault.vocabulary import Layer, MemoryType, SemanticType, Sensitivity
 
@@ -107,6 +108,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "LayerEnum": [(layer.value, layer.value) for layer in Layer],
         "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
+        "HolderKindEnum": [(kind.value, kind.value) for kind in HolderKind],
+        "PolicyKindEnum": [(kind.value, kind.value) for kind in PolicyKind],
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

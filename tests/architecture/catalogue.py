@@ -39,9 +39,12 @@ APP_RIGHTS = {
     "governance_member": CHANGE,
     "governance_outboxevent": ALL,
     "governance_persona": CHANGE,
+    "governance_policy": CHANGE,
+    "governance_policyversion": ADD,
     "governance_role": ADD,
     "governance_signinlink": CHANGE,
     "governance_tenant": CHANGE,
+    "governance_usage": CHANGE,
     "governance_user": ADD,
     "vault_conversation": CHANGE,
     "vault_cube": ALL,
@@ -114,6 +117,8 @@ RANDOM_VALUES = frozenset(
 TRIGGERS = {
     ("governance_auditentry", "governance_auditentry_rows_stay"),
     ("governance_auditentry", "governance_auditentry_table_stays"),
+    ("governance_policyversion", "governance_policyversion_rows_stay"),
+    ("governance_policyversion", "governance_policyversion_table_stays"),
     ("vault_cubeversion", "version_is_immutable"),
 }
 ROLES = {  # (can log in, superuser, bypasses row-level security, makes roles, makes databases, replicates)

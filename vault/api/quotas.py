@@ -98,7 +98,7 @@ def quota_json(view: QuotaView) -> dict[str, Any]:
     return {
         "holder": holder_json(view.holder.kind, view.holder.id),
         "limits": limits_json(view.limits),
-        "used": {measure: used for measure, used in view.used.items()},
+        "used": dict(view.used),
     }
 
 

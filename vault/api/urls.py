@@ -4,8 +4,15 @@ from vault.api.conversations import ConversationsView, ConversationView, TurnsVi
 from vault.api.jobs import JobRetryView, JobsView, JobView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
+from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsView, PolicyView
+from vault.api.quotas import QuotasView
 
 urlpatterns = [
+    path("policies/", PoliciesView.as_view()),
+    path("policies/simulate/", PolicySimulateView.as_view()),
+    path("policies/<uuid:policy_id>/", PolicyView.as_view()),
+    path("policies/<uuid:policy_id>/versions/", PolicyVersionsView.as_view()),
+    path("quotas/", QuotasView.as_view()),
     path("me/", MeView.as_view()),
     path("memories/", MemoriesView.as_view()),
     path("memories/bulk/", BulkView.as_view()),

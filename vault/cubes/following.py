@@ -72,22 +72,24 @@ def moved_by(rules: Sequence[Rule[Retention]], cubes: Sequence[Cube]) -> Iterato
             yield Moved(cube, expiry, lifetime)
 
 
-def cubes_follow(*, actor: Actor, after: UUID) -> Step:
-    """One step over the cubes behind `after`. Safe to run twice: what has the right expiry already stays as it is.
+def cubes_follow(*, actor: Actor, after: UUID, looked_at: int = LOOKED_AT, most: int = CHANGED) -> Step:
+    """One step over the cubes behind `after`: up to `looked_at` of them, of which `most` are changed.
+
+    Safe to run twice: what has the right expiry already stays as it is.
 
     Raises KeyUnavailable. Writes: Cube …, CubeVersion …, Embedding …, AuditEntry.
     """
     with acting(actor):
         rules = policies_active(actor).retention
-        seen = list(followers(actor).filter(id__gt=after)[:LOOKED_AT])
-        wanted = [moved.cube.id for moved in moved_by(rules, seen)][:CHANGED]
+        seen = list(followers(actor).filter(id__gt=after)[:looked_at])
+        wanted = [moved.cube.id for moved in moved_by(rules, seen)][:most]
         locked = list(followers(actor).filter(id__in=wanted).select_for_update(of=("self",)))
         moved = list(moved_by(rules, locked))
         if moved:
             _write(actor, moved)
-    if len(wanted) == CHANGED:
+    if len(wanted) == most:
         return Step(len(moved), wanted[-1])
-    return Step(len(moved), seen[-1].id if len(seen) == LOOKED_AT else None)
+    return Step(len(moved), seen[-1].id if len(seen) == looked_at else None)
 
 
 def _write(actor: Actor, moved: Sequence[Moved]) -> None:

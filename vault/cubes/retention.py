@@ -26,7 +26,7 @@ def expiry_settle(policies: ActivePolicies, cube: Cube, *, born: datetime, asked
     """
     if asked:
         cube.expiry_policy = None
-    if not policies.retention:
+    if not policies.retention and cube.expiry_policy is None:
         return
     lifetime = lifetime_of(policies.retention, facts_of(cube))
     if asked and cube.expires_at is not None and lifetime is not None:

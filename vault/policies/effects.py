@@ -172,7 +172,6 @@ def _holders(change: Change, quota: Quota) -> list[Holder]:
         return [Holder(kind, quota.holder.id)]
     if kind is HolderKind.TENANT:
         return [Holder(kind, change.tenant_id)]
-    rows = (
-        Member.objects.filter(removed_at=None) if kind is HolderKind.MEMBER else ApiKey.objects.filter(revoked_at=None)
-    )
+    members, keys = Member.objects.filter(removed_at=None), ApiKey.objects.filter(revoked_at=None)
+    rows = members if kind is HolderKind.MEMBER else keys
     return [Holder(kind, one) for one in rows.filter(tenant_id=change.tenant_id).values_list("id", flat=True)]

@@ -9,6 +9,8 @@ from governance.policies.rules.documents import Limits, Pii, Purposes, Quota, Re
 from governance.policies.rules.matching import Facts, Rule, Where, deciding, levels, matches, may_match, told
 from governance.vocabulary import HolderKind, Measure, PiiAction, Recipient, RoleName
 
+# A memory is born when its row is written, and its first expiry is reckoned from the start of that transaction.
+SAME = timedelta(minutes=1)
 STRICTNESS = tuple(PiiAction)
 
 
@@ -93,7 +95,9 @@ def expiry_under(lifetime: Lifetime | None, *, born: datetime, present: Expiry) 
     if present.at is None or present.policy_id is not None:
         if lifetime is None or lifetime.default is None:
             return Expiry(None)
-        return Expiry(born + lifetime.default, lifetime.policy_id)
+        wanted = Expiry(born + lifetime.default, lifetime.policy_id)
+        is_so = present.at is not None and wanted.at is not None and abs(present.at - wanted.at) < SAME
+        return present if is_so else wanted
     if lifetime is not None and exceeds(lifetime, born=born, at=present.at) and lifetime.maximum is not None:
         return Expiry(born + lifetime.maximum, lifetime.policy_id)
     return present
