@@ -99,7 +99,7 @@ def expiry_under(lifetime: Lifetime | None, *, born: datetime, present: Expiry) 
         is_so = present.at is not None and wanted.at is not None and abs(present.at - wanted.at) < SAME
         return present if is_so else wanted
     if lifetime is not None and exceeds(lifetime, born=born, at=present.at) and lifetime.maximum is not None:
-        return Expiry(born + lifetime.maximum, lifetime.policy_id)
+        return Expiry(born + lifetime.maximum)
     return present
 
 

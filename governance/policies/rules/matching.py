@@ -79,9 +79,10 @@ def matches(where: Where, facts: Facts) -> bool:
 
 
 def may_match(where: Where, facts: Facts) -> bool:
-    """Whether some memory with these facts, or in a namespace below, may be meant: the unknown may be anything."""
+    """Whether some memory with these facts may be meant: the unknown may be anything, in a namespace below too."""
+    below = None in {facts.type, facts.semantic_type, facts.sensitivity, facts.tags}
     return (
-        (_is_under(facts.namespace, where.namespace) or _is_under(where.namespace, facts.namespace))
+        (_is_under(facts.namespace, where.namespace) or (below and _is_under(where.namespace, facts.namespace)))
         and (facts.type is None or _meets(where.types, facts.type))
         and (facts.semantic_type is None or _meets(where.semantic_types, facts.semantic_type))
         and (facts.sensitivity is None or _meets(where.sensitivities, facts.sensitivity))

@@ -112,10 +112,11 @@ def test_it_takes_many_steps_over_many_memories(world: World, olivia: Contract, 
     assert alice.post("memories/bulk/", {"items": items}).status == 201
     run_jobs()
     made(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY})
-    actor, steps, after = system_actor(tenant_id=world.acme.id, request_id="job-of-a-test"), [], UUID(int=0)
+    actor = system_actor(tenant_id=world.acme.id, request_id="job-of-a-test")
+    steps: list[int] = []
+    after: UUID | None = UUID(int=0)
     while after is not None:
-        with acting(actor):
-            step = cubes_follow(actor=actor, after=after, looked_at=7, most=3)
+        step = cubes_follow(actor=actor, after=after, looked_at=7, most=3)
         after = step.after
         steps.append(step.changed)
     assert (sum(steps), max(steps)) == (20, 3)
@@ -150,3 +151,13 @@ def test_it_looks_at_more_than_the_namespace(olivia: Contract, alice: Contract, 
     fits = {"tags": ["x"], "semantic_type": "goal", "sensitivity": "restricted"}
     assert life(alice.add("Fits.", **fits)) == timedelta(days=1)
     assert life(alice.add("Does not.")) is None
+
+
+def test_what_was_cut_to_the_maximum_stays_there(olivia: Contract, alice: Contract) -> None:
+    memory = alice.add("Own.", namespace="/team", ttl_seconds=30 * DAY)
+    policy_id = made(olivia, "retention", {"where": TEAM, "ttl_seconds": 10 * DAY, "max_seconds": 20 * DAY})
+    run_jobs()
+    changed(olivia, policy_id, reason="the same again")
+    run_jobs()
+    after = alice.get(f"memories/{memory['id']}/").json
+    assert (life(after), after["version"]) == (timedelta(days=20), 2)
