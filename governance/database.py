@@ -6,6 +6,7 @@ The tenant is set inside the transaction and is gone with it, so that a pooled c
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -16,6 +17,19 @@ from governance.errors import Unavailable
 
 _pinned: ContextVar[bool] = ContextVar("pinned", default=False)
 _acting_for: ContextVar[UUID | None] = ContextVar("acting_for", default=None)
+_epoch: ContextVar["Epoch | None"] = ContextVar("epoch", default=None)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """How often a tenant's policies were changed, as the last transaction of this context found it.
+
+    `changing`: that transaction changes them itself, and may yet be rolled back.
+    """
+
+    tenant_id: UUID
+    number: int
+    changing: bool = False
 
 
 @contextmanager
@@ -38,7 +52,7 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
         yield
         return
     with _transaction():
-        _set_tenant(tenant_id)
+        _epoch.set(Epoch(tenant_id, _enter(tenant_id)))
         token = _acting_for.set(tenant_id)
         try:
             yield
@@ -60,6 +74,31 @@ def database_now() -> datetime:
         row = cursor.fetchone()
     now: datetime = row[0]
     return now
+
+
+def epoch_now() -> Epoch:
+    """Of the transaction that is open. Raises RuntimeError outside of `acting`."""
+    epoch = _epoch.get()
+    if epoch is None or _acting_for.get() != epoch.tenant_id:
+        raise RuntimeError("policies are read inside `acting`")
+    return epoch
+
+
+def epoch_last(tenant_id: UUID) -> Epoch | None:
+    """What the last transaction of this context found, if it was this tenant's: for the request that it belongs to."""
+    epoch = _epoch.get()
+    return epoch if epoch is not None and epoch.tenant_id == tenant_id else None
+
+
+def epoch_advance() -> None:
+    """The policies of the tenant change in this transaction; others that change them wait for its end."""
+    tenant_id = epoch_now().tenant_id
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE governance_tenant SET policy_epoch = policy_epoch + 1 WHERE id = %s RETURNING policy_epoch",
+            [tenant_id],
+        )
+        _epoch.set(Epoch(tenant_id, cursor.fetchone()[0], changing=True))
 
 
 @contextmanager
@@ -88,6 +127,8 @@ def _transaction() -> Iterator[None]:
         yield
 
 
-def _set_tenant(tenant_id: UUID) -> None:
+def _enter(tenant_id: UUID) -> int:
+    """Set the tenant, and learn in the same statement how often its policies were changed."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('app.tenant', %s, true)", [str(tenant_id)])
+        cursor.execute("SELECT governance_enter(%s)", [tenant_id])
+        return int(cursor.fetchone()[0])

@@ -92,6 +92,12 @@ class PreconditionRequired(DomainError):
     status, code, title = 428, "precondition_required", "Send If-Match with the version that you read"
 
 
+class QuotaExceeded(DomainError):
+    """`retry_after` is set where waiting helps: the next minute, the next month. A full store does not empty itself."""
+
+    status, code, title = 429, "quota_exceeded", "A quota is used up"
+
+
 class Unavailable(DomainError):
     """A dependency that this request needs is down; nothing was changed."""
 

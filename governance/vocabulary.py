@@ -25,6 +25,8 @@ class Permission(StrEnum):
     OPERATIONS_MANAGE = "operations.manage"
     MEMORY_FREEZE = "memory.freeze"
     HOLD_MANAGE = "hold.manage"
+    POLICY_READ = "policy.read"
+    POLICY_MANAGE = "policy.manage"
 
 
 class Scope(StrEnum):
@@ -119,6 +121,11 @@ class Verb(StrEnum):
     PROVENANCE_READ = "provenance.read"
     MANIFEST_ISSUED = "manifest.issued"
     MANIFEST_VERIFIED = "manifest.verified"
+    POLICY_CREATED = "policy.created"
+    POLICY_CHANGED = "policy.changed"
+    POLICY_DISABLED = "policy.disabled"
+    QUOTA_CHANGED = "quota.changed"
+    RETENTION_APPLIED = "retention.applied"
 
 
 class Topic(StrEnum):
@@ -129,6 +136,7 @@ class Topic(StrEnum):
     CUBES_REEMBED = "cubes.reembed"
     JOB_REQUESTED = "job.requested"
     AUDIT_EXPORT_REQUESTED = "audit.export_requested"
+    RETENTION_CHANGED = "retention.changed"
 
 
 class ExportFormat(StrEnum):
@@ -166,9 +174,43 @@ class PiiKind(StrEnum):
 
 
 class PiiAction(StrEnum):
-    """What happens to personal data on its way into memory."""
+    """What becomes of a text in which personal data or secrets were found; from the mildest to the strictest."""
 
     ALLOW = "allow"
     FLAG = "flag"
     REDACT = "redact"
     REFUSE = "refuse"
+
+
+class PolicyKind(StrEnum):
+    RETENTION = "retention"
+    SHARING = "sharing"
+    PURPOSE = "purpose"
+    PII = "pii"
+    QUOTA = "quota"
+
+
+class Recipient(StrEnum):
+    """Whom memory may be shared with inside its tenant."""
+
+    MEMBER = "member"
+    ROLE = "role"
+    PERSONA = "persona"
+    API_KEY = "api_key"
+
+
+class HolderKind(StrEnum):
+    """Whose use a quota limits."""
+
+    TENANT = "tenant"
+    MEMBER = "member"
+    API_KEY = "api_key"
+
+
+class Measure(StrEnum):
+    """What a quota counts."""
+
+    MEMORIES = "memories"
+    BYTES = "bytes"
+    REQUESTS = "requests_per_minute"
+    MODEL_TOKENS = "model_tokens_per_month"

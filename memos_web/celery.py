@@ -22,6 +22,7 @@ OUTBOX_ROUTES = {
     "cubes.reembed": "vault.cubes_reembed",
     "job.requested": "vault.jobs_run",
     "audit.export_requested": "governance.audit_export",
+    "retention.changed": "vault.retention_apply",
 }
 app.conf.beat_schedule = {
     "tidy": {"task": "governance.tidy", "schedule": 3600.0},

@@ -12,6 +12,7 @@ from vault.cubes.reembedding import cubes_reembed
 from vault.graph.jobs import cubes_link
 from vault.jobs.services import jobs_give_up, jobs_run
 from vault.jobs.tidying import jobs_tidy
+from vault.policies.jobs import retention_apply
 
 
 @shared_task(name="vault.cubes_index")  # type: ignore[untyped-decorator]
@@ -32,6 +33,11 @@ def cubes_reembed_task(tenant_id: str, event_ids: Sequence[str]) -> int:
 @shared_task(name="vault.jobs_run")  # type: ignore[untyped-decorator]
 def jobs_run_task(tenant_id: str, event_ids: Sequence[str]) -> int:
     return sum(_run_job(tenant_id, event_id) for event_id in event_ids)
+
+
+@shared_task(name="vault.retention_apply")  # type: ignore[untyped-decorator]
+def retention_apply_task(tenant_id: str, event_ids: Sequence[str]) -> int:
+    return _run(tenant_id, event_ids, retention_apply)
 
 
 @shared_task(name="vault.jobs_tidy")  # type: ignore[untyped-decorator]

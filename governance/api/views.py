@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,6 +13,7 @@ from governance.api.authentication import actor_of
 from governance.api.idempotency import Commit, idempotent
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
+from governance.policies.rates import request_count
 
 ETAG = re.compile(r'(?:W/)?"(\d{1,9})"')
 
@@ -21,6 +23,11 @@ class ApiView(APIView):
 
     What an address asks for is read once the object was found and the permission asked: 404 and 403 come before 400.
     """
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Who calls (401), then whether they call too often (429)."""
+        super().initial(request, *args, **kwargs)
+        request_count(actor_of(request))
 
     def actor(self) -> Actor:
         return actor_of(self.request)

@@ -19,9 +19,15 @@ WRITING = frozenset(
 )
 CHATTING = frozenset({Permission.CONVERSATION_USE})
 MANAGING = frozenset(
-    {Permission.MEMBER_MANAGE, Permission.APIKEY_MANAGE, Permission.OPERATIONS_MANAGE, Permission.HOLD_MANAGE}
+    {
+        Permission.MEMBER_MANAGE,
+        Permission.APIKEY_MANAGE,
+        Permission.OPERATIONS_MANAGE,
+        Permission.POLICY_MANAGE,
+        Permission.HOLD_MANAGE,
+    }
 )
-AUDITING = frozenset({Permission.AUDIT_READ})
+AUDITING = frozenset({Permission.AUDIT_READ, Permission.POLICY_READ})
 
 ROLE_PERMISSIONS: dict[RoleName, frozenset[Permission]] = {
     RoleName.OWNER: READING | WRITING | CHATTING | MANAGING | AUDITING,
@@ -41,12 +47,17 @@ SEES_PRIVATE = frozenset({RoleName.OWNER, RoleName.ADMIN})
 
 @dataclass(frozen=True)
 class Target:
-    """The object of a decision, as far as the law must know it. `private_to`: whom it is kept to, if private."""
+    """The object of a decision, as far as the law must know it. `private_to`: whom it is kept to, if private.
+
+    `purposes`: what it may be read for, by the policy that `purpose_rule` names; None: for anything.
+    """
 
     object_type: str
     object_id: UUID
     tenant_id: UUID
     private_to: frozenset[UUID | None] = frozenset()
+    purposes: frozenset[str] | None = None
+    purpose_rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,4 +81,11 @@ def decide(actor: Actor, permission: Permission, target: Target | None) -> Decis
         return Decision(allowed=False, rule="scopes")
     if target and not all(owner == actor.member_id for owner in target.private_to) and not sees_private(actor):
         return Decision(allowed=False, rule="private")
+    if target and permission is Permission.MEMORY_READ and not _fits_purpose(actor, target):
+        return Decision(allowed=False, rule=target.purpose_rule)
     return Decision(allowed=True, rule=f"role:{actor.role}")
+
+
+def _fits_purpose(actor: Actor, target: Target) -> bool:
+    """Owners too must say what they read for."""
+    return target.purposes is None or actor.context.purpose in target.purposes

@@ -9,6 +9,7 @@ from governance.models.audit import (
 from governance.models.idempotency import IdempotencyKey
 from governance.models.outbox import OutboxEvent
 from governance.models.persona import Persona
+from governance.models.policy import Policy, PolicyVersion, Usage
 from governance.models.subject import DataSubject
 from governance.models.tenant import ApiKey, Member, Role, SignInLink, Tenant
 from governance.models.user import User
@@ -26,8 +27,11 @@ __all__ = [
     "Member",
     "OutboxEvent",
     "Persona",
+    "Policy",
+    "PolicyVersion",
     "Role",
     "SignInLink",
     "Tenant",
+    "Usage",
     "User",
 ]

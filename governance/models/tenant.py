@@ -13,6 +13,7 @@ class Tenant(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     slug = models.SlugField(max_length=63, unique=True)
     name = models.CharField(max_length=200)
+    policy_epoch = models.PositiveBigIntegerField(default=0, db_default=0)  # how often its policies were changed
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:

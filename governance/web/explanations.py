@@ -41,6 +41,9 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("You are the only member here. Add a second one first; then both of you approve."),
     ),
     "too_large": Explanation(_("That is too long."), _("Shorten it, or send it in parts.")),
+    "quota_exceeded": Explanation(
+        _("A quota is used up."), _("Wait, delete what is not needed, or ask an admin for more.")
+    ),
     "unavailable": Explanation(
         _("Temporarily unavailable."),
         _("Something that this needs is down. Nothing was changed; try again in a moment."),

@@ -102,8 +102,10 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         context["me"] = None  # whoever it is, the database may not be there to say
     response = draw(request, template, context, status=status)
-    if isinstance(failure, Unavailable):
-        response["Retry-After"] = str(failure.retry_after or 5)
+    if failure.retry_after is not None:
+        response["Retry-After"] = str(failure.retry_after)
+    elif isinstance(failure, Unavailable):
+        response["Retry-After"] = "5"
     return response
 
 

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from governance.vocabulary import PrincipalKind, SinkKind
+from governance.vocabulary import HolderKind, PolicyKind, PrincipalKind, SinkKind
 from memos_web.config import read_config
-from vault.vocabulary import JobStatus, Layer, MemoryType, ReviewStatus
+from vault.vocabulary import JobStatus, Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity
 
 CONFIG = read_config(os.environ)
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -112,6 +112,8 @@ SPECTACULAR_SETTINGS = {
         "ReviewStatusEnum": [(status.value, status.value) for status in ReviewStatus],
         "PrincipalKindEnum": [(kind.value, kind.value) for kind in PrincipalKind],
         "SinkKindEnum": [(kind.value, kind.value) for kind in SinkKind],
+        "HolderKindEnum": [(kind.value, kind.value) for kind in HolderKind],
+        "PolicyKindEnum": [(kind.value, kind.value) for kind in PolicyKind],
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -131,13 +133,21 @@ IDEMPOTENCY_HOURS = 24
 # Personal data
 PII_DETECTOR = "governance.privacy.pii.detector.PatternDetector"  # takes the regions; see its port, Detector
 PII_PHONE_REGIONS = CONFIG.phone_regions
-PII_ACTION = "flag"  # where no policy says otherwise
 
 # The audit trail
 AUDIT_CHECKPOINT_SECONDS = 60  # a checkpoint is signed so long after the last, if there are new seals
 AUDIT_CHECKPOINT_SEALS = 10_000  # or as soon as there are so many
 AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept
 ALLOW_PRIVATE_ADDRESSES = CONFIG.allow_private_addresses
+
+# Policies: the product's closed sets, which the law does not know
+POLICY_TERMS = {
+    "types": [*MemoryType],
+    "semantic_types": [*SemanticType],
+    "sensitivities": [*Sensitivity],
+}
+POLICY_SIMULATED_DAYS = 30
+RATE_SECONDS = 0.2  # how long a request waits for Redis to count it
 
 # Jobs
 OUTBOX_LEASE_SECONDS = 60

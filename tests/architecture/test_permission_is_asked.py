@@ -32,6 +32,13 @@ ASK_NOBODY = {
     ("governance.idempotency.services", "reply_stored"): "the caller's own; the call was asked about before",
     ("governance.idempotency.services", "reply_store"): "the caller's own; the call was asked about before",
     ("governance.idempotency.services", "replies_forget"): "part of an erasure that was allowed",
+    ("governance.policies.selectors", "sharing_allowed"): "tells what policies say to whoever is about to share",
+    ("governance.policies.selectors", "publishing_allowed"): "tells what policies say to whoever is about to publish",
+    ("governance.policies.selectors", "pii_rule"): "tells what policies say to whoever is about to write",
+    ("governance.policies.selectors", "pii_action"): "tells what policies say to whoever is about to write",
+    ("vault.policies.selectors", "quotas_list"): "everyone may know what limits them; others' by the right to read",
+    ("vault.policies.selectors", "quota_view"): "for a holder whom the caller may know of",
+    ("vault.policies.jobs", "retention_apply"): "the worker's; applies what was decided",
     # for a tenant, before there is an actor
     ("governance.keys.services", "seal_for"): "who may is decided before",
     ("governance.keys.services", "open_sealed"): "who may is decided before",

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from governance.actor import Actor
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.services import Handler, events_run
+from governance.policies.rules import HolderChoice, Limits, Quota
+from governance.policies.services import PolicyDraft, policy_create, quota_set
 from governance.tenants.services import sign_in_link_create
-from governance.vocabulary import Topic
+from governance.vocabulary import HolderKind, PolicyKind, Topic
 from tests.factories import Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges, CubeDraft
@@ -16,11 +19,13 @@ from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.services import jobs_run, memories_add_later
+from vault.policies.jobs import retention_apply
 
 HANDLERS: dict[Topic, Handler] = {
     Topic.CUBES_WRITTEN: cubes_index,
     Topic.CUBES_READ: cubes_count_reads,
     Topic.JOB_REQUESTED: jobs_run,
+    Topic.RETENTION_CHANGED: retention_apply,
 }
 
 
@@ -33,6 +38,7 @@ class Filled:
     cube_id: UUID
     conversation_id: UUID
     job_id: UUID
+    policy_id: UUID
 
 
 def fill(person: Person, canary: str) -> Filled:
@@ -64,8 +70,18 @@ def fill(person: Person, canary: str) -> Filled:
     cubes_add(actor=actor, drafts=[CubeDraft(content=f"Write to {canary}@birds.example about it.")])
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
+    policy_id = _policies_fill(actor)
     drain()
-    return Filled(person, canary, cube_id, conversation.id, job.id)
+    return Filled(person, canary, cube_id, conversation.id, job.id, policy_id)
+
+
+def _policies_fill(actor: Actor) -> UUID:
+    """A policy about nothing that is there, and a quota of which something is used. They hold no content."""
+    retention = {"where": {"namespace": "/nothing"}, "max_seconds": 3600}
+    policy = policy_create(actor=actor, draft=PolicyDraft(PolicyKind.RETENTION, "about nothing", retention))
+    quota_set(actor=actor, quota=Quota(HolderChoice(HolderKind.TENANT), Limits(memories=1_000)))
+    cubes_add(actor=actor, drafts=[CubeDraft(content="It counts.")])
+    return policy.id
 
 
 def drain() -> None:

@@ -314,7 +314,7 @@ ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, descrip
 IF_MATCH = OpenApiParameter("If-Match", str, OpenApiParameter.HEADER, description='The version read, as in `"3"`.')
 PROVENANCE = OpenApiParameter("provenance", OpenApiTypes.BOOL, description="Add a signed manifest to the answer.")
 DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
-ANY_CALL = (400, 401, 403, 405, 503)
+ANY_CALL = (400, 401, 403, 405, 429, 503)
 
 
 def described(

@@ -5,10 +5,17 @@ from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, Un
 from vault.api.jobs import JobRetryView, JobsView, JobView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
+from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsView, PolicyView
 from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
+from vault.api.quotas import QuotasView
 from vault.api.reviews import RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
 
 urlpatterns = [
+    path("policies/", PoliciesView.as_view()),
+    path("policies/simulate/", PolicySimulateView.as_view()),
+    path("policies/<uuid:policy_id>/", PolicyView.as_view()),
+    path("policies/<uuid:policy_id>/versions/", PolicyVersionsView.as_view()),
+    path("quotas/", QuotasView.as_view()),
     path("me/", MeView.as_view()),
     path("memories/", MemoriesView.as_view()),
     path("memories/bulk/", BulkView.as_view()),

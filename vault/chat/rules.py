@@ -5,8 +5,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from vault.cubes.rules import approximate_tokens
 from vault.lexicon.tokens import language_of
-from vault.providers.ports import ChatMessage, ChatRole
+from vault.providers.ports import ChatMessage, ChatRole, Completion
 from vault.reader.rules import Passage, Quote, best_sentences, is_question, sentences
 
 MOST_QUOTES = 3
@@ -103,3 +104,11 @@ def title_of(question: str) -> str:
 def _line(quote: Quote, evidence: Evidence) -> str:
     said = ", ".join(part for part in (evidence.speaker, evidence.time[:10]) if part)
     return f"“{quote.sentence}” [{evidence.marker}]" + (f" ({said})" if said else "")
+
+
+def tokens_used(completion: Completion, asked: Sequence[ChatMessage], said: str) -> tuple[int, int]:
+    """Of prompt and reply, as the model's server counted, or estimated where it did not: used is used."""
+    asking, saying = completion.prompt_tokens, completion.completion_tokens
+    if asking is None:
+        asking = sum(approximate_tokens(message.content) for message in asked)
+    return asking, approximate_tokens(said) if saying is None else saying

@@ -16,6 +16,7 @@ from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
 from governance.keys.services import member_scope, seal_for
 from governance.personas.selectors import persona_get
+from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission, PersonaKind, Verb
 from vault.chat.rules import (
     Evidence,
@@ -25,6 +26,7 @@ from vault.chat.rules import (
     prompt,
     quotes,
     title_of,
+    tokens_used,
 )
 from vault.chat.selectors import (
     EXTRACTIVE,
@@ -40,6 +42,7 @@ from vault.chat.selectors import (
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.screening import drafts_screened, title_screened
 from vault.cubes.services import Added, cubes_add, cubes_hide
+from vault.cubes.usage import usage_count
 from vault.lexicon.tokens import language_of
 from vault.models import Conversation, Cube, Turn
 from vault.namespaces.services import chat_namespace
@@ -170,12 +173,14 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     """Find what answers a question; committed before the first word of the answer.
 
     content: 1..MAX_CONTENT_CHARACTERS characters. What a policy redacts of it is neither searched for nor sent to a
-    model. Raises NotFound; Forbidden; Invalid; TooLarge; Unavailable.
-    Writes: AuditEntry naming the memories, OutboxEvent.
+    model. Raises NotFound; Forbidden; Invalid; TooLarge; QuotaExceeded (the month's model tokens are used up);
+    Unavailable. Writes: AuditEntry naming the memories, OutboxEvent.
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
     _check_content(content)
+    if _model(conversation.model) is not None:
+        tokens_check(actor, usage_count)
     content = _screened(actor, content)
     search = SearchQuery(query=content, top_k=CONSIDERED)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
@@ -282,6 +287,7 @@ def _answer(plan: TurnPlan) -> Iterator[TextDelta | Completion]:
 
 def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd, commit: Commit) -> TurnView:
     actor = plan.actor
+    prompt_tokens, completion_tokens = _tokens(plan, completion, said)
     with acting(actor):
         row = conversation_locate(actor, plan.conversation_id, lock=True)
         question, answer = _cubes_of_turn(plan, row, said)
@@ -301,10 +307,11 @@ def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd,
                 }
                 for marker in markers_in(said, len(plan.citations))
             ],
-            prompt_tokens=completion.prompt_tokens or 0,
-            completion_tokens=completion.completion_tokens or 0,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
             end=end,
         )
+        tokens_add(actor, prompt_tokens + completion_tokens, usage_count)
         turn.save(force_insert=True)
         _touch(actor, row, question.content)
         record(
@@ -317,6 +324,12 @@ def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd,
         view = turn_view(turn, {question.cube.id: question.content, answer.cube.id: answer.content})
         commit(view)
     return view
+
+
+def _tokens(plan: TurnPlan, completion: Completion, said: str) -> tuple[int, int]:
+    if _model(plan.model) is None:
+        return 0, 0
+    return tokens_used(completion, prompt(plan.question, plan.evidence, plan.past, agent=plan.agent), said)
 
 
 def _cubes_of_turn(plan: TurnPlan, row: Conversation, said: str) -> tuple[Added, Added]:

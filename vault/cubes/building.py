@@ -12,12 +12,14 @@ from governance.ids import uuid7
 from governance.keys.services import TokenMaker, token_maker
 from governance.models import Persona
 from governance.personas.selectors import persona_get
+from governance.policies.active import policies_active
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission
 from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft, Unset
 from vault.cubes.findings import findings_of
 from vault.cubes.known import Known, known_cubes
 from vault.cubes.marks import speaker_marks
+from vault.cubes.retention import expiry_settle
 from vault.cubes.rules import Indexed, approximate_tokens, index_of, version_hash
 from vault.cubes.screening import EVERYWHERE, Finding, Screen, Screened
 from vault.cubes.texts import Texts
@@ -70,6 +72,7 @@ class Resolver:
         self.actor = actor
         self.permission = permission
         self.maker: TokenMaker = token_maker(actor.tenant_id)
+        self.policies = policies_active(actor)
         self._namespaces: dict[str | None, Namespace] = {}
         self._personas: dict[str, Persona] = {}
         self._subjects: dict[str, UUID] = {}
@@ -184,6 +187,7 @@ def _build(resolver: Resolver, known: Known, draft: CubeDraft, now: datetime) ->
         position=position,
     )
     refused_times(cube, now)
+    expiry_settle(resolver.policies, cube, born=now, asked=cube.expires_at is not None)
     words = Words(
         content=draft.content,
         title=draft.title,
@@ -221,6 +225,7 @@ def build_version(
         cube.persona = resolver.persona(changes.persona)
     if not isinstance(changes.subject, Unset):
         cube.subject_id = resolver.subject_id(changes.subject)
+    expiry_settle(resolver.policies, cube, born=cube.created_at, asked=not isinstance(changes.expires_at, Unset))
     cube.version = before.number + 1
     words = _changed(words, changes)
     redacted = 0

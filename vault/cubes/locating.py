@@ -10,19 +10,30 @@ from governance.actor import Actor
 from governance.authz.rules import Target
 from governance.authz.services import authorize
 from governance.errors import NotFound
+from governance.policies.active import policies_in_force
+from governance.policies.rules import binding_of
 from governance.vocabulary import Permission
+from vault.cubes.retention import facts_of
 from vault.models import Cube
 from vault.vocabulary import AccessLevel, NamespaceKind
 
 
 def cube_target(cube: Cube) -> Target:
-    """What the law must know of a cube; its namespace is loaded with it."""
+    """What the law must know of a cube; its namespace is loaded with it. Use inside `acting`."""
     owners = set()
     if cube.namespace.kind == NamespaceKind.PRIVATE:
         owners.add(cube.namespace.owner_id)
     if cube.access_level == AccessLevel.PRIVATE:
         owners.add(cube.owner_id)
-    return Target(object_type="memory", object_id=cube.id, tenant_id=cube.tenant_id, private_to=frozenset(owners))
+    bound = binding_of(policies_in_force().purpose, facts_of(cube))
+    return Target(
+        object_type="memory",
+        object_id=cube.id,
+        tenant_id=cube.tenant_id,
+        private_to=frozenset(owners),
+        purposes=bound.purposes if bound else None,
+        purpose_rule=bound.rule if bound else "",
+    )
 
 
 def locate(actor: Actor, cube_id: UUID, *, lock: bool = False) -> Cube:

@@ -11,7 +11,9 @@ from typing import Protocol
 
 from governance.actor import Actor
 from governance.errors import FieldError, PiiRefused, PiiUnavailable
-from governance.privacy.detecting import PiiRule, detector, pii_rule
+from governance.policies.rules import PiiRule
+from governance.policies.selectors import pii_rule
+from governance.privacy.detecting import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.privacy.pii.spans import Span
 from governance.vocabulary import PiiAction, PiiKind

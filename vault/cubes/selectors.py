@@ -14,6 +14,7 @@ from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
 from governance.outbox.services import emit
+from governance.policies.purposes import denied_by_purpose
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.locating import locate_readable
@@ -104,6 +105,8 @@ def versions_list(*, actor: Actor, cube_id: UUID, paginate: Paginate) -> list[Ve
         # A version is as private as the namespace that it was written in, wherever the cube is now.
         open_to = Namespace.objects.visible_to(actor)
         rows = CubeVersion.objects.filter(cube=cube, namespace__in=open_to).select_related("namespace")
+        denied = denied_by_purpose(actor, type_field="cube__type")
+        rows = rows.exclude(denied) if denied is not None else rows
         page = paginate(rows.order_by("-number"))
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
         return [VersionView(row=row, words=_open(row.tenant_id, cube.id, row.number, row.sealed)) for row in page]

@@ -16,7 +16,8 @@ from governance.database import acting, database_now
 from governance.errors import PreconditionRequired, VersionConflict
 from governance.idempotency.services import replies_forget
 from governance.outbox.services import emit
-from governance.vocabulary import Permission, Topic, Verb
+from governance.policies.quotas import usage_take
+from governance.vocabulary import Measure, Permission, Topic, Verb
 from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.findings import findings_insert, reviews_supersede
@@ -24,6 +25,8 @@ from vault.cubes.holding import come_under_queries, refuse_held
 from vault.cubes.inserting import insert_rows
 from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.postings import postings_delete, postings_insert
+from vault.cubes.retention import refuse_after_grace
+from vault.cubes.usage import usage_count
 from vault.models import Cube, CubeLink, CubeVersion, Embedding
 from vault.namespaces.services import refuse_read_only
 from vault.vocabulary import LinkKind
@@ -51,12 +54,16 @@ def cubes_add(
     Raises: Forbidden; Invalid; PiiUnavailable; KeyUnavailable. Writes: Namespace?, DataSubject?, and for each new one
     Cube, CubeVersion, Posting …, PiiFinding …, Review?, CubeLink?, HoldCube?; one AuditEntry and OutboxEvent … for all.
     Queries: constant for one namespace.
+    Raises: Forbidden; Invalid; PiiUnavailable; QuotaExceeded; KeyUnavailable. Writes: Namespace?, DataSubject?, Usage?,
+    and for each new one Cube, CubeVersion, Posting …, PiiFinding …, Review?, CubeLink?, HoldCube?; one AuditEntry and
+    OutboxEvent … for all. Queries: constant for one namespace.
     """
     authorize(actor, permission)
     with acting(actor):
         built = build_all(actor=actor, drafts=drafts, now=database_now(), permission=permission)
         new = [one for one in built if not one.duplicate]
         if new:
+            usage_take(actor, _amounts(new, cubes=len(new)), usage_count)
             _insert(new)
             come_under_queries(actor, [one.cube.id for one in new])
             record(
@@ -80,7 +87,7 @@ def cube_update(
 ) -> Cube:
     """Make a new version. `changes` is asked only once the caller may change it and has seen the present version.
 
-    Raises, in this order: NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, Invalid.
+    Raises, in this order: NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, Invalid, QuotaExceeded.
     Writes: Cube, CubeVersion, Posting …, HoldCube?, AuditEntry, OutboxEvent.
     """
     with acting(actor):
@@ -95,6 +102,7 @@ def cube_update(
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         built = build_version(actor=actor, cube=cube, before=before, changes=changes(), reason=reason)
         refused_times(built.cube, database_now())
+        usage_take(actor, _amounts([built], cubes=0), usage_count)
         version_write(actor=actor, built=built, before=before)
     return built.cube
 
@@ -161,7 +169,8 @@ def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = 
 def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = None) -> Cube:
     """Take a deletion back within the grace period; a memory that was not deleted stays as it is.
 
-    Raises: NotFound (also after the grace period, and once it has expired); Forbidden; Held; VersionConflict.
+    Raises: NotFound (also after the grace period, and once it has expired); Forbidden; Held; VersionConflict;
+    QuotaExceeded.
     Writes: Cube, Posting …, AuditEntry, OutboxEvent.
     """
     with acting(actor):
@@ -169,6 +178,8 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = 
         cube = _deletable(actor, locate_for_restoring(actor, cube_id, earliest), expected_version)
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
         if cube.deleted_at is not None:
+            refuse_after_grace(cube, database_now())
+            usage_take(actor, _amounts_of_stored(cube), usage_count)
             _unhide(actor, cube)
         # Either way the caller is shown the memory.
         verb = Verb.MEMORY_READ if cube.deleted_at is None else Verb.MEMORY_RESTORED
@@ -190,6 +201,15 @@ def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = No
         replies_forget(actor=actor, object_ids=[cube.id])
         Cube.objects.filter(id=cube.id)._raw_delete(using="default")  # the database's own foreign keys cascade
         record(actor=actor, verb=Verb.MEMORY_PURGED, object_type="memory", object_ids=[cube.id], version=cube.version)
+
+
+def _amounts(built: Sequence[Built], *, cubes: int) -> dict[Measure, int]:
+    return {Measure.MEMORIES: cubes, Measure.BYTES: sum(len(one.version.sealed) for one in built)}
+
+
+def _amounts_of_stored(cube: Cube) -> dict[Measure, int]:
+    sealed = CubeVersion.objects.filter(cube=cube).values_list("sealed", flat=True)
+    return {Measure.MEMORIES: 1, Measure.BYTES: sum(len(blob) for blob in sealed)}
 
 
 def _unhide(actor: Actor, cube: Cube) -> None:

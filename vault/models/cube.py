@@ -11,6 +11,7 @@ from governance.models.base import TenantModel
 from governance.models.persona import Persona
 from governance.models.subject import DataSubject
 from governance.models.tenant import Member
+from governance.policies.purposes import denied_by_purpose
 from vault.models.namespace import Namespace
 from vault.vocabulary import (
     AccessLevel,
@@ -37,7 +38,9 @@ class CubeQuerySet(models.QuerySet["Cube"]):
 
     def in_reach_of(self, actor: Actor) -> "CubeQuerySet":
         """`visible_to` without regard to deletion and expiry: what the actor could restore."""
+        denied = denied_by_purpose(actor)
         rows = self.filter(tenant_id=actor.tenant_id)
+        rows = rows.exclude(denied) if denied is not None else rows
         if sees_private(actor):
             return rows
         mine = Q(namespace__owner_id=actor.member_id)
@@ -92,6 +95,7 @@ class Cube(Described, TenantModel):
     speaker_marks = ArrayField(models.BigIntegerField(), default=list)
     mentions_time = models.BooleanField(default=False)
     superseded_by = models.UUIDField(null=True)
+    expiry_policy = models.UUIDField(null=True)  # which policy set `expires_at`; none: a person did, or nobody
     retention_class = models.CharField(max_length=40, blank=True, default="")
     purpose_tags = ArrayField(models.CharField(max_length=100), default=list)
     content_hash = models.BinaryField(max_length=32)

@@ -6,13 +6,16 @@ from governance.actor import Actor
 from governance.authz.rules import sees_private
 from governance.models.base import TenantModel
 from governance.models.tenant import Member
+from governance.policies.purposes import namespaces_denied_by_purpose
 from vault.vocabulary import NamespaceKind
 
 
 class NamespaceQuerySet(models.QuerySet["Namespace"]):
     def visible_to(self, actor: Actor) -> "NamespaceQuerySet":
         """Namespaces of the actor's tenant that it may read: its own private ones, and all that are not private."""
+        denied = namespaces_denied_by_purpose(actor)
         rows = self.filter(tenant_id=actor.tenant_id)
+        rows = rows.exclude(denied) if denied is not None else rows
         if sees_private(actor):
             return rows
         return rows.exclude(models.Q(kind=NamespaceKind.PRIVATE) & ~models.Q(owner_id=actor.member_id))

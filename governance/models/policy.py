@@ -1,0 +1,60 @@
+from django.db import models
+from django.db.models.functions import Now
+
+from governance.models.base import TenantModel
+from governance.vocabulary import HolderKind, Measure, PolicyKind
+
+
+class Policy(TenantModel):
+    """A standing rule of the tenant about its memory. `version` numbers what it says now; kind and name stay."""
+
+    kind = models.CharField(max_length=12, choices=[(kind, kind) for kind in PolicyKind])
+    name = models.CharField(max_length=100)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="policy_name_is_unique")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PolicyVersion(TenantModel):
+    """What a policy said from its making until the next version. Append-only by privilege and by trigger."""
+
+    policy = models.ForeignKey(
+        Policy, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    number = models.PositiveIntegerField()
+    enabled = models.BooleanField()
+    document = models.JSONField()
+    reason = models.CharField(max_length=500, blank=True, default="")
+    principal_kind = models.CharField(max_length=10)
+    principal_id = models.UUIDField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "policy", "number"], name="policy_version_number_is_unique")
+        ]
+
+
+class Usage(TenantModel):
+    """How much of a quota is used. Kept only while a quota limits it; an upper bound, counted anew when it is reached.
+
+    `epoch`: of the policies when it was counted; `month`: of model tokens, which begin anew with each.
+    """
+
+    holder_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in HolderKind])
+    holder_id = models.UUIDField()
+    measure = models.CharField(max_length=30, choices=[(measure, measure) for measure in Measure])
+    used = models.BigIntegerField(default=0, db_default=0)
+    epoch = models.PositiveBigIntegerField(default=0, db_default=0)
+    month = models.DateField(null=True)
+    counted_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "holder_kind", "holder_id", "measure"], name="usage_is_unique_for_holder"
+            )
+        ]

@@ -1,0 +1,116 @@
+"""The enabled policies of a tenant, kept in this process for as long as the tenant has not changed them.
+
+Every transaction learns for nothing how often they were changed (governance/database.py); a tenant that never had a
+policy costs no query, one that has them costs one query for each process after each change.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db.models import F
+
+from governance.actor import Actor
+from governance.database import acting, epoch_last, epoch_now
+from governance.models import PolicyVersion
+from governance.policies.rules import (
+    AnyDocument,
+    Pii,
+    Purposes,
+    Quota,
+    Retention,
+    Rule,
+    Sharing,
+    document_stored,
+)
+from governance.vocabulary import PolicyKind
+
+KEPT = 1_000  # tenants
+D = TypeVar("D")
+
+
+@dataclass(frozen=True)
+class ActivePolicies:
+    """What is in force. `epoch`: how often the policies were changed; `since`: when the last of these was made."""
+
+    epoch: int = 0
+    since: datetime | None = None
+    retention: tuple[Rule[Retention], ...] = ()
+    sharing: tuple[Rule[Sharing], ...] = ()
+    purpose: tuple[Rule[Purposes], ...] = ()
+    pii: tuple[Rule[Pii], ...] = ()
+    quotas: tuple[Quota, ...] = ()
+
+
+NONE = ActivePolicies()
+_known: dict[UUID, ActivePolicies] = {}
+
+
+def policies_active(actor: Actor) -> ActivePolicies:
+    """Those of the actor's tenant; no query, or one."""
+    with acting(actor):
+        return policies_in_force()
+
+
+def policies_in_force() -> ActivePolicies:
+    """Those of the tenant whose transaction is open. Raises RuntimeError where none is."""
+    epoch = epoch_now()
+    if epoch.number == 0:
+        return NONE
+    if epoch.changing:  # may be rolled back: nobody else may learn of it
+        return _read(epoch.number)
+    found = _kept(epoch.tenant_id, epoch.number)
+    return found if found is not None else _keep(epoch.tenant_id, _read(epoch.number))
+
+
+def policies_of_request(actor: Actor) -> ActivePolicies:
+    """The same for what comes before the request's own work: as authentication's transaction found them."""
+    epoch = epoch_last(actor.tenant_id)
+    if epoch is not None and epoch.number == 0:
+        return NONE
+    found = _kept(actor.tenant_id, epoch.number) if epoch is not None else None
+    return found if found is not None else policies_active(actor)
+
+
+def active_of(rows: Iterable[tuple[PolicyKind, UUID, str, int, AnyDocument]]) -> ActivePolicies:
+    """(kind, id, name, version, document) of each enabled policy, sorted into their kinds."""
+    found: dict[PolicyKind, list[Any]] = {kind: [] for kind in PolicyKind}
+    for kind, policy_id, name, version, document in rows:
+        is_quota = isinstance(document, Quota)
+        found[kind].append(document if is_quota else Rule(policy_id, name, version, document))
+    return ActivePolicies(
+        retention=tuple(found[PolicyKind.RETENTION]),
+        sharing=tuple(found[PolicyKind.SHARING]),
+        purpose=tuple(found[PolicyKind.PURPOSE]),
+        pii=tuple(found[PolicyKind.PII]),
+        quotas=tuple(found[PolicyKind.QUOTA]),
+    )
+
+
+def _kept(tenant_id: UUID, epoch: int) -> ActivePolicies | None:
+    found = _known.get(tenant_id)
+    return found if found is not None and found.epoch == epoch else None
+
+
+def _keep(tenant_id: UUID, policies: ActivePolicies) -> ActivePolicies:
+    if len(_known) >= KEPT:
+        _known.clear()
+    _known[tenant_id] = policies
+    return policies
+
+
+def _read(epoch: int) -> ActivePolicies:
+    rows = list(
+        PolicyVersion.objects.filter(number=F("policy__version"), enabled=True)
+        .order_by("policy__name")
+        .values_list("policy__kind", "policy_id", "policy__name", "number", "document", "created_at")
+    )
+    read = ((PolicyKind(row[0]), *row[1:4], document_stored(PolicyKind(row[0]), row[4])) for row in rows)
+    policies = active_of(read)
+    return ActivePolicies(
+        epoch=epoch,
+        since=max((row[5] for row in rows), default=None),
+        **{name: getattr(policies, name) for name in ("retention", "sharing", "purpose", "pii", "quotas")},
+    )

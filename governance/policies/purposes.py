@@ -1,0 +1,73 @@
+"""Purpose binding inside a query: the memories that an actor may not read for what it says that it reads for."""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
+
+from django.db.models import Q
+
+from governance.actor import Actor
+from governance.policies.active import policies_active
+from governance.policies.rules import Level, Where, purpose_levels, specificity
+
+EVERYTHING = Q(pk__isnull=False)  # Django would give up composing a query of which it knows the answer
+
+
+def denied_by_purpose(actor: Actor, *, type_field: str = "type") -> Q | None:
+    """The rows of Described that no purpose of `actor` opens; None: there are none. The system reads for everything.
+
+    `type_field`: where a row has its memory type. What stands in it is not null, so that it may be negated.
+    """
+    if actor.is_system:
+        return None
+    return denied_rows(purpose_levels(policies_active(actor).purpose, actor.context.purpose), type_field=type_field)
+
+
+def namespaces_denied_by_purpose(actor: Actor) -> Q | None:
+    """The namespaces all of whose memories are denied, where that is plain: no binding looks beyond the namespace."""
+    if actor.is_system:
+        return None
+    rules = policies_active(actor).purpose
+    if any(specificity(rule.document.where)[1] for rule in rules):
+        return None
+    return _denied(purpose_levels(rules, actor.context.purpose), lambda where: _in_namespace(where, "path"))
+
+
+def denied_rows(levels: Sequence[Level], *, type_field: str = "type") -> Q | None:
+    """The condition of rules.is_denied."""
+    return _denied(levels, lambda where: where_condition(where, type_field=type_field))
+
+
+def where_condition(where: Where, *, type_field: str = "type") -> Q:
+    """The rows of Described that a policy is about: rules.matches as a condition."""
+    condition = _in_namespace(where, "namespace__path")
+    for field, words in (
+        (type_field, where.types),
+        ("semantic_type", where.semantic_types),
+        ("sensitivity", where.sensitivities),
+    ):
+        if words:
+            condition &= Q(**{f"{field}__in": sorted(words)})
+    return condition & Q(tags__overlap=sorted(where.tags)) if where.tags else condition
+
+
+def _in_namespace(where: Where, path: str) -> Q:
+    if not where.namespace:
+        return EVERYTHING
+    return Q(**{path: where.namespace}) | Q(**{f"{path}__startswith": f"{where.namespace}/"})
+
+
+def _denied(levels: Sequence[Level], condition: Callable[[Where], Q]) -> Q | None:
+    """From the least specific level up: each stands before those below it."""
+    denied: Q | None = None
+    for level in reversed(levels):
+        if denied is not None:
+            denied &= ~_any(level.matching, condition)
+        if level.denying:
+            here = _any(level.denying, condition)
+            denied = here if denied is None else here | denied
+    return denied
+
+
+def _any(selections: Sequence[Where], condition: Callable[[Where], Q]) -> Q:
+    return reduce(or_, map(condition, selections))

@@ -1,0 +1,149 @@
+"""Quotas of what is stored and of model tokens, counted in PostgreSQL, exact under concurrency.
+
+Only holders that a quota limits are counted, each in a row of its own that its writers lock: they wait for each other,
+and writers of other tenants, and of tenants without quotas, wait for nobody. The row is an upper bound, since what is
+deleted or expires is not subtracted: when it would refuse, the product counts anew, under the lock, what is there.
+"""
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from django.db import connection
+from django.db.models import F
+
+from governance.actor import Actor
+from governance.database import acting, database_now
+from governance.errors import QuotaExceeded
+from governance.ids import uuid7
+from governance.models import Usage
+from governance.policies.active import ActivePolicies, policies_active
+from governance.policies.rules import Holder, limits_of
+from governance.vocabulary import HolderKind, Measure, PrincipalKind
+
+# Transactions that were open when a quota was set did not count what they wrote; after this time they have ended.
+SETTLED = timedelta(seconds=60)
+Recount = Callable[[Holder, Measure], int]
+"""How much a holder uses now, of memories, bytes, or tokens since the month began; the product knows."""
+
+ENSURE = """
+INSERT INTO governance_usage (id, tenant_id, holder_kind, holder_id, measure)
+VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING
+"""
+
+
+@dataclass(frozen=True)
+class _Limited:
+    """One limit that the actor's use counts against."""
+
+    holder: Holder
+    measure: Measure
+    limit: int
+
+
+def holders_of(actor: Actor) -> list[Holder]:
+    """The tenant, the member and the key whose use an actor's use is; always in this order."""
+    holders = [Holder(HolderKind.TENANT, actor.tenant_id)]
+    if actor.member_id is not None:
+        holders.append(Holder(HolderKind.MEMBER, actor.member_id))
+    if actor.principal_kind is PrincipalKind.API_KEY:
+        holders.append(Holder(HolderKind.API_KEY, actor.principal_id))
+    return holders
+
+
+def usage_take(actor: Actor, amounts: Mapping[Measure, int], recount: Recount) -> None:
+    """Count what the caller is about to store, in its transaction, before it is stored.
+
+    Raises QuotaExceeded. Writes: Usage for each limit. Queries: none without a quota, else three for each limit.
+    """
+    policies = policies_active(actor)
+    for limited in _limits(actor, policies, amounts):
+        row, fresh = _locked(actor, policies, limited, recount)
+        wanted = amounts[limited.measure]
+        if row.used + wanted > limited.limit and not fresh:
+            _count(row, policies, limited, recount)
+        if row.used + wanted > limited.limit:
+            raise _exceeded(limited, row.used)
+        Usage.objects.filter(id=row.id).update(used=row.used + wanted)
+
+
+def tokens_check(actor: Actor, recount: Recount) -> None:
+    """Before a model is asked. Raises QuotaExceeded, with the time until the month ends."""
+    policies = policies_active(actor)
+    limits = list(_limits(actor, policies, [Measure.MODEL_TOKENS]))
+    if not limits:
+        return
+    with acting(actor):
+        for limited in limits:
+            row, _ = _locked(actor, policies, limited, recount)
+            if row.used >= limited.limit:
+                raise _exceeded(limited, row.used, retry_after=_until_next_month(database_now()))
+
+
+def tokens_add(actor: Actor, tokens: int, recount: Recount) -> None:
+    """After a model has answered, in the transaction that stores the answer: what is used is used."""
+    policies = policies_active(actor)
+    for limited in _limits(actor, policies, [Measure.MODEL_TOKENS]):
+        row, _ = _locked(actor, policies, limited, recount)
+        Usage.objects.filter(id=row.id).update(used=F("used") + tokens)
+
+
+def _limits(actor: Actor, policies: ActivePolicies, measures: Container[Measure]) -> Iterator[_Limited]:
+    """In one order for all, so that two writers never wait for each other."""
+    if not policies.quotas:
+        return
+    for holder in holders_of(actor):
+        limits = limits_of(policies.quotas, holder)
+        for measure in Measure:
+            limit = limits.of(measure) if measure in measures else None
+            if limit is not None:
+                yield _Limited(holder, measure, limit)
+
+
+def _locked(actor: Actor, policies: ActivePolicies, limited: _Limited, recount: Recount) -> tuple[Usage, bool]:
+    """The holder's row, locked, and whether it was counted just now."""
+    with connection.cursor() as cursor:
+        cursor.execute(ENSURE, [uuid7(), actor.tenant_id, limited.holder.kind, limited.holder.id, limited.measure])
+    row = Usage.objects.select_for_update().get(
+        holder_kind=limited.holder.kind, holder_id=limited.holder.id, measure=limited.measure
+    )
+    if _is_current(row, policies, limited.measure):
+        return row, False
+    _count(row, policies, limited, recount)
+    return row, True
+
+
+def _is_current(row: Usage, policies: ActivePolicies, measure: Measure) -> bool:
+    """Whether the row counts everything that was written since it was counted."""
+    if row.epoch != policies.epoch:
+        return False
+    now = database_now()
+    if measure is Measure.MODEL_TOKENS and row.month != _month(now):
+        return False
+    settled = policies.since + SETTLED if policies.since is not None else now
+    return row.counted_at >= settled or now < settled
+
+
+def _count(row: Usage, policies: ActivePolicies, limited: _Limited, recount: Recount) -> None:
+    now = database_now()
+    row.used = recount(limited.holder, limited.measure)
+    row.epoch, row.counted_at, row.month = policies.epoch, now, _month(now)
+    row.save(update_fields=["used", "epoch", "counted_at", "month"])
+
+
+def _exceeded(limited: _Limited, used: int, *, retry_after: int | None = None) -> QuotaExceeded:
+    what = limited.measure.replace("_", " ")
+    return QuotaExceeded(
+        f"The quota of this {limited.holder.kind.replace('_', ' ')} is {limited.limit} {what}; {used} are used.",
+        retry_after=retry_after,
+    )
+
+
+def _month(now: datetime) -> date:
+    return now.date().replace(day=1)
+
+
+def _until_next_month(now: datetime) -> int:
+    """Whole seconds until the first of the next month, UTC."""
+    first = (now.replace(day=1) + timedelta(days=32)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return int((first - now).total_seconds()) + 1

@@ -1,0 +1,199 @@
+"""What policies say of one memory, one text or one holder: where several are equally specific, the strictest. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from governance.policies.rules.documents import Limits, Pii, Purposes, Quota, Retention, Sharing
+from governance.policies.rules.matching import Facts, Rule, Where, deciding, levels, matches, may_match, told
+from governance.vocabulary import HolderKind, Measure, PiiAction, Recipient, RoleName
+
+# A memory is born when its row is written, and its first expiry is reckoned from the start of that transaction.
+SAME = timedelta(minutes=1)
+STRICTNESS = tuple(PiiAction)
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """What retention says of a memory. `default`: its life unless its writer says otherwise; `maximum`: at most."""
+
+    default: timedelta | None
+    maximum: timedelta | None
+    grace: timedelta | None
+    retention_class: str
+    policy_id: UUID
+    rule: str
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """When a memory expires, and the policy that says so; None: a person said it, or nobody."""
+
+    at: datetime | None
+    policy_id: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The purposes that a memory may be read for."""
+
+    purposes: frozenset[str]
+    rule: str
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Whether sharing or publishing is allowed, and the rule that said so; no rule: nothing speaks against it."""
+
+    allowed: bool
+    rule: str = ""
+
+
+@dataclass(frozen=True)
+class PiiRule:
+    """What to do about findings, by their kind."""
+
+    action: PiiAction = PiiAction.FLAG
+    kinds: dict[str, PiiAction] = field(default_factory=dict)
+    rule: str = ""
+
+    def action_for(self, kind: str) -> PiiAction:
+        return self.kinds.get(kind, self.action)
+
+
+@dataclass(frozen=True, order=True)
+class Holder:
+    """Whose use is counted."""
+
+    kind: HolderKind
+    id: UUID
+
+
+def lifetime_of(rules: Iterable[Rule[Retention]], facts: Facts) -> Lifetime | None:
+    """None: no policy is about it. Of equals, the shortest of each; the name of the one with the shortest life."""
+    found = deciding(rules, facts)
+    if not found:
+        return None
+    documents = [rule.document for rule in found]
+    defaults = [document.default for document in documents if document.default is not None]
+    maxima = [document.maximum for document in documents if document.maximum is not None]
+    graces = [timedelta(days=document.grace_days) for document in documents if document.grace_days is not None]
+    shortest = min(found, key=lambda rule: (rule.document.default or timedelta.max, rule.name))
+    return Lifetime(
+        default=min(defaults, default=None),
+        maximum=min(maxima, default=None),
+        grace=min(graces, default=None),
+        retention_class=shortest.document.retention_class,
+        policy_id=shortest.policy_id,
+        rule=told(found),
+    )
+
+
+def expiry_under(lifetime: Lifetime | None, *, born: datetime, present: Expiry) -> Expiry:
+    """What a person set stays, up to the maximum; what a policy set, or nobody, follows the policies of now."""
+    if present.at is None or present.policy_id is not None:
+        if lifetime is None or lifetime.default is None:
+            return Expiry(None)
+        wanted = Expiry(born + lifetime.default, lifetime.policy_id)
+        is_so = present.at is not None and wanted.at is not None and abs(present.at - wanted.at) < SAME
+        return present if is_so else wanted
+    if lifetime is not None and exceeds(lifetime, born=born, at=present.at) and lifetime.maximum is not None:
+        return Expiry(born + lifetime.maximum)
+    return present
+
+
+def exceeds(lifetime: Lifetime, *, born: datetime, at: datetime) -> bool:
+    """Whether an expiry is later than the maximum allows."""
+    return lifetime.maximum is not None and at > born + lifetime.maximum
+
+
+def binding_of(rules: Iterable[Rule[Purposes]], facts: Facts) -> Binding | None:
+    """None: it may be read for anything. Of equals, the purposes that all of them allow."""
+    found = deciding(rules, facts)
+    if not found:
+        return None
+    return Binding(frozenset.intersection(*(rule.document.purposes for rule in found)), told(found))
+
+
+@dataclass(frozen=True)
+class Level:
+    """Selections of equal specificity: what they match is decided here, and what one of `denying` matches is denied."""
+
+    matching: tuple[Where, ...]
+    denying: tuple[Where, ...]
+
+
+def purpose_levels(rules: Iterable[Rule[Purposes]], purpose: str) -> list[Level]:
+    """`binding_of` for all memories at once, by falling specificity; empty when `purpose` may read everything."""
+    found = [
+        Level(
+            matching=tuple(rule.document.where for rule in level),
+            denying=tuple(rule.document.where for rule in level if purpose not in rule.document.purposes),
+        )
+        for level in levels(rules)
+    ]
+    while found and not found[-1].denying:
+        found.pop()
+    return found
+
+
+def is_denied(purposes: Sequence[Level], facts: Facts) -> bool:
+    """Whether the first level that matches denies it."""
+    for level in purposes:
+        if any(matches(where, facts) for where in level.matching):
+            return any(matches(where, facts) for where in level.denying)
+    return False
+
+
+def may_share(
+    rules: Iterable[Rule[Sharing]], facts: Facts, recipient: Recipient, role: RoleName | None = None
+) -> Allowed:
+    """May it be shared with such a recipient (of such a role)? What is not known of it counts against it."""
+
+    def gives(document: Sharing) -> bool:
+        return recipient in document.share_with and (role is None or role in document.roles)
+
+    return _allowed(list(rules), facts, {rule.policy_id for rule in rules if not gives(rule.document)})
+
+
+def may_publish(rules: Iterable[Rule[Sharing]], facts: Facts) -> Allowed:
+    """May it leave the tenant? What is not known of it counts against it."""
+    return _allowed(list(rules), facts, {rule.policy_id for rule in rules if not rule.document.publish})
+
+
+def _allowed(rules: list[Rule[Sharing]], facts: Facts, refusing: set[UUID]) -> Allowed:
+    certain = deciding(rules, facts)
+    known = {rule.policy_id for rule in rules if matches(rule.document.where, facts)}
+    possible = [rule for rule in rules if rule.policy_id not in known and may_match(rule.document.where, facts)]
+    against = [rule for rule in [*certain, *possible] if rule.policy_id in refusing]
+    return Allowed(allowed=not against, rule=told(against or certain))
+
+
+def pii_rule_of(rules: Iterable[Rule[Pii]], facts: Facts) -> PiiRule:
+    """Findings are flagged unless a policy says otherwise. Of equals, the strictest action for each kind."""
+    found = deciding(rules, facts)
+    if not found:
+        return PiiRule()
+    kinds = {kind for rule in found for kind in rule.document.kinds}
+    return PiiRule(
+        action=strictest(rule.document.action for rule in found),
+        kinds={kind: strictest(rule.document.action_for(kind) for rule in found) for kind in sorted(kinds)},
+        rule=told(found),
+    )
+
+
+def strictest(actions: Iterable[PiiAction]) -> PiiAction:
+    return max(actions, key=STRICTNESS.index)
+
+
+def limits_of(quotas: Iterable[Quota], holder: Holder) -> Limits:
+    """A quota of this very member or key stands before those of each; of equals, the smallest limit."""
+    meant = [quota for quota in quotas if quota.holder.kind is holder.kind]
+    own = [quota for quota in meant if quota.holder.id == holder.id]
+    found = own or [quota for quota in meant if quota.holder.id is None]
+    return Limits(**{measure: _smallest(quota.limits.of(measure) for quota in found) for measure in Measure})
+
+
+def _smallest(limits: Iterable[int | None]) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)

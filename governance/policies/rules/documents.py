@@ -1,0 +1,194 @@
+"""What policies say, kind by kind: typed, read from JSON with an error for each field at fault. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from governance.errors import FieldError, Invalid
+from governance.policies.rules.matching import Where, Word
+from governance.vocabulary import HolderKind, Measure, PiiAction, PolicyKind, Recipient, RoleName
+
+CENTURY = 100 * 365 * 24 * 3600
+Seconds = Annotated[int, Field(strict=True, ge=1, le=CENTURY)]
+Amount = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+ANYWHERE = Where()
+STRICT = ConfigDict(extra="forbid")
+Terms = Mapping[str, frozenset[str]]
+"""The product's closed sets, by the names that `Where` has for them."""
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How long memories live, in seconds from their making. `ttl_seconds`: unless the writer says otherwise.
+
+    `max_seconds`: at most. `grace_days`: how long a deleted one can be restored. `retention_class`: what to call this.
+    """
+
+    where: Where = ANYWHERE
+    ttl_seconds: Seconds | None = None
+    max_seconds: Seconds | None = None
+    grace_days: Annotated[int, Field(strict=True, ge=0, le=3650)] | None = None
+    retention_class: Annotated[str, Field(max_length=40, pattern=r"^[\w.-]*$")] = ""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    @property
+    def default(self) -> timedelta | None:
+        """The life of a memory whose writer says nothing."""
+        known = [seconds for seconds in (self.ttl_seconds, self.max_seconds) if seconds is not None]
+        return timedelta(seconds=min(known)) if known else None
+
+    @property
+    def maximum(self) -> timedelta | None:
+        return timedelta(seconds=self.max_seconds) if self.max_seconds is not None else None
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """To whom memories may be given inside the tenant, to members of which roles, and whether they may leave it."""
+
+    where: Where = ANYWHERE
+    share_with: frozenset[Recipient] = frozenset()
+    roles: frozenset[RoleName] = frozenset(RoleName)
+    publish: Annotated[bool, Field(strict=True)] = False
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+@dataclass(frozen=True)
+class Purposes:
+    """What memories may be read for: the purposes that a call may name in its context."""
+
+    where: Where
+    purposes: Annotated[frozenset[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=50)]
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+@dataclass(frozen=True)
+class Pii:
+    """What becomes of a text in which personal data is found; `kinds`: for kinds of finding with their own action."""
+
+    where: Where = ANYWHERE
+    action: PiiAction = PiiAction.FLAG
+    kinds: Mapping[Word, PiiAction] = field(default_factory=dict)
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    def action_for(self, kind: str) -> PiiAction:
+        return self.kinds.get(kind, self.action)
+
+
+@dataclass(frozen=True)
+class HolderChoice:
+    """Whose use is limited: the tenant's, that of one member or key, or (without an id) that of each of them."""
+
+    kind: HolderKind
+    id: UUID | None = None
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+@dataclass(frozen=True)
+class Limits:
+    """None: no limit."""
+
+    memories: Amount | None = None
+    bytes: Amount | None = None
+    requests_per_minute: Amount | None = None
+    model_tokens_per_month: Amount | None = None
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    def of(self, measure: Measure) -> int | None:
+        limit: int | None = getattr(self, measure)
+        return limit
+
+
+@dataclass(frozen=True)
+class Quota:
+    """How much may be used."""
+
+    holder: HolderChoice
+    limits: Limits
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+AnyDocument = Retention | Sharing | Purposes | Pii | Quota
+ADAPTERS: dict[PolicyKind, TypeAdapter[Any]] = {
+    PolicyKind.RETENTION: TypeAdapter(Retention),
+    PolicyKind.SHARING: TypeAdapter(Sharing),
+    PolicyKind.PURPOSE: TypeAdapter(Purposes),
+    PolicyKind.PII: TypeAdapter(Pii),
+    PolicyKind.QUOTA: TypeAdapter(Quota),
+}
+
+
+def document_read(kind: PolicyKind, raw: object, terms: Terms) -> AnyDocument:
+    """The document that `raw`, parsed JSON, says. Raises Invalid, with a FieldError for each fault."""
+    try:
+        document: AnyDocument = ADAPTERS[kind].validate_python(raw)
+    except ValidationError as error:
+        raise Invalid(errors=[FieldError(_path(one["loc"]), one["msg"]) for one in error.errors()]) from error
+    faults = [*_unknown_words(document, terms), *_contradictions(document)]
+    if faults:
+        raise Invalid(errors=faults)
+    return document
+
+
+def document_stored(kind: PolicyKind, raw: object) -> AnyDocument:
+    """A document that was checked when it was stored."""
+    document: AnyDocument = ADAPTERS[kind].validate_python(raw)
+    return document
+
+
+def document_json(kind: PolicyKind, document: AnyDocument) -> dict[str, Any]:
+    """The document as JSON, every field named, sets in order: equal documents are equal texts."""
+    found: dict[str, Any] = _ordered(ADAPTERS[kind].dump_python(document, mode="json"))
+    return found
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _ordered(part) for name, part in value.items()}
+    return sorted(value) if isinstance(value, list) else value
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """`document.where.tags`: elements of a set have no number that would mean anything."""
+    return ".".join(["document", *(part for part in location if isinstance(part, str) and not part.startswith("__"))])
+
+
+def _unknown_words(document: AnyDocument, terms: Terms) -> list[FieldError]:
+    if isinstance(document, Quota):
+        return []
+    return [
+        FieldError(f"document.where.{name}", f"unknown: {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+        for name, known in terms.items()
+        if (unknown := sorted(getattr(document.where, name) - known))
+    ]
+
+
+def _contradictions(document: AnyDocument) -> list[FieldError]:
+    if isinstance(document, Retention):
+        return _of_retention(document)
+    if isinstance(document, Purposes) and not document.purposes:
+        return [FieldError("document.purposes", "name one at least; to hide memories, share them with nobody")]
+    if isinstance(document, Pii) and (document.where.types or document.where.semantic_types or document.where.tags):
+        return [FieldError("document.where", "only namespace and sensitivities are known before a text is looked at")]
+    if isinstance(document, Quota) and document.holder.kind is HolderKind.TENANT and document.holder.id is not None:
+        return [FieldError("document.holder.id", "there is only one tenant: leave it out")]
+    return []
+
+
+def _of_retention(document: Retention) -> list[FieldError]:
+    if document.ttl_seconds is None and document.max_seconds is None and document.grace_days is None:
+        return [FieldError("document", "give ttl_seconds, max_seconds or grace_days")]
+    if document.max_seconds is not None and (document.ttl_seconds or 0) > document.max_seconds:
+        return [FieldError("document.ttl_seconds", "must not be longer than max_seconds")]
+    return []

@@ -1,0 +1,118 @@
+"""Policies as those who govern read them, and what they answer to other rooms."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, QuerySet
+
+from governance.actor import Actor
+from governance.authz.rules import Target
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import NotFound
+from governance.models import Policy, PolicyVersion
+from governance.policies.active import policies_active
+from governance.policies.rules import (
+    Allowed,
+    AnyDocument,
+    Facts,
+    PiiRule,
+    document_stored,
+    may_publish,
+    may_share,
+    pii_rule_of,
+)
+from governance.vocabulary import Permission, PiiAction, PolicyKind, PrincipalKind, Recipient, RoleName
+
+Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class PolicyView:
+    """A policy as one of its versions has it."""
+
+    id: UUID
+    kind: PolicyKind
+    name: str
+    version: int
+    enabled: bool
+    document: AnyDocument
+    reason: str
+    author_kind: PrincipalKind
+    author_id: UUID
+    changed_at: datetime
+
+
+def policies_list(*, actor: Actor, paginate: Paginate, kind: PolicyKind | None = None) -> list[PolicyView]:
+    """The tenant's policies as they are now, the newest first; disabled ones too. Raises Forbidden."""
+    authorize(actor, Permission.POLICY_READ)
+    with acting(actor):
+        rows = PolicyVersion.objects.filter(tenant_id=actor.tenant_id, number=F("policy__version"))
+        rows = rows.filter(policy__kind=kind) if kind else rows
+        return [policy_view(row) for row in paginate(rows.select_related("policy").order_by("-policy_id"))]
+
+
+def policy_get(*, actor: Actor, policy_id: UUID) -> PolicyView:
+    """Raises NotFound; Forbidden."""
+    with acting(actor):
+        policy = policy_locate(actor, policy_id, Permission.POLICY_READ)
+        return policy_view(PolicyVersion.objects.select_related("policy").get(policy=policy, number=policy.version))
+
+
+def policy_versions(*, actor: Actor, policy_id: UUID, paginate: Paginate) -> list[PolicyView]:
+    """All that a policy has ever said, the newest first. Raises NotFound; Forbidden."""
+    with acting(actor):
+        policy = policy_locate(actor, policy_id, Permission.POLICY_READ)
+        rows = PolicyVersion.objects.filter(policy=policy).select_related("policy")
+        return [policy_view(row) for row in paginate(rows.order_by("-number"))]
+
+
+def policy_locate(actor: Actor, policy_id: UUID, permission: Permission) -> Policy:
+    """The policy, if the actor may do `permission` to it. Raises NotFound; Forbidden."""
+    policy = Policy.objects.filter(tenant_id=actor.tenant_id, id=policy_id).first()
+    if policy is None:
+        raise NotFound
+    authorize(actor, permission, Target("policy", policy.id, policy.tenant_id))
+    return policy
+
+
+def policy_view(row: PolicyVersion) -> PolicyView:
+    kind = PolicyKind(row.policy.kind)
+    return PolicyView(
+        id=row.policy_id,
+        kind=kind,
+        name=row.policy.name,
+        version=row.number,
+        enabled=row.enabled,
+        document=document_stored(kind, row.document),
+        reason=row.reason,
+        author_kind=PrincipalKind(row.principal_kind),
+        author_id=row.principal_id,
+        changed_at=row.created_at,
+    )
+
+
+def sharing_allowed(*, actor: Actor, facts: Facts, recipient: Recipient, role: RoleName | None = None) -> Allowed:
+    """May what `facts` describe be shared with such a recipient, of such a role? Asked before a grant is made.
+
+    Facts that are None stand for anything: a whole namespace is shared only if all that may lie in it may be.
+    """
+    return may_share(policies_active(actor).sharing, facts, recipient, role)
+
+
+def publishing_allowed(*, actor: Actor, facts: Facts) -> Allowed:
+    """May what `facts` describe leave the tenant? Asked before it is published."""
+    return may_publish(policies_active(actor).sharing, facts)
+
+
+def pii_rule(*, actor: Actor, namespace_path: str, sensitivity: str) -> PiiRule:
+    """What to do about findings in a text that is written there, kind by kind."""
+    return pii_rule_of(policies_active(actor).pii, Facts(namespace=namespace_path, sensitivity=sensitivity))
+
+
+def pii_action(*, actor: Actor, namespace_path: str, sensitivity: str) -> PiiAction:
+    """The same for kinds that have no action of their own."""
+    return pii_rule(actor=actor, namespace_path=namespace_path, sensitivity=sensitivity).action

@@ -1,0 +1,209 @@
+"""Making and changing policies: each change is a version, and each is on the trail with what it was before."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting, epoch_advance
+from governance.errors import Conflict, FieldError, Invalid, PreconditionRequired, VersionConflict
+from governance.ids import uuid7
+from governance.models import ApiKey, Member, Policy, PolicyVersion
+from governance.outbox.services import emit
+from governance.policies.rules import AnyDocument, Limits, Quota, Terms, document_json, document_read
+from governance.policies.selectors import PolicyView, policy_locate, policy_view
+from governance.vocabulary import HolderKind, Permission, PolicyKind, Topic, Verb
+
+FIRST = UUID(int=0)
+
+
+@dataclass(frozen=True)
+class PolicyDraft:
+    """What a new policy is to be; `document`: parsed JSON, not checked yet."""
+
+    kind: PolicyKind
+    name: str
+    document: object
+    enabled: bool = True
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class PolicyChanges:
+    """What a change mentions; None: as it was."""
+
+    document: object = None
+    enabled: bool | None = None
+    reason: str = ""
+
+
+Commit = Callable[[PolicyView], None]
+
+
+def terms() -> Terms:
+    """The product's words that a policy may name; the law knows none of its own."""
+    return {name: frozenset(words) for name, words in settings.POLICY_TERMS.items()}
+
+
+def policy_create(*, actor: Actor, draft: PolicyDraft, commit: Commit = lambda view: None) -> PolicyView:
+    """Raises Forbidden; Invalid; Conflict (a name twice). Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?."""
+    authorize(actor, Permission.POLICY_MANAGE)
+    document = document_read(draft.kind, draft.document, terms())
+    with acting(actor):
+        epoch_advance()
+        if Policy.objects.filter(name=draft.name).exists():
+            raise Conflict(f"There is a policy named {draft.name} already.")
+        _check_holder(document)
+        policy = Policy(id=uuid7(), tenant_id=actor.tenant_id, kind=draft.kind, name=draft.name, version=1)
+        policy.save(force_insert=True)
+        view = _version_add(actor, policy, document, enabled=draft.enabled, reason=draft.reason, before=None)
+        commit(view)
+    return view
+
+
+def policy_change(
+    *,
+    actor: Actor,
+    policy_id: UUID,
+    expected_version: int | None,
+    changes: Callable[[], PolicyChanges],
+    must_expect: bool = True,
+) -> PolicyView:
+    """Make the next version. `changes` is asked only once the caller may change it and has seen the present version.
+
+    Raises, in this order: NotFound, Forbidden, PreconditionRequired, VersionConflict, Invalid.
+    Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?.
+    """
+    with acting(actor):
+        policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)
+        if expected_version is None and must_expect:
+            raise PreconditionRequired
+        _alone(policy, expected_version)
+        before = PolicyVersion.objects.get(policy=policy, number=policy.version)
+        asked = changes()
+        raw = before.document if asked.document is None else asked.document
+        document = document_read(PolicyKind(policy.kind), raw, terms())
+        _check_holder(document)
+        policy.version += 1
+        policy.save(update_fields=["version"])
+        enabled = before.enabled if asked.enabled is None else asked.enabled
+        return _version_add(actor, policy, document, enabled=enabled, reason=asked.reason, before=before)
+
+
+def policy_disable(
+    *,
+    actor: Actor,
+    policy_id: UUID,
+    expected_version: int | None = None,
+    reason: str = "",
+    ask: Callable[[], None] = lambda: None,
+) -> None:
+    """A version that is not in force, unless the policy is not anyway. `ask` raises what is wrong with the call itself.
+
+    Raises, in this order: NotFound; Forbidden; VersionConflict. Writes: Policy, PolicyVersion, AuditEntry and event.
+    """
+    with acting(actor):
+        policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)
+        _alone(policy, expected_version)
+        ask()
+        if not PolicyVersion.objects.get(policy=policy, number=policy.version).enabled:
+            return
+        off = PolicyChanges(enabled=False, reason=reason)
+        policy_change(actor=actor, policy_id=policy_id, expected_version=policy.version, changes=lambda: off)
+
+
+def quota_set(*, actor: Actor, quota: Quota, reason: str = "", expected_version: int | None = None) -> PolicyView:
+    """The quota of this holder, made or changed; without any limit it is disabled.
+
+    Raises Forbidden; Invalid; VersionConflict. Writes: Policy?, PolicyVersion, AuditEntry.
+    """
+    authorize(actor, Permission.POLICY_MANAGE)
+    document = document_json(PolicyKind.QUOTA, quota)
+    enabled = quota.limits != Limits()
+    with acting(actor):
+        epoch_advance()  # first: two who set the same quota wait for each other here
+        known = Policy.objects.filter(name=quota_name(quota)).first()
+        if known is None:
+            draft = PolicyDraft(PolicyKind.QUOTA, quota_name(quota), document, enabled=enabled, reason=reason)
+            return policy_create(actor=actor, draft=draft)
+        changes = PolicyChanges(document, enabled=enabled, reason=reason)
+        return policy_change(
+            actor=actor,
+            policy_id=known.id,
+            expected_version=expected_version,
+            changes=lambda: changes,
+            must_expect=False,
+        )
+
+
+def quota_name(quota: Quota) -> str:
+    """By which a quota that was set through quotas/ is found again."""
+    return ".".join(["quota", quota.holder.kind, *([str(quota.holder.id)] if quota.holder.id else [])])
+
+
+def _alone(policy: Policy, expected_version: int | None) -> None:
+    """Wait for others who change a policy of this tenant, and see what they made. Raises VersionConflict."""
+    epoch_advance()
+    policy.refresh_from_db(fields=["version"])
+    if expected_version is not None and expected_version != policy.version:
+        raise VersionConflict(f"The policy is at version {policy.version}, not {expected_version}.")
+
+
+def _version_add(
+    actor: Actor, policy: Policy, document: AnyDocument, *, enabled: bool, reason: str, before: PolicyVersion | None
+) -> PolicyView:
+    kind = PolicyKind(policy.kind)
+    row = PolicyVersion(
+        id=uuid7(),
+        tenant_id=actor.tenant_id,
+        policy=policy,
+        number=policy.version,
+        enabled=enabled,
+        document=document_json(kind, document),
+        reason=reason,
+        principal_kind=actor.principal_kind,
+        principal_id=actor.principal_id,
+    )
+    row.save(force_insert=True)
+    row.refresh_from_db(fields=["created_at"])
+    record(
+        actor=actor,
+        verb=_verb(kind, enabled=enabled, before=before),
+        object_type="policy",
+        object_ids=[policy.id],
+        version=row.number,
+        before_hash=_hash(before.enabled, before.document) if before else None,
+        after_hash=_hash(enabled, row.document),
+        detail={"kind": kind, "name": policy.name, "enabled": enabled},
+    )
+    if kind is PolicyKind.RETENTION:
+        emit(actor=actor, topic=Topic.RETENTION_CHANGED, payload={"after": str(FIRST)})
+    return policy_view(row)
+
+
+def _verb(kind: PolicyKind, *, enabled: bool, before: PolicyVersion | None) -> Verb:
+    if kind is PolicyKind.QUOTA:
+        return Verb.QUOTA_CHANGED
+    if before is None:
+        return Verb.POLICY_CREATED
+    return Verb.POLICY_DISABLED if before.enabled and not enabled else Verb.POLICY_CHANGED
+
+
+def _hash(enabled: bool, document: dict[str, Any]) -> bytes:
+    return hashlib.sha256(json.dumps([enabled, document], sort_keys=True).encode()).digest()
+
+
+def _check_holder(document: AnyDocument) -> None:
+    """A quota of one member or key names one of this tenant. Raises Invalid."""
+    if not isinstance(document, Quota) or document.holder.id is None:
+        return
+    rows = Member.objects if document.holder.kind is HolderKind.MEMBER else ApiKey.objects
+    if not rows.filter(id=document.holder.id).exists():
+        raise Invalid(errors=[FieldError("document.holder.id", f"no {document.holder.kind} of this tenant")])

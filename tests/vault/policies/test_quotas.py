@@ -1,0 +1,180 @@
+"""Quotas: never more than they say, however many ask at once; what is deleted or expires frees its place."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+
+from governance.database import acting
+from governance.errors import QuotaExceeded
+from governance.models import AuditEntry, Usage
+from governance.vocabulary import Verb
+from tests.factories import World
+from tests.governance.tables import everything
+from tests.vault.api.contract import Contract, contract, fields_at_fault
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import cubes_add
+from vault.models import Cube
+
+Superuser = Callable[[], psycopg.Connection]
+THREADS = 16
+
+
+def limited(client: Contract, kind: str = "tenant", holder: object = None, **limits: int | None) -> None:
+    reply = client.send("PUT", "quotas/", {"holder": {"kind": kind, "id": holder and str(holder)}, "limits": limits})
+    assert reply.status == 200, reply
+
+
+def used(client: Contract, kind: str = "tenant") -> dict[str, Any]:
+    rows = client.get("quotas/").json["results"]
+    found: dict[str, Any] = next(row["used"] for row in rows if row["holder"]["kind"] == kind)
+    return found
+
+
+def refused(reply: Any) -> bool:
+    return (reply.status, reply.json.get("code")) == (429, "quota_exceeded")
+
+
+@pytest.mark.parametrize("kind", ["tenant", "member", "api_key"])
+def test_a_quota_of_memories_is_the_most_that_there_are(olivia: Contract, alice: Contract, kind: str) -> None:
+    alice.add("Before.")
+    limited(olivia, kind, memories=3)
+    alice.add("Second.")
+    full = alice.post("memories/bulk/", {"items": [{"content": "Third."}, {"content": "Fourth."}]})
+    assert refused(full)
+    assert "Retry-After" not in full.headers  # waiting frees no place
+    assert used(alice, kind)["memories"] == 2
+    alice.add("Third.")
+    assert refused(alice.post("memories/", {"content": "Fourth."}))
+    assert used(alice, kind)["memories"] == 3
+    assert alice.post("memories/", {"content": "Third."}).status == 200  # what is there already is no more
+    if kind != "tenant":
+        assert olivia.add("Mine.")
+
+
+def test_a_refusal_leaves_nothing(olivia: Contract, alice: Contract, superuser: Superuser) -> None:
+    alice.add("One.")
+    limited(olivia, memories=1)
+    before = everything(superuser())
+    assert refused(alice.post("memories/", {"content": "Two.", "namespace": "/new", "subject": "new"}))
+    after = everything(superuser())
+    assert after == before
+
+
+@pytest.mark.parametrize(("count", "quota"), [(200, 100)])
+def test_many_at_once_store_exactly_the_quota(world: World, olivia: Contract, count: int, quota: int) -> None:
+    limited(olivia, memories=quota)
+
+    def add(number: int) -> bool:
+        try:
+            cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content=f"Number {number}.", namespace="/team")])
+        except QuotaExceeded:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        stored = sum(pool.map(add, range(count)))
+    with acting(world.alice.actor):
+        assert (stored, Cube.objects.count()) == (quota, quota)
+        assert Usage.objects.get().used == quota
+
+
+def test_bytes_are_those_of_every_version(olivia: Contract, alice: Contract) -> None:
+    memory = alice.add("one two " * 125)["id"]
+    first = used(alice)["bytes"]
+    assert 1000 < first < 1500  # the words, what is said of them, and what sealing adds
+    limited(olivia, bytes=2 * first + 200)
+    assert alice.patch(f"memories/{memory}/", {"title": "y"}, if_match='"1"').status == 200
+    assert 2 * first - 100 < used(alice)["bytes"] <= 2 * first + 200
+    assert refused(alice.patch(f"memories/{memory}/", {"title": "z"}, if_match='"2"'))
+    assert alice.get(f"memories/{memory}/").json["version"] == 2
+    assert refused(alice.post("memories/", {"content": "three four " * 100}))
+
+
+def test_what_is_deleted_or_has_expired_frees_its_place(world: World, olivia: Contract, alice: Contract) -> None:
+    limited(olivia, memories=2)
+    one, two = alice.add("One.")["id"], alice.add("Two.", ttl_seconds=60)["id"]
+    assert refused(alice.post("memories/", {"content": "Three."}))
+    assert alice.delete(f"memories/{one}/").status == 204
+    alice.add("Three.")
+    assert refused(alice.post(f"memories/{one}/restore/"))
+    with acting(world.alice.actor):
+        Cube.objects.filter(id=two).update(expires_at="2020-01-01T00:00:00Z")
+    assert alice.post(f"memories/{one}/restore/").status == 200
+    assert refused(alice.post("memories/", {"content": "Four."}))
+
+
+def test_a_members_own_quota_stands_before_that_of_each(world: World, olivia: Contract, alice: Contract) -> None:
+    limited(olivia, "member", memories=1)
+    limited(olivia, "member", world.alice.member.id, memories=2)
+    alice.add("One.")
+    alice.add("Two.")
+    assert refused(alice.post("memories/", {"content": "Three."}))
+    olivia.add("One.", namespace="/team")
+    assert refused(olivia.post("memories/", {"content": "Two.", "namespace": "/team"}))
+
+
+def test_a_quota_that_was_lifted_and_set_again_counts_what_came_between(olivia: Contract, alice: Contract) -> None:
+    limited(olivia, memories=2)
+    alice.add("One.")
+    limited(olivia)
+    for text in ("Two.", "Three."):
+        alice.add(text)
+    limited(olivia, memories=4)
+    alice.add("Four.")
+    assert refused(alice.post("memories/", {"content": "Five."}))
+
+
+def test_a_quota_of_one_tenant_counts_no_other(olivia: Contract, alice: Contract, charlie: Contract) -> None:
+    limited(olivia, memories=0)
+    charlie.add("Theirs.")
+    assert refused(alice.post("memories/", {"content": "Ours."}))
+
+
+def test_where_no_quota_is_set_nothing_is_counted(world: World, alice: Contract) -> None:
+    alice.add("One.")
+    with acting(world.alice.actor):
+        assert not Usage.objects.exists()
+
+
+@pytest.mark.parametrize("who", ["alice", "bob", "ada"])
+def test_who_does_not_govern_sets_none_and_leaves_only_the_denial(world: World, who: str, superuser: Superuser) -> None:
+    before = everything(superuser())
+    body = {"holder": {"kind": "tenant"}, "limits": {"memories": 1}}
+    assert contract(world, who).send("PUT", "quotas/", body).status == 403
+    after = everything(superuser())
+    assert len(after.pop("governance_auditentry")) == len(before.pop("governance_auditentry")) + 1
+    assert after == before
+
+
+def test_everyone_sees_what_limits_them_and_who_governs_sees_all(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, ada: Contract
+) -> None:
+    limited(olivia, "member", world.alice.member.id, memories=5)
+    for client, sees in ((olivia, True), (ada, True), (alice, True), (bob, False)):
+        ids = {row["holder"]["id"] for row in client.get("quotas/").json["results"]}
+        assert (str(world.alice.member.id) in ids) is sees
+
+
+def test_a_quota_names_a_member_of_this_tenant(world: World, olivia: Contract) -> None:
+    for holder in (world.charlie.member.id, world.alice.key.id):
+        body = {"holder": {"kind": "member", "id": str(holder)}, "limits": {"memories": 1}}
+        assert fields_at_fault(olivia.send("PUT", "quotas/", body)) == {"document.holder.id"}
+
+
+def test_a_change_is_on_the_trail_and_has_versions(world: World, olivia: Contract) -> None:
+    limited(olivia, memories=5)
+    limited(olivia, memories=6)
+    stale = olivia.send("PUT", "quotas/", {"holder": {"kind": "tenant"}, "limits": {"memories": 7}}, if_match='"1"')
+    assert stale.status == 412
+    policy = olivia.get("policies/?kind=quota").json["results"][0]
+    assert (policy["name"], policy["version"], policy["document"]["limits"]["memories"]) == ("quota.tenant", 2, 6)
+    with acting(world.olivia.actor):
+        rows = list(AuditEntry.objects.filter(verb=Verb.QUOTA_CHANGED).order_by("id"))
+    assert [row.version for row in rows] == [1, 2]
+    assert bytes(rows[0].after_hash or b"") == bytes(rows[1].before_hash or b"") != b""

@@ -1,0 +1,163 @@
+"""Retention: what is written gets its end by policy, what is there follows a change, and nobody outlives a maximum."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from governance.actor import system_actor
+from governance.database import acting
+from governance.models import AuditEntry
+from governance.vocabulary import Verb
+from tests.factories import World
+from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.outbox import run_jobs
+from tests.vault.policies.making import DAY, aged, changed, life, made
+from vault.cubes.following import cubes_follow
+from vault.models import Cube, CubeVersion, Embedding
+
+TEAM = {"namespace": "/team"}
+
+
+def test_a_memory_gets_the_life_that_the_policy_gives(olivia: Contract, alice: Contract) -> None:
+    made(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY, "retention_class": "short"})
+    for path, expected in (("/team", 1), ("/team/notes", 1), ("/teamwork", None)):
+        memory = alice.add(f"In {path}.", namespace=path)
+        assert life(memory) == (timedelta(days=expected) if expected else None), path
+
+
+def test_a_writers_own_expiry_stands_up_to_the_maximum(olivia: Contract, alice: Contract) -> None:
+    made(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY, "max_seconds": 3 * DAY})
+    assert life(alice.add("Hour.", namespace="/team", ttl_seconds=3600)) == timedelta(hours=1)
+    assert life(alice.add("Days.", namespace="/team", ttl_seconds=3 * DAY)) == timedelta(days=3)
+    too_long = alice.post("memories/", {"content": "Week.", "namespace": "/team", "ttl_seconds": 7 * DAY})
+    assert fields_at_fault(too_long) == {"expires_at"}
+    assert "policy:one@1" in too_long.json["errors"][0]["message"]
+    assert alice.listed() == ["Days.", "Hour."]
+
+
+def test_a_maximum_alone_is_the_life_of_what_names_none(olivia: Contract, alice: Contract) -> None:
+    made(olivia, "retention", {"where": TEAM, "max_seconds": 2 * DAY})
+    assert life(alice.add("Plain.", namespace="/team")) == timedelta(days=2)
+
+
+def test_a_change_of_a_memory_is_bound_by_the_maximum_too(olivia: Contract, alice: Contract) -> None:
+    made(olivia, "retention", {"where": TEAM, "max_seconds": 2 * DAY})
+    inside, outside = alice.add("In.", namespace="/team")["id"], alice.add("Out.", namespace="/open")["id"]
+    late = {"expires_at": "2099-01-01T00:00:00Z"}
+    assert fields_at_fault(alice.patch(f"memories/{inside}/", late, if_match='"1"')) == {"expires_at"}
+    assert alice.patch(f"memories/{outside}/", late, if_match='"1"').status == 200
+    moved = alice.patch(f"memories/{outside}/", {"namespace": "/team"}, if_match='"2"')
+    assert life(moved.json) == timedelta(days=2)
+    cleared = alice.patch(f"memories/{inside}/", {"expires_at": None}, if_match='"1"')
+    assert life(cleared.json) == timedelta(days=2)
+
+
+def test_what_is_there_follows_a_change_in_a_version_that_names_it(
+    world: World, olivia: Contract, alice: Contract
+) -> None:
+    free, own = alice.add("Free.", namespace="/team"), alice.add("Own.", namespace="/team", ttl_seconds=9 * DAY)
+    run_jobs()
+    policy_id = made(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY})
+    run_jobs()
+    after = alice.get(f"memories/{free['id']}/").json
+    assert (life(after), after["version"], after["content"]) == (timedelta(days=1), 2, "Free.")
+    assert not after["pending_embedding"]
+    version = alice.get(f"memories/{free['id']}/versions/").json["results"][0]
+    assert (version["reason"], version["author"]["kind"]) == ("policy:one@1", "system")
+    assert alice.get(f"memories/{own['id']}/").json["version"] == 1  # a person said so
+    changed(olivia, policy_id, document={"where": TEAM, "ttl_seconds": 3 * DAY})
+    run_jobs()
+    assert life(alice.get(f"memories/{free['id']}/").json) == timedelta(days=3)
+    assert alice.found("free", mode="dense") == ["Free.", "Own."]
+    with acting(world.olivia.actor):
+        rows = AuditEntry.objects.filter(verb=Verb.RETENTION_APPLIED)
+        assert {tuple(row.object_ids) for row in rows} == {(UUID(free["id"]),)}
+
+
+def test_a_policy_that_ends_takes_back_what_it_set(olivia: Contract, alice: Contract) -> None:
+    policy_id = made(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY})
+    memory = alice.add("Free.", namespace="/team")
+    assert olivia.delete(f"policies/{policy_id}/").status == 204
+    run_jobs()
+    assert life(alice.get(f"memories/{memory['id']}/").json) is None
+
+
+def test_what_is_too_old_is_gone_at_once_and_stays_gone(world: World, olivia: Contract, alice: Contract) -> None:
+    old, young = (alice.add(text, namespace="/team")["id"] for text in ("Old.", "Young."))
+    aged(world.alice.actor, old, days=5)
+    policy_id = made(olivia, "retention", {"where": TEAM, "max_seconds": 2 * DAY})
+    run_jobs()
+    assert alice.get(f"memories/{old}/").status == 404
+    assert alice.get(f"memories/{young}/").status == 200
+    assert olivia.delete(f"policies/{policy_id}/").status == 204
+    run_jobs()
+    assert alice.get(f"memories/{old}/").status == 404  # what has expired is brought back by a person, not by a policy
+
+
+def test_what_a_policy_did_not_move_is_not_versioned_again(world: World, olivia: Contract, alice: Contract) -> None:
+    made(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY})
+    alice.add("Free.", namespace="/team")
+    run_jobs()
+    with acting(world.olivia.actor):
+        step = cubes_follow(actor=world.olivia.actor, after=UUID(int=0))
+        assert (step.changed, step.after) == (0, None)
+        assert CubeVersion.objects.count() == 1
+
+
+def test_it_takes_many_steps_over_many_memories(world: World, olivia: Contract, alice: Contract) -> None:
+    items = [{"content": f"Row {number}.", "namespace": "/team"} for number in range(20)]
+    assert alice.post("memories/bulk/", {"items": items}).status == 201
+    run_jobs()
+    made(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY})
+    actor = system_actor(tenant_id=world.acme.id, request_id="job-of-a-test")
+    steps: list[int] = []
+    after: UUID | None = UUID(int=0)
+    while after is not None:
+        step = cubes_follow(actor=actor, after=after, looked_at=7, most=3)
+        after = step.after
+        steps.append(step.changed)
+    assert (sum(steps), max(steps)) == (20, 3)
+    with acting(actor):
+        for model in (Cube, Embedding):
+            assert set(model.objects.values_list("version", flat=True)) == {2}
+        assert not Cube.objects.filter(expires_at=None).exists()
+
+
+def test_a_policy_of_one_tenant_moves_no_memory_of_another(
+    olivia: Contract, charlie: Contract, superuser: Callable[[], psycopg.Connection]
+) -> None:
+    foreign = charlie.add("Theirs.", namespace="/team")
+    made(olivia, "retention", {"ttl_seconds": DAY})
+    run_jobs()
+    assert charlie.get(f"memories/{foreign['id']}/").json["expires_at"] is None
+    assert charlie.add("New.", namespace="/team")["expires_at"] is None
+
+
+def test_a_shorter_grace_ends_restoring_sooner(world: World, olivia: Contract, alice: Contract) -> None:
+    made(olivia, "retention", {"where": TEAM, "grace_days": 0})
+    inside, outside = alice.add("In.", namespace="/team")["id"], alice.add("Out.", namespace="/open")["id"]
+    for one in (inside, outside):
+        assert alice.delete(f"memories/{one}/").status == 204
+    assert alice.post(f"memories/{inside}/restore/").status == 404
+    assert alice.post(f"memories/{outside}/restore/").status == 200
+
+
+@pytest.mark.parametrize("where", [{"tags": ["x"]}, {"semantic_types": ["goal"]}, {"sensitivities": ["restricted"]}])
+def test_it_looks_at_more_than_the_namespace(olivia: Contract, alice: Contract, where: dict[str, list[str]]) -> None:
+    made(olivia, "retention", {"where": where, "ttl_seconds": DAY})
+    fits = {"tags": ["x"], "semantic_type": "goal", "sensitivity": "restricted"}
+    assert life(alice.add("Fits.", **fits)) == timedelta(days=1)
+    assert life(alice.add("Does not.")) is None
+
+
+def test_what_was_cut_to_the_maximum_stays_there(olivia: Contract, alice: Contract) -> None:
+    memory = alice.add("Own.", namespace="/team", ttl_seconds=30 * DAY)
+    policy_id = made(olivia, "retention", {"where": TEAM, "ttl_seconds": 10 * DAY, "max_seconds": 20 * DAY})
+    run_jobs()
+    changed(olivia, policy_id, reason="the same again")
+    run_jobs()
+    after = alice.get(f"memories/{memory['id']}/").json
+    assert (life(after), after["version"]) == (timedelta(days=20), 2)

@@ -1,0 +1,225 @@
+"""policies/ of the REST contract."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.fields import StrictSerializer, TextField
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only, expected_version
+from governance.authz.services import authorize
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
+from governance.policies.rules import document_json
+from governance.policies.selectors import PolicyView as View
+from governance.policies.selectors import policies_list, policy_get, policy_versions
+from governance.policies.services import (
+    PolicyChanges,
+    PolicyDraft,
+    policy_change,
+    policy_create,
+    policy_disable,
+)
+from governance.vocabulary import Permission, PolicyKind, PrincipalKind
+from vault.api.fields import MetadataField
+from vault.api.inputs import read
+from vault.api.schema import IF_MATCH, ONCE, PAGE, AuthorSchema, PageSchema, Schema, described
+from vault.policies.rules import Effect, Outcome
+from vault.policies.simulating import policy_simulate
+
+KIND = OpenApiParameter("kind", str, enum=[*PolicyKind])
+NO_VERSION = 0  # versions count from 1
+
+
+class PolicyInput(StrictSerializer):
+    kind = serializers.ChoiceField(choices=list(PolicyKind))
+    name = TextField(max_length=100)
+    document = MetadataField(help_text="What the policy says; its fields depend on the kind: docs/policies.md.")
+    enabled = serializers.BooleanField(required=False)
+    reason = TextField(max_length=500, required=False, allow_blank=True)
+
+
+class PolicyChangesInput(StrictSerializer):
+    document = MetadataField(required=False)
+    enabled = serializers.BooleanField(required=False)
+    reason = TextField(max_length=500, required=False, allow_blank=True)
+
+
+class SimulateInput(StrictSerializer):
+    id = serializers.UUIDField(required=False, help_text="Of the policy that this would be the next version of.")
+    kind = serializers.ChoiceField(choices=list(PolicyKind))
+    document = MetadataField()
+    enabled = serializers.BooleanField(required=False)
+    days = serializers.IntegerField(min_value=1, max_value=365, required=False)
+
+
+class PolicySchema(Schema):
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=list(PolicyKind))
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    enabled = serializers.BooleanField()
+    document = serializers.DictField()
+    reason = serializers.CharField(allow_blank=True)
+    author = AuthorSchema()
+    changed_at = serializers.DateTimeField()
+
+
+class PolicyListSchema(PageSchema):
+    results = PolicySchema(many=True)
+
+
+class EffectSchema(Schema):
+    effect = serializers.ChoiceField(choices=list(Effect))
+    about = serializers.CharField(allow_blank=True, help_text="The purpose, action or measure that it is about.")
+    count = serializers.IntegerField()
+    sample_ids = serializers.ListField(child=serializers.UUIDField())
+    readers = serializers.IntegerField(allow_null=True, help_text="Who read for this purpose in these days.")
+
+
+class SimulationSchema(Schema):
+    effects = EffectSchema(many=True)
+    days = serializers.IntegerField()
+
+
+class PoliciesView(ApiView):
+    @described("policies_list", PolicyListSchema, parameters=[KIND, *PAGE])
+    def get(self, request: Request) -> Response:
+        """The tenant's policies as they are now, the newest first; disabled ones too."""
+        actor = self.actor()
+        authorize(actor, Permission.POLICY_READ)
+        pages = CursorPages("-policy_id", also_known=["kind"])
+        views = policies_list(
+            actor=actor,
+            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+            kind=_kind_asked(request),
+        )
+        return pages.envelope([policy_json(view) for view in views])
+
+    @described("policies_create", PolicySchema, status=201, request=PolicyInput, parameters=[ONCE])
+    def post(self, request: Request) -> Response:
+        """Make a policy; it is in force from the next request on."""
+        actor = self.actor()
+        authorize(actor, Permission.POLICY_MANAGE)
+        asked_only(request)
+        draft = _draft(read(PolicyInput, request))
+
+        def call(commit: Commit) -> Reply:
+            view = policy_create(actor=actor, draft=draft, commit=lambda made: commit(_created(made)))
+            return _created(view)
+
+        return self.post_once(call)
+
+
+class PolicySimulateView(ApiView):
+    @described("policies_simulate", SimulationSchema, request=SimulateInput, may=[404])
+    def post(self, request: Request) -> Response:
+        """What saving this would do: counts and some ids of each effect. Changes nothing."""
+        actor = self.actor()
+        authorize(actor, Permission.POLICY_MANAGE)
+        asked_only(request)
+        body = read(SimulateInput, request)
+        days = body.get("days", settings.POLICY_SIMULATED_DAYS)
+        outcomes = policy_simulate(
+            actor=actor, draft=_draft({"name": "draft", **body}), replaces=body.get("id"), days=days
+        )
+        return Response({"effects": [effect_json(one) for one in outcomes], "days": days})
+
+
+class PolicyView(ApiView):
+    @described("policies_get", PolicySchema, may=[404])
+    def get(self, request: Request, policy_id: UUID) -> Response:
+        """One policy as it is now."""
+        view = policy_get(actor=self.actor(), policy_id=policy_id)
+        asked_only(request)
+        return _one(view)
+
+    @described("policies_update", PolicySchema, request=PolicyChangesInput, parameters=[IF_MATCH], may=[404, 409, 428])
+    def patch(self, request: Request, policy_id: UUID) -> Response:
+        """Make the next version; If-Match names the one that was read. The document is replaced whole."""
+
+        def changes() -> PolicyChanges:
+            asked_only(request)
+            return PolicyChanges(**read(PolicyChangesInput, request))
+
+        version = _version_asked(request)
+        return _one(policy_change(actor=self.actor(), policy_id=policy_id, expected_version=version, changes=changes))
+
+    @described("policies_disable", None, status=204, parameters=[IF_MATCH], may=[404, 409])
+    def delete(self, request: Request, policy_id: UUID) -> Response:
+        """Put it out of force, by a version that says so."""
+        actor, version = self.actor(), _version_asked(request)
+        policy_disable(actor=actor, policy_id=policy_id, expected_version=version, ask=lambda: asked_only(request))
+        return Response(status=204)
+
+
+class PolicyVersionsView(ApiView):
+    @described("policies_versions", PolicyListSchema, parameters=PAGE, may=[404])
+    def get(self, request: Request, policy_id: UUID) -> Response:
+        """All that a policy has ever said, the newest first."""
+        pages = CursorPages("-number")
+        views = policy_versions(
+            actor=self.actor(),
+            policy_id=policy_id,
+            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+        )
+        return pages.envelope([policy_json(view) for view in views])
+
+
+def policy_json(view: View) -> dict[str, Any]:
+    return {
+        "id": str(view.id),
+        "kind": view.kind,
+        "name": view.name,
+        "version": view.version,
+        "enabled": view.enabled,
+        "document": document_json(view.kind, view.document),
+        "reason": view.reason,
+        "author": {"kind": PrincipalKind(view.author_kind), "id": str(view.author_id)},
+        "changed_at": time_json(view.changed_at),
+    }
+
+
+def effect_json(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "effect": outcome.effect,
+        "about": outcome.about,
+        "count": outcome.count,
+        "sample_ids": [str(one) for one in outcome.sample_ids],
+        "readers": outcome.readers,
+    }
+
+
+def _draft(body: dict[str, Any]) -> PolicyDraft:
+    known = {name: body[name] for name in ("name", "document", "enabled", "reason") if name in body}
+    return PolicyDraft(kind=PolicyKind(body["kind"]), **known)
+
+
+def _created(view: View) -> Reply:
+    return Reply(201, policy_json(view))
+
+
+def _one(view: View) -> Response:
+    return Response(policy_json(view), headers={"ETag": f'"{view.version}"'})
+
+
+def _kind_asked(request: Request) -> PolicyKind | None:
+    text = request.query_params.get("kind")
+    if text is not None and text not in set(PolicyKind):
+        raise Invalid(errors=[FieldError("kind", f"one of {', '.join(PolicyKind)}")])
+    return PolicyKind(text) if text else None
+
+
+def _version_asked(request: Request) -> int | None:
+    """What is no ETag of ours matches no version: 412, but only after 404 and 403."""
+    try:
+        return expected_version(request)
+    except Invalid:
+        return NO_VERSION

@@ -1,0 +1,110 @@
+"""quotas/ of the REST contract."""
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.fields import StrictSerializer, TextField
+from governance.api.views import ApiView, asked_only, expected_version
+from governance.authz.services import authorize
+from governance.policies.rules import Holder, HolderChoice, Limits, Quota
+from governance.policies.services import quota_set
+from governance.vocabulary import HolderKind, Measure, Permission
+from vault.api.inputs import read
+from vault.api.schema import IF_MATCH, PageSchema, Schema, described
+from vault.policies.selectors import QuotaView, quota_view, quotas_list
+
+MOST = 2**53
+
+
+class HolderInput(StrictSerializer):
+    kind = serializers.ChoiceField(choices=list(HolderKind))
+    id = serializers.UUIDField(
+        required=False, allow_null=True, help_text="One member or key; without it, each of them."
+    )
+
+
+class LimitsInput(StrictSerializer):
+    memories = serializers.IntegerField(min_value=0, max_value=MOST, required=False, allow_null=True)
+    bytes = serializers.IntegerField(min_value=0, max_value=MOST, required=False, allow_null=True)
+    requests_per_minute = serializers.IntegerField(min_value=0, max_value=MOST, required=False, allow_null=True)
+    model_tokens_per_month = serializers.IntegerField(min_value=0, max_value=MOST, required=False, allow_null=True)
+
+
+class QuotaInput(StrictSerializer):
+    holder = HolderInput()
+    limits = LimitsInput(help_text="What is left out, or null, is not limited.")
+    reason = TextField(max_length=500, required=False, allow_blank=True)
+
+
+class HolderSchema(Schema):
+    kind = serializers.ChoiceField(choices=list(HolderKind))
+    id = serializers.UUIDField(allow_null=True)
+
+
+class QuotaLimitsSchema(Schema):
+    memories = serializers.IntegerField(allow_null=True)
+    bytes = serializers.IntegerField(allow_null=True)
+    requests_per_minute = serializers.IntegerField(allow_null=True)
+    model_tokens_per_month = serializers.IntegerField(allow_null=True)
+
+
+class UsedSchema(Schema):
+    memories = serializers.IntegerField()
+    bytes = serializers.IntegerField()
+    model_tokens_per_month = serializers.IntegerField()
+
+
+class QuotaSchema(Schema):
+    holder = HolderSchema()
+    limits = QuotaLimitsSchema()
+    used = UsedSchema(allow_null=True, help_text="null where each member or key has its own.")
+
+
+class QuotaListSchema(PageSchema):
+    results = QuotaSchema(many=True)
+
+
+class QuotasView(ApiView):
+    @described("quotas_list", QuotaListSchema)
+    def get(self, request: Request) -> Response:
+        """What limits the caller, and how much of it is used; for those who govern, also what was set by name."""
+        asked_only(request)
+        results = [quota_json(view) for view in quotas_list(actor=self.actor())]
+        return Response({"count": len(results), "next": None, "previous": None, "results": results})
+
+    @described("quotas_set", QuotaSchema, request=QuotaInput, parameters=[IF_MATCH], may=[409])
+    def put(self, request: Request) -> Response:
+        """Limit the tenant, each member or key, or one of them. No limits: no quota."""
+        actor = self.actor()
+        authorize(actor, Permission.POLICY_MANAGE)
+        version = expected_version(request)
+        asked_only(request)
+        body = read(QuotaInput, request)
+        holder = HolderChoice(HolderKind(body["holder"]["kind"]), body["holder"].get("id"))
+        quota = Quota(holder, Limits(**body["limits"]))
+        quota_set(actor=actor, quota=quota, reason=body.get("reason", ""), expected_version=version)
+        holder_id = actor.tenant_id if holder.kind is HolderKind.TENANT else holder.id
+        if holder_id is None:
+            return Response(
+                {"holder": holder_json(holder.kind, None), "limits": limits_json(quota.limits), "used": None}
+            )
+        return Response(quota_json(quota_view(actor=actor, holder=Holder(holder.kind, holder_id))))
+
+
+def quota_json(view: QuotaView) -> dict[str, Any]:
+    return {
+        "holder": holder_json(view.holder.kind, view.holder.id),
+        "limits": limits_json(view.limits),
+        "used": dict(view.used),
+    }
+
+
+def holder_json(kind: HolderKind, holder_id: object) -> dict[str, Any]:
+    return {"kind": kind, "id": str(holder_id) if holder_id else None}
+
+
+def limits_json(limits: Limits) -> dict[str, int | None]:
+    return {measure: limits.of(measure) for measure in Measure}

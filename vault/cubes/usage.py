@@ -1,0 +1,45 @@
+"""What a holder of a quota uses now, counted from what is stored. Deleted and expired memories use nothing."""
+
+from django.db import connection
+
+from governance.policies.rules import Holder
+from governance.vocabulary import HolderKind, Measure, Verb
+
+TENANT = "current_setting('app.tenant')::uuid"
+LIVE = f"cube.tenant_id = {TENANT} AND cube.deleted_at IS NULL AND coalesce(cube.expires_at > now(), true)"
+# Whoever wrote the first version stored the memory, wherever it has moved since.
+BY_PRINCIPALS = """ AND EXISTS (
+  SELECT 1 FROM vault_cubeversion AS first WHERE first.tenant_id = cube.tenant_id AND first.cube_id = cube.id
+    AND first.number = 1 AND first.principal_id = ANY ({principals}))
+"""
+STATEMENTS = {
+    Measure.MEMORIES: "SELECT count(*) FROM vault_cube AS cube WHERE {live}",
+    Measure.BYTES: "SELECT coalesce(sum(octet_length(version.sealed)), 0) FROM vault_cube AS cube "
+    "JOIN vault_cubeversion AS version ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id "
+    "WHERE {live}",
+    Measure.MODEL_TOKENS: "SELECT coalesce(sum(turn.prompt_tokens + turn.completion_tokens), 0) "
+    f"FROM vault_turn AS turn WHERE turn.tenant_id = {TENANT} "
+    "AND turn.created_at >= date_trunc('month', now(), 'UTC'){turns}",
+}
+PRINCIPALS = {
+    HolderKind.MEMBER: "ARRAY(SELECT %(holder)s::uuid UNION SELECT key.id FROM governance_apikey AS key "
+    f"WHERE key.tenant_id = {TENANT} AND key.member_id = %(holder)s)",
+    HolderKind.API_KEY: "ARRAY[%(holder)s::uuid]",
+}
+# A turn does not say which key asked for it; its audit row does.
+TURNS = """ AND turn.id IN (
+  SELECT unnest(entry.object_ids) FROM governance_auditentry AS entry
+  WHERE entry.tenant_id = turn.tenant_id AND entry.verb = %(verb)s AND entry.principal_id = ANY ({principals})
+    AND entry.at >= date_trunc('month', now(), 'UTC'))
+"""
+
+
+def usage_count(holder: Holder, measure: Measure) -> int:
+    """One query, over all that the holder has stored, or has asked for this month. Use inside `acting`."""
+    principals = PRINCIPALS.get(holder.kind)
+    live = LIVE + (BY_PRINCIPALS.format(principals=principals) if principals else "")
+    turns = TURNS.format(principals=principals) if principals else ""
+    with connection.cursor() as cursor:
+        statement = STATEMENTS[measure].format(live=live, turns=turns)
+        cursor.execute(statement, {"holder": holder.id, "verb": Verb.TURN_CREATED})
+        return int(cursor.fetchone()[0])

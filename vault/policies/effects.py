@@ -1,0 +1,177 @@
+"""The effects of a changed policy, kind by kind, on what is stored. Reads only; use inside `acting`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet
+
+from governance.models import ApiKey, AuditEntry, Member
+from governance.policies.active import ActivePolicies
+from governance.policies.purposes import denied_rows
+from governance.policies.rules import Expiry, Facts, Holder, Quota, limits_of, pii_rule_of, purpose_levels
+from governance.vocabulary import HolderKind, Measure, Verb
+from vault.cubes.usage import usage_count
+from vault.models import Cube
+from vault.policies.rules import SAMPLES, Effect, Outcome, Tally, expiry_effect, openness, refused, sharing_effects
+
+READS = (Verb.MEMORY_READ, Verb.MEMORY_LISTED, Verb.MEMORY_SEARCHED, Verb.VERSIONS_READ)
+PAGE = 2_000  # rows held at once
+COLUMNS = (
+    "id",
+    "namespace__path",
+    "type",
+    "semantic_type",
+    "sensitivity",
+    "tags",
+    "created_at",
+    "expires_at",
+    "expiry_policy",
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """The policies as they are and as they would be; `reach`: the only memories for which that can make a difference.
+
+    `since`: how far back writes and reads are looked at.
+    """
+
+    tenant_id: UUID
+    before: ActivePolicies
+    after: ActivePolicies
+    reach: Q
+    now: datetime
+    since: datetime
+
+
+class _Row(NamedTuple):
+    id: UUID
+    namespace: str
+    type: str
+    semantic_type: str
+    sensitivity: str
+    tags: list[str]
+    born: datetime
+    expires_at: datetime | None
+    expiry_policy: UUID | None
+
+    def facts(self) -> Facts:
+        return Facts(self.namespace, self.type, self.semantic_type, self.sensitivity, frozenset(self.tags))
+
+    def expiry(self) -> Expiry:
+        return Expiry(self.expires_at, self.expiry_policy)
+
+
+def retention_effects(change: Change) -> list[Outcome]:
+    """On what is stored, and on writes like those of late."""
+    before, after = change.before.retention, change.after.retention
+    tally = Tally()
+    for row in _rows(_live(change)):
+        effect = expiry_effect(after, row.facts(), born=row.born, present=row.expiry(), now=change.now)
+        if effect is not None:
+            tally.add(effect, row.id)
+    for row in _rows(_written(change)):
+        was, would = (refused(rules, row.facts(), born=row.born, asked=row.expiry()) for rules in (before, after))
+        if was != would:
+            tally.add(Effect.WRITE_REFUSED if would else Effect.WRITE_ALLOWED, row.id)
+    return tally.outcomes()
+
+
+def sharing_changes(change: Change) -> list[Outcome]:
+    """On whom what is stored may be given to."""
+    tally = Tally()
+
+    @cache
+    def effects(facts: Facts) -> list[Effect]:
+        before, after = (openness(policies.sharing, facts) for policies in (change.before, change.after))
+        return sharing_effects(before, after)
+
+    for row in _rows(_live(change)):
+        for effect in effects(row.facts()):
+            tally.add(effect, row.id)
+    return tally.outcomes()
+
+
+def purpose_effects(change: Change) -> list[Outcome]:
+    """Purpose by purpose, those that are named and those that were read for of late: what they open and what not."""
+    readers = _readers(change)
+    named = {
+        purpose
+        for policies in (change.before, change.after)
+        for rule in policies.purpose
+        for purpose in rule.document.purposes
+    }
+    outcomes = []
+    for purpose in sorted({"", *named, *readers}):
+        before, after = (
+            denied_rows(purpose_levels(policies.purpose, purpose)) or Q(pk__in=[])
+            for policies in (change.before, change.after)
+        )
+        for effect, rows in (
+            (Effect.READER_LOSES, _live(change).filter(after).exclude(before)),
+            (Effect.READER_GAINS, _live(change).filter(before).exclude(after)),
+        ):
+            if count := rows.count():
+                ids = tuple(rows.order_by("id").values_list("id", flat=True)[:SAMPLES])
+                outcomes.append(Outcome(effect, count, ids, about=purpose, readers=readers.get(purpose, 0)))
+    return outcomes
+
+
+def pii_effects(change: Change) -> list[Outcome]:
+    """On writes like those of late; what was found in them is not known here."""
+    tally = Tally()
+    for row in _rows(_written(change)):
+        before, after = (pii_rule_of(policies.pii, row.facts()) for policies in (change.before, change.after))
+        if (before.action, before.kinds) != (after.action, after.kinds):
+            tally.add(Effect.PII_CHANGES, row.id, f"{before.action}→{after.action}")
+    return tally.outcomes()
+
+
+def quota_effects(change: Change, quota: Quota) -> list[Outcome]:
+    """The holders whose next write, or question, would be refused and is not now."""
+    tally = Tally()
+    for holder in _holders(change, quota):
+        before, after = (limits_of(policies.quotas, holder) for policies in (change.before, change.after))
+        for measure in (Measure.MEMORIES, Measure.BYTES, Measure.MODEL_TOKENS):
+            limit, former = after.of(measure), before.of(measure)
+            if limit is None:
+                continue
+            used = usage_count(holder, measure)
+            if used >= limit and (former is None or used < former):
+                tally.add(Effect.QUOTA_REACHED, holder.id, measure)
+    return tally.outcomes()
+
+
+def _live(change: Change) -> QuerySet[Cube]:
+    return Cube.objects.readable().filter(change.reach, tenant_id=change.tenant_id)
+
+
+def _written(change: Change) -> QuerySet[Cube]:
+    return Cube.objects.filter(change.reach, tenant_id=change.tenant_id, created_at__gte=change.since)
+
+
+def _rows(cubes: QuerySet[Cube]) -> Iterator[_Row]:
+    found = cubes.order_by("id").values_list(*COLUMNS)
+    return (_Row(*row) for row in found.iterator(chunk_size=PAGE))
+
+
+def _readers(change: Change) -> dict[str, int]:
+    """How many principals read for each purpose of late."""
+    entries = AuditEntry.objects.filter(tenant_id=change.tenant_id, at__gte=change.since, verb__in=READS)
+    counted = entries.values("context__purpose").annotate(readers=Count("principal_id", distinct=True)).order_by()
+    return {purpose or "": readers for purpose, readers in counted.values_list("context__purpose", "readers")}
+
+
+def _holders(change: Change, quota: Quota) -> list[Holder]:
+    kind = quota.holder.kind
+    if quota.holder.id is not None:
+        return [Holder(kind, quota.holder.id)]
+    if kind is HolderKind.TENANT:
+        return [Holder(kind, change.tenant_id)]
+    members, keys = Member.objects.filter(removed_at=None), ApiKey.objects.filter(revoked_at=None)
+    rows = members if kind is HolderKind.MEMBER else keys
+    return [Holder(kind, one) for one in rows.filter(tenant_id=change.tenant_id).values_list("id", flat=True)]
