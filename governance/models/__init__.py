@@ -1,3 +1,4 @@
+from governance.models.account import BrowserSession, Invitation, OidcIdentity, OidcProvider, PasswordReset
 from governance.models.audit import AuditEntry
 from governance.models.idempotency import IdempotencyKey
 from governance.models.outbox import OutboxEvent
@@ -9,10 +10,15 @@ from governance.models.user import User
 __all__ = [
     "ApiKey",
     "AuditEntry",
+    "BrowserSession",
     "DataSubject",
     "IdempotencyKey",
+    "Invitation",
     "Member",
+    "OidcIdentity",
+    "OidcProvider",
     "OutboxEvent",
+    "PasswordReset",
     "Persona",
     "Role",
     "SignInLink",
