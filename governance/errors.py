@@ -88,6 +88,18 @@ class PreconditionRequired(DomainError):
     status, code, title = 428, "precondition_required", "Send If-Match with the version that you read"
 
 
+class TooManyAttempts(DomainError):
+    """Somebody guesses: nothing is tried before `retry_after` seconds have passed."""
+
+    status, code, title = 429, "too_many_attempts", "Too many attempts; wait before you try again"
+
+
+class SecondFactorRequired(Forbidden):
+    """This organisation lets its members in with a second factor only."""
+
+    code, title = "second_factor_required", "A second factor is required here"
+
+
 class Unavailable(DomainError):
     """A dependency that this request needs is down; nothing was changed."""
 

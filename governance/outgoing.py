@@ -4,7 +4,6 @@ The name is resolved once, every address it has is looked at, and the connection
 name that resolves differently a moment later reaches nothing. Redirects are not followed.
 """
 
-import functools
 import ipaddress
 import socket
 from typing import Any
@@ -34,16 +33,17 @@ def url_usable(url: str) -> bool:
         return False
 
 
-def outgoing_session() -> requests.Session:
+class OutgoingSession(requests.Session):
     """A session of `requests` that calls public addresses only. Raises AddressRefused (a RequestException)."""
-    session = requests.Session()
-    session.trust_env = False  # no proxy and no .netrc of the environment
-    session.mount("https://", _PublicOnly())
-    session.mount("http://", _PublicOnly())
-    session.request = functools.partial(  # type: ignore[method-assign]
-        session.request, timeout=TIMEOUT, allow_redirects=False, stream=True
-    )
-    return session
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trust_env = False  # no proxy and no .netrc of the environment
+        self.mount("https://", _PublicOnly())
+        self.mount("http://", _PublicOnly())
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        return super().send(request, **{**options, "timeout": TIMEOUT, "allow_redirects": False, "stream": True})
 
 
 def public_address(host: str, port: int) -> str:
@@ -95,7 +95,7 @@ class _PinnedHTTPSPool(HTTPSConnectionPool):
     ConnectionCls = _PinnedHTTPS
 
 
-class _PublicOnly(HTTPAdapter):  # type: ignore[misc]
+class _PublicOnly(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)
         self.poolmanager.pool_classes_by_scheme = {"http": _PinnedHTTPPool, "https": _PinnedHTTPSPool}

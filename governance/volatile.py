@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import redis
 from django.conf import settings
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 _rest_until: dict[str, float] = {}
 
 
-def volatile(ask: Callable[["redis.Redis[Any]"], Answer]) -> Answer | None:
+def volatile(ask: Callable[[redis.Redis], Answer]) -> Answer | None:
     """What Redis answers, or None while it does not: the caller must know what to do without."""
     address = settings.REDIS_ADDRESS
     if _rest_until.get(address, 0.0) > time.monotonic():
@@ -30,7 +30,7 @@ def volatile(ask: Callable[["redis.Redis[Any]"], Answer]) -> Answer | None:
 
 
 @lru_cache(maxsize=4)
-def _client(address: str) -> "redis.Redis[Any]":
+def _client(address: str) -> redis.Redis:
     return redis.Redis.from_url(
         address,
         socket_timeout=PATIENCE,

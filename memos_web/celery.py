@@ -21,9 +21,12 @@ OUTBOX_ROUTES = {
     "cubes.read": "vault.cubes_count_reads",
     "cubes.reembed": "vault.cubes_reembed",
     "job.requested": "vault.jobs_run",
+    "password.reset_asked": "governance.password_resets_send",
+    "invitation.created": "governance.invitations_send",
 }
 app.conf.beat_schedule = {
     "tidy": {"task": "governance.tidy", "schedule": 3600.0},
+    "keys' last use": {"task": "governance.last_uses_write", "schedule": 300.0},
     "tidy jobs": {"task": "vault.jobs_tidy", "schedule": 3600.0},
 }
 

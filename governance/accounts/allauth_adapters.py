@@ -13,7 +13,7 @@ from requests import Session
 
 from governance.database import the_person
 from governance.keys.rules import DataKey, derive, seal, unseal
-from governance.outgoing import outgoing_session
+from governance.outgoing import OutgoingSession
 
 
 class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
@@ -37,7 +37,7 @@ class TenantProviders(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return [app] if app is not None and provider in {None, app.provider, app.provider_id} else []
 
     def get_requests_session(self) -> Session:
-        return outgoing_session()
+        return OutgoingSession()
 
 
 @lru_cache(maxsize=1)

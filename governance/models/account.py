@@ -36,7 +36,7 @@ class PasswordReset(models.Model):
 
 
 class Invitation(TenantModel):
-    """Who is wanted as a member. Two one-time links open it: the inviter's, and a mailed one that proves the address."""
+    """Who is wanted as a member. Two one-time links open it: the inviter's, and a mailed one; that proves it."""
 
     email = models.EmailField()
     role = models.CharField(max_length=20, choices=[(name, name) for name in RoleName])

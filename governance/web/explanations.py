@@ -37,6 +37,12 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "held": Explanation(_("A hold keeps this memory as it is."), _("It can be changed once the hold was released.")),
     "too_large": Explanation(_("That is too long."), _("Shorten it, or send it in parts.")),
+    "too_many_attempts": Explanation(
+        _("Too many attempts."), _("Wait a while before you try again; each further attempt makes it longer.")
+    ),
+    "second_factor_required": Explanation(
+        _("A second factor is required here."), _("Your organisation asks for one. Set it up in your account.")
+    ),
     "unavailable": Explanation(
         _("Temporarily unavailable."),
         _("Something that this needs is down. Nothing was changed; try again in a moment."),

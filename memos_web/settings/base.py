@@ -76,6 +76,7 @@ ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*"]
 MFA_ADAPTER = "governance.accounts.allauth_adapters.SealedFactors"
 MFA_TOTP_ISSUER = "MemOS Web"
+MFA_TOTP_TOLERANCE = 1  # steps of 30 seconds, either way
 SOCIALACCOUNT_ADAPTER = "governance.accounts.allauth_adapters.TenantProviders"
 
 # Guessing: this many tries are free, then each next one waits twice as long as the one before
