@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from governance.vocabulary import RoleName
 from memos_web.config import read_config
 from vault.vocabulary import Layer, MemoryType
 
@@ -158,6 +159,7 @@ SPECTACULAR_SETTINGS = {
     # A list of choices has the name of its elements.
     "ENUM_NAME_OVERRIDES": {
         "LayerEnum": [(layer.value, layer.value) for layer in Layer],
+        "RoleEnum": [(role.value, role.value) for role in RoleName],
         "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
     },
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from governance.accounts.identities import Claims, ProviderDraft, oidc_sign_in, provider_of, provider_save
+from governance.accounts.mail import invitations_send, resets_send
+from governance.members.services import invitation_create
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.services import Handler, events_run
+from governance.tenants.selectors import me_get
 from governance.tenants.services import sign_in_link_create
-from governance.vocabulary import Topic
-from tests.factories import Person, client_for
+from governance.vocabulary import RoleName, Topic
+from tests.factories import REQUEST_ID, Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.jobs import cubes_count_reads, cubes_index
@@ -20,6 +24,8 @@ HANDLERS: dict[Topic, Handler] = {
     Topic.CUBES_WRITTEN: cubes_index,
     Topic.CUBES_READ: cubes_count_reads,
     Topic.JOB_REQUESTED: jobs_run,
+    Topic.PASSWORD_RESET_ASKED: resets_send,
+    Topic.INVITATION_CREATED: invitations_send,
 }
 
 
@@ -38,6 +44,7 @@ def fill(person: Person, canary: str) -> Filled:
     """Leave rows of `person`'s tenant in every table; `person` may write and manage."""
     actor = person.actor
     sign_in_link_create(actor=actor, member=person.member)
+    ways_in(person, canary)
     draft = CubeDraft(
         content=f"The {canary} sings at noon.",
         title=f"{canary} title",
@@ -62,6 +69,26 @@ def fill(person: Person, canary: str) -> Filled:
     assert reply.status == 201, reply
     drain()
     return Filled(person, canary, cube_id, conversation.id, job.id)
+
+
+def ways_in(person: Person, canary: str) -> None:
+    """An invitation, and a sign-in server by which the person has come in."""
+    actor = person.actor
+    slug = tenant_slug(person)
+    invitation_create(actor=actor, email=f"{canary}@invited.example", role=RoleName.VIEWER)
+    domain = person.email.partition("@")[2]
+    draft = ProviderDraft(
+        issuer="https://sign-in.example", client_id=canary, domains=(domain,), default_role=None, secret=canary
+    )
+    provider_save(actor=actor, draft=draft)
+    provider = provider_of(slug)
+    assert provider is not None
+    claims = Claims(subject=canary, email=person.email, email_verified=True)
+    oidc_sign_in(provider=provider, claims=claims, request_id=REQUEST_ID, address="192.0.2.1")
+
+
+def tenant_slug(person: Person) -> str:
+    return me_get(actor=person.actor).tenant_slug
 
 
 def drain() -> None:
