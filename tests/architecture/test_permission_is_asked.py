@@ -19,6 +19,7 @@ ASK_NOBODY = {
     ("governance.audit.services", "record_denial"): "tells of what was refused",
     ("governance.outbox.services", "emit"): "leaves work for what the caller was allowed",
     ("governance.authz.services", "is_allowed"): "is the question itself",
+    ("governance.tenants.services", "refuse_above"): "is a question itself: who may touch owners",
     ("governance.personas.selectors", "personas_of"): "is the filter itself: the actor's own and the tenant's agents",
     ("governance.personas.selectors", "persona_get"): "finds among personas_of alone",
     ("governance.tenants.selectors", "me_get"): "everyone may know who they are",
