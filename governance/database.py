@@ -32,6 +32,9 @@ class Epoch:
     changing: bool = False
 
 
+_person: ContextVar[UUID | None] = ContextVar("person", default=None)
+
+
 @contextmanager
 def acting(actor: Actor) -> Iterator[None]:
     """Open the transaction in which row-level security shows `actor`'s tenant; nested use joins the outer one.
@@ -65,6 +68,29 @@ def no_tenant() -> Iterator[None]:
     """A transaction before any tenant is known: nothing but the router's functions and global tables answers."""
     with _transaction():
         yield
+
+
+@contextmanager
+def as_person(user_id: UUID) -> Iterator[None]:
+    """Within a transaction: what belongs to this person alone (password, second factor, sessions) is seen too."""
+    before = _person.get()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('app.user', %s, true)", [str(user_id)])
+    token = _person.set(user_id)
+    try:
+        yield
+    finally:
+        _person.reset(token)
+    with connection.cursor() as cursor:  # after a failure the transaction is over, and the setting with it
+        cursor.execute("SELECT set_config('app.user', %s, true)", [str(before or "")])
+
+
+def the_person() -> UUID:
+    """Whom `as_person` names."""
+    found = _person.get()
+    if found is None:
+        raise RuntimeError("what belongs to a person is opened as that person alone")
+    return found
 
 
 def database_now() -> datetime:

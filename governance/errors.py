@@ -98,6 +98,18 @@ class QuotaExceeded(DomainError):
     status, code, title = 429, "quota_exceeded", "A quota is used up"
 
 
+class TooManyAttempts(DomainError):
+    """Somebody guesses: nothing is tried before `retry_after` seconds have passed."""
+
+    status, code, title = 429, "too_many_attempts", "Too many attempts; wait before you try again"
+
+
+class SecondFactorRequired(Forbidden):
+    """This organisation lets its members in with a second factor only."""
+
+    code, title = "second_factor_required", "A second factor is required here"
+
+
 class Unavailable(DomainError):
     """A dependency that this request needs is down; nothing was changed."""
 

@@ -39,6 +39,20 @@ def without_statistics(table: str, *columns: str) -> RunSQL:
     return _forward(statements)
 
 
+def person_table(table: str, *, rights: str) -> RunSQL:
+    """Force row-level security on `table`: its rows are seen and written as the person of `user_id` alone."""
+    return _forward(
+        [
+            f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+            f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
+            f"CREATE POLICY oneself_only ON {table} USING (user_id = {CURRENT_USER}) "
+            f"WITH CHECK (user_id = {CURRENT_USER})",
+            f"REVOKE ALL ON {table} FROM PUBLIC",
+            f"GRANT {rights} ON {table} TO memos_app",
+        ]
+    )
+
+
 def reference(table: str, column: str, target: str, *, on_delete: str = "NO ACTION") -> str:
     """A foreign key that cannot leave the tenant; a plain one would let one tenant pin another's row."""
     return (

@@ -126,6 +126,32 @@ class Verb(StrEnum):
     POLICY_DISABLED = "policy.disabled"
     QUOTA_CHANGED = "quota.changed"
     RETENTION_APPLIED = "retention.applied"
+    # accounts
+    SIGN_IN_LINK_USED = "sign_in_link.used"
+    SIGN_IN_FAILED = "sign_in.failed"
+    SIGN_IN_LOCKED = "sign_in.locked"
+    SESSION_REVOKED = "session.revoked"
+    SESSIONS_LISTED = "session.listed"
+    PASSWORD_SET = "password.set"
+    PASSWORD_RESET_ASKED = "password.reset_asked"
+    SECOND_FACTOR_ADDED = "second_factor.added"
+    SECOND_FACTOR_REMOVED = "second_factor.removed"
+    RECOVERY_CODES_RENEWED = "recovery_codes.renewed"
+    RECOVERY_CODE_USED = "recovery_code.used"
+    MEMBERS_LISTED = "member.listed"
+    MEMBER_ROLE_CHANGED = "member.role_changed"
+    MEMBER_REMOVED = "member.removed"
+    INVITATION_CREATED = "invitation.created"
+    INVITATION_ACCEPTED = "invitation.accepted"
+    INVITATION_REVOKED = "invitation.revoked"
+    INVITATIONS_LISTED = "invitation.listed"
+    APIKEYS_LISTED = "apikey.listed"
+    APIKEY_UPDATED = "apikey.updated"
+    APIKEY_ROTATED = "apikey.rotated"
+    APIKEY_REVOKED = "apikey.revoked"
+    SIGN_IN_RULES_READ = "sign_in_rules.read"
+    SIGN_IN_RULES_CHANGED = "sign_in_rules.changed"
+    IDENTITY_LINKED = "identity.linked"
 
 
 class Topic(StrEnum):
@@ -137,6 +163,8 @@ class Topic(StrEnum):
     JOB_REQUESTED = "job.requested"
     AUDIT_EXPORT_REQUESTED = "audit.export_requested"
     RETENTION_CHANGED = "retention.changed"
+    PASSWORD_RESET_ASKED = "password.reset_asked"
+    INVITATION_CREATED = "invitation.created"
 
 
 class ExportFormat(StrEnum):

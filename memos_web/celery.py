@@ -23,9 +23,12 @@ OUTBOX_ROUTES = {
     "job.requested": "vault.jobs_run",
     "audit.export_requested": "governance.audit_export",
     "retention.changed": "vault.retention_apply",
+    "password.reset_asked": "governance.password_resets_send",
+    "invitation.created": "governance.invitations_send",
 }
 app.conf.beat_schedule = {
     "tidy": {"task": "governance.tidy", "schedule": 3600.0},
+    "keys' last use": {"task": "governance.last_uses_write", "schedule": 300.0},
     "tidy jobs": {"task": "vault.jobs_tidy", "schedule": 3600.0},
     "push the audit trail": {"task": "governance.audit_push", "schedule": 5.0},
     "tidy audit exports": {"task": "governance.audit_exports_tidy", "schedule": 3600.0},

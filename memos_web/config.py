@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 KNOWN_VARIABLES = frozenset(
     {
@@ -22,6 +23,8 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_LLM_KEY",
         "MEMOS_LLM_MODEL",
         "MEMOS_LLM_URL",
+        "MEMOS_MAIL_FROM",
+        "MEMOS_MAIL_URL",
         "MEMOS_MASTER_KEY",
         "MEMOS_PHONE_REGIONS",
         "MEMOS_PORT",
@@ -74,6 +77,20 @@ class LlmChoice:
 
 
 @dataclass(frozen=True)
+class Mail:
+    """Where mail goes: the server of MEMOS_MAIL_URL, else files below the data directory."""
+
+    backend: str
+    sender: str
+    host: str = ""
+    port: int = 0
+    user: str = ""
+    password: str = field(repr=False, default="")
+    tls: bool = False
+    starttls: bool = False
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything that the environment decides. Secrets, and addresses that may hold one, are left out of its repr."""
 
@@ -94,6 +111,7 @@ class Config:
     search_weights: dict[str, float]
     master_key: bytes | None = field(repr=False)
     secret_key: str = field(repr=False)
+    mail: Mail
     phone_regions: tuple[str, ...] = ("CN", "US", "GB")
 
     @property
@@ -134,6 +152,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         master_key=_key("MEMOS_MASTER_KEY", environ.get("MEMOS_MASTER_KEY", "")),
         secret_key=environ.get("MEMOS_SECRET_KEY", ""),
         phone_regions=_regions(environ.get("MEMOS_PHONE_REGIONS", "CN,US,GB")),
+        mail=_mail(environ),
     )
 
 
@@ -161,6 +180,30 @@ def _one_of(name: str, text: str, allowed: tuple[str, ...]) -> str:
     if text not in allowed:
         raise ConfigError(f"{name} is {text!r}: one of {', '.join(allowed)} is needed")
     return text
+
+
+def _mail(environ: Mapping[str, str]) -> Mail:
+    """`smtp://user:password@host:587` (STARTTLS when the server is not this machine) or `smtps://…:465`."""
+    text, sender = environ.get("MEMOS_MAIL_URL", ""), environ.get("MEMOS_MAIL_FROM", "memos@localhost")
+    if not text:
+        return Mail(backend="django.core.mail.backends.filebased.EmailBackend", sender=sender)
+    try:
+        url = urlsplit(text)
+        port = url.port or (465 if url.scheme == "smtps" else 587)
+    except ValueError as error:
+        raise ConfigError("MEMOS_MAIL_URL is not an smtp:// or smtps:// address") from error
+    if url.scheme not in {"smtp", "smtps"} or not url.hostname:
+        raise ConfigError("MEMOS_MAIL_URL is not an smtp:// or smtps:// address")
+    return Mail(
+        backend="django.core.mail.backends.smtp.EmailBackend",
+        sender=sender,
+        host=url.hostname,
+        port=port,
+        user=unquote(url.username or ""),
+        password=unquote(url.password or ""),
+        tls=url.scheme == "smtps",
+        starttls=url.scheme == "smtp" and url.hostname not in {"localhost", "127.0.0.1", "::1"},
+    )
 
 
 def _llm(environ: Mapping[str, str]) -> LlmChoice:

@@ -1,3 +1,4 @@
+from governance.models.account import BrowserSession, Invitation, OidcIdentity, OidcProvider, PasswordReset
 from governance.models.audit import (
     AuditCheckpoint,
     AuditEntry,
@@ -22,10 +23,15 @@ __all__ = [
     "AuditSeal",
     "AuditSink",
     "AuditUnsealed",
+    "BrowserSession",
     "DataSubject",
     "IdempotencyKey",
+    "Invitation",
     "Member",
+    "OidcIdentity",
+    "OidcProvider",
     "OutboxEvent",
+    "PasswordReset",
     "Persona",
     "Policy",
     "PolicyVersion",

@@ -14,6 +14,7 @@ class Tenant(models.Model):
     slug = models.SlugField(max_length=63, unique=True)
     name = models.CharField(max_length=200)
     policy_epoch = models.PositiveBigIntegerField(default=0, db_default=0)  # how often its policies were changed
+    second_factor_required = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:
@@ -45,7 +46,10 @@ class Member(TenantModel):
 
 
 class ApiKey(TenantModel):
-    """Stored as a keyed hash; the prefix is random and finds the row. Shown once, at birth."""
+    """Stored as a keyed hash; the prefix is random and finds the row. Shown once, at birth and when it is rotated.
+
+    After a rotation the secret of before works beside the new one until `previous_until`.
+    """
 
     member = models.ForeignKey(
         Member, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -53,9 +57,13 @@ class ApiKey(TenantModel):
     name = models.CharField(max_length=100, blank=True)
     prefix = models.CharField(max_length=16, unique=True)
     secret_hash = models.BinaryField(max_length=32)
+    previous_hash = models.BinaryField(max_length=32, null=True)
+    previous_until = models.DateTimeField(null=True, blank=True)
     scopes = ArrayField(models.CharField(max_length=40))
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    rotated_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)  # some minutes behind: see tenants/last_use.py
 
     def __str__(self) -> str:
         return self.prefix

@@ -18,6 +18,9 @@ class User(AbstractBaseUser):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     email = models.EmailField()
     is_active = models.BooleanField(default=True)
+    # The one tenant that the password opens, if somebody who governs it could have set it; null: its owner proved the
+    # address, and it opens every tenant of theirs. See docs/decisions on accounts.
+    password_tenant = models.UUIDField(null=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     last_login = None  # sign-ins are audit rows

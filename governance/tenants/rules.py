@@ -15,7 +15,11 @@ class Credential:
 
 
 def credential_new() -> Credential:
-    prefix = secrets.token_hex(6)
+    return credential_new_secret(secrets.token_hex(6))
+
+
+def credential_new_secret(prefix: str) -> Credential:
+    """Another secret for the key that `prefix` finds."""
     return Credential(prefix=prefix, text=f"{KEY_BRAND}_{prefix}_{secrets.token_urlsafe(32).replace('_', '-')}")
 
 

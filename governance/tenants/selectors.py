@@ -15,7 +15,7 @@ from governance.database import acting, no_tenant, tenant_transaction
 from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
-from governance.tenants.principals import member_active
+from governance.tenants.last_use import key_used
 from governance.tenants.rules import credential_parse
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, RoleName, Scope
 
@@ -80,8 +80,10 @@ def actor_by_key(*, presented: str, request_id: str, context: CallContext) -> Ac
     if credential is None:
         raise Unauthenticated
     row = _key_row(credential.prefix)
-    if row is None or not compare_digest(bytes(row.secret_hash), digest):
+    if not _opens(row, digest):
         raise Unauthenticated
+    assert row is not None
+    key_used(tenant_id=row.tenant_id, key_id=row.id)
     return Actor(
         tenant_id=row.tenant_id,
         principal_kind=PrincipalKind.API_KEY,
@@ -98,13 +100,16 @@ class _KeyRow(NamedTuple):
     id: UUID
     tenant_id: UUID
     secret_hash: bytes
+    previous_hash: bytes | None
     scopes: list[str]
     member_id: UUID
     role: str
 
 
 USABLE_KEY = """
-SELECT key.id, key.tenant_id, key.secret_hash, key.scopes, key.member_id, role.name
+SELECT key.id, key.tenant_id, key.secret_hash,
+  CASE WHEN key.previous_until > transaction_timestamp() THEN key.previous_hash END,
+  key.scopes, key.member_id, role.name
 FROM governance_apikey AS key
   JOIN governance_member AS member ON member.id = key.member_id
   JOIN governance_role AS role ON role.id = member.role_id
@@ -112,6 +117,17 @@ FROM governance_apikey AS key
 WHERE key.id = %s AND key.revoked_at IS NULL AND (key.expires_at IS NULL OR key.expires_at > transaction_timestamp())
   AND member.removed_at IS NULL AND person.is_active
 """
+
+
+NO_HASH = bytes(32)
+
+
+def _opens(row: _KeyRow | None, digest: bytes) -> bool:
+    """Whether a row has this hash, or had it before a rotation that still overlaps. No row takes the same time."""
+    now = bytes(row.secret_hash) if row else NO_HASH
+    before = bytes(row.previous_hash) if row and row.previous_hash else NO_HASH
+    found = compare_digest(now, digest), compare_digest(before, digest)
+    return row is not None and any(found)
 
 
 def _key_row(prefix: str) -> _KeyRow | None:
@@ -124,24 +140,6 @@ def _key_row(prefix: str) -> _KeyRow | None:
             cursor.execute(USABLE_KEY, [found[0]])
             row = cursor.fetchone()
     return _KeyRow(*row) if row else None
-
-
-def actor_by_session(*, tenant_id: UUID, member_id: UUID, request_id: str, context: CallContext) -> Actor | None:
-    """The actor of a signed-in browser, or None once the membership has ended."""
-    with tenant_transaction(tenant_id):
-        member = member_active(member_id)
-    if member is None:
-        return None
-    return Actor(
-        tenant_id=tenant_id,
-        principal_kind=PrincipalKind.MEMBER,
-        principal_id=member.id,
-        member_id=member.id,
-        role=RoleName(member.role.name),
-        scopes=None,
-        request_id=request_id,
-        context=context,
-    )
 
 
 def me_get(*, actor: Actor) -> Me:

@@ -1,6 +1,6 @@
 """Tenants, members, keys and sign-in links: made here, and nowhere else."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -64,38 +64,60 @@ def tenant_create(*, slug: str, name: str, owner_email: str) -> tuple[Tenant, Me
 
 
 def member_add(*, actor: Actor, email: str, role: RoleName) -> Member:
-    """Make a user a member, with a persona of their own; the user is made on demand.
+    """Make a user a member, with a persona of their own; the user is made on demand. Who was removed comes back.
 
-    Raises Invalid; Conflict when already a member. Writes: User?, Member, Persona, AuditEntry.
+    Raises Invalid; Forbidden; Conflict when already a member. Writes: User?, Member, Persona?, AuditEntry.
     """
     authorize(actor, Permission.MEMBER_MANAGE)
-    _check("email", email, validate_email)
+    refuse_above(actor, role)
+    email_check(email)
     with acting(actor):
         user_id = _user_ensure(email)
         role_row = Role.objects.get(name=role)
-        if Member.objects.filter(user_id=user_id).exists():
+        member = Member.objects.filter(user_id=user_id).first() or _member_new(actor, user_id, role_row, email)
+        if member.removed_at is None and not member._state.adding:
             raise Conflict(f"{email} is a member already.")
-        name = email.partition("@")[0]
-        member = Member(id=uuid7(), tenant_id=actor.tenant_id, user_id=user_id, role=role_row, display_name=name)
-        member.save(force_insert=True)
-        Persona(tenant_id=actor.tenant_id, kind=PersonaKind.USER, name=name, member=member).save(force_insert=True)
+        _member_store(member, role_row)
         record(actor=actor, verb=Verb.MEMBER_ADDED, object_type="member", object_ids=[member.id], detail={"role": role})
     return member
 
 
+def _member_new(actor: Actor, user_id: UUID, role: Role, email: str) -> Member:
+    name = email.partition("@")[0]
+    return Member(id=uuid7(), tenant_id=actor.tenant_id, user_id=user_id, role=role, display_name=name)
+
+
+def _member_store(member: Member, role: Role) -> None:
+    if not member._state.adding:
+        member.role, member.removed_at = role, None
+        member.save(update_fields=["role", "removed_at"])
+        return
+    member.save(force_insert=True)
+    Persona(tenant_id=member.tenant_id, kind=PersonaKind.USER, name=member.display_name, member=member).save(
+        force_insert=True
+    )
+
+
 def apikey_create(
-    *, actor: Actor, member: Member, scopes: Collection[Scope], name: str = "", expires_at: datetime | None = None
+    *,
+    actor: Actor,
+    member: Member,
+    scopes: Collection[Scope],
+    name: str = "",
+    expires_at: datetime | None = None,
+    commit: Callable[[NewKey], None] = lambda made: None,
 ) -> NewKey:
-    """A key that can do what `member` may do and `scopes` allow.
+    """A key that can do what `member` may do and `scopes` allow. `commit` runs inside its transaction.
 
     Raises NotFound; Forbidden; Invalid. Writes: ApiKey, AuditEntry.
     """
     authorize(actor, Permission.APIKEY_MANAGE, _member_target(member))
+    refuse_above(actor, RoleName(member.role.name))
     _refuse_more_than_own(actor, scopes)
     credential = credential_new()
     with acting(actor):
         if expires_at is not None and expires_at <= database_now():
-            raise Invalid(errors=[FieldError("expires", "must be in the future")])
+            raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
         key = ApiKey(
             id=uuid7(),
             tenant_id=actor.tenant_id,
@@ -114,13 +136,21 @@ def apikey_create(
             object_ids=[key.id],
             detail={"prefix": key.prefix, "scopes": " ".join(key.scopes)},
         )
-    return NewKey(id=key.id, prefix=key.prefix, text=credential.text)
+        made = NewKey(id=key.id, prefix=key.prefix, text=credential.text)
+        commit(made)
+    return made
+
+
+def refuse_above(actor: Actor, role: RoleName) -> None:
+    """Owners alone make, change and stand in for owners. Raises Forbidden."""
+    if role is RoleName.OWNER and actor.role is not RoleName.OWNER and not actor.is_system:
+        raise Forbidden("Only an owner may do this to an owner.", permission=Permission.MEMBER_MANAGE, rule="owners")
 
 
 def _refuse_stand_in(actor: Actor, member: Member) -> None:
-    """A link signs in with all of a member's rights: a key may make none, and only owners make those of owners."""
-    above = member.role.name == RoleName.OWNER and actor.role is not RoleName.OWNER
-    if actor.scopes is not None or (above and not actor.is_system):
+    """A link signs in with all of a member's rights: a key may make none."""
+    refuse_above(actor, RoleName(member.role.name))
+    if actor.scopes is not None:
         raise Forbidden(
             "This link would allow more than you may do.", permission=Permission.MEMBER_MANAGE, rule="stand_in"
         )
@@ -180,14 +210,8 @@ def sign_in_link_use(*, token: str, request_id: str, address: str) -> Actor:
             request_id=request_id,
             context=CallContext(channel=Channel.WEB, address=address),
         )
-        record(actor=actor, verb=Verb.MEMBER_SIGNED_IN, object_type="member", object_ids=[member.id])
+        record(actor=actor, verb=Verb.SIGN_IN_LINK_USED, object_type="member", object_ids=[member.id])
     return actor
-
-
-def member_sign_out(*, actor: Actor) -> None:
-    """Tell the trail that a browser's session was ended by its member. Writes: AuditEntry."""
-    with acting(actor):
-        record(actor=actor, verb=Verb.MEMBER_SIGNED_OUT, object_type="member", object_ids=[actor.principal_id])
 
 
 def _member_target(member: Member) -> Target:
@@ -208,6 +232,11 @@ def _user_ensure(email: str) -> UUID:
     except IntegrityError as error:
         raise Conflict(f"{email} is being added by someone else; try again.") from error
     return user.id
+
+
+def email_check(email: str) -> None:
+    """Raises Invalid for what is no address."""
+    _check("email", email, validate_email)
 
 
 def _check(field_name: str, value: str, validator: object) -> None:

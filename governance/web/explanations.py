@@ -44,6 +44,12 @@ EXPLANATIONS: dict[str, Explanation] = {
     "quota_exceeded": Explanation(
         _("A quota is used up."), _("Wait, delete what is not needed, or ask an admin for more.")
     ),
+    "too_many_attempts": Explanation(
+        _("Too many attempts."), _("Wait a while before you try again; each further attempt makes it longer.")
+    ),
+    "second_factor_required": Explanation(
+        _("A second factor is required here."), _("Your organisation asks for one. Set it up in your account.")
+    ),
     "unavailable": Explanation(
         _("Temporarily unavailable."),
         _("Something that this needs is down. Nothing was changed; try again in a moment."),

@@ -3,7 +3,7 @@
 import logging
 import re
 
-LINK = re.compile(r"(/sign-in/)[^/\s]+")
+LINK = re.compile(r"(/(?:sign-in|invitation|reset)/)[^/\s]+")
 
 
 class WithoutLinks(logging.Filter):

@@ -14,17 +14,19 @@ from django.utils.cache import patch_vary_headers
 from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 
+from governance.accounts.rules import SignedIn
 from governance.actor import Actor
 from governance.denials import denial_told
-from governance.errors import DomainError, Forbidden, Invalid, Unauthenticated, Unavailable
+from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequired, Unauthenticated, Unavailable
 from governance.failures import database_failure
 from governance.tenants.selectors import me_get
 from governance.web.explanations import explanation_of
-from governance.web.sessions import request_id, web_actor
+from governance.web.sessions import request_id, web_actor, web_person
 
 Asked = ParamSpec("Asked")
 View = Callable[Concatenate[HttpRequest, Asked], HttpResponseBase]
 PageView = Callable[Concatenate[HttpRequest, Actor, Asked], HttpResponseBase]
+PersonView = Callable[Concatenate[HttpRequest, SignedIn, Asked], HttpResponseBase]
 
 
 def answered(view: View[Asked]) -> View[Asked]:
@@ -60,6 +62,18 @@ def page(view: PageView[Asked]) -> View[Asked]:
     return answered(with_actor)
 
 
+def person_page(view: PersonView[Asked]) -> View[Asked]:
+    """A view for a person about themselves; it opens to one who must still set up a second factor, too."""
+
+    @wraps(view)
+    def with_person(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
+        person = web_person(request)
+        request.actor = person.actor  # type: ignore[attr-defined]
+        return view(request, person, *args, **kwargs)
+
+    return answered(with_person)
+
+
 def draw(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = HTTPStatus.OK
 ) -> HttpResponse:
@@ -74,6 +88,13 @@ def see_other(address: str) -> HttpResponseRedirect:
     response = HttpResponseRedirect(address)
     response.status_code = HTTPStatus.SEE_OTHER
     return response
+
+
+def go(request: HttpRequest, address: str) -> HttpResponse:
+    """Go to another page: a redirect, which htmx would follow into the part, is told to it in a header."""
+    if wants_part(request):
+        return HttpResponse(status=HTTPStatus.NO_CONTENT, headers={"HX-Redirect": address})
+    return see_other(address)
 
 
 def wants_events(request: HttpRequest) -> bool:
@@ -91,6 +112,8 @@ def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
     failure = _told(request, failure)
     if isinstance(failure, Unauthenticated):
         return _to_sign_in(request)
+    if isinstance(failure, SecondFactorRequired) and not wants_events(request):
+        return go(request, reverse("second_factor"))
     if wants_events(request):
         return _problem_json(request, failure)
     return _problem_page(request, failure, "shared/_error.html" if wants_part(request) else "shared/error.html")

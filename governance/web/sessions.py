@@ -1,42 +1,106 @@
-"""The browser's session: which member of which tenant is signed in."""
+"""The browser's session: who is signed in, in which tenant; and who is on the way in."""
 
+import time
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.middleware.csrf import rotate_token
 
+from governance.accounts.rules import FirstFactor, SignedIn, Way
+from governance.accounts.selectors import Kept, signed_in
 from governance.actor import Actor, CallContext
-from governance.errors import Unauthenticated
-from governance.tenants.selectors import actor_by_session
+from governance.errors import SecondFactorRequired, Unauthenticated
 from governance.vocabulary import Channel
 
-TENANT, MEMBER = "tenant_id", "member_id"
+TENANT, MEMBER, USER, SESSION, BOUND_TO, STRONG = (
+    "tenant_id",
+    "member_id",
+    "user_id",
+    "session_id",
+    "bound_to",
+    "strong",
+)
+FIRST = "first_factor"
+FIRST_SECONDS = 600  # between the first factor and the end of the sign-in
 
 
-def sign_in(request: HttpRequest, actor: Actor) -> None:
-    """Start a fresh session for `actor`; what was in an older one is gone."""
+def sign_in(request: HttpRequest, person: SignedIn) -> None:
+    """Start a fresh session for `person`; what was in an older one is gone."""
     request.session.flush()
     rotate_token(request)
-    request.session[TENANT] = str(actor.tenant_id)
-    request.session[MEMBER] = str(actor.principal_id)
+    request.session[TENANT] = str(person.actor.tenant_id)
+    request.session[MEMBER] = str(person.actor.principal_id)
+    request.session[USER] = str(person.user_id)
+    request.session[SESSION] = str(person.session_id)
+    request.session[BOUND_TO] = str(person.bound_to or "")
+    request.session[STRONG] = person.strong
+
+
+def mark_strong(request: HttpRequest) -> None:
+    """The person has shown a second factor in this session."""
+    request.session.cycle_key()
+    request.session[STRONG] = True
+
+
+def first_factor_keep(request: HttpRequest, first: FirstFactor, *, strong: bool = False) -> None:
+    """Remember how far somebody has come, in a session that is nobody's yet."""
+    request.session.flush()
+    rotate_token(request)
+    request.session[FIRST] = [str(first.user_id), str(first.bound_to or ""), first.way, time.time(), strong]
+
+
+def first_factor_kept(request: HttpRequest) -> tuple[FirstFactor, bool]:
+    """(who is on the way in, whether they have shown a second factor). Raises Unauthenticated."""
+    kept = request.session.get(FIRST)
+    if not kept or time.time() - kept[3] > FIRST_SECONDS:
+        raise Unauthenticated
+    first = FirstFactor(user_id=UUID(kept[0]), bound_to=UUID(kept[1]) if kept[1] else None, way=Way(kept[2]))
+    return first, bool(kept[4])
+
+
+def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | None:
+    """The person who is signed in, or None: nobody is, or the session or the membership ended."""
+    words = {name: request.session.get(name) for name in (TENANT, MEMBER, USER, SESSION)}
+    if not all(words.values()):
+        return None
+    bound_to = request.session.get(BOUND_TO)
+    kept = Kept(
+        tenant_id=UUID(words[TENANT]),
+        member_id=UUID(words[MEMBER]),
+        user_id=UUID(words[USER]),
+        session_id=UUID(words[SESSION]),
+        bound_to=UUID(bound_to) if bound_to else None,
+        strong=bool(request.session.get(STRONG)),
+    )
+    return signed_in(kept=kept, request_id=request_id(request), context=context)
 
 
 def actor_of_session(request: HttpRequest, context: CallContext) -> Actor | None:
-    """The actor who is signed in, or None: nobody is, or the membership ended."""
-    tenant, member = request.session.get(TENANT), request.session.get(MEMBER)
-    if not tenant or not member:
-        return None
-    return actor_by_session(
-        tenant_id=UUID(tenant), member_id=UUID(member), request_id=request_id(request), context=context
-    )
+    """The actor who is signed in, or None. Raises SecondFactorRequired."""
+    person = person_of_session(request, context)
+    if person is not None and person.lacks_second_factor:
+        raise SecondFactorRequired("Set up your second factor, or sign in with it.", rule="second_factor")
+    return person.actor if person else None
+
+
+def web_person(request: HttpRequest) -> SignedIn:
+    """The person behind a page of their account, with or without a second factor. Raises Unauthenticated."""
+    person = person_of_session(request, web_context(request))
+    if person is None:
+        raise Unauthenticated
+    return person
 
 
 def web_actor(request: HttpRequest, channel: Channel = Channel.WEB) -> Actor:
-    """The actor behind a page. Raises Unauthenticated."""
+    """The actor behind a page. Raises Unauthenticated; SecondFactorRequired."""
     actor = actor_of_session(request, CallContext(channel=channel, address=client_address(request)))
     if actor is None:
         raise Unauthenticated
     return actor
+
+
+def web_context(request: HttpRequest) -> CallContext:
+    return CallContext(channel=Channel.WEB, address=client_address(request))
 
 
 def request_id(request: HttpRequest) -> str:
@@ -47,3 +111,8 @@ def request_id(request: HttpRequest) -> str:
 def client_address(request: HttpRequest) -> str:
     """The peer's address. A forwarded-for header is read by the server in front, never here."""
     return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def client_agent(request: HttpRequest) -> str:
+    """What the browser calls itself."""
+    return request.headers.get("User-Agent", "").replace("\x00", "")

@@ -1,4 +1,4 @@
-"""Signing in by a one-time link, and out again."""
+"""Signing in, step by step, and out again: a first factor, a second where there is one, and an organisation."""
 
 from http import HTTPStatus
 
@@ -6,21 +6,32 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.encoding import iri_to_uri
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
-from governance.actor import Actor, CallContext
-from governance.errors import NotFound
-from governance.tenants.services import member_sign_out, sign_in_link_use
-from governance.vocabulary import Channel
-from governance.web.pages import answered, draw, page, see_other
-from governance.web.sessions import actor_of_session, client_address, request_id, sign_in
+from governance.accounts.entering import session_begin, session_end
+from governance.accounts.factors import has_second_factor, second_factor_pass
+from governance.accounts.identities import provider_of
+from governance.accounts.passwords import password_sign_in
+from governance.accounts.rules import FirstFactor, SignedIn, Way
+from governance.accounts.selectors import Organisation, member_user, organisations_of
+from governance.actor import Actor
+from governance.errors import Forbidden, Invalid, NotFound, TooManyAttempts, Unauthenticated
+from governance.tenants.selectors import tenant_id_by_slug
+from governance.tenants.services import sign_in_link_use
+from governance.web.coming_back import next_forget, next_keep, next_kept
+from governance.web.pages import answered, draw, person_page, see_other
+from governance.web.sessions import (
+    actor_of_session,
+    client_address,
+    client_agent,
+    first_factor_keep,
+    first_factor_kept,
+    request_id,
+    sign_in,
+    web_context,
+)
 
 FIRST_PAGE = "chat"  # the name of the product's first page
-NEXT_COOKIE = "after_sign_in"  # where to go once the link, which knows of no page, has been opened
-NEXT_SECONDS = 3600
-LONGEST_NEXT = 500
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -30,43 +41,127 @@ def home(request: HttpRequest) -> HttpResponseBase:
     return see_other(reverse(FIRST_PAGE if _actor(request) else "sign_in"))
 
 
-@require_http_methods(["GET", "HEAD"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @answered
-def sign_in_page(request: HttpRequest) -> HttpResponseBase:
-    """Tells how to get a link. Remembers, in this browser, which page was wanted."""
-    if _actor(request):
-        return see_other(reverse(FIRST_PAGE))
-    response = draw(request, "governance/sign_in.html", {"hours": settings.SIGN_IN_LINK_HOURS})
-    wanted = request.GET.get("next", "")
-    if _is_here(request, wanted):
-        response.set_cookie(
-            NEXT_COOKIE,
-            iri_to_uri(wanted),  # a cookie is ASCII
-            max_age=NEXT_SECONDS,
-            path=reverse("sign_in"),
-            httponly=True,
-            secure=request.is_secure(),
-            samesite="Lax",
+def sign_in_page(request: HttpRequest, slug: str = "") -> HttpResponseBase:
+    """By password, or by a link; with the organisation's own button where its address was opened."""
+    if request.method != "POST":
+        if _actor(request):
+            return see_other(reverse(FIRST_PAGE))
+        response = draw(request, "governance/sign_in.html", _ways(slug))
+        next_keep(request, response)
+        return response
+    try:
+        first = password_sign_in(
+            email=request.POST.get("email", "")[:254],
+            password=request.POST.get("password", ""),
+            request_id=request_id(request),
+            address=client_address(request),
         )
-    return response
+    except Unauthenticated:
+        return _again(request, slug, HTTPStatus.UNPROCESSABLE_ENTITY, {"wrong": True})
+    except TooManyAttempts as failure:
+        waiting = _again(request, slug, HTTPStatus.TOO_MANY_REQUESTS, {"wait": failure.retry_after})
+        waiting["Retry-After"] = str(failure.retry_after)
+        return waiting
+    return proceed(request, first)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @answered
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
-    """The page behind a link. Only its button spends the link: mail scanners and previews open addresses too."""
+    """The page behind a link. Only its button spends the link: mail scanners and previews open addresses too.
+
+    The same address with the name of an organisation is that organisation's own way in.
+    """
+    if tenant_id_by_slug(token) is not None:
+        return sign_in_page(request, slug=token)
     response = _spend(request, token) if request.method == "POST" else draw(request, "governance/sign_in_link.html")
     # Never the address, which is a secret. Not `no-referrer`: browsers then send `Origin: null`, which CSRF refuses.
     response["Referrer-Policy"] = "strict-origin"
     return response
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
+@answered
+def sign_in_code(request: HttpRequest) -> HttpResponseBase:
+    """The second factor of one who has shown a first."""
+    first, _ = first_factor_kept(request)
+    if request.method != "POST":
+        return draw(request, "governance/sign_in_code.html")
+    try:
+        second_factor_pass(
+            first=first,
+            code=request.POST.get("code", "")[:40],
+            request_id=request_id(request),
+            address=client_address(request),
+        )
+    except Invalid:
+        return draw(request, "governance/sign_in_code.html", {"wrong": True}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return choose(request, first, strong=True)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@answered
+def sign_in_organisation(request: HttpRequest) -> HttpResponseBase:
+    """Which organisation to enter, for one who is a member of several."""
+    first, strong = first_factor_kept(request)
+    if not strong and has_second_factor(first.user_id):
+        raise Unauthenticated
+    places = organisations_of(first.user_id, bound_to=first.bound_to)
+    wanted = request.POST.get("organisation", "")
+    place = next((one for one in places if str(one.member_id) == wanted), None)
+    if place is None:
+        return draw(request, "governance/sign_in_organisation.html", {"places": places})
+    return enter(request, first, place, strong=strong)
+
+
 @require_POST
-@page
-def sign_out(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    member_sign_out(actor=actor)
+@person_page
+def sign_out(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    session_end(person=person)
     request.session.flush()
     return see_other(reverse("sign_in"))
+
+
+def proceed(request: HttpRequest, first: FirstFactor) -> HttpResponseBase:
+    """After the first factor: the second, where the person has one; else the organisation."""
+    if not has_second_factor(first.user_id):
+        return choose(request, first, strong=False)
+    first_factor_keep(request, first)
+    return see_other(reverse("sign_in_code"))
+
+
+def choose(request: HttpRequest, first: FirstFactor, *, strong: bool) -> HttpResponseBase:
+    """The only organisation, or a choice of several. Raises Forbidden where there is none."""
+    places = organisations_of(first.user_id, bound_to=first.bound_to)
+    if not places:
+        raise Forbidden("You are a member of no organisation here.", rule="no_membership")
+    if len(places) > 1:
+        first_factor_keep(request, first, strong=strong)
+        return see_other(reverse("sign_in_organisation"))
+    return enter(request, first, places[0], strong=strong)
+
+
+def enter(request: HttpRequest, first: FirstFactor, place: Organisation, *, strong: bool) -> HttpResponseBase:
+    person = session_begin(
+        first=first,
+        strong=strong,
+        place=place,
+        request_id=request_id(request),
+        context=web_context(request),
+        agent=client_agent(request),
+    )
+    sign_in(request, person)
+    response = see_other(next_kept(request) or reverse(FIRST_PAGE))
+    next_forget(response)
+    return response
+
+
+def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
+    """What a link of one tenant has shown: it opens that tenant alone."""
+    assert actor.member_id is not None
+    return FirstFactor(user_id=member_user(actor=actor), bound_to=actor.tenant_id, way=way)
 
 
 def _spend(request: HttpRequest, token: str) -> HttpResponseBase:
@@ -75,19 +170,18 @@ def _spend(request: HttpRequest, token: str) -> HttpResponseBase:
     except NotFound:
         context = {"hours": settings.SIGN_IN_LINK_HOURS}
         return draw(request, "governance/sign_in_link_spent.html", context, status=HTTPStatus.NOT_FOUND)
-    wanted = request.COOKIES.get(NEXT_COOKIE, "")
-    sign_in(request, actor)
-    response = see_other(wanted if _is_here(request, wanted) else reverse(FIRST_PAGE))
-    response.delete_cookie(NEXT_COOKIE, path=reverse("sign_in"), samesite="Lax")
-    return response
+    return proceed(request, first_factor_of(actor, Way.LINK))
+
+
+def _ways(slug: str) -> dict[str, object]:
+    provider = provider_of(slug) if slug else None
+    return {"hours": settings.SIGN_IN_LINK_HOURS, "slug": slug, "provider": provider}
+
+
+def _again(request: HttpRequest, slug: str, status: int, more: dict[str, object]) -> HttpResponseBase:
+    context = {**_ways(slug), **more, "email": request.POST.get("email", "")[:254]}
+    return draw(request, "governance/sign_in.html", context, status=status)
 
 
 def _actor(request: HttpRequest) -> Actor | None:
-    return actor_of_session(request, CallContext(channel=Channel.WEB, address=client_address(request)))
-
-
-def _is_here(request: HttpRequest, address: str) -> bool:
-    """Whether `address` is a page of this very site."""
-    return 0 < len(address) <= LONGEST_NEXT and url_has_allowed_host_and_scheme(
-        address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
+    return actor_of_session(request, web_context(request))

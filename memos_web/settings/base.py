@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from governance.vocabulary import HolderKind, PolicyKind, PrincipalKind, SinkKind
+from governance.vocabulary import HolderKind, PolicyKind, PrincipalKind, RoleName, SinkKind
 from memos_web.config import read_config
 from vault.vocabulary import JobStatus, Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity
 
@@ -20,6 +20,11 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",  # its tables stay empty: the other two stand on it
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
@@ -36,6 +41,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
 ]
 ROOT_URLCONF = "memos_web.urls"
 ASGI_APPLICATION = "memos_web.asgi.application"
@@ -51,6 +57,52 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
 SIGN_IN_LINK_HOURS = 24
+INVITATION_HOURS = 7 * 24
+PASSWORD_RESET_HOURS = 1
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.ScryptPasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "CommonPasswordValidator", "NumericPasswordValidator")
+] + [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    }
+]
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*"]
+MFA_ADAPTER = "governance.accounts.allauth_adapters.SealedFactors"
+MFA_TOTP_ISSUER = "MemOS Web"
+MFA_TOTP_TOLERANCE = 1  # steps of 30 seconds, either way
+SOCIALACCOUNT_ADAPTER = "governance.accounts.allauth_adapters.TenantProviders"
+
+# Guessing: this many tries are free, then each next one waits twice as long as the one before
+ATTEMPTS_FREE = 5
+ATTEMPTS_FREE_BY_ADDRESS = 50
+ATTEMPTS_FIRST_WAIT_SECONDS = 30
+ATTEMPTS_LONGEST_WAIT_SECONDS = 3600
+
+# API keys
+KEY_OVERLAP_SECONDS = 24 * 3600  # how long a rotated key's former secret works, unless asked otherwise
+KEY_LONGEST_OVERLAP_SECONDS = 30 * 24 * 3600
+KEY_LAST_USE_SECONDS = 600  # a key's last use is noted once in this time
+
+# Mail, and where else the product itself calls: never an address of the inside, unless the operator allows it
+EMAIL_BACKEND = CONFIG.mail.backend
+EMAIL_HOST = CONFIG.mail.host
+EMAIL_PORT = CONFIG.mail.port
+EMAIL_HOST_USER = CONFIG.mail.user
+EMAIL_HOST_PASSWORD = CONFIG.mail.password
+EMAIL_USE_TLS = CONFIG.mail.starttls
+EMAIL_USE_SSL = CONFIG.mail.tls
+EMAIL_TIMEOUT = 10
+EMAIL_FILE_PATH = CONFIG.data_dir / "mail"
+DEFAULT_FROM_EMAIL = CONFIG.mail.sender
+ALLOW_PRIVATE_ADDRESSES = CONFIG.allow_private_addresses
 
 # Pages
 TEMPLATES: list[dict[str, Any]] = [
@@ -107,6 +159,7 @@ SPECTACULAR_SETTINGS = {
     # A list of choices has the name of its elements.
     "ENUM_NAME_OVERRIDES": {
         "LayerEnum": [(layer.value, layer.value) for layer in Layer],
+        "RoleEnum": [(role.value, role.value) for role in RoleName],
         "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
         "JobStatusEnum": [(status.value, status.value) for status in JobStatus],
         "ReviewStatusEnum": [(status.value, status.value) for status in ReviewStatus],
@@ -138,7 +191,6 @@ PII_PHONE_REGIONS = CONFIG.phone_regions
 AUDIT_CHECKPOINT_SECONDS = 60  # a checkpoint is signed so long after the last, if there are new seals
 AUDIT_CHECKPOINT_SEALS = 10_000  # or as soon as there are so many
 AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept
-ALLOW_PRIVATE_ADDRESSES = CONFIG.allow_private_addresses
 
 # Policies: the product's closed sets, which the law does not know
 POLICY_TERMS = {

@@ -13,6 +13,12 @@ MEMBERS = "(EXISTS ( SELECT 1 FROM governance_member m WHERE (m.user_id = govern
 # Not every table has a tenant's rows, and these two have them without a tenant_id.
 OF_NOBODY = frozenset(
     {
+        # django-allauth makes these, and its second factors need them to be there; the product has no right to them.
+        "account_emailaddress",
+        "account_emailconfirmation",
+        "socialaccount_socialaccount",
+        "socialaccount_socialapp",
+        "socialaccount_socialtoken",
         "auth_group",
         "auth_group_permissions",
         "auth_permission",
@@ -21,6 +27,9 @@ OF_NOBODY = frozenset(
         "django_session",
     }
 )
+# A person may be in several tenants: these rows are theirs, and seen as that person alone (`app.user`).
+OF_PERSONS = frozenset({"governance_browsersession", "governance_passwordreset", "mfa_authenticator"})
+OF_PERSON = f"(user_id = {USER})"
 OWN_POLICIES = {
     "governance_tenant": (f"(id = {TENANT})", f"(id = {TENANT})"),
     "governance_user": (f"((id = {USER}) OR {MEMBERS})", f"(id = {USER})"),
@@ -34,10 +43,15 @@ APP_RIGHTS = {
     "django_session": ALL,
     "governance_apikey": CHANGE,
     "governance_auditentry": ADD,
+    "governance_browsersession": CHANGE,
     "governance_datasubject": ALL,
     "governance_idempotencykey": "DELETE INSERT SELECT",
+    "governance_invitation": CHANGE,
     "governance_member": CHANGE,
+    "governance_oidcidentity": "DELETE INSERT SELECT",
+    "governance_oidcprovider": ALL,
     "governance_outboxevent": ALL,
+    "governance_passwordreset": CHANGE,
     "governance_persona": CHANGE,
     "governance_policy": CHANGE,
     "governance_policyversion": ADD,
@@ -46,6 +60,7 @@ APP_RIGHTS = {
     "governance_tenant": CHANGE,
     "governance_usage": CHANGE,
     "governance_user": ADD,
+    "mfa_authenticator": ALL,
     "vault_conversation": CHANGE,
     "vault_cube": ALL,
     "vault_cubelink": ALL,
@@ -66,10 +81,17 @@ APP_RIGHTS = {
 }
 OTHER_RIGHTS = {
     ("memos_auditor", "governance_auditentry", READ),
+    ("memos_router", "governance_browsersession", "DELETE"),
     ("memos_router", "governance_idempotencykey", "DELETE"),
     ("memos_router", "governance_outboxevent", "DELETE"),
+    ("memos_router", "governance_passwordreset", "DELETE"),
 }
 COLUMN_RIGHTS = {
+    ("memos_app", "governance_user", "UPDATE", "password password_tenant"),
+    ("memos_router", "governance_browsersession", "SELECT", "expires_at"),
+    ("memos_router", "governance_invitation", "SELECT", "id mailed_token_hash tenant_id token_hash"),
+    ("memos_router", "governance_member", "SELECT", "id removed_at tenant_id user_id"),
+    ("memos_router", "governance_passwordreset", "SELECT", "expires_at id token_hash user_id"),
     ("memos_router", "governance_apikey", "SELECT", "id prefix tenant_id"),
     ("memos_router", "governance_idempotencykey", "SELECT", "created_at"),
     (
@@ -88,6 +110,12 @@ COLUMN_RIGHTS = {
 }
 # Policies for roles other than the one that serves; each sees no more columns than COLUMN_RIGHTS gives it.
 OTHER_POLICIES = {
+    ("governance_browsersession", "memos_router", "DELETE", "true"),
+    ("governance_browsersession", "memos_router", "SELECT", "true"),
+    ("governance_invitation", "memos_router", "SELECT", "true"),
+    ("governance_member", "memos_router", "SELECT", "true"),
+    ("governance_passwordreset", "memos_router", "DELETE", "true"),
+    ("governance_passwordreset", "memos_router", "SELECT", "true"),
     ("governance_apikey", "memos_router", "SELECT", "true"),
     ("governance_auditentry", "memos_auditor", "SELECT", "true"),
     ("governance_idempotencykey", "memos_router", "DELETE", "true"),
@@ -104,10 +132,14 @@ OTHER_POLICIES = {
 }
 DEFINER_FUNCTIONS = frozenset(
     {
+        "governance_accounts_tidy",
+        "governance_invitation_by_hash",
         "governance_key_by_prefix",
         "governance_link_by_hash",
+        "governance_memberships",
         "governance_outbox_claim",
         "governance_outbox_health",
+        "governance_reset_by_hash",
         "governance_tenant_by_slug",
         "governance_tidy",
         "governance_user_by_email",
@@ -117,7 +149,14 @@ DEFINER_FUNCTIONS = frozenset(
 )
 # A unique constraint without the tenant tells whether a foreign row has the value: right for random ones alone.
 RANDOM_VALUES = frozenset(
-    {("governance_apikey", "prefix"), ("governance_signinlink", "token_hash"), ("governance_tenant", "slug")}
+    {
+        ("governance_apikey", "prefix"),
+        ("governance_invitation", "mailed_token_hash"),
+        ("governance_invitation", "token_hash"),
+        ("governance_passwordreset", "token_hash"),
+        ("governance_signinlink", "token_hash"),
+        ("governance_tenant", "slug"),
+    }
 )
 TRIGGERS = {
     ("governance_auditentry", "governance_auditentry_rows_stay"),
@@ -169,9 +208,9 @@ def _tables(connection: psycopg.Connection[Any]) -> Iterator[str]:
     for name, kind, enabled, forced, owner in rows:
         if kind not in {b"r", b"p", "r", "p"}:
             yield f"{name}: a view or a foreign table is bound by its owner's rights, not by policies"
-        elif name not in guarded and name not in OF_NOBODY:
+        elif name not in guarded | OF_NOBODY | OF_PERSONS:
             yield f"{name}: has no tenant, and is not on the list of tables that need none"
-        elif name in guarded and not (enabled and forced):
+        elif name in guarded | OF_PERSONS and not (enabled and forced):
             yield f"{name}: row-level security is not enabled and forced"
         if owner != "memos_owner":
             yield f"{name}: belongs to {owner}"
@@ -188,8 +227,9 @@ def _policies(connection: psycopg.Connection[Any]) -> Iterator[str]:
             main[table] = (_one_line(qual), _one_line(check))
         else:
             others.add((table, " ".join(roles), command, _one_line(qual)))
-    for table in sorted(tenant_tables(connection)):
-        expected = OWN_POLICIES.get(table, (OF_TENANT, OF_TENANT))
+    for table in sorted(tenant_tables(connection) | OF_PERSONS):
+        of_most = (OF_PERSON, OF_PERSON) if table in OF_PERSONS else (OF_TENANT, OF_TENANT)
+        expected = OWN_POLICIES.get(table, of_most)
         if main.get(table) != expected:
             yield f"{table}: its policy is {main.get(table)}"
     yield from _difference("policy", others, OTHER_POLICIES)

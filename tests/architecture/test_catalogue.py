@@ -5,7 +5,7 @@ import pytest
 from django.apps import apps
 from django.db.models import ForeignKey
 
-from tests.architecture.catalogue import findings, tenant_tables
+from tests.architecture.catalogue import OF_PERSONS, findings, tenant_tables
 from tests.harness.databases import Clone
 
 HOLES = [
@@ -20,6 +20,13 @@ HOLES = [
     ("ALTER POLICY tenant_only ON vault_turn USING (true)", "vault_turn: its policy"),
     ("ALTER POLICY tenant_only ON vault_job WITH CHECK (true)", "vault_job: its policy"),
     ("ALTER POLICY members_and_oneself ON governance_user USING (true)", "governance_user: its policy"),
+    ("ALTER POLICY oneself_only ON mfa_authenticator USING (true)", "mfa_authenticator: its policy"),
+    (
+        "ALTER TABLE governance_browsersession NO FORCE ROW LEVEL SECURITY",
+        "governance_browsersession: row-level security",
+    ),
+    ("GRANT SELECT ON socialaccount_socialapp TO memos_app", "right too much"),
+    ("GRANT UPDATE (email) ON governance_user TO memos_app", "right on columns too much"),
     ("CREATE POLICY loose ON vault_cube FOR SELECT USING (true)", "policy too much"),
     ("CREATE POLICY loose ON vault_cube TO memos_app USING (true)", "policy too much"),
     ("ALTER POLICY router_select ON governance_apikey TO memos_app", "policy too much"),
@@ -88,8 +95,9 @@ def test_it_reports_a_role_that_may_too_much(clone: Clone, statement: str, findi
 
 def test_dropping_the_policy_of_any_table_shows(clone: Clone) -> None:
     with clone.connect("postgres") as superuser:
-        for table in sorted(tenant_tables(superuser)):
-            policy = "members_and_oneself" if table == "governance_user" else "tenant_only"
+        own = {"governance_user": "members_and_oneself", **dict.fromkeys(OF_PERSONS, "oneself_only")}
+        for table in sorted(tenant_tables(superuser) | OF_PERSONS):
+            policy = own.get(table, "tenant_only")
             reported = _findings_after(superuser, f"DROP POLICY {policy} ON {table}")
             assert reported == [f"{table}: its policy is None"]
 

@@ -8,7 +8,9 @@ import pytest
 from tests.architecture.asking import Module, module_read, silent_functions, untargeted_functions
 
 ROOT = Path(__file__).resolve().parents[2]
-DOORS = ("services", "selectors", "locating", "principals", "jobs")  # what of a room reaches rows
+# what of a room reaches rows
+DOORS = ("services", "selectors", "locating", "principals", "jobs", "passwords", "factors", "entering", "identities")
+DOORS += ("last_use", "mail", "telling")
 
 FINDING = ("locate", "locate_for_erasing", "locate_for_restoring")
 ASK_NOBODY = {
@@ -17,10 +19,14 @@ ASK_NOBODY = {
     ("governance.audit.services", "record_denial"): "tells of what was refused",
     ("governance.outbox.services", "emit"): "leaves work for what the caller was allowed",
     ("governance.authz.services", "is_allowed"): "is the question itself",
+    ("governance.tenants.services", "refuse_above"): "is a question itself: who may touch owners",
     ("governance.personas.selectors", "personas_of"): "is the filter itself: the actor's own and the tenant's agents",
     ("governance.personas.selectors", "persona_get"): "finds among personas_of alone",
     ("governance.tenants.selectors", "me_get"): "everyone may know who they are",
-    ("governance.tenants.services", "member_sign_out"): "everyone may end their own session",
+    ("governance.accounts.selectors", "member_user"): "everyone may know who they are",
+    ("governance.accounts.mail", "invitations_send"): "the worker's; mails what was allowed",
+    ("governance.accounts.mail", "resets_send"): "the worker's; mails an account its own link",
+    ("governance.tenants.last_use", "key_used"): "notes a key that was just let in",
     ("vault.cubes.selectors", "cubes_view"): "answers the write that was allowed, and what visible_to found",
     ("vault.jobs.services", "jobs_run"): "the worker's; asks as the one who wanted the job, in cubes_add",
     ("vault.jobs.services", "jobs_give_up"): "the worker's; tells what became of a job",
@@ -46,7 +52,6 @@ ASK_NOBODY = {
     ("governance.outbox.services", "events_release"): "the dispatcher's",
     ("governance.outbox.services", "events_run"): "the worker's; as the system",
     ("governance.tenants.principals", "actor_again"): "makes the actor",
-    ("governance.tenants.selectors", "actor_by_session"): "makes the actor",
     ("governance.tenants.services", "command_line_actor"): "makes the actor",
 }
 

@@ -4,14 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from governance.accounts.identities import Claims, ProviderDraft, oidc_sign_in, provider_of, provider_save
+from governance.accounts.mail import invitations_send, resets_send
 from governance.actor import Actor
+from governance.members.services import invitation_create
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.services import Handler, events_run
 from governance.policies.rules import HolderChoice, Limits, Quota
 from governance.policies.services import PolicyDraft, policy_create, quota_set
+from governance.tenants.selectors import me_get
 from governance.tenants.services import sign_in_link_create
-from governance.vocabulary import HolderKind, PolicyKind, Topic
-from tests.factories import Person, client_for
+from governance.vocabulary import HolderKind, PolicyKind, RoleName, Topic
+from tests.factories import REQUEST_ID, Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.jobs import cubes_count_reads, cubes_index
@@ -26,6 +30,8 @@ HANDLERS: dict[Topic, Handler] = {
     Topic.CUBES_READ: cubes_count_reads,
     Topic.JOB_REQUESTED: jobs_run,
     Topic.RETENTION_CHANGED: retention_apply,
+    Topic.PASSWORD_RESET_ASKED: resets_send,
+    Topic.INVITATION_CREATED: invitations_send,
 }
 
 
@@ -45,6 +51,7 @@ def fill(person: Person, canary: str) -> Filled:
     """Leave rows of `person`'s tenant in every table; `person` may write and manage."""
     actor = person.actor
     sign_in_link_create(actor=actor, member=person.member)
+    ways_in(person, canary)
     draft = CubeDraft(
         content=f"The {canary} sings at noon.",
         title=f"{canary} title",
@@ -82,6 +89,26 @@ def _policies_fill(actor: Actor) -> UUID:
     quota_set(actor=actor, quota=Quota(HolderChoice(HolderKind.TENANT), Limits(memories=1_000)))
     cubes_add(actor=actor, drafts=[CubeDraft(content="It counts.")])
     return policy.id
+
+
+def ways_in(person: Person, canary: str) -> None:
+    """An invitation, and a sign-in server by which the person has come in."""
+    actor = person.actor
+    slug = tenant_slug(person)
+    invitation_create(actor=actor, email=f"{canary}@invited.example", role=RoleName.VIEWER)
+    domain = person.email.partition("@")[2]
+    draft = ProviderDraft(
+        issuer="https://sign-in.example", client_id=canary, domains=(domain,), default_role=None, secret=canary
+    )
+    provider_save(actor=actor, draft=draft)
+    provider = provider_of(slug)
+    assert provider is not None
+    claims = Claims(subject=canary, email=person.email, email_verified=True)
+    oidc_sign_in(provider=provider, claims=claims, request_id=REQUEST_ID, address="192.0.2.1")
+
+
+def tenant_slug(person: Person) -> str:
+    return me_get(actor=person.actor).tenant_slug
 
 
 def drain() -> None:

@@ -17,7 +17,6 @@ from governance.privacy.services import subject_ensure
 from governance.tenants.services import (
     apikey_create,
     member_add,
-    member_sign_out,
     sign_in_link_create,
     sign_in_link_use,
 )
@@ -66,8 +65,7 @@ def _cases(world: World) -> dict[Verb, Callable[[], object]]:
         Verb.MEMBER_ADDED: lambda: member_add(actor=actor, email="new@acme.example", role=RoleName.VIEWER),
         Verb.APIKEY_CREATED: lambda: apikey_create(actor=actor, member=world.bob.member, scopes=[Scope.CHAT]),
         Verb.SIGN_IN_LINK_CREATED: lambda: sign_in_link_create(actor=actor, member=world.bob.member),
-        Verb.MEMBER_SIGNED_IN: lambda: sign_in_link_use(token=token, request_id="r", address="127.0.0.1"),
-        Verb.MEMBER_SIGNED_OUT: lambda: member_sign_out(actor=actor),
+        Verb.SIGN_IN_LINK_USED: lambda: sign_in_link_use(token=token, request_id="r", address="127.0.0.1"),
         Verb.SUBJECT_CREATED: lambda: subject_ensure(actor=actor, reference="somebody"),
         Verb.NAMESPACE_CREATED: lambda: namespace_for_writing(actor=actor, path="/new"),
         Verb.MEMORY_CREATED: lambda: cubes_add(actor=actor, drafts=[CubeDraft(content="new")]),

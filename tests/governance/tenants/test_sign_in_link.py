@@ -108,4 +108,4 @@ def _waiting(watcher: psycopg.Connection) -> int:
 
 def _sign_ins(world: World) -> int:
     with acting(world.olivia.actor):
-        return AuditEntry.objects.filter(verb=Verb.MEMBER_SIGNED_IN).count()
+        return AuditEntry.objects.filter(verb=Verb.SIGN_IN_LINK_USED).count()

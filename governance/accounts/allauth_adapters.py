@@ -1,0 +1,49 @@
+"""What django-allauth asks of us: its secrets are sealed, and its providers are those of the tenants."""
+
+from base64 import b64decode, b64encode
+from functools import lru_cache
+from uuid import UUID
+
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialApp
+from django.conf import settings
+from django.http import HttpRequest
+from requests import Session
+
+from governance.database import the_person
+from governance.keys.rules import DataKey, derive, seal, unseal
+from governance.outgoing import OutgoingSession
+
+
+class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
+    """TOTP keys and seeds of recovery codes: under a key made of the master key, each bound to its person."""
+
+    def encrypt(self, text: str) -> str:
+        return b64encode(seal(_key(), text.encode(), place=_place())).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """Raises SealBroken for a row that was changed, or was another person's."""
+        return unseal(_key(), b64decode(encrypted_text), place=_place()).decode()
+
+
+class TenantProviders(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """Providers are never allauth's own rows: the one of the request's tenant, put there by our view."""
+
+    def list_apps(
+        self, request: HttpRequest, provider: str | None = None, client_id: str | None = None
+    ) -> list[SocialApp]:
+        app: SocialApp | None = getattr(request, "oidc_app", None)
+        return [app] if app is not None and provider in {None, app.provider, app.provider_id} else []
+
+    def get_requests_session(self) -> Session:
+        return OutgoingSession()
+
+
+@lru_cache(maxsize=1)
+def _key() -> DataKey:
+    return DataKey(id=UUID(int=0), secret=derive(settings.MASTER_KEY, "memos second factors"))
+
+
+def _place() -> bytes:
+    return b"second factor" + the_person().bytes

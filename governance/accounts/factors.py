@@ -1,0 +1,201 @@
+"""The second factor: a code of an authenticator app (TOTP, RFC 6238), or a recovery code; both kept by django-allauth.
+
+A code works once: the step of time that it belongs to is kept with the key, in the row that is locked meanwhile.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from allauth.core.internal.cryptokit import compare_user_code
+from allauth.mfa.adapter import get_adapter
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import (
+    TOTP,
+    format_hotp_value,
+    generate_totp_secret,
+    hotp_value,
+    yield_hotp_counters_from_time,
+)
+from django.db.models.functions import Now
+from django.utils.safestring import SafeString
+
+from governance.accounts.attempts import attempt_count, attempts_forget
+from governance.accounts.rules import FirstFactor, SignedIn
+from governance.accounts.selectors import manages_person
+from governance.accounts.telling import person_told
+from governance.audit.services import record
+from governance.database import acting, as_person, no_tenant
+from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
+from governance.models import BrowserSession, User
+from governance.vocabulary import Outcome, Verb
+
+PLACE = "second factor"
+WRONG = "this code is wrong, or was used already"
+
+
+@dataclass(frozen=True)
+class FactorView:
+    """`codes_left`: recovery codes that were not used yet."""
+
+    active: bool
+    codes_left: int
+
+
+def has_second_factor(user_id: UUID) -> bool:
+    with no_tenant(), as_person(user_id):
+        return _totp() is not None
+
+
+def factor_get(*, person: SignedIn) -> FactorView:
+    with acting(person.actor), as_person(person.user_id):
+        codes = Authenticator.objects.filter(type=Authenticator.Type.RECOVERY_CODES).first()
+        return FactorView(
+            active=_totp() is not None, codes_left=len(RecoveryCodes(codes).get_unused_codes()) if codes else 0
+        )
+
+
+def second_factor_secret() -> str:
+    """A new key, to be confirmed with a code of it before anything is stored."""
+    secret: str = generate_totp_secret()
+    return secret
+
+
+def second_factor_picture(*, email: str, secret: str) -> SafeString:
+    """The key as an authenticator app scans it: an SVG, made of black squares alone."""
+    adapter = get_adapter()
+    url: str = adapter.build_totp_url(User(email=email), secret)
+    return SafeString(adapter.build_totp_svg(url).partition("?>")[2])
+
+
+def second_factor_add(*, person: SignedIn, secret: str, code: str) -> list[str]:
+    """Ask for a second factor from now on; returns the recovery codes, which are shown this once.
+
+    Raises Invalid (the code is wrong); Conflict (there is one); Forbidden (a tenant's session cannot lock a person out
+    of another). Writes: Authenticator × 2, AuditEntry. Other sessions end: they were begun without it.
+    """
+    _refuse_bound(person)
+    attempt_count(PLACE, str(person.user_id))
+    step = _step_of(secret, code, after=0)
+    if step is None:
+        raise Invalid(errors=[FieldError("code", WRONG)])
+    with acting(person.actor), as_person(person.user_id):
+        if _totp() is not None:
+            raise Conflict("There is a second factor already.")
+        user = User.objects.get(id=person.user_id)
+        made = TOTP.activate(user, secret).instance
+        made.data["last_step"] = step
+        made.save(update_fields=["data"])
+        codes: list[str] = RecoveryCodes.activate(user).generate_codes()
+        BrowserSession.objects.exclude(id=person.session_id).filter(ended_at=None).update(ended_at=Now())
+        _told(person, Verb.SECOND_FACTOR_ADDED)
+    attempts_forget(PLACE, str(person.user_id))
+    return codes
+
+
+def second_factor_pass(*, first: FirstFactor, code: str, request_id: str, address: str) -> None:
+    """The second step of a sign-in. Raises Invalid; TooManyAttempts.
+
+    Writes: Authenticator; AuditEntry in each tenant, when it is refused and when a recovery code was spent.
+    """
+    last = attempt_count(PLACE, str(first.user_id))
+    with no_tenant(), as_person(first.user_id):
+        how = _spend(code)
+    if how == Authenticator.Type.TOTP:
+        attempts_forget(PLACE, str(first.user_id))
+        return
+    refused = Verb.SIGN_IN_LOCKED if last else Verb.SIGN_IN_FAILED
+    person_told(
+        user_id=first.user_id,
+        verb=Verb.RECOVERY_CODE_USED if how else refused,
+        request_id=request_id,
+        address=address,
+        detail={"way": "second factor"},
+        outcome=Outcome.DONE if how else Outcome.DENIED,
+    )
+    if how is None:
+        raise Invalid(errors=[FieldError("code", WRONG)])
+    attempts_forget(PLACE, str(first.user_id))
+
+
+def second_factor_remove(*, person: SignedIn, code: str) -> None:
+    """No second factor any more. Raises Invalid; Forbidden where the organisation requires one. Writes: AuditEntry."""
+    _refuse_bound(person)
+    if person.second_factor_required:
+        raise Forbidden("This organisation requires a second factor.", rule="second_factor")
+    _prove(person, code)
+    with acting(person.actor), as_person(person.user_id):
+        Authenticator.objects.all().delete()  # the policy shows the person's own alone
+        _told(person, Verb.SECOND_FACTOR_REMOVED)
+
+
+def recovery_codes_renew(*, person: SignedIn, code: str) -> list[str]:
+    """New recovery codes; those of before no longer work. Raises Invalid. Writes: Authenticator, AuditEntry."""
+    _prove(person, code)
+    with acting(person.actor), as_person(person.user_id):
+        Authenticator.objects.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
+        codes: list[str] = RecoveryCodes.activate(User.objects.get(id=person.user_id)).generate_codes()
+        _told(person, Verb.RECOVERY_CODES_RENEWED)
+    return codes
+
+
+def factors_forget(*, user_id: UUID) -> bool:
+    """The operator's: remove the second factor of one who lost it. Writes: AuditEntry in each tenant."""
+    with no_tenant(), as_person(user_id):
+        removed, _ = Authenticator.objects.all().delete()
+    if removed:
+        person_told(
+            user_id=user_id,
+            verb=Verb.SECOND_FACTOR_REMOVED,
+            request_id="cli-second-factor",
+            address="",
+            detail={"by": "operator"},
+        )
+    return bool(removed)
+
+
+def _refuse_bound(person: SignedIn) -> None:
+    """A session that a tenant opened may change what guards that tenant, not what guards others."""
+    if not manages_person(person):
+        raise Forbidden("Sign in with your password: this guards your other organisations too.", rule="bound")
+
+
+def _prove(person: SignedIn, code: str) -> None:
+    attempt_count(PLACE, str(person.user_id))
+    with acting(person.actor), as_person(person.user_id):
+        how = _spend(code)
+    if how is None:
+        raise Invalid(errors=[FieldError("code", WRONG)])
+    attempts_forget(PLACE, str(person.user_id))
+
+
+def _totp() -> Authenticator | None:
+    return Authenticator.objects.filter(type=Authenticator.Type.TOTP).first()
+
+
+def _spend(code: str) -> str | None:
+    """Which kind of factor this code was, now that it is spent; None when it is wrong."""
+    row = Authenticator.objects.select_for_update().filter(type=Authenticator.Type.TOTP).first()
+    if row is None:
+        raise NotFound
+    step = _step_of(get_adapter().decrypt(row.data["secret"]), code, after=row.data.get("last_step", 0))
+    if step is not None:
+        row.data["last_step"] = step
+        row.save(update_fields=["data"])
+        return str(Authenticator.Type.TOTP)
+    codes = Authenticator.objects.filter(type=Authenticator.Type.RECOVERY_CODES).first()
+    spent = codes is not None and RecoveryCodes(codes).validate_code(code)
+    return str(Authenticator.Type.RECOVERY_CODES) if spent else None
+
+
+def _step_of(secret: str, code: str, *, after: int) -> int | None:
+    """The step of time, later than `after`, whose code this is."""
+    for step in yield_hotp_counters_from_time():
+        right: bool = compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, step)))
+        if right and step > after:
+            return int(step)
+    return None
+
+
+def _told(person: SignedIn, verb: Verb) -> None:
+    record(actor=person.actor, verb=verb, object_type="member", object_ids=[person.actor.principal_id])

@@ -1,0 +1,62 @@
+"""What the worker mails: links that work once. Their tokens are made when they are sent, and are in no queue."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.template.loader import render_to_string
+
+from governance.accounts.passwords import password_reset_token
+from governance.accounts.selectors import person_get
+from governance.actor import Actor
+from governance.database import acting, database_now
+from governance.errors import Unavailable
+from governance.keys.services import credential_hash
+from governance.members.selectors import open_invitations
+from governance.members.services import invitation_url
+from governance.models import Invitation, Tenant
+from governance.outbox.services import Payload, Write
+from governance.tenants.rules import link_token_new
+
+
+def resets_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """The outbox handler of `password.reset_asked`."""
+    for payload in payloads:
+        user = person_get(UUID(str(payload["user"])))
+        if user is not None:
+            token = password_reset_token(user_id=user.id)
+            context = {"url": f"{settings.PUBLIC_URL}/reset/{token}/", "hours": settings.PASSWORD_RESET_HOURS}
+            _send("reset", user.email, context)
+    return _nothing
+
+
+def invitations_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """The outbox handler of `invitation.created`: a link of its own, which proves the address to which it went."""
+    ids = [UUID(str(payload["invitation"])) for payload in payloads]
+    with acting(actor):
+        tenant = Tenant.objects.get(id=actor.tenant_id)
+        rows = list(open_invitations(database_now()).filter(id__in=ids))
+        tokens = {row.id: link_token_new() for row in rows}
+        for row in rows:
+            Invitation.objects.filter(id=row.id).update(mailed_token_hash=credential_hash(tokens[row.id]))
+    for row in rows:
+        context = {
+            "url": invitation_url(tokens[row.id]),
+            "tenant": " ".join(tenant.name.split()),
+            "expires_at": row.expires_at,
+        }
+        _send("invitation", row.email, context)
+    return _nothing
+
+
+def _nothing() -> None:
+    """All was written before the mail went out: a mail without its row would be a link that does not work."""
+
+
+def _send(name: str, to: str, context: dict[str, object]) -> None:
+    subject, _, text = render_to_string(f"governance/mail/{name}.txt", context).partition("\n")
+    try:
+        send_mail(subject.strip(), text.strip() + "\n", settings.DEFAULT_FROM_EMAIL, [to])
+    except OSError as error:  # SMTPException is one
+        raise Unavailable("The mail cannot be sent now.") from error

@@ -1,0 +1,221 @@
+"""Passwords: signing in with one, setting one, and setting a new one by a link that was mailed.
+
+Whoever asks learns nothing of who has an account: the same answer, after the same hashing, for every address.
+"""
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.hashers import check_password, make_password
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django.db.models.functions import Now
+
+from governance.accounts.attempts import attempt_count, attempts_forget
+from governance.accounts.rules import FirstFactor, SignedIn, Way
+from governance.accounts.selectors import manages_person, memberships_of, person_get
+from governance.accounts.telling import person_told
+from governance.actor import system_actor
+from governance.audit.services import record
+from governance.database import acting, as_person, database_now, no_tenant
+from governance.errors import FieldError, Invalid, NotFound, TooManyAttempts, Unauthenticated
+from governance.ids import uuid7
+from governance.keys.services import credential_hash
+from governance.models import BrowserSession, PasswordReset, User
+from governance.outbox.services import emit
+from governance.tenants.rules import link_token_new
+from governance.tenants.selectors import user_id_by_email
+from governance.vocabulary import Channel, Outcome, Topic, Verb
+
+LONGEST_PASSWORD = 200
+PLACE = "password"
+
+
+def password_sign_in(*, email: str, password: str, request_id: str, address: str) -> FirstFactor:
+    """Whoever has this address and password. Raises Unauthenticated, in the same words whatever is wrong;
+    TooManyAttempts. Writes, when it is refused: AuditEntry in each tenant of the person.
+    """
+    user_id = _user_id(email)
+    who = (str(user_id) if user_id else email.strip().lower(), address)
+    attempt_count("address", address, free=settings.ATTEMPTS_FREE_BY_ADDRESS)
+    last = attempt_count(PLACE, *who)
+    user = person_get(user_id) if user_id else None
+    if not _is_right(password, user):
+        if user_id:
+            verb = Verb.SIGN_IN_LOCKED if last else Verb.SIGN_IN_FAILED
+            _refused(user_id, verb, request_id, address)
+        raise Unauthenticated("The address or the password is wrong.")
+    assert user is not None
+    attempts_forget(PLACE, *who)
+    return FirstFactor(user_id=user.id, bound_to=user.password_tenant, way=Way.PASSWORD)
+
+
+def _is_right(password: str, user: User | None) -> bool:
+    """Without a user, or one without a password, as much is hashed as with: Django does so for unusable ones."""
+    encoded = user.password if user else make_password(None)
+    return check_password(password[:LONGEST_PASSWORD], encoded)
+
+
+def _refused(user_id: UUID, verb: Verb, request_id: str, address: str) -> None:
+    person_told(
+        user_id=user_id,
+        verb=verb,
+        request_id=request_id,
+        address=address,
+        detail={"way": Way.PASSWORD},
+        outcome=Outcome.DENIED,
+    )
+
+
+def has_password(*, person: SignedIn) -> bool:
+    with acting(person.actor), as_person(person.user_id):
+        return User.objects.get(id=person.user_id).has_usable_password()
+
+
+def password_set(*, person: SignedIn, current: str, new: str) -> None:
+    """Set or change the person's password, and end their other sessions.
+
+    With a password, the present one must be given. Without one, a session that a tenant opened may set it, and it then
+    opens that tenant alone. Raises Invalid; TooManyAttempts. Writes: User, BrowserSession …, AuditEntry.
+    """
+    user = _prove_password(person, current)
+    password_check(new, user)
+    encoded = make_password(new)
+    bound_to = user.password_tenant if user.has_usable_password() else person.bound_to
+    governs_person = user.has_usable_password() or manages_person(person)
+    with acting(person.actor), as_person(person.user_id):
+        User.objects.filter(id=user.id).update(password=encoded, password_tenant=bound_to)
+        others = BrowserSession.objects.exclude(id=person.session_id).filter(ended_at=None)
+        (others if governs_person else others.none()).update(ended_at=Now())
+        record(
+            actor=person.actor,
+            verb=Verb.PASSWORD_SET,
+            object_type="member",
+            object_ids=[person.actor.principal_id],
+            detail={"way": "account", "opens_one_tenant": bound_to is not None},
+        )
+
+
+def _prove_password(person: SignedIn, current: str) -> User:
+    user = person_get(person.user_id)
+    if user is None:
+        raise NotFound
+    if user.has_usable_password():
+        attempt_count(PLACE, str(user.id), "account")
+        if not check_password(current[:LONGEST_PASSWORD], user.password):
+            raise Invalid(errors=[FieldError("current", "this is not your present password")])
+        attempts_forget(PLACE, str(user.id), "account")
+    return user
+
+
+def password_begin(*, user_id: UUID, new: str, bound_to: UUID | None) -> None:
+    """The first password of a person who comes by invitation; one who has a password keeps it. Raises Invalid.
+
+    Writes: User. The acceptance of the invitation is on the trail.
+    """
+    user = person_get(user_id)
+    if user is None:
+        raise NotFound
+    if user.has_usable_password():
+        return
+    password_check(new, user)
+    with no_tenant(), as_person(user_id):
+        User.objects.filter(id=user_id).update(password=make_password(new), password_tenant=bound_to)
+
+
+def password_check(new: str, user: User | None = None) -> None:
+    """Raises Invalid, in the words of Django's validators."""
+    try:
+        if len(new) > LONGEST_PASSWORD:
+            raise ValidationError(f"at most {LONGEST_PASSWORD} characters")
+        validate_password(new, user)
+    except ValidationError as error:
+        raise Invalid(errors=[FieldError("new", message) for message in error.messages]) from error
+
+
+def password_reset_ask(*, email: str, request_id: str, address: str) -> None:
+    """Have a link mailed to the address, if it has an account. Says nothing of whether it has. Raises TooManyAttempts.
+
+    Writes, for an account: AuditEntry, OutboxEvent: the mail is the worker's.
+    """
+    attempt_count("reset", address, free=settings.ATTEMPTS_FREE_BY_ADDRESS)
+    user_id = _user_id(email)
+    try:
+        attempt_count("reset", str(user_id) if user_id else email.strip().lower())
+    except TooManyAttempts:
+        return  # the mails of before are enough; to say so would tell one who asks for many accounts apart
+    memberships = memberships_of(user_id) if user_id else []
+    if not memberships or user_id is None:
+        return
+    actor = system_actor(tenant_id=memberships[0].tenant_id, request_id=request_id, channel=Channel.WEB)
+    with acting(actor):
+        record(
+            actor=actor,
+            verb=Verb.PASSWORD_RESET_ASKED,
+            object_type="member",
+            object_ids=[memberships[0].member_id],
+            detail={"address": address},
+        )
+        emit(actor=actor, topic=Topic.PASSWORD_RESET_ASKED, payload={"user": str(user_id)})
+
+
+def password_reset_token(*, user_id: UUID) -> str:
+    """The worker's: a one-time token, to be mailed. Writes: PasswordReset."""
+    token = link_token_new()
+    with no_tenant(), as_person(user_id):
+        row = PasswordReset(
+            id=uuid7(),
+            user_id=user_id,
+            token_hash=credential_hash(token),
+            expires_at=database_now() + timedelta(hours=settings.PASSWORD_RESET_HOURS),
+        )
+        row.save(force_insert=True)
+    return token
+
+
+def password_reset_use(*, token: str, new: str, request_id: str, address: str) -> None:
+    """Set a new password by a mailed link: the address is proved, so it opens every organisation of its person.
+
+    Every session of the person ends. Raises NotFound: unknown, spent or expired; Invalid.
+    Writes: PasswordReset, User, BrowserSession …, AuditEntry in each tenant.
+    """
+    reset_id, user_id = reset_find(token)
+    user = person_get(user_id)
+    if user is None:
+        raise NotFound
+    password_check(new, user)
+    encoded = make_password(new)
+    with no_tenant(), as_person(user_id):
+        usable = PasswordReset.objects.filter(id=reset_id, used_at=None, expires_at__gt=database_now())
+        if not usable.update(used_at=Now()):
+            raise NotFound
+        User.objects.filter(id=user_id).update(password=encoded, password_tenant=None)
+        BrowserSession.objects.filter(ended_at=None).update(ended_at=Now())
+        PasswordReset.objects.filter(used_at=None).update(used_at=Now())
+    _reset_told(user_id, request_id, address)
+
+
+def _reset_told(user_id: UUID, request_id: str, address: str) -> None:
+    person_told(
+        user_id=user_id, verb=Verb.PASSWORD_SET, request_id=request_id, address=address, detail={"way": "reset"}
+    )
+
+
+def reset_find(token: str) -> tuple[UUID, UUID]:
+    """(reset, user) of a link that still works. Raises NotFound."""
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT id, user_id FROM governance_reset_by_hash(%s)", [credential_hash(token)])
+        found = cursor.fetchone()
+    if found is None:
+        raise NotFound
+    with no_tenant(), as_person(found[1]):
+        if not PasswordReset.objects.filter(id=found[0], used_at=None, expires_at__gt=database_now()).exists():
+            raise NotFound
+    return found[0], found[1]
+
+
+def _user_id(email: str) -> UUID | None:
+    with no_tenant():
+        return user_id_by_email(email.strip())

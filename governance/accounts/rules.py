@@ -1,0 +1,62 @@
+"""How a person gets in, step by step. Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from governance.actor import Actor
+
+
+class Way(StrEnum):
+    """The first factor of a sign-in."""
+
+    PASSWORD = "password"
+    LINK = "link"
+    INVITATION = "invitation"
+    OIDC = "oidc"
+    SWITCH = "switch"  # no sign-in: another organisation of the same session
+
+
+@dataclass(frozen=True)
+class FirstFactor:
+    """A person who has shown one factor. `bound_to`: the only tenant that it opens.
+
+    What somebody who governs a tenant can make or vouch for (a link, an invitation handed on, the tenant's own sign-in
+    server, a password set with such a link) opens that tenant alone: it proves nothing to another one.
+    """
+
+    user_id: UUID
+    bound_to: UUID | None
+    way: Way
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """A person in front of a browser. `strong`: they have shown a second factor in this session."""
+
+    actor: Actor
+    user_id: UUID
+    session_id: UUID
+    bound_to: UUID | None
+    strong: bool
+    second_factor_required: bool
+
+    @property
+    def lacks_second_factor(self) -> bool:
+        return self.second_factor_required and not self.strong
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many tries are free, and how waiting grows from then on; seconds."""
+
+    free: int
+    first_wait: int
+    longest_wait: int
+
+
+def wait_after(tries: int, limits: Limits) -> int:
+    """Seconds to wait after the try with this number: none while they are free, then twice as long each time."""
+    if tries < limits.free:
+        return 0
+    return min(limits.first_wait << min(tries - limits.free, 30), limits.longest_wait)

@@ -1,0 +1,192 @@
+"""Persons: found before any tenant is known; their memberships; their browsers."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.db.models.functions import Now
+
+from governance.accounts.rules import SignedIn
+from governance.actor import Actor, CallContext
+from governance.audit.services import record
+from governance.database import acting, as_person, database_now, no_tenant, tenant_transaction
+from governance.models import BrowserSession, Member, Tenant, User
+from governance.tenants.selectors import user_id_by_email
+from governance.vocabulary import PrincipalKind, RoleName, Verb
+
+SEEN_EVERY_SECONDS = 300
+# One statement, by hand, because every page begins with it.
+SIGNED_IN = """
+SELECT role.name, tenant.second_factor_required,
+  session.last_used_at < transaction_timestamp() - make_interval(secs => %s)
+FROM governance_browsersession AS session
+  JOIN governance_member AS member ON member.user_id = session.user_id
+  JOIN governance_role AS role ON role.id = member.role_id
+  JOIN governance_user AS person ON person.id = member.user_id
+  JOIN governance_tenant AS tenant ON tenant.id = member.tenant_id
+WHERE session.id = %s AND session.ended_at IS NULL AND session.expires_at > transaction_timestamp()
+  AND member.id = %s AND member.removed_at IS NULL AND person.is_active
+"""
+
+
+class Membership(NamedTuple):
+    member_id: UUID
+    tenant_id: UUID
+
+
+@dataclass(frozen=True)
+class Organisation:
+    """A tenant that a person may enter."""
+
+    member_id: UUID
+    tenant_id: UUID
+    name: str
+    slug: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the browser's sealed session says."""
+
+    tenant_id: UUID
+    member_id: UUID
+    user_id: UUID
+    session_id: UUID
+    bound_to: UUID | None
+    strong: bool
+
+
+@dataclass(frozen=True)
+class SessionView:
+    id: UUID
+    address: str
+    agent: str
+    created_at: datetime
+    last_used_at: datetime
+    current: bool
+
+
+def memberships_of(user_id: UUID) -> list[Membership]:
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT member_id, tenant_id FROM governance_memberships(%s)", [user_id])
+        return [Membership(*row) for row in cursor.fetchall()]
+
+
+def organisations_of(user_id: UUID, *, bound_to: UUID | None) -> list[Organisation]:
+    """Where the person may enter. One short transaction for each of their tenants."""
+    found = [one for one in memberships_of(user_id) if bound_to in {None, one.tenant_id}]
+    return [_organisation(one) for one in found]
+
+
+def manages_person(person: SignedIn) -> bool:
+    """Whether this session may see and change what guards the person everywhere, and not just in one tenant."""
+    return person.bound_to is None or len(memberships_of(person.user_id)) <= 1
+
+
+def _organisation(one: Membership) -> Organisation:
+    with tenant_transaction(one.tenant_id):
+        tenant = Tenant.objects.get(id=one.tenant_id)
+    return Organisation(member_id=one.member_id, tenant_id=one.tenant_id, name=tenant.name, slug=tenant.slug)
+
+
+def person_get(user_id: UUID) -> User | None:
+    """The person as themselves: password and all."""
+    with no_tenant(), as_person(user_id):
+        return User.objects.filter(id=user_id, is_active=True).first()
+
+
+def member_actor(member: Member, *, request_id: str, context: CallContext) -> Actor:
+    return Actor(
+        tenant_id=member.tenant_id,
+        principal_kind=PrincipalKind.MEMBER,
+        principal_id=member.id,
+        member_id=member.id,
+        role=RoleName(member.role.name),
+        scopes=None,
+        request_id=request_id,
+        context=context,
+    )
+
+
+def signed_in(*, kept: Kept, request_id: str, context: CallContext) -> SignedIn | None:
+    """The person behind a session, or None: the session or the membership has ended. One statement.
+
+    Writes, once in SEEN_EVERY_SECONDS: BrowserSession.
+    """
+    with tenant_transaction(kept.tenant_id), as_person(kept.user_id):
+        with connection.cursor() as cursor:
+            cursor.execute(SIGNED_IN, [SEEN_EVERY_SECONDS, kept.session_id, kept.member_id])
+            row = cursor.fetchone()
+        if row is None:
+            return None
+        if row[2]:
+            BrowserSession.objects.filter(id=kept.session_id).update(last_used_at=Now(), address=context.address[:64])
+    actor = Actor(
+        tenant_id=kept.tenant_id,
+        principal_kind=PrincipalKind.MEMBER,
+        principal_id=kept.member_id,
+        member_id=kept.member_id,
+        role=RoleName(row[0]),
+        scopes=None,
+        request_id=request_id,
+        context=context,
+    )
+    return SignedIn(
+        actor=actor,
+        user_id=kept.user_id,
+        session_id=kept.session_id,
+        bound_to=kept.bound_to,
+        strong=kept.strong,
+        second_factor_required=row[1],
+    )
+
+
+def sessions_list(*, person: SignedIn) -> list[SessionView]:
+    """The browsers in which the person is signed in, newest use first; just this one, where a tenant opened it and
+    the person has others. Writes: AuditEntry.
+    """
+    whole = manages_person(person)
+    with acting(person.actor), as_person(person.user_id):
+        rows = BrowserSession.objects.filter(ended_at=None, expires_at__gt=database_now()).order_by("-last_used_at")
+        rows = rows if whole else rows.filter(id=person.session_id)
+        views = [
+            SessionView(
+                id=row.id,
+                address=row.address,
+                agent=row.agent,
+                created_at=row.created_at,
+                last_used_at=row.last_used_at,
+                current=row.id == person.session_id,
+            )
+            for row in rows[: settings.MAX_PAGE_SIZE]
+        ]
+        record(
+            actor=person.actor,
+            verb=Verb.SESSIONS_LISTED,
+            object_type="session",
+            object_ids=[view.id for view in views],
+        )
+    return views
+
+
+def member_user(*, actor: Actor) -> UUID:
+    """The person behind a member who acts. Everyone may know who they are."""
+    with acting(actor):
+        assert actor.member_id is not None
+        return Member.objects.get(id=actor.member_id).user_id
+
+
+def email_has_password(email: str) -> bool:
+    """Whether the person with this address has one; for whoever holds an invitation to that address."""
+    with no_tenant():
+        user_id = user_id_by_email(email)
+    user = person_get(user_id) if user_id else None
+    return user is not None and user.has_usable_password()
+
+
+def person_email(*, person: SignedIn) -> str:
+    with acting(person.actor), as_person(person.user_id):
+        return User.objects.get(id=person.user_id).email

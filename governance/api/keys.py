@@ -1,0 +1,196 @@
+"""api-keys/ of the REST contract."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.described import ONCE, PAGE, ListSchema, described, read
+from governance.api.fields import StrictSerializer, TextField
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only
+from governance.apikeys.selectors import KeyView as View
+from governance.apikeys.selectors import apikey_get, apikeys_list, key_view
+from governance.apikeys.services import KeyChanges, apikey_revoke, apikey_rotate, apikey_update
+from governance.authz.services import authorize
+from governance.errors import FieldError, Invalid, NotFound
+from governance.idempotency.services import Reply
+from governance.members.selectors import member_get
+from governance.models import Member
+from governance.tenants.services import NewKey, apikey_create
+from governance.vocabulary import Permission, Scope
+
+TAG = "api-keys"
+LONGEST_NAME = 100
+
+
+class MemberOfKeySchema(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    email = serializers.CharField()
+
+
+class KeySchema(serializers.Serializer[Any]):
+    """`previous_until`: how long the secret of before a rotation works. `last_used_at` is some minutes behind."""
+
+    id = serializers.UUIDField()
+    prefix = serializers.CharField()
+    name = serializers.CharField(allow_blank=True)
+    member = MemberOfKeySchema()
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(Scope)))
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+    rotated_at = serializers.DateTimeField(allow_null=True)
+    previous_until = serializers.DateTimeField(allow_null=True)
+    last_used_at = serializers.DateTimeField(allow_null=True)
+
+
+class NewKeySchema(KeySchema):
+    """`api_key` is told this once."""
+
+    api_key = serializers.CharField()
+
+
+class KeyListSchema(ListSchema):
+    results = KeySchema(many=True)
+
+
+class KeyInput(StrictSerializer):
+    member = serializers.UUIDField(required=False, help_text="Whose key; default: the caller's own.")
+    name = TextField(max_length=LONGEST_NAME, required=False, allow_blank=True)
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=list(Scope)), min_length=1, max_length=len(Scope)
+    )
+    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+
+
+class KeyChangesInput(StrictSerializer):
+    name = TextField(max_length=LONGEST_NAME, required=False, allow_blank=True)
+    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+
+
+class RotateInput(StrictSerializer):
+    overlap_seconds = serializers.IntegerField(
+        min_value=0, max_value=settings.KEY_LONGEST_OVERLAP_SECONDS, required=False
+    )
+
+
+class KeysView(ApiView):
+    @described("apikeys_list", KeyListSchema, tag=TAG, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """The tenant's keys, newest first; never their text."""
+        pages = CursorPages()
+        views = apikeys_list(actor=self.actor(), paginate=lambda rows: pages.paginate_queryset(rows, request) or [])
+        return pages.envelope([key_json(view) for view in views])
+
+    @described("apikeys_create", NewKeySchema, tag=TAG, status=201, request=KeyInput, parameters=[ONCE])
+    def post(self, request: Request) -> Response:
+        """Make a key; its text is in this reply and nowhere else."""
+        actor = self.actor()
+        authorize(actor, Permission.APIKEY_MANAGE)
+        asked_only(request)
+        body = read(KeyInput, request)
+        member = self._member(body.get("member"))
+
+        def call(commit: Commit) -> Reply:
+            replies: list[Reply] = []
+
+            def told(made: NewKey) -> None:
+                view = key_view(apikey_get(actor=actor, key_id=made.id))
+                replies.append(Reply(201, {**key_json(view), "api_key": made.text}, shows=(made.id,)))
+                commit(replies[0])
+
+            apikey_create(
+                actor=actor,
+                member=member,
+                scopes=[Scope(scope) for scope in body["scopes"]],
+                name=body.get("name", ""),
+                expires_at=body.get("expires_at"),
+                commit=told,
+            )
+            return replies[0]
+
+        return self.post_once(call)
+
+    def _member(self, member_id: UUID | None) -> Member:
+        actor = self.actor()
+        wanted = member_id or actor.member_id
+        try:
+            if wanted is None:
+                raise NotFound
+            return member_get(actor=actor, member_id=wanted)
+        except NotFound as error:
+            raise Invalid(errors=[FieldError("member", "no member of yours has this id")]) from error
+
+
+class KeyView(ApiView):
+    @described("apikeys_get", KeySchema, tag=TAG, may=[404])
+    def get(self, request: Request, key_id: UUID) -> Response:
+        """One key."""
+        row = apikey_get(actor=self.actor(), key_id=key_id)
+        asked_only(request)
+        return Response(key_json(key_view(row)))
+
+    @described("apikeys_update", KeySchema, tag=TAG, request=KeyChangesInput, may=[404, 409])
+    def patch(self, request: Request, key_id: UUID) -> Response:
+        """Rename it, or move its end."""
+        actor = self.actor()
+        apikey_get(actor=actor, key_id=key_id)
+        asked_only(request)
+        body = read(KeyChangesInput, request)
+        changes = KeyChanges(given=frozenset(body), name=body.get("name", ""), expires_at=body.get("expires_at"))
+        return Response(key_json(apikey_update(actor=actor, key_id=key_id, changes=changes)))
+
+    @described("apikeys_revoke", None, tag=TAG, status=204, may=[404, 409])
+    def delete(self, request: Request, key_id: UUID) -> Response:
+        """Revoke it: it stops at its next request."""
+        actor = self.actor()
+        apikey_get(actor=actor, key_id=key_id)
+        asked_only(request)
+        apikey_revoke(actor=actor, key_id=key_id)
+        return Response(status=204)
+
+
+class KeyRotateView(ApiView):
+    @described("apikeys_rotate", NewKeySchema, tag=TAG, request=RotateInput, parameters=[ONCE], may=[404])
+    def post(self, request: Request, key_id: UUID) -> Response:
+        """A new secret; the present one works beside it for `overlap_seconds` (a day, unless said otherwise)."""
+        actor = self.actor()
+        apikey_get(actor=actor, key_id=key_id)
+        asked_only(request)
+        body = read(RotateInput, request)
+        overlap = timedelta(seconds=body.get("overlap_seconds", settings.KEY_OVERLAP_SECONDS))
+
+        def call(commit: Commit) -> Reply:
+            replies: list[Reply] = []
+
+            def told(view: View, text: str) -> None:
+                replies.append(Reply(200, {**key_json(view), "api_key": text}, shows=(view.id,)))
+                commit(replies[0])
+
+            apikey_rotate(actor=actor, key_id=key_id, overlap=overlap, commit=lambda made: told(made.view, made.text))
+            return replies[0]
+
+        return self.post_once(call)
+
+
+def key_json(view: View) -> dict[str, Any]:
+    return {
+        "id": str(view.id),
+        "prefix": view.prefix,
+        "name": view.name,
+        "member": {"id": str(view.member_id), "email": view.member_email},
+        "scopes": list(view.scopes),
+        "created_at": time_json(view.created_at),
+        "expires_at": time_json(view.expires_at),
+        "revoked_at": time_json(view.revoked_at),
+        "rotated_at": time_json(view.rotated_at),
+        "previous_until": time_json(view.previous_until),
+        "last_used_at": time_json(view.last_used_at),
+    }

@@ -1,0 +1,203 @@
+"""members/ of the REST contract: who belongs to the tenant, and who is invited."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.described import DRY_RUN, ONCE, PAGE, ListSchema, described, read
+from governance.api.fields import StrictSerializer, TextField
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only, flag
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.idempotency.services import Reply
+from governance.members.selectors import (
+    InvitationView as Invited,
+)
+from governance.members.selectors import (
+    MemberView as Belonging,
+)
+from governance.members.selectors import (
+    invitation_get,
+    invitation_view,
+    invitations_list,
+    member_get,
+    member_view,
+    members_list,
+)
+from governance.members.services import (
+    NewInvitation,
+    invitation_create,
+    invitation_revoke,
+    member_remove,
+    member_role_change,
+)
+from governance.vocabulary import Permission, RoleName
+
+TAG = "members"
+
+
+class MemberSchema(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    email = serializers.CharField()
+    name = serializers.CharField()
+    role = serializers.ChoiceField(choices=list(RoleName))
+    created_at = serializers.DateTimeField()
+
+
+class MemberListSchema(ListSchema):
+    results = MemberSchema(many=True)
+
+
+class InvitationSchema(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    email = serializers.CharField()
+    role = serializers.ChoiceField(choices=list(RoleName))
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+
+
+class InvitationListSchema(ListSchema):
+    results = InvitationSchema(many=True)
+
+
+class NewInvitationSchema(InvitationSchema):
+    """`link` is told this once; null for a key that has not every scope: the mail brings another one."""
+
+    link = serializers.CharField(allow_null=True)
+
+
+class DryRunRemovalSchema(serializers.Serializer[Any]):
+    count = serializers.IntegerField()
+    ids = serializers.ListField(child=serializers.UUIDField())
+
+
+class InvitationInput(StrictSerializer):
+    email = TextField(max_length=254)
+    role = serializers.ChoiceField(choices=list(RoleName))
+
+
+class RoleInput(StrictSerializer):
+    role = serializers.ChoiceField(choices=list(RoleName))
+
+
+class MembersView(ApiView):
+    @described("members_list", MemberListSchema, tag=TAG, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """The members of the tenant, oldest first."""
+        pages = CursorPages("id")
+        views = members_list(actor=self.actor(), paginate=lambda rows: pages.paginate_queryset(rows, request) or [])
+        return pages.envelope([member_json(view) for view in views])
+
+    @described("members_invite", NewInvitationSchema, tag=TAG, status=201, request=InvitationInput, parameters=[ONCE])
+    def post(self, request: Request) -> Response:
+        """Invite an address: it becomes a member by the link that is mailed to it, or by the one in the reply."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMBER_MANAGE)
+        asked_only(request)
+        body = read(InvitationInput, request)
+
+        def call(commit: Commit) -> Reply:
+            made = invitation_create(
+                actor=actor,
+                email=body["email"],
+                role=RoleName(body["role"]),
+                commit=lambda new: commit(_invited(new)),
+            )
+            return _invited(made)
+
+        return self.post_once(call)
+
+
+class MemberView(ApiView):
+    @described("members_get", MemberSchema, tag=TAG, may=[404])
+    def get(self, request: Request, member_id: UUID) -> Response:
+        """One member."""
+        row = member_get(actor=self.actor(), member_id=member_id)
+        asked_only(request)
+        return Response(member_json(member_view(row)))
+
+    @described("members_update", MemberSchema, tag=TAG, request=RoleInput, may=[404, 409])
+    def patch(self, request: Request, member_id: UUID) -> Response:
+        """Change the role; it counts from the member's next request. The last owner stays one (409)."""
+        actor = self.actor()
+        member_get(actor=actor, member_id=member_id)
+        asked_only(request)
+        role = RoleName(read(RoleInput, request)["role"])
+        return Response(member_json(member_role_change(actor=actor, member_id=member_id, role=role)))
+
+    @described(
+        "members_remove",
+        None,
+        tag=TAG,
+        status=204,
+        parameters=[DRY_RUN],
+        also={200: DryRunRemovalSchema},
+        may=[404, 409],
+    )
+    def delete(self, request: Request, member_id: UUID) -> Response:
+        """Remove a member, with their keys and links. The last owner stays (409)."""
+        actor = self.actor()
+        with acting(actor):
+            member_remove(actor=actor, member_id=member_id)
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+            transaction.set_rollback(dry_run)
+        return Response({"count": 1, "ids": [str(member_id)]}) if dry_run else Response(status=204)
+
+
+class InvitationsView(ApiView):
+    @described("members_invitations_list", InvitationListSchema, tag=TAG, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """Open invitations, newest first."""
+        pages = CursorPages()
+        views = invitations_list(actor=self.actor(), paginate=lambda rows: pages.paginate_queryset(rows, request) or [])
+        return pages.envelope([invitation_json(view) for view in views])
+
+
+class InvitationView(ApiView):
+    @described("members_invitations_get", InvitationSchema, tag=TAG, may=[404])
+    def get(self, request: Request, invitation_id: UUID) -> Response:
+        """One open invitation."""
+        row = invitation_get(actor=self.actor(), invitation_id=invitation_id)
+        asked_only(request)
+        return Response(invitation_json(invitation_view(row)))
+
+    @described("members_invitations_revoke", None, tag=TAG, status=204, may=[404, 409])
+    def delete(self, request: Request, invitation_id: UUID) -> Response:
+        """Its links no longer work."""
+        actor = self.actor()
+        invitation_get(actor=actor, invitation_id=invitation_id)
+        asked_only(request)
+        invitation_revoke(actor=actor, invitation_id=invitation_id)
+        return Response(status=204)
+
+
+def member_json(view: Belonging) -> dict[str, Any]:
+    return {
+        "id": str(view.id),
+        "email": view.email,
+        "name": view.name,
+        "role": view.role,
+        "created_at": time_json(view.created_at),
+    }
+
+
+def invitation_json(view: Invited) -> dict[str, Any]:
+    return {
+        "id": str(view.id),
+        "email": view.email,
+        "role": view.role,
+        "created_at": time_json(view.created_at),
+        "expires_at": time_json(view.expires_at),
+    }
+
+
+def _invited(made: NewInvitation) -> Reply:
+    return Reply(201, {**invitation_json(made.view), "link": made.url}, shows=(made.view.id,))

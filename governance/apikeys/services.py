@@ -1,0 +1,117 @@
+"""Keys are renamed, given an end, rotated and revoked. They are born in tenants.services.apikey_create."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+
+from governance.actor import Actor
+from governance.apikeys.selectors import KeyView, apikey_get, key_view
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.errors import Conflict, FieldError, Forbidden, Invalid
+from governance.keys.services import credential_hash
+from governance.models import ApiKey
+from governance.tenants.rules import credential_new_secret
+from governance.tenants.services import refuse_above
+from governance.vocabulary import Permission, RoleName, Verb
+
+
+@dataclass(frozen=True)
+class KeyChanges:
+    """What a PATCH names; a field that it does not name is left out."""
+
+    given: frozenset[str]
+    name: str = ""
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Rotated:
+    """The only time the new text exists outside its holder."""
+
+    view: KeyView
+    text: str = field(repr=False)
+
+
+def apikey_update(*, actor: Actor, key_id: UUID, changes: KeyChanges) -> KeyView:
+    """Rename a key, or move its end. Raises NotFound; Forbidden; Invalid; Conflict (revoked).
+
+    Writes: ApiKey, AuditEntry.
+    """
+    row = _changeable(actor, key_id)
+    with acting(actor):
+        locked = _locked(row)
+        if "expires_at" in changes.given:
+            if changes.expires_at is not None and changes.expires_at <= database_now():
+                raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
+            locked.expires_at = changes.expires_at
+        if "name" in changes.given:
+            locked.name = changes.name
+        locked.save(update_fields=["name", "expires_at"])
+        _told(actor, Verb.APIKEY_UPDATED, locked, {"changed": " ".join(sorted(changes.given))})
+    return key_view(locked)
+
+
+def apikey_rotate(
+    *, actor: Actor, key_id: UUID, overlap: timedelta, commit: Callable[[Rotated], None] = lambda made: None
+) -> Rotated:
+    """A new secret for the same key; the one of before works beside it for `overlap`, and any older one no more.
+
+    Raises NotFound; Forbidden; Invalid; Conflict (revoked). Writes: ApiKey, AuditEntry.
+    """
+    row = _changeable(actor, key_id)
+    if not timedelta(0) <= overlap <= timedelta(seconds=settings.KEY_LONGEST_OVERLAP_SECONDS):
+        longest = settings.KEY_LONGEST_OVERLAP_SECONDS
+        raise Invalid(errors=[FieldError("overlap_seconds", f"0 to {longest}")])
+    credential = credential_new_secret(row.prefix)
+    with acting(actor):
+        locked, now = _locked(row), database_now()
+        locked.previous_hash, locked.previous_until = locked.secret_hash, now + overlap
+        locked.secret_hash, locked.rotated_at = credential_hash(credential.text), now
+        locked.save(update_fields=["previous_hash", "previous_until", "secret_hash", "rotated_at"])
+        _told(actor, Verb.APIKEY_ROTATED, locked, {"overlap_seconds": int(overlap.total_seconds())})
+        made = Rotated(view=key_view(locked), text=credential.text)
+        commit(made)
+    return made
+
+
+def apikey_revoke(*, actor: Actor, key_id: UUID) -> None:
+    """Every secret of the key stops at its next request. Raises NotFound; Forbidden. Writes: ApiKey, AuditEntry."""
+    row = _reachable(actor, key_id)
+    with acting(actor):
+        locked = ApiKey.objects.select_for_update().get(id=row.id)
+        if locked.revoked_at is not None:
+            return
+        locked.revoked_at = database_now()
+        locked.save(update_fields=["revoked_at"])
+        _told(actor, Verb.APIKEY_REVOKED, locked, {})
+
+
+def _reachable(actor: Actor, key_id: UUID) -> ApiKey:
+    """Neither an owner's key for those who are none, nor one with more scopes for a key. Raises NotFound; Forbidden."""
+    row = apikey_get(actor=actor, key_id=key_id)
+    refuse_above(actor, RoleName(row.member.role.name))
+    if actor.scopes is not None and not actor.scopes.issuperset(row.scopes):
+        raise Forbidden("This key has scopes that yours has not.", permission=Permission.APIKEY_MANAGE, rule="scopes")
+    return row
+
+
+def _changeable(actor: Actor, key_id: UUID) -> ApiKey:
+    row = _reachable(actor, key_id)
+    if row.revoked_at is not None:
+        raise Conflict("This key was revoked.")
+    return row
+
+
+def _locked(row: ApiKey) -> ApiKey:
+    locked = ApiKey.objects.select_for_update(of=("self",)).select_related("member__user").get(id=row.id)
+    if locked.revoked_at is not None:
+        raise Conflict("This key was revoked.")
+    return locked
+
+
+def _told(actor: Actor, verb: Verb, row: ApiKey, detail: dict[str, str | int | bool | None]) -> None:
+    record(actor=actor, verb=verb, object_type="api_key", object_ids=[row.id], detail={"prefix": row.prefix, **detail})

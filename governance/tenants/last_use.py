@@ -1,0 +1,57 @@
+"""When a key was last used: noted in Redis, off the path of the request, and written to the key's row by the clock.
+
+At most one note for each key and process in KEY_LAST_USE_SECONDS. Without Redis nothing is noted, and nothing waits.
+"""
+
+import time
+from uuid import UUID
+
+import redis
+from django.conf import settings
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from governance.database import tenant_transaction
+from governance.models import ApiKey
+from governance.volatile import volatile
+
+NOTES = "memos:keys-used"
+MOST_REMEMBERED = 10_000
+
+_noted: dict[UUID, float] = {}
+
+
+def key_used(*, tenant_id: UUID, key_id: UUID) -> None:
+    """Note that the key was used just now."""
+    now = time.monotonic()
+    if _noted.get(key_id, 0.0) > now:
+        return
+    if len(_noted) >= MOST_REMEMBERED:
+        _noted.clear()
+    _noted[key_id] = now + settings.KEY_LAST_USE_SECONDS
+    volatile(lambda client: client.sadd(NOTES, f"{tenant_id}/{key_id}"))
+
+
+def last_uses_write() -> int:
+    """Beat's: write what was noted since the last time; returns how many keys. The database's clock says when."""
+    noted = volatile(_take) or set()
+    keys: dict[UUID, list[UUID]] = {}
+    for one in noted:
+        tenant, _, key = one.partition("/")
+        keys.setdefault(UUID(tenant), []).append(UUID(key))
+    return sum(_write(tenant_id, key_ids) for tenant_id, key_ids in keys.items())
+
+
+def _take(client: redis.Redis) -> set[str]:
+    """Read and removed in one step: what is noted meanwhile waits for the next time."""
+    pipeline = client.pipeline(transaction=True)
+    pipeline.smembers(NOTES)
+    pipeline.delete(NOTES)
+    found: set[str] = pipeline.execute()[0]
+    return found
+
+
+def _write(tenant_id: UUID, key_ids: list[UUID]) -> int:
+    with tenant_transaction(tenant_id):
+        rows = ApiKey.objects.filter(id__in=key_ids).filter(Q(last_used_at=None) | Q(last_used_at__lt=Now()))
+        return rows.update(last_used_at=Now())

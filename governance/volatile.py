@@ -1,0 +1,40 @@
+"""Redis, for what may be lost: counters and notes. It is asked for a fifth of a second, then left alone for a while."""
+
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeVar
+
+import redis
+from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+PATIENCE = 0.2  # seconds
+REST = 5.0  # seconds for which a server that did not answer is not asked again
+Answer = TypeVar("Answer")
+
+_rest_until: dict[str, float] = {}
+
+
+def volatile(ask: Callable[[redis.Redis], Answer]) -> Answer | None:
+    """What Redis answers, or None while it does not: the caller must know what to do without."""
+    address = settings.REDIS_ADDRESS
+    if _rest_until.get(address, 0.0) > time.monotonic():
+        return None
+    try:
+        return ask(_client(address))
+    except (redis.RedisError, OSError):
+        _rest_until[address] = time.monotonic() + REST
+        return None
+
+
+@lru_cache(maxsize=4)
+def _client(address: str) -> redis.Redis:
+    return redis.Redis.from_url(
+        address,
+        socket_timeout=PATIENCE,
+        socket_connect_timeout=PATIENCE,
+        retry=Retry(NoBackoff(), 0),
+        decode_responses=True,
+    )

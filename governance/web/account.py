@@ -1,0 +1,180 @@
+"""A person's own account: password, second factor, sessions, organisations."""
+
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.accounts.entering import session_revoke, session_switch, sessions_revoke_others
+from governance.accounts.factors import (
+    factor_get,
+    recovery_codes_renew,
+    second_factor_add,
+    second_factor_pass,
+    second_factor_picture,
+    second_factor_remove,
+    second_factor_secret,
+)
+from governance.accounts.passwords import has_password, password_set
+from governance.accounts.rules import FirstFactor, SignedIn, Way
+from governance.accounts.selectors import organisations_of, person_email, sessions_list
+from governance.errors import Invalid
+from governance.web.pages import draw, go, person_page, see_other, wants_part
+from governance.web.sessions import client_address, mark_strong, request_id, sign_in
+
+SECRET = "second_factor_secret"  # in the sealed session, until a code of it was seen
+
+
+@require_http_methods(["GET", "HEAD"])
+@person_page
+def account(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    return _account(request, person)
+
+
+@require_POST
+@person_page
+def password(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    try:
+        password_set(person=person, current=request.POST.get("current", ""), new=request.POST.get("new", ""))
+    except Invalid as failure:
+        faults: dict[str, list[str]] = {}
+        for fault in failure.errors:
+            faults.setdefault(fault.field, []).append(fault.message)
+        return _account(request, person, {"faults": faults}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    request.session.cycle_key()
+    return see_other(f"{reverse('account')}?changed=password")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@person_page
+def second_factor(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    """Set it up; or show a code, where a session was begun without one; or what there is."""
+    active = factor_get(person=person).active
+    if request.method != "POST":
+        if active and person.strong:
+            return see_other(reverse("account"))
+        return _prove_page(request, person) if active else _set_up_page(request, person)
+    return _prove(request, person) if active else _set_up(request, person)
+
+
+@require_POST
+@person_page
+def second_factor_end(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    try:
+        second_factor_remove(person=person, code=request.POST.get("code", "")[:40])
+    except Invalid:
+        return _account(request, person, {"code_wrong": True}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(f"{reverse('account')}?changed=factor")
+
+
+@require_POST
+@person_page
+def recovery_codes(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    try:
+        codes = recovery_codes_renew(person=person, code=request.POST.get("code", "")[:40])
+    except Invalid:
+        return _account(request, person, {"code_wrong": True}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return draw(request, "governance/account/codes.html", {"codes": codes})
+
+
+@require_POST
+@person_page
+def session_out(request: HttpRequest, person: SignedIn, session_id: UUID) -> HttpResponseBase:
+    session_revoke(person=person, session_id=session_id)
+    if session_id == person.session_id:
+        request.session.flush()
+        return go(request, reverse("sign_in"))
+    return _sessions(request, person)
+
+
+@require_POST
+@person_page
+def sessions_out(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    sessions_revoke_others(person=person)
+    return _sessions(request, person)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@person_page
+def organisations(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    """The person's organisations; POST goes to another one."""
+    if request.method == "POST":
+        there = session_switch(person=person, member_id=_uuid(request.POST.get("organisation", "")))
+        sign_in(request, there)
+        return see_other(reverse("home"))
+    places = organisations_of(person.user_id, bound_to=person.bound_to)
+    return draw(request, "governance/account/organisations.html", {"places": places, "here": person.actor.tenant_id})
+
+
+def _account(
+    request: HttpRequest, person: SignedIn, more: dict[str, Any] | None = None, *, status: int = HTTPStatus.OK
+) -> HttpResponseBase:
+    context = {
+        "person": person,
+        "has_password": has_password(person=person),
+        "factor": factor_get(person=person),
+        "sessions": sessions_list(person=person),
+        "changed": request.GET.get("changed", ""),
+        **(more or {}),
+    }
+    return draw(request, "governance/account/account.html", context, status=status)
+
+
+def _sessions(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    if not wants_part(request):
+        return see_other(reverse("account"))
+    return draw(request, "governance/account/_sessions.html", {"sessions": sessions_list(person=person)})
+
+
+def _set_up_page(
+    request: HttpRequest, person: SignedIn, *, wrong: bool = False, status: int = HTTPStatus.OK
+) -> HttpResponseBase:
+    secret = request.session.setdefault(SECRET, second_factor_secret())
+    picture = second_factor_picture(email=person_email(person=person), secret=secret)
+    context = {"secret": secret, "picture": picture, "wrong": wrong, "person": person}
+    return draw(request, "governance/account/second_factor.html", context, status=status)
+
+
+def _set_up(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    secret = request.session.get(SECRET)
+    if not secret:
+        return see_other(reverse("second_factor"))
+    try:
+        codes = second_factor_add(person=person, secret=secret, code=request.POST.get("code", "")[:40])
+    except Invalid:
+        return _set_up_page(request, person, wrong=True, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    del request.session[SECRET]
+    mark_strong(request)
+    return draw(request, "governance/account/codes.html", {"codes": codes})
+
+
+def _prove_page(
+    request: HttpRequest, person: SignedIn, *, wrong: bool = False, status: int = HTTPStatus.OK
+) -> HttpResponseBase:
+    return draw(request, "governance/account/second_factor_code.html", {"wrong": wrong}, status=status)
+
+
+def _prove(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    first = FirstFactor(user_id=person.user_id, bound_to=person.bound_to, way=Way.PASSWORD)
+    try:
+        second_factor_pass(
+            first=first,
+            code=request.POST.get("code", "")[:40],
+            request_id=request_id(request),
+            address=client_address(request),
+        )
+    except Invalid:
+        return _prove_page(request, person, wrong=True, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    mark_strong(request)
+    return see_other(reverse("home"))
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        return UUID(int=0)

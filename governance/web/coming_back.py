@@ -1,0 +1,42 @@
+"""Which page was wanted before signing in: kept in this browser, for none of the steps of a sign-in knows of pages."""
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.encoding import iri_to_uri
+from django.utils.http import url_has_allowed_host_and_scheme
+
+NEXT_COOKIE = "after_sign_in"
+NEXT_SECONDS = 3600
+LONGEST_NEXT = 500
+
+
+def next_keep(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Remember the page that `?next=` names, if it is one of ours."""
+    wanted = request.GET.get("next", "")
+    if is_here(request, wanted):
+        response.set_cookie(
+            NEXT_COOKIE,
+            iri_to_uri(wanted),  # a cookie is ASCII
+            max_age=NEXT_SECONDS,
+            path=reverse("sign_in"),
+            httponly=True,
+            secure=request.is_secure(),
+            samesite="Lax",
+        )
+
+
+def next_kept(request: HttpRequest) -> str:
+    wanted = request.COOKIES.get(NEXT_COOKIE, "")
+    return wanted if is_here(request, wanted) else ""
+
+
+def next_forget(response: HttpResponseBase) -> None:
+    response.delete_cookie(NEXT_COOKIE, path=reverse("sign_in"), samesite="Lax")
+
+
+def is_here(request: HttpRequest, address: str) -> bool:
+    """Whether `address` is a page of this very site."""
+    return 0 < len(address) <= LONGEST_NEXT and url_has_allowed_host_and_scheme(
+        address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )

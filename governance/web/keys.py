@@ -1,0 +1,138 @@
+"""API keys: made, renamed, rotated and revoked; a key's text is shown once."""
+
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.actor import Actor
+from governance.apikeys.selectors import apikey_get, apikeys_list, key_view
+from governance.apikeys.services import KeyChanges, apikey_revoke, apikey_rotate, apikey_update
+from governance.errors import Conflict, FieldError, Invalid
+from governance.members.selectors import member_get, members_list
+from governance.tenants.services import apikey_create
+from governance.vocabulary import Scope
+from governance.web.pages import draw, page, see_other, wants_part
+
+MOST = 200  # of one page; more are in the API
+LONGEST_NAME = 100
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Every key of the tenant; POST makes one, and shows it this once."""
+    if request.method != "POST":
+        return _page(request, actor)
+    try:
+        made = apikey_create(
+            actor=actor,
+            member=member_get(actor=actor, member_id=_member_id(request)),
+            scopes=_scopes(request),
+            name=request.POST.get("name", "")[:LONGEST_NAME],
+            expires_at=_moment(request.POST.get("expires", "")),
+        )
+    except Invalid as failure:
+        context = {"fault": failure, "name": request.POST.get("name", "")}
+        return _page(request, actor, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return _page(request, actor, {"made": made.text})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def key_edit(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
+    """One key: its name and its end."""
+    if request.method == "POST":
+        try:
+            changes = KeyChanges(
+                given=frozenset({"name", "expires_at"}),
+                name=request.POST.get("name", "")[:LONGEST_NAME],
+                expires_at=_moment(request.POST.get("expires", "")),
+            )
+            apikey_update(actor=actor, key_id=key_id, changes=changes)
+            return see_other(reverse("keys"))
+        except Invalid as failure:
+            return _edit(request, actor, key_id, failure, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return _edit(request, actor, key_id, None)
+
+
+@require_POST
+@page
+def key_rotate(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
+    hours = request.POST.get("hours", "")
+    overlap = int(hours) * 3600 if hours.isdecimal() and len(hours) < 5 else settings.KEY_OVERLAP_SECONDS
+    try:
+        made = apikey_rotate(actor=actor, key_id=key_id, overlap=timedelta(seconds=overlap))
+    except (Invalid, Conflict) as failure:
+        return _edit(request, actor, key_id, failure, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return _page(request, actor, {"made": made.text, "rotated": made.view})
+
+
+@require_POST
+@page
+def key_revoke(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
+    apikey_revoke(actor=actor, key_id=key_id)
+    if not wants_part(request):
+        return see_other(reverse("keys"))
+    return draw(request, "governance/settings/_keys.html", _keys(actor))
+
+
+def _edit(
+    request: HttpRequest, actor: Actor, key_id: UUID, failure: Exception | None, *, status: int = HTTPStatus.OK
+) -> HttpResponseBase:
+    context = {
+        "key": key_view(apikey_get(actor=actor, key_id=key_id)),
+        "fault": failure,
+        "hours": settings.KEY_OVERLAP_SECONDS // 3600,
+    }
+    return draw(request, "governance/settings/key.html", context, status=status)
+
+
+def _page(
+    request: HttpRequest, actor: Actor, more: dict[str, Any] | None = None, *, status: int = HTTPStatus.OK
+) -> HttpResponseBase:
+    context = {
+        **_keys(actor),
+        "members": members_list(actor=actor, paginate=lambda rows: list(rows[:MOST])),
+        "scopes": list(Scope),
+        "own_id": actor.member_id,
+        **(more or {}),
+    }
+    return draw(request, "governance/settings/keys.html", context, status=status)
+
+
+def _keys(actor: Actor) -> dict[str, Any]:
+    return {
+        "keys": apikeys_list(actor=actor, paginate=lambda rows: list(rows[:MOST])),
+        "now": datetime.now(tz=UTC),
+    }
+
+
+def _member_id(request: HttpRequest) -> UUID:
+    try:
+        return UUID(request.POST.get("member", ""))
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("member", "choose a member")]) from error
+
+
+def _scopes(request: HttpRequest) -> list[Scope]:
+    names = request.POST.getlist("scopes")
+    if not names or not set(names) <= set(Scope):
+        raise Invalid(errors=[FieldError("scopes", "choose one at least")])
+    return [Scope(name) for name in names]
+
+
+def _moment(text: str) -> datetime | None:
+    """The end of a day, UTC; none for an empty field."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(f"{text}T23:59:59+00:00")
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("expires", "a date such as 2027-01-31")]) from error

@@ -1,0 +1,108 @@
+"""Members and invitations, for those who manage them."""
+
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.actor import Actor
+from governance.errors import Conflict, FieldError, Invalid
+from governance.members.selectors import invitations_list, member_get, member_view, members_list
+from governance.members.services import (
+    NewInvitation,
+    invitation_create,
+    invitation_revoke,
+    member_remove,
+    member_role_change,
+)
+from governance.tenants.services import sign_in_link_create
+from governance.vocabulary import RoleName
+from governance.web.pages import draw, page, see_other, wants_part
+
+MOST = 200  # of one page; more are in the API
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def members(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Who belongs here; POST invites an address, and shows its link this once."""
+    if request.method != "POST":
+        return _page(request, actor)
+    email, role = request.POST.get("email", "")[:254], request.POST.get("role", "")
+    try:
+        made = invitation_create(actor=actor, email=email, role=_role(role))
+    except (Invalid, Conflict) as failure:
+        context = {"fault": failure, "email": email, "chosen": role}
+        return _page(request, actor, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return _page(request, actor, _shown(made))
+
+
+@require_POST
+@page
+def member_role(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
+    member_role_change(actor=actor, member_id=member_id, role=_role(request.POST.get("role", "")))
+    return _changed(request, actor)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def member_end(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
+    """Asks before a member is removed."""
+    if request.method != "POST":
+        view = member_view(member_get(actor=actor, member_id=member_id))
+        return draw(request, "governance/settings/member_remove.html", {"member": view})
+    member_remove(actor=actor, member_id=member_id)
+    return see_other(reverse("members"))
+
+
+@require_POST
+@page
+def member_link(request: HttpRequest, actor: Actor, member_id: UUID) -> HttpResponseBase:
+    """A sign-in link to hand on, where no mail goes out."""
+    member = member_get(actor=actor, member_id=member_id)
+    link = sign_in_link_create(actor=actor, member=member)
+    context = {"link": link.url, "link_for": member.user.email, "link_hours": settings.SIGN_IN_LINK_HOURS}
+    return _page(request, actor, context)
+
+
+@require_POST
+@page
+def invitation_end(request: HttpRequest, actor: Actor, invitation_id: UUID) -> HttpResponseBase:
+    invitation_revoke(actor=actor, invitation_id=invitation_id)
+    return _changed(request, actor)
+
+
+def _changed(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    if not wants_part(request):
+        return see_other(reverse("members"))
+    return draw(request, "governance/settings/_members.html", _lists(actor))
+
+
+def _page(
+    request: HttpRequest, actor: Actor, more: dict[str, Any] | None = None, *, status: int = HTTPStatus.OK
+) -> HttpResponseBase:
+    return draw(request, "governance/settings/members.html", {**_lists(actor), **(more or {})}, status=status)
+
+
+def _lists(actor: Actor) -> dict[str, Any]:
+    return {
+        "members": members_list(actor=actor, paginate=lambda rows: list(rows[:MOST])),
+        "invitations": invitations_list(actor=actor, paginate=lambda rows: list(rows[:MOST])),
+        "roles": list(RoleName),
+        "own_id": actor.member_id,
+    }
+
+
+def _shown(made: NewInvitation) -> dict[str, Any]:
+    return {"link": made.url, "link_for": made.view.email, "link_hours": settings.INVITATION_HOURS}
+
+
+def _role(text: str) -> RoleName:
+    if text not in set(RoleName):
+        raise Invalid(errors=[FieldError("role", f"one of {', '.join(RoleName)}")])
+    return RoleName(text)

@@ -1,0 +1,202 @@
+"""The second factor: asked of whoever has one, whatever way they come; and of all, where their organisation says so."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from allauth.mfa.models import Authenticator
+from django.core.management import call_command
+
+from governance.accounts.factors import second_factor_pass
+from governance.accounts.identities import second_factor_require
+from governance.accounts.rules import FirstFactor, Way
+from governance.database import as_person, no_tenant
+from governance.errors import Forbidden, Invalid, TooManyAttempts
+from governance.keys.rules import SealBroken
+from tests.factories import REQUEST_ID, World, person_add
+from tests.governance.accounts.people import (
+    ADDRESS,
+    PASSWORD,
+    audited,
+    browser,
+    code_of,
+    give_password,
+    is_in,
+    set_up_factor,
+    sign_in,
+)
+from tests.governance.tables import everything
+from tests.governance.web.visitors import link_for, signed_in
+
+Superuser = Callable[[], psycopg.Connection]
+
+
+def test_it_is_asked_after_the_password(world: World, superuser: Superuser) -> None:
+    give_password(world.alice)
+    secret, _ = set_up_factor(sign_in(world.alice.email))
+    client = sign_in(world.alice.email)
+    assert not is_in(client)
+    assert client.post("/sign-in/~/code/", {"code": "000000"}).status_code == 422
+    assert not is_in(client)
+    assert client.post("/sign-in/~/code/", {"code": code_of(secret)})["Location"] == "/chat/"
+    assert is_in(client)
+    assert audited(superuser, "member.signed_in", world.alice.member.id)[-1]["second_factor"] is True
+    assert len(audited(superuser, "sign_in.failed", world.alice.member.id)) == 1
+
+
+def test_it_is_asked_after_a_link_too(world: World) -> None:
+    secret, _ = set_up_factor(signed_in(world.alice))
+    client = browser()
+    assert client.post(link_for(world.alice))["Location"] == "/sign-in/~/code/"
+    assert not is_in(client)
+    client.post("/sign-in/~/code/", {"code": code_of(secret)})
+    assert is_in(client)
+
+
+def test_the_step_before_cannot_be_jumped(world: World) -> None:
+    set_up_factor(signed_in(world.alice))
+    for address in ("/sign-in/~/code/", "/sign-in/~/organisation/"):
+        assert browser().post(address, {"code": "1", "organisation": world.alice.member.id})["Location"] == "/sign-in/"
+    client = browser()
+    client.post(link_for(world.alice))
+    assert client.post("/sign-in/~/organisation/", {"organisation": world.alice.member.id})["Location"] == "/sign-in/"
+    assert not is_in(client)
+
+
+def test_a_code_works_once(world: World) -> None:
+    give_password(world.alice)
+    secret, _ = set_up_factor(sign_in(world.alice.email))
+    code = code_of(secret)
+    first, second = sign_in(world.alice.email), sign_in(world.alice.email)
+    assert first.post("/sign-in/~/code/", {"code": code}).status_code == 303
+    assert second.post("/sign-in/~/code/", {"code": code}).status_code == 422
+
+
+def test_a_recovery_code_lets_in_once_and_is_on_the_trail(world: World, superuser: Superuser) -> None:
+    give_password(world.alice)
+    _, codes = set_up_factor(sign_in(world.alice.email))
+    assert sign_in(world.alice.email).post("/sign-in/~/code/", {"code": codes[3]}).status_code == 303
+    assert sign_in(world.alice.email).post("/sign-in/~/code/", {"code": codes[3]}).status_code == 422
+    assert len(audited(superuser, "recovery_code.used", world.alice.member.id)) == 1
+
+
+def test_codes_are_not_guessed_not_even_from_many_addresses(world: World, superuser: Superuser) -> None:
+    set_up_factor(signed_in(world.alice))
+    first = FirstFactor(user_id=world.alice.member.user_id, bound_to=None, way=Way.PASSWORD)
+    for n in range(5):
+        with pytest.raises(Invalid):
+            second_factor_pass(first=first, code="000000", request_id=REQUEST_ID, address=f"192.0.2.{n}")
+    with pytest.raises(TooManyAttempts):
+        second_factor_pass(first=first, code="000000", request_id=REQUEST_ID, address="192.0.2.99")
+    assert len(audited(superuser, "sign_in.locked", world.alice.member.id)) == 1
+
+
+def test_new_recovery_codes_end_the_old_ones(world: World) -> None:
+    client = signed_in(world.alice)
+    _, codes = set_up_factor(client)
+    assert client.post("/account/second-factor/codes/", {"code": "1"}).status_code == 422
+    renewed = client.post("/account/second-factor/codes/", {"code": codes[0]})
+    assert renewed.status_code == 200
+    assert codes[1] not in renewed.content.decode()
+    again = browser()
+    again.post(link_for(world.alice))
+    assert again.post("/sign-in/~/code/", {"code": codes[1]}).status_code == 422
+
+
+def test_it_is_removed_with_a_code_of_it_and_not_without(world: World, superuser: Superuser) -> None:
+    client = signed_in(world.alice)
+    secret, _ = set_up_factor(client)
+    assert client.post("/account/second-factor/remove/", {"code": "1"}).status_code == 422
+    assert client.post("/account/second-factor/remove/", {"code": code_of(secret)}).status_code == 303
+    again = browser()
+    again.post(link_for(world.alice))
+    assert is_in(again)
+    assert len(audited(superuser, "second_factor.removed", world.alice.member.id)) == 1
+
+
+def test_sessions_begun_without_it_end(world: World) -> None:
+    give_password(world.alice)
+    here, there = sign_in(world.alice.email), sign_in(world.alice.email)
+    set_up_factor(here)
+    assert is_in(here)
+    assert not is_in(there)
+
+
+def test_its_secrets_are_sealed_and_bound_to_their_person(world: World, superuser: Superuser) -> None:
+    secret, codes = set_up_factor(signed_in(world.alice))
+    stored = str(superuser().execute("SELECT t::text FROM mfa_authenticator AS t").fetchall())
+    for plain in (secret, *codes):
+        assert plain not in stored
+    superuser().execute("UPDATE mfa_authenticator SET user_id = %s", [world.bob.member.user_id])
+    first = FirstFactor(user_id=world.bob.member.user_id, bound_to=None, way=Way.PASSWORD)
+    with pytest.raises(SealBroken):
+        second_factor_pass(first=first, code=code_of(secret), request_id=REQUEST_ID, address=ADDRESS)
+
+
+def test_what_is_a_persons_is_seen_as_that_person_alone(world: World, app_connection: psycopg.Connection) -> None:
+    give_password(world.alice)
+    set_up_factor(sign_in(world.alice.email))
+    for table in ("mfa_authenticator", "governance_browsersession", "governance_passwordreset"):
+        count = f"SELECT count(*) FROM {table}".encode()
+        for user in ("", str(world.bob.member.user_id)):
+            with app_connection.transaction():
+                app_connection.execute("SELECT set_config('app.tenant', %s, true)", [str(world.acme.id)])
+                app_connection.execute("SELECT set_config('app.user', %s, true)", [user])
+                assert app_connection.execute(count).fetchone() == (0,), table
+    with no_tenant(), as_person(world.alice.member.user_id):
+        assert Authenticator.objects.count() == 2
+    with no_tenant():
+        assert Authenticator.objects.count() == 0
+
+
+def test_an_organisation_may_require_it_of_all(world: World) -> None:
+    owner, alice = signed_in(world.olivia), signed_in(world.alice)
+    assert owner.post("/settings/sign-in/second-factor/", {"required": "yes"}).status_code == 303
+    for client in (owner, alice):
+        assert client.get("/chat/")["Location"] == "/account/second-factor/"
+        assert client.get("/settings/keys/")["Location"] == "/account/second-factor/"
+        refused = client.get("/api/v1/me/")
+        assert (refused.status_code, refused.json()["code"]) == (403, "second_factor_required")
+    secret, _ = set_up_factor(alice)
+    assert is_in(alice)
+    assert alice.post("/account/second-factor/remove/", {"code": code_of(secret)}).status_code == 403
+    assert world.client("bob").get("me/").status == 200  # a key is no person: it has no phone
+
+
+def test_who_has_one_shows_it_when_it_becomes_required(world: World) -> None:
+    client = signed_in(world.alice)
+    secret, _ = set_up_factor(client)
+    late = browser()
+    late.post(link_for(world.alice))
+    late.post("/sign-in/~/code/", {"code": code_of(secret)})
+    second_factor_require(actor=world.olivia.actor, required=True)
+    assert is_in(late)
+
+
+@pytest.mark.parametrize("who", ["alice", "bob", "ada"])
+def test_only_who_manages_members_may_require_it(world: World, superuser: Superuser, who: str) -> None:
+    before = everything(superuser())
+    with pytest.raises(Forbidden):
+        second_factor_require(actor=world.person(who).actor, required=True)
+    assert everything(superuser()) == before
+
+
+def test_another_organisations_link_cannot_lock_a_person_out(world: World) -> None:
+    joined = person_add(world.other, world.alice.email, world.alice.role)
+    client = browser()
+    client.post(link_for(joined))
+    page = client.get("/account/second-factor/")
+    assert page.status_code == 200
+    assert client.post("/account/second-factor/", {"code": "123456"}).status_code == 403
+    give_password(world.alice)
+    assert not is_in(sign_in(world.alice.email, "wrong"))
+    assert sign_in(world.alice.email, PASSWORD).get("/sign-in/~/organisation/").status_code == 200
+
+
+def test_the_operator_helps_who_lost_both(world: World, superuser: Superuser) -> None:
+    set_up_factor(signed_in(world.alice))
+    call_command("second_factor_remove", "--email", world.alice.email, "--json")
+    client = browser()
+    client.post(link_for(world.alice))
+    assert is_in(client)
+    assert audited(superuser, "second_factor.removed", world.alice.member.id) == [{"by": "operator"}]
