@@ -5,6 +5,6 @@ pytest_plugins = [
     "tests.harness.databases",
     "tests.harness.product",
     "tests.harness.separate",
-    "tests.harness.evidence",
     "tests.harness.world",
+    "tests.harness.evidence",
 ]
