@@ -6,7 +6,6 @@ pytest_plugins = [
     "tests.harness.evidence",
     "tests.harness.product",
     "tests.harness.separate",
-    "tests.harness.evidence",
     "tests.harness.world",
     "tests.harness.evidence",
 ]

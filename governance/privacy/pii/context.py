@@ -23,7 +23,7 @@ _WORDS = {
     Topic.NATIONAL_ID: ("ssn|social security|nino|national insurance|passport|id card", "身份证|证件"),
     Topic.NETWORK: ("ip|ipv[46]|address|host|server|gateway|subnet|dns|mac|from", "地址|网关|主机|服务器"),
     Topic.OTHER: (
-        "orders?|invoices?|tickets?|tracking|refs?|references?|isbn|issn|sku|serial|builds?|versions?|release|v|batch"
+        "orders?|invoices?|po|tickets?|tracking|refs?|references?|isbn|issn|sku|serial|builds?|versions?|release|v|batch"
         "|commit|hash|section|chapter|case|shipments?|parcel|receipt|transaction|part|item|doi|rfc|article|total|price",
         "订单|单号|流水|编号|发票|快递|运单|版本|序列|货号|书号|型号|批次|条码|价格|金额|总计|合计",
     ),

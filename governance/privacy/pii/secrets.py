@@ -36,10 +36,10 @@ PEM_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK
 PEM_BODY = re.compile(r"[A-Za-z0-9+/=:,\-\s\\]{0,16000}?-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 PEM_REST = re.compile(r"[A-Za-z0-9+/=\s\\]*")
 IN_ADDRESS = re.compile(r"://[^\s:/@]{0,100}:([^\s/@]{1,200})@")
-HINTS = ("key", "token", "secret", "passw", "pwd", "passcode", "credential", "密码", "口令", "密钥", "秘钥", "令牌")
+HINTS = ("key", "token", "secret", "pass", "pwd", "credential", "密码", "口令", "密钥", "秘钥", "令牌")
 INTRODUCED = re.compile(
     r"(?P<word>(?:api|access|auth|private|secret|client)[_ -]?(?:key|token|secret)|(?<![A-Za-z])(?:keys?|tokens?)"
-    r"|secret|password|passwd|passcode|pwd|credentials?|密码|口令|密钥|秘钥|令牌)[\"']?\s{0,3}"
+    r"|secret|password|passwd|passcode|(?<![A-Za-z])pass|pwd|credentials?|密码|口令|密钥|秘钥|令牌)[\"']?\s{0,3}"
     r"(?:(?:is now|is set to|is|was|=>|[:=]|：|为|是|设为|改成|改为)\s{0,3}){1,3}"
     r"[\"'`“「]?(?P<value>[!#-&*-+\--:=?-Z^-z|~]{6,256})",
     re.IGNORECASE,

@@ -6,9 +6,10 @@ import pytest
 
 from governance.privacy.pii.detector import PatternDetector
 from governance.vocabulary import PiiKind
-from tests.governance.privacy.corpus import LANGUAGES, records
+from tests.governance.privacy.corpus import LANGUAGES, read_marked, records
+from tests.governance.privacy.handwritten import CHINESE, ENGLISH
 from tests.governance.privacy.mutants import MUTANTS, REGIONS, mutant
-from tests.governance.privacy.scoring import Score, score
+from tests.governance.privacy.scoring import LEAST_RECALL, Score, score
 from tests.harness.evidence import Evidence
 
 CI, FULL = 1_200, 20_000  # records of one language
@@ -29,6 +30,12 @@ def test_of_each_kind_it_finds_98_of_100_and_of_100_findings_95_are_right(
     whole = {"records": size, "recall": round(result.recall(), 4), "precision": round(result.precision(), 4)}
     evidence(row=23, name=f"pii-{language}", figures=whole | figures)
     assert result.shortfalls() == [], "\n".join(result.examples[:20])
+
+
+@pytest.mark.parametrize("texts", [ENGLISH, CHINESE], ids=["en", "zh"])
+def test_messages_marked_by_hand_are_read_as_well(texts: tuple[str, ...]) -> None:
+    result = score(PatternDetector(REGIONS), [read_marked(text) for text in texts])
+    assert min(result.recall(), result.precision()) >= LEAST_RECALL, result.examples
 
 
 @pytest.mark.parametrize("name", sorted(MUTANTS))

@@ -1,0 +1,293 @@
+"""Personal data on its way into memory, by every door: allowed, flagged, redacted, refused; never lost sight of."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import psycopg
+import pytest
+from django.test import override_settings
+
+from governance.database import acting
+from governance.keys.services import open_sealed
+from governance.models import AuditEntry, IdempotencyKey
+from governance.privacy.detecting import PiiRule
+from governance.vocabulary import PiiAction, PiiKind, Verb
+from tests.factories import World
+from tests.governance.privacy.failing import FAILING
+from tests.governance.tables import everything
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.screening import Screen
+from vault.cubes.words import words_open
+from vault.models import Conversation, CubeVersion, Job, PiiFinding, Review
+
+Superuser = Callable[[], psycopg.Connection]
+PHONE, MAIL, CARD = "13812345678", "li.lei@example.cn", "4111111111111111"
+VALUES = (PHONE, MAIL, CARD)
+TEXT = f"打{PHONE}找小李，邮箱{MAIL}，卡号{CARD}。"
+CLEAN = "打[phone]找小李，邮箱[email]，卡号[card]。"
+
+
+@pytest.fixture
+def redacting() -> Iterator[None]:
+    with override_settings(PII_ACTION="redact"):
+        yield
+
+
+@pytest.fixture
+def refusing() -> Iterator[None]:
+    with override_settings(PII_ACTION="refuse"):
+        yield
+
+
+def everything_opened(world: World) -> str:
+    """All that acme's keys open, as one text."""
+    with acting(world.olivia.actor):
+        parts = [
+            *(_words(row) for row in CubeVersion.objects.all()),
+            *(_opened(row, "sealed_request", b"job" + row.id.bytes) for row in Job.objects.all()),
+            *(_opened(row, "sealed_result", b"job" + row.id.bytes) for row in Job.objects.all()),
+            *(_opened(row, "sealed_title", b"conversation" + row.id.bytes) for row in Conversation.objects.all()),
+            *(
+                _opened(row, "sealed_reply", b"idempotency" + row.principal_id.bytes + row.key.encode())
+                for row in IdempotencyKey.objects.all()
+            ),
+        ]
+    return "\n".join(parts)
+
+
+def _opened(row: Any, name: str, place: bytes) -> str:
+    blob = bytes(getattr(row, name) or b"")
+    text = (open_sealed(tenant_id=row.tenant_id, place=place, blob=blob) or b"").decode() if blob else ""
+    return json.dumps(json.loads(text), ensure_ascii=False) if text.startswith(("{", "[")) else text
+
+
+def _words(row: CubeVersion) -> str:
+    words = words_open(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, blob=row.sealed)
+    return json.dumps(asdict(words), ensure_ascii=False)
+
+
+def test_what_is_flagged_is_kept_with_its_places_and_asked_about(world: World, alice: Contract) -> None:
+    memory = alice.add(TEXT, title=f"Mail {MAIL}", metadata={"contact": {"phone": 13812345678}, "n": [1, MAIL]})
+    assert memory["content"] == TEXT
+    with acting(world.alice.actor):
+        rows = list(PiiFinding.objects.order_by("field", "leaf", "begins"))
+        assert [(row.field, row.kind, row.begins, row.ends) for row in rows] == [
+            ("content", "phone", 1, 12),
+            ("content", "email", 18, 35),
+            ("content", "card", 38, 54),
+            ("metadata", "phone", 0, 11),
+            ("metadata", "email", 0, 17),
+            ("title", "email", 5, 22),
+        ]
+        assert {(row.detector, row.status) for row in rows} == {("patterns/1", "open")}
+        review = Review.objects.get()
+        assert (str(review.cube_id), review.status, review.kind) == (memory["id"], "open", "pii")
+        entry = AuditEntry.objects.get(verb=Verb.MEMORY_CREATED)
+        assert entry.detail == {"pii_found": 6}
+
+
+def test_a_finding_never_holds_the_value(alice: Contract, superuser: Superuser) -> None:
+    alice.add(TEXT, metadata={MAIL: PHONE})
+    clear = "\n".join(row for rows in everything(superuser()).values() for row in rows)
+    assert [value for value in VALUES if value in clear] == []
+
+
+def test_what_is_allowed_leaves_nothing_behind(world: World, alice: Contract) -> None:
+    with override_settings(PII_ACTION="allow"):
+        assert alice.add(TEXT)["content"] == TEXT
+    with acting(world.alice.actor):
+        assert not PiiFinding.objects.exists()
+        assert not Review.objects.exists()
+
+
+def by_content(client: Contract) -> None:
+    body = {"content": TEXT, "title": MAIL, "tags": [PHONE], "metadata": {MAIL: [PHONE, 13812345678]}}
+    reply = client.post("memories/", body, idempotency_key="once")
+    memory = reply.json["results"][0]
+    assert (memory["content"], memory["title"], memory["tags"]) == (CLEAN, "[email]", ["[phone]"])
+    assert memory["metadata"] == {"[email]": ["[phone]", "[phone]"]}
+    assert client.post("memories/", body, idempotency_key="once").body == reply.body
+
+
+def by_messages(client: Contract) -> None:
+    messages = [{"role": "user", "name": MAIL, "content": f"我叫小李。{TEXT}", "message_id": "1"}]
+    reply = client.post("memories/", {"messages": messages, "session_id": "s"}, idempotency_key="messages")
+    assert {one["speaker"] for one in reply.json["results"]} == {"[email]"}
+
+
+def by_bulk(client: Contract) -> None:
+    reply = client.post("memories/bulk/", {"items": [{"content": TEXT}, {"content": "nothing"}]}, idempotency_key="b")
+    assert [one["memory"]["content"] for one in reply.json["results"]] == [CLEAN, "nothing"]
+
+
+def by_patch(client: Contract) -> None:
+    memory = client.add("Nothing yet.")
+    changed = client.patch(f"memories/{memory['id']}/", {"content": TEXT, "metadata": {"m": MAIL}}, if_match='"1"')
+    assert (changed.json["content"], changed.json["metadata"]) == (CLEAN, {"m": "[email]"})
+
+
+def by_job(client: Contract) -> None:
+    reply = client.post("memories/?async=true", {"content": TEXT}, idempotency_key="later")
+    assert reply.status == 202
+
+
+def by_turn(client: Contract) -> None:
+    conversation = client.post("conversations/", {"title": f"About {CARD}"}).json
+    assert conversation["title"] == "About [card]"
+    address = f"conversations/{conversation['id']}/turns/"
+    turn = client.post(address, {"content": TEXT}, idempotency_key="turn").json
+    assert turn["question"] == CLEAN
+    untitled = client.post("conversations/", {}).json["id"]
+    client.post(f"conversations/{untitled}/turns/", {"content": TEXT})
+
+
+DOORS = [by_content, by_messages, by_bulk, by_patch, by_job, by_turn]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_redacted_is_nowhere(
+    door: Callable[[Contract], None], world: World, alice: Contract, superuser: Superuser, redacting: None
+) -> None:
+    door(alice)
+    for _ in range(2):  # before its jobs, and after
+        opened = everything_opened(world)
+        clear = "\n".join(row for rows in everything(superuser()).values() for row in rows)
+        assert [value for value in VALUES if value in opened or value in clear] == []
+        run_jobs()
+    assert "[phone]" in everything_opened(world)
+    with override_settings(PII_ACTION="allow"):
+        for value in VALUES:  # nor is a token of it
+            assert (
+                alice.post("memories/search/", {"query": value, "mode": "lexical", "min_score": 0.01}).json["results"]
+                == []
+            )
+
+
+def test_the_canaries_are_seen_where_they_are_kept(world: World, alice: Contract) -> None:
+    """The check above would find them."""
+    alice.post("memories/", {"content": TEXT, "title": MAIL}, idempotency_key="once")
+    assert [value for value in VALUES if value not in everything_opened(world)] == []
+    assert alice.search(PHONE, mode="lexical") != []
+
+
+def test_the_same_text_redacted_twice_is_one_memory(alice: Contract, redacting: None) -> None:
+    first = alice.add(TEXT)
+    again = alice.post("memories/", {"content": TEXT})
+    assert (again.status, again.json["results"][0]["id"]) == (200, first["id"])
+
+
+REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
+    ("POST", "memories/", {"content": TEXT}, "content"),
+    ("POST", "memories/", {"content": "x", "title": MAIL, "namespace": "/new"}, "title"),
+    ("POST", "memories/", {"content": "x", "metadata": {"a": {"b": PHONE}}}, "metadata"),
+    ("POST", "memories/", {"messages": [{"role": "user", "content": TEXT}]}, "content"),
+    ("POST", "memories/?async=true", {"content": TEXT}, "content"),
+    ("POST", "memories/bulk/", {"items": [{"content": "x"}, {"content": TEXT}]}, "items.1.content"),
+    ("POST", "conversations/", {"title": CARD}, "title"),
+]
+
+
+@pytest.mark.parametrize(("method", "address", "body", "field"), REFUSED)
+def test_what_is_refused_leaves_no_row_and_tells_no_value(
+    method: str, address: str, body: dict[str, Any], field: str, alice: Contract, superuser: Superuser, refusing: None
+) -> None:
+    before = everything(superuser())
+    reply = alice.send(method, address, body, idempotency_key="refused")
+    assert (reply.status, reply.code) == (400, "pii_refused")
+    assert {fault["field"] for fault in reply.json["errors"]} == {field}
+    assert [value for value in VALUES if value.encode() in reply.body] == []
+    assert everything(superuser()) == before
+
+
+def test_a_refused_change_and_a_refused_question_leave_what_was(
+    alice: Contract, superuser: Superuser, refusing: None
+) -> None:
+    memory = alice.add("Nothing.")
+    conversation = alice.post("conversations/", {}).json["id"]
+    before = everything(superuser())
+    changed = alice.patch(f"memories/{memory['id']}/", {"content": TEXT}, if_match='"1"')
+    asked = alice.post(f"conversations/{conversation}/turns/", {"content": TEXT})
+    assert [(one.status, one.code) for one in (changed, asked)] == [(400, "pii_refused")] * 2
+    after = everything(superuser())
+    assert {name for name in after if after[name] != before[name]} <= {"governance_auditentry"}
+
+
+def test_an_answer_is_redacted_where_questions_are_refused(world: World, alice: Contract) -> None:
+    alice.add(f"Li Lei's card is {CARD}.")
+    run_jobs()
+    with override_settings(PII_ACTION="refuse"):
+        conversation = alice.post("conversations/", {}).json["id"]
+        turn = alice.post(f"conversations/{conversation}/turns/", {"content": "What is Li Lei's card?"}).json
+    assert "[card]" in turn["content"]
+    assert CARD not in turn["content"]
+
+
+@pytest.mark.parametrize("action", ["redact", "refuse"])
+def test_what_cannot_be_checked_is_not_stored(alice: Contract, superuser: Superuser, action: str) -> None:
+    memory = alice.add("Nothing.")
+    conversation = alice.post("conversations/", {}).json["id"]
+    before = everything(superuser())
+    with override_settings(PII_ACTION=action, PII_DETECTOR=FAILING):
+        replies = [
+            alice.post("memories/", {"content": "harmless"}),
+            alice.post("memories/", {"messages": [{"role": "user", "content": "harmless"}]}),
+            alice.post("memories/?async=true", {"content": "harmless"}),
+            alice.post("memories/bulk/", {"items": [{"content": "harmless"}]}),
+            alice.post("conversations/", {"title": "harmless"}),
+            alice.post(f"conversations/{conversation}/turns/", {"content": "harmless"}),
+            alice.patch(f"memories/{memory['id']}/", {"content": "harmless"}, if_match='"1"'),
+        ]
+    assert {(reply.status, reply.code) for reply in replies} == {(503, "pii_unavailable")}
+    after = everything(superuser())
+    assert {name for name in after if after[name] != before[name]} <= {"governance_auditentry"}
+
+
+def test_what_cannot_be_checked_is_flagged_as_such_where_it_would_be_flagged(world: World, alice: Contract) -> None:
+    with override_settings(PII_DETECTOR=FAILING):
+        memory = alice.add(TEXT)
+    with acting(world.alice.actor):
+        row = PiiFinding.objects.get()
+        assert (row.kind, row.begins, row.ends, row.detector) == ("unchecked", 0, 0, "failing/1")
+        review = Review.objects.get()
+    with override_settings(PII_DETECTOR=FAILING):
+        still = alice.post(f"reviews/{review.id}/accept/", {})
+        assert (still.status, still.code) == (503, "pii_unavailable")
+    assert alice.post(f"reviews/{review.id}/accept/", {}).status == 200
+    assert alice.get(f"memories/{memory['id']}/").json["content"] == CLEAN
+
+
+def test_each_kind_may_have_an_action_of_its_own(world: World) -> None:
+    rule = PiiRule(PiiAction.FLAG, {PiiKind.PHONE: PiiAction.REDACT, PiiKind.EMAIL: PiiAction.ALLOW})
+    with acting(world.alice.actor):
+        draft, screened = Screen(world.alice.actor, lambda **_: rule).draft(CubeDraft(content=TEXT), "/x")
+    assert draft.content == TEXT.replace(PHONE, "[phone]")
+    (finding,) = screened.findings
+    span = finding.place.span
+    assert (span.kind, draft.content[span.start : span.end]) == (PiiKind.CARD, CARD)
+
+
+def test_a_change_of_one_field_keeps_what_was_decided_about_the_others(world: World, alice: Contract) -> None:
+    memory = alice.add(TEXT, title=MAIL)
+    (review,) = alice.get("reviews/").json["results"]
+    assert alice.post(f"reviews/{review['id']}/reject/").status == 200
+    address = f"memories/{memory['id']}/"
+    assert alice.patch(address, {"importance": 0.9}, if_match='"1"').status == 200
+    assert alice.get("reviews/").json["count"] == 0
+    assert alice.patch(address, {"title": f"new: {MAIL}"}, if_match='"2"').status == 200
+    (review,) = alice.get("reviews/").json["results"]
+    by_field = {(one["field"], one["status"]) for one in review["findings"]}
+    assert by_field == {("content", "rejected"), ("title", "open")}
+    assert alice.patch(address, {"sensitivity": "public"}, if_match='"3"').status == 200
+    (review,) = alice.get("reviews/").json["results"]  # in another place all of it is new
+    assert {one["status"] for one in review["findings"]} == {"open"}
+
+
+def test_where_it_would_be_redacted_moving_it_there_redacts_it(alice: Contract) -> None:
+    memory = alice.add(TEXT)
+    with override_settings(PII_ACTION="redact"):
+        moved = alice.patch(f"memories/{memory['id']}/", {"namespace": "/team"}, if_match='"1"')
+    assert moved.json["content"] == CLEAN
