@@ -34,6 +34,11 @@ APP_RIGHTS = {
     "django_session": ALL,
     "governance_apikey": CHANGE,
     "governance_auditentry": ADD,
+    "governance_auditcheckpoint": ADD,
+    "governance_auditexport": CHANGE,
+    "governance_auditseal": ADD,
+    "governance_auditsink": CHANGE,
+    "governance_auditunsealed": "DELETE INSERT SELECT",
     "governance_datasubject": ALL,
     "governance_idempotencykey": "DELETE INSERT SELECT",
     "governance_member": CHANGE,
@@ -58,11 +63,17 @@ APP_RIGHTS = {
 }
 OTHER_RIGHTS = {
     ("memos_auditor", "governance_auditentry", READ),
+    ("memos_auditor", "governance_auditcheckpoint", READ),
+    ("memos_auditor", "governance_auditseal", READ),
     ("memos_router", "governance_idempotencykey", "DELETE"),
     ("memos_router", "governance_outboxevent", "DELETE"),
 }
 COLUMN_RIGHTS = {
     ("memos_router", "governance_apikey", "SELECT", "id prefix tenant_id"),
+    ("memos_router", "governance_auditcheckpoint", "SELECT", "created_at seq tenant_id"),
+    ("memos_router", "governance_auditseal", "SELECT", "seq tenant_id"),
+    ("memos_router", "governance_auditsink", "SELECT", "delivered_seq id next_at removed_at tenant_id"),
+    ("memos_router", "governance_auditunsealed", "SELECT", "tenant_id"),
     ("memos_router", "governance_idempotencykey", "SELECT", "created_at"),
     (
         "memos_router",
@@ -82,6 +93,12 @@ COLUMN_RIGHTS = {
 OTHER_POLICIES = {
     ("governance_apikey", "memos_router", "SELECT", "true"),
     ("governance_auditentry", "memos_auditor", "SELECT", "true"),
+    ("governance_auditcheckpoint", "memos_auditor", "SELECT", "true"),
+    ("governance_auditcheckpoint", "memos_router", "SELECT", "true"),
+    ("governance_auditseal", "memos_auditor", "SELECT", "true"),
+    ("governance_auditseal", "memos_router", "SELECT", "true"),
+    ("governance_auditsink", "memos_router", "SELECT", "true"),
+    ("governance_auditunsealed", "memos_router", "SELECT", "true"),
     ("governance_idempotencykey", "memos_router", "DELETE", "true"),
     ("governance_idempotencykey", "memos_router", "SELECT", "true"),
     ("governance_outboxevent", "memos_router", "DELETE", "(done_at IS NOT NULL)"),
@@ -96,11 +113,15 @@ OTHER_POLICIES = {
 }
 DEFINER_FUNCTIONS = frozenset(
     {
+        "governance_audit_checkpoints_due",
+        "governance_audit_sinks_due",
+        "governance_audit_unsealed",
         "governance_key_by_prefix",
         "governance_link_by_hash",
         "governance_outbox_claim",
         "governance_outbox_health",
         "governance_tenant_by_slug",
+        "governance_tenant_ids",
         "governance_tidy",
         "governance_user_by_email",
         "vault_tenants_to_reembed",
@@ -112,7 +133,12 @@ RANDOM_VALUES = frozenset(
     {("governance_apikey", "prefix"), ("governance_signinlink", "token_hash"), ("governance_tenant", "slug")}
 )
 TRIGGERS = {
+    ("governance_auditcheckpoint", "governance_auditcheckpoint_rows_stay"),
+    ("governance_auditcheckpoint", "governance_auditcheckpoint_table_stays"),
+    ("governance_auditentry", "governance_auditentry_is_queued"),
     ("governance_auditentry", "governance_auditentry_rows_stay"),
+    ("governance_auditseal", "governance_auditseal_rows_stay"),
+    ("governance_auditseal", "governance_auditseal_table_stays"),
     ("governance_auditentry", "governance_auditentry_table_stays"),
     ("vault_cubeversion", "version_is_immutable"),
 }

@@ -8,7 +8,17 @@ import pytest
 from tests.architecture.asking import Module, module_read, silent_functions, untargeted_functions
 
 ROOT = Path(__file__).resolve().parents[2]
-DOORS = ("services", "selectors", "locating", "principals", "jobs")  # what of a room reaches rows
+DOORS = (
+    "services",
+    "exports",
+    "sinks",
+    "unusual",
+    "reports",
+    "selectors",
+    "locating",
+    "principals",
+    "jobs",
+)  # what of a room reaches rows
 
 FINDING = ("locate", "locate_for_erasing", "locate_for_restoring")
 ASK_NOBODY = {
@@ -36,6 +46,8 @@ ASK_NOBODY = {
     ("governance.keys.services", "seal_for"): "who may is decided before",
     ("governance.keys.services", "open_sealed"): "who may is decided before",
     ("governance.keys.services", "token_maker"): "who may is decided before",
+    ("governance.trail.exports", "exports_give_up"): "the worker's; tells what became of an export",
+    ("governance.trail.exports", "export_ids_parked"): "the worker's",
     ("governance.outbox.services", "events_release"): "the dispatcher's",
     ("governance.outbox.services", "events_run"): "the worker's; as the system",
     ("governance.tenants.principals", "actor_again"): "makes the actor",

@@ -7,7 +7,11 @@ from uuid import UUID
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.services import Handler, events_run
 from governance.tenants.services import sign_in_link_create
-from governance.vocabulary import Topic
+from governance.trail.exports import export_create, exports_run
+from governance.trail.queries import TrailQuery
+from governance.trail.selectors import entries_list
+from governance.trail.sinks import SinkDraft, sink_create
+from governance.vocabulary import ExportFormat, SinkKind, Topic
 from tests.factories import Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges, CubeDraft
@@ -20,6 +24,7 @@ HANDLERS: dict[Topic, Handler] = {
     Topic.CUBES_WRITTEN: cubes_index,
     Topic.CUBES_READ: cubes_count_reads,
     Topic.JOB_REQUESTED: jobs_run,
+    Topic.AUDIT_EXPORT_REQUESTED: exports_run,
 }
 
 
@@ -60,8 +65,17 @@ def fill(person: Person, canary: str) -> Filled:
     job = memories_add_later(actor=actor, drafts=[CubeDraft(content=f"The {canary} flies away.")])
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
-    drain()
+    _keep_trail(person, canary)
     return Filled(person, canary, cube_id, conversation.id, job.id)
+
+
+def _keep_trail(person: Person, canary: str) -> None:
+    """An export, a sink, seals and a checkpoint; and one entry that waits for its seal."""
+    actor = person.actor
+    sink_create(actor=actor, draft=SinkDraft(name=canary, kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))
+    export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
+    drain()
+    entries_list(actor=actor, query=TrailQuery(), paginate=list)
 
 
 def drain() -> None:
