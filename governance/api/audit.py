@@ -41,7 +41,6 @@ from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.trail.exports import export_create, export_file, export_get, exports_list
 from governance.trail.queries import FILTERS, query_read
-from governance.trail.reading import unusual_reading
 from governance.trail.reports import changes_csv
 from governance.trail.selectors import (
     checkpoint_get,
@@ -52,6 +51,7 @@ from governance.trail.selectors import (
     public_key_get,
     verify,
 )
+from governance.trail.unusual import unusual_reading
 from governance.vocabulary import ExportFormat, Permission
 from governance.web.files import file_response
 

@@ -12,9 +12,9 @@ from governance.api.representations import time_json
 from governance.audit.verification import Verification
 from governance.models import AuditEntry
 from governance.trail.exports import ExportView
-from governance.trail.reading import ReadBy, UnusualReading
 from governance.trail.selectors import CheckpointView, EntryView
 from governance.trail.sinks import SinkView
+from governance.trail.unusual import ReadBy, UnusualReading
 from governance.vocabulary import ExportFormat, ExportStatus, Outcome, PrincipalKind, SinkKind, Verb
 
 Schema = serializers.Serializer[Any]

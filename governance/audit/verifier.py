@@ -382,7 +382,7 @@ def _opened(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
     archive = stack.enter_context(zipfile.ZipFile(path)) if path.is_file() else None
 
     def opened(name: str) -> BinaryIO:
-        raw = archive.open(name) if archive else (path / name).open("rb")
+        raw = archive.open(name) if archive else (path / name).open("rb", buffering=0)
         return stack.enter_context(io.BufferedReader(raw, 1 << 20))  # type: ignore[type-var]
 
     return opened
@@ -410,7 +410,7 @@ def _lines(opened: Callable[[str], BinaryIO], manifest: Mapping[str, str]) -> It
 
 
 def _csv_lines(file: BinaryIO) -> Iterator[bytes]:
-    reader = csv.reader(io.TextIOWrapper(file, encoding="utf-8", errors="surrogateescape", newline=""))
+    reader = csv.reader(line.decode("utf-8", "surrogateescape") for line in file)
     next(reader, None)
     for values in reader:
         yield line_of(values).encode("utf-8", "surrogateescape")

@@ -164,7 +164,7 @@ def _run(actor: Actor, export_id: UUID) -> Written | DomainError | None:
         authorize(requester, Permission.AUDIT_READ)
         return export_write(
             actor=requester,
-            export_id=export.id,
+            path=export_path(export.tenant_id, export.id),
             query=query_read(export.filters),
             form=ExportFormat(export.format),
             progress=lambda part: _beat(actor, export_id, part),

@@ -83,9 +83,7 @@ def export_path(tenant_id: UUID, export_id: UUID) -> Path:
     return path
 
 
-def export_write(
-    *, actor: Actor, export_id: UUID, query: TrailQuery, form: ExportFormat, progress: Progress
-) -> Written:
+def export_write(*, actor: Actor, path: Path, query: TrailQuery, form: ExportFormat, progress: Progress) -> Written:
     """Write the file, whole or not at all. What has no seal yet is sealed first, and a checkpoint is signed.
 
     The caller has asked whether the actor may. Raises KeyUnavailable.
@@ -94,7 +92,6 @@ def export_write(
         pass
     end = checkpoint_write(actor.tenant_id)
     span = Span(start=_start(actor, query), end=end)
-    path = export_path(actor.tenant_id, export_id)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = path.with_suffix(f".{os.getpid()}")
     try:

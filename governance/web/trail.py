@@ -18,7 +18,6 @@ from governance.authz.services import authorize
 from governance.errors import FieldError, Invalid
 from governance.models import AuditEntry
 from governance.trail.queries import FILTERS, TrailQuery, query_read
-from governance.trail.reading import unusual_reading
 from governance.trail.reports import changes_csv
 from governance.trail.selectors import (
     checkpoint_get,
@@ -30,6 +29,7 @@ from governance.trail.selectors import (
     public_key_get,
     verify,
 )
+from governance.trail.unusual import unusual_reading
 from governance.vocabulary import Outcome, Permission, Verb
 from governance.web.pages import draw, page, wants_part
 from governance.web.paging import Newest, number_or_none, uuid_or_none

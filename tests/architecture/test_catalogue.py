@@ -40,11 +40,14 @@ HOLES = [
     # triggers
     ("DROP TRIGGER governance_auditentry_rows_stay ON governance_auditentry", "trigger missing"),
     ("ALTER TABLE governance_auditentry DISABLE TRIGGER governance_auditentry_table_stays", "trigger missing"),
+    ("DROP TRIGGER governance_auditentry_is_queued ON governance_auditentry", "trigger missing"),
+    ("DROP TRIGGER governance_auditseal_rows_stay ON governance_auditseal", "trigger missing"),
     ("ALTER TABLE vault_cubeversion DISABLE TRIGGER version_is_immutable", "trigger missing"),
     ("ALTER TABLE vault_cube DISABLE TRIGGER cube_stays_while_held", "trigger missing"),
     ("DROP TRIGGER vault_holdcube_rows_stay ON vault_holdcube", "trigger missing"),
     # rights
     ("GRANT UPDATE ON governance_auditentry TO memos_app", "right too much"),
+    ("GRANT UPDATE ON governance_auditseal TO memos_app", "right too much"),
     ("GRANT TRUNCATE ON vault_cube TO memos_app", "right too much"),
     ("GRANT SELECT ON governance_tenant TO PUBLIC", "right too much"),
     ("GRANT SELECT ON vault_cube TO memos_auditor", "right too much"),

@@ -8,9 +8,24 @@ import pytest
 from tests.architecture.asking import Module, module_read, silent_functions, untargeted_functions
 
 ROOT = Path(__file__).resolve().parents[2]
-# what of a room reaches rows
-DOORS = ("services", "selectors", "locating", "principals", "jobs", "passwords", "factors", "entering", "identities")
-DOORS += ("last_use", "mail", "telling")
+DOORS = (  # what of a room reaches rows
+    "services",
+    "selectors",
+    "locating",
+    "principals",
+    "jobs",
+    "exports",
+    "sinks",
+    "unusual",
+    "reports",
+    "passwords",
+    "factors",
+    "entering",
+    "identities",
+    "last_use",
+    "mail",
+    "telling",
+)
 
 FINDING = ("locate", "locate_for_erasing", "locate_for_restoring")
 ASK_NOBODY = {
@@ -49,6 +64,8 @@ ASK_NOBODY = {
     ("governance.keys.services", "seal_for"): "who may is decided before",
     ("governance.keys.services", "open_sealed"): "who may is decided before",
     ("governance.keys.services", "token_maker"): "who may is decided before",
+    ("governance.trail.exports", "exports_give_up"): "the worker's; tells what became of an export",
+    ("governance.trail.exports", "export_ids_parked"): "the worker's",
     ("governance.outbox.services", "events_release"): "the dispatcher's",
     ("governance.outbox.services", "events_run"): "the worker's; as the system",
     ("governance.tenants.principals", "actor_again"): "makes the actor",

@@ -14,7 +14,11 @@ from governance.policies.rules import HolderChoice, Limits, Quota
 from governance.policies.services import PolicyDraft, policy_create, quota_set
 from governance.tenants.selectors import me_get
 from governance.tenants.services import sign_in_link_create
-from governance.vocabulary import HolderKind, PolicyKind, RoleName, Topic
+from governance.trail.exports import export_create, exports_run
+from governance.trail.queries import TrailQuery
+from governance.trail.selectors import entries_list
+from governance.trail.sinks import SinkDraft, sink_create
+from governance.vocabulary import ExportFormat, HolderKind, PolicyKind, RoleName, SinkKind, Topic
 from tests.factories import REQUEST_ID, Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges, CubeDraft
@@ -32,6 +36,7 @@ HANDLERS: dict[Topic, Handler] = {
     Topic.RETENTION_CHANGED: retention_apply,
     Topic.PASSWORD_RESET_ASKED: resets_send,
     Topic.INVITATION_CREATED: invitations_send,
+    Topic.AUDIT_EXPORT_REQUESTED: exports_run,
 }
 
 
@@ -78,7 +83,7 @@ def fill(person: Person, canary: str) -> Filled:
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
     policy_id = _policies_fill(actor)
-    drain()
+    _keep_trail(person, canary)
     return Filled(person, canary, cube_id, conversation.id, job.id, policy_id)
 
 
@@ -109,6 +114,15 @@ def ways_in(person: Person, canary: str) -> None:
 
 def tenant_slug(person: Person) -> str:
     return me_get(actor=person.actor).tenant_slug
+
+
+def _keep_trail(person: Person, canary: str) -> None:
+    """An export, a sink, seals and a checkpoint; and one entry that waits for its seal."""
+    actor = person.actor
+    sink_create(actor=actor, draft=SinkDraft(name=canary, kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))
+    export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
+    drain()
+    entries_list(actor=actor, query=TrailQuery(), paginate=list)
 
 
 def drain() -> None:

@@ -30,7 +30,7 @@ OTHER: dict[str, Sequence[object]] = {
     "object_ids": [[OTHER_ID], [OTHER_ID, OTHER_ID]],
     "version": [77],
     "before_hash": [b"\x00", b""],
-    "after_hash": [b"\x01" * 32],
+    "after_hash": [b"\xee" * 32],
     "detail": ['{"count": -1}', '{"count": "0"}'],
     "context": ['{"channel": "api"}', "[]"],
     "request_id": ["forged", "request-of-a-test "],

@@ -81,7 +81,10 @@ class Bender:
     def back_to(self, name: str) -> None:
         """The trail is again what it was when it was kept."""
         for table in TABLES:
-            self.run(f"DELETE FROM {table} WHERE tenant_id = %s", self.tenant_id)
+            # Also rows that were moved to another tenant.
+            self.run(
+                f"DELETE FROM {table} WHERE tenant_id = %s OR id IN (SELECT id FROM {name}_{table})", self.tenant_id
+            )
             self.run(f"INSERT INTO {table} SELECT * FROM {name}_{table}")
 
     def places(self) -> list[tuple[int, UUID]]:

@@ -12,7 +12,7 @@ from django.test import override_settings
 from governance.database import acting
 from governance.keys.services import open_sealed
 from governance.models import AuditEntry, IdempotencyKey
-from governance.privacy.detecting import PiiRule
+from governance.policies.rules import PiiRule
 from governance.vocabulary import PiiAction, PiiKind, Verb
 from tests.factories import World
 from tests.governance.privacy.failing import FAILING
