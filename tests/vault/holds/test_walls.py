@@ -6,15 +6,18 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from django.db import DatabaseError
 
 from governance.database import acting
+from governance.errors import Held
+from governance.failures import database_failure
 from tests.factories import World
 from tests.governance.tables import become
 from tests.harness.databases import Clone
 from tests.vault.holds.held import Holding, Superuser, holding
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
-from vault.models import HoldCube
+from vault.models import Cube, HoldCube
 
 MAKE = (
     "INSERT INTO vault_hold (id, tenant_id, kind, maker_id, sealed) "
@@ -103,6 +106,13 @@ def test_the_superuser_is_refused_too(held: Holding, superuser: Superuser) -> No
         with pytest.raises(psycopg.DatabaseError) as refused:
             superuser().execute(CHANGE, [cube_id])
         assert refused.value.sqlstate == "MH423"
+
+
+def test_what_the_trigger_refuses_is_told_as_held(world: World, held: Holding) -> None:
+    """For a hold that was made between the service's question and its write."""
+    with pytest.raises(DatabaseError) as refused, acting(world.alice.actor):
+        Cube.objects.filter(id=held.single).update(importance=0.7)
+    assert isinstance(database_failure(refused.value), Held)
 
 
 def test_a_memory_written_around_our_code_comes_under_its_subjects_hold(
