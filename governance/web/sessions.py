@@ -11,6 +11,7 @@ from governance.tenants.selectors import actor_by_session
 from governance.vocabulary import Channel
 
 TENANT, MEMBER = "tenant_id", "member_id"
+PURPOSE = "purpose"  # what this browser reads for
 
 
 def sign_in(request: HttpRequest, actor: Actor) -> None:
@@ -33,7 +34,9 @@ def actor_of_session(request: HttpRequest, context: CallContext) -> Actor | None
 
 def web_actor(request: HttpRequest, channel: Channel = Channel.WEB) -> Actor:
     """The actor behind a page. Raises Unauthenticated."""
-    actor = actor_of_session(request, CallContext(channel=channel, address=client_address(request)))
+    purpose: str = request.session.get(PURPOSE, "")
+    context = CallContext(channel=channel, purpose=purpose, address=client_address(request))
+    actor = actor_of_session(request, context)
     if actor is None:
         raise Unauthenticated
     return actor

@@ -8,5 +8,6 @@ urlpatterns = [
     path("sign-in/", views.sign_in_page, name="sign_in"),
     path("sign-in/<str:token>/", views.sign_in_link, name="sign_in_link"),
     path("sign-out/", views.sign_out, name="sign_out"),
+    path("purpose/", views.purpose, name="purpose"),
     path("language/", set_language, name="set_language"),
 ]

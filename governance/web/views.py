@@ -12,15 +12,17 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.actor import Actor, CallContext
 from governance.errors import NotFound
+from governance.policies.purposes import purposes_known
 from governance.tenants.services import member_sign_out, sign_in_link_use
 from governance.vocabulary import Channel
 from governance.web.pages import answered, draw, page, see_other
-from governance.web.sessions import actor_of_session, client_address, request_id, sign_in
+from governance.web.sessions import PURPOSE, actor_of_session, client_address, request_id, sign_in
 
 FIRST_PAGE = "chat"  # the name of the product's first page
 NEXT_COOKIE = "after_sign_in"  # where to go once the link, which knows of no page, has been opened
 NEXT_SECONDS = 3600
 LONGEST_NEXT = 500
+LONGEST_PURPOSE = 200
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -67,6 +69,21 @@ def sign_out(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     member_sign_out(actor=actor)
     request.session.flush()
     return see_other(reverse("sign_in"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """What this browser reads for from now on: memory that is bound to purposes stays closed to any other."""
+    if request.method == "POST":
+        said = request.POST.get("purpose", "").strip()
+        if len(said) > LONGEST_PURPOSE or not (said.isprintable() or not said):
+            context = {"purpose": said[:LONGEST_PURPOSE], "known": purposes_known(actor), "longest": LONGEST_PURPOSE}
+            return draw(request, "governance/purpose.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        request.session[PURPOSE] = said
+        return see_other(reverse("purpose"))
+    known = {"purpose": actor.context.purpose, "known": purposes_known(actor), "longest": LONGEST_PURPOSE}
+    return draw(request, "governance/purpose.html", known)
 
 
 def _spend(request: HttpRequest, token: str) -> HttpResponseBase:
