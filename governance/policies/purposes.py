@@ -33,6 +33,11 @@ def namespaces_denied_by_purpose(actor: Actor) -> Q | None:
     return _denied(purpose_levels(rules, actor.context.purpose), lambda where: _in_namespace(where, "path"))
 
 
+def purposes_known(actor: Actor) -> list[str]:
+    """The purposes that the tenant's policies name."""
+    return sorted({purpose for rule in policies_active(actor).purpose for purpose in rule.document.purposes})
+
+
 def denied_rows(levels: Sequence[Level], *, type_field: str = "type") -> Q | None:
     """The condition of rules.is_denied."""
     return _denied(levels, lambda where: where_condition(where, type_field=type_field))

@@ -22,6 +22,7 @@ TENANT, MEMBER, USER, SESSION, BOUND_TO, STRONG = (
 )
 FIRST = "first_factor"
 FIRST_SECONDS = 600  # between the first factor and the end of the sign-in
+PURPOSE = "purpose"  # what this browser reads for
 
 
 def sign_in(request: HttpRequest, person: SignedIn) -> None:
@@ -93,7 +94,9 @@ def web_person(request: HttpRequest) -> SignedIn:
 
 def web_actor(request: HttpRequest, channel: Channel = Channel.WEB) -> Actor:
     """The actor behind a page. Raises Unauthenticated; SecondFactorRequired."""
-    actor = actor_of_session(request, CallContext(channel=channel, address=client_address(request)))
+    purpose: str = request.session.get(PURPOSE, "")
+    context = CallContext(channel=channel, purpose=purpose, address=client_address(request))
+    actor = actor_of_session(request, context)
     if actor is None:
         raise Unauthenticated
     return actor

@@ -16,6 +16,7 @@ urlpatterns = [
     path("reset/<str:token>/", recovering.reset, name="reset"),
     path("invitation/<str:token>/", recovering.invitation, name="invitation"),
     path("sign-out/", views.sign_out, name="sign_out"),
+    path("purpose/", views.purpose, name="purpose"),
     path("language/", set_language, name="set_language"),
     # a person's own
     path("account/", account.account, name="account"),

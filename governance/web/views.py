@@ -16,11 +16,13 @@ from governance.accounts.rules import FirstFactor, SignedIn, Way
 from governance.accounts.selectors import Organisation, member_user, organisations_of
 from governance.actor import Actor
 from governance.errors import Forbidden, Invalid, NotFound, TooManyAttempts, Unauthenticated
+from governance.policies.purposes import purposes_known
 from governance.tenants.selectors import tenant_id_by_slug
 from governance.tenants.services import sign_in_link_use
 from governance.web.coming_back import next_forget, next_keep, next_kept
-from governance.web.pages import answered, draw, person_page, see_other
+from governance.web.pages import answered, draw, page, person_page, see_other
 from governance.web.sessions import (
+    PURPOSE,
     actor_of_session,
     client_address,
     client_agent,
@@ -32,6 +34,7 @@ from governance.web.sessions import (
 )
 
 FIRST_PAGE = "chat"  # the name of the product's first page
+LONGEST_PURPOSE = 200
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -162,6 +165,21 @@ def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
     """What a link of one tenant has shown: it opens that tenant alone."""
     assert actor.member_id is not None
     return FirstFactor(user_id=member_user(actor=actor), bound_to=actor.tenant_id, way=way)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """What this browser reads for from now on: memory that is bound to purposes stays closed to any other."""
+    if request.method == "POST":
+        said = request.POST.get("purpose", "").strip()
+        if len(said) > LONGEST_PURPOSE or not (said.isprintable() or not said):
+            context = {"purpose": said[:LONGEST_PURPOSE], "known": purposes_known(actor), "longest": LONGEST_PURPOSE}
+            return draw(request, "governance/purpose.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        request.session[PURPOSE] = said
+        return see_other(reverse("purpose"))
+    known = {"purpose": actor.context.purpose, "known": purposes_known(actor), "longest": LONGEST_PURPOSE}
+    return draw(request, "governance/purpose.html", known)
 
 
 def _spend(request: HttpRequest, token: str) -> HttpResponseBase:

@@ -1,11 +1,20 @@
 """Purpose binding: what is bound is read for its purposes alone, by list, search, get, versions and chat."""
 
+import random
+from uuid import UUID
+
 import pytest
 
+from governance.database import acting
+from governance.models import AuditEntry
+from governance.policies.purposes import denied_rows, where_condition
+from governance.policies.rules import Purposes, Rule, Where, is_denied, matches, purpose_levels
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import changed, made
+from vault.cubes.retention import facts_of
+from vault.models import Cube
 
 CLINIC = {"where": {"namespace": "/clinic"}, "purposes": ["treatment", "billing"]}
 THERAPY = {"where": {"namespace": "/clinic/therapy"}, "purposes": ["treatment"]}
@@ -61,9 +70,6 @@ def test_every_way_of_reading_shows_just_what_the_purpose_opens(
 
 
 def test_a_denial_names_the_policy(notes: dict[str, str], bob: Contract, world: World) -> None:
-    from governance.database import acting
-    from governance.models import AuditEntry
-
     assert bob.get(f"memories/{notes['/clinic/therapy']}/", x_memory_purpose="billing").status == 403
     with acting(world.olivia.actor):
         row = AuditEntry.objects.filter(outcome="denied").latest("id")
@@ -121,3 +127,48 @@ def test_a_binding_of_one_tenant_binds_no_other(olivia: Contract, charlie: Contr
     made(olivia, "purpose", {"where": {}, "purposes": ["audit"]})
     charlie.add("Theirs.")
     assert charlie.listed() == ["Theirs."]
+
+
+def _where(chance: random.Random) -> Where:
+    def some(*words: str) -> frozenset[str]:
+        return frozenset(chance.sample(words, chance.choice([0, 0, 1, 2])))
+
+    return Where(
+        namespace=chance.choice(["", "/a", "/a/b", "/a_b", "/x"]),
+        semantic_types=some("fact", "goal"),
+        sensitivities=some("public", "restricted"),
+        tags=some("p", "q"),
+    )
+
+
+def test_the_query_says_of_every_memory_what_the_rules_say(world: World, alice: Contract, full_size: bool) -> None:
+    """Random memories under random policies: the condition in SQL against the pure rule, memory by memory."""
+    chance = random.Random(7)
+    items = [
+        {
+            "content": f"Memory {number}.",
+            "namespace": chance.choice(["/a", "/a/b", "/a/b/c", "/a_b", "/axb", "/y"]),
+            "semantic_type": chance.choice(["fact", "goal"]),
+            "sensitivity": chance.choice(["public", "restricted"]),
+            "tags": chance.sample(["p", "q", "r"], chance.randint(0, 3)),
+        }
+        for number in range(60)
+    ]
+    assert alice.post("memories/bulk/", {"items": items}).status == 201
+    compared = denials = 0
+    with acting(world.alice.actor):
+        cubes = list(Cube.objects.select_related("namespace"))
+        for _ in range(2_000 if full_size else 100):
+            rules = [
+                Rule(UUID(int=n), f"p{n}", 1, Purposes(_where(chance), frozenset(chance.sample("xyz", 2))))
+                for n in range(chance.randint(1, 6))
+            ]
+            where = rules[0].document.where
+            meant = set(Cube.objects.filter(where_condition(where)).values_list("id", flat=True))
+            assert meant == {cube.id for cube in cubes if matches(where, facts_of(cube))}
+            levels = purpose_levels(rules, chance.choice(["x", "y", ""]))
+            condition = denied_rows(levels)
+            denied = set(Cube.objects.filter(condition).values_list("id", flat=True)) if condition else set()
+            assert denied == {cube.id for cube in cubes if is_denied(levels, facts_of(cube))}
+            compared, denials = compared + len(cubes), denials + len(denied)
+    assert 0 < denials < compared

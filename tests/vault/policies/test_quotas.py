@@ -64,9 +64,8 @@ def test_a_refusal_leaves_nothing(olivia: Contract, alice: Contract, superuser: 
     assert after == before
 
 
-@pytest.mark.parametrize(("count", "quota"), [(200, 100)])
-def test_many_at_once_store_exactly_the_quota(world: World, olivia: Contract, count: int, quota: int) -> None:
-    limited(olivia, memories=quota)
+def storm(world: World, count: int) -> int:
+    """How many of `count` adds at once were stored."""
 
     def add(number: int) -> bool:
         try:
@@ -78,10 +77,28 @@ def test_many_at_once_store_exactly_the_quota(world: World, olivia: Contract, co
         return True
 
     with ThreadPoolExecutor(THREADS) as pool:
-        stored = sum(pool.map(add, range(count)))
+        return sum(pool.map(add, range(count)))
+
+
+def test_many_at_once_store_exactly_the_quota(world: World, olivia: Contract, full_size: bool) -> None:
+    quota = 1_000 if full_size else 100
+    limited(olivia, memories=quota)
+    assert storm(world, 2 * quota) == quota
     with acting(world.alice.actor):
-        assert (stored, Cube.objects.count()) == (quota, quota)
+        assert Cube.objects.count() == quota
         assert Usage.objects.get().used == quota
+
+
+def test_a_count_that_forgets_would_show(world: World, olivia: Contract, superuser: Superuser) -> None:
+    """The mutant: a row of usage that loses what was counted lets more pass than the quota."""
+    superuser().execute(
+        "CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.used := 0; RETURN NEW; END'"
+    )
+    superuser().execute(
+        "CREATE TRIGGER forget BEFORE UPDATE ON governance_usage FOR EACH ROW EXECUTE FUNCTION forget()"
+    )
+    limited(olivia, memories=10)
+    assert storm(world, 20) == 20
 
 
 def test_bytes_are_those_of_every_version(olivia: Contract, alice: Contract) -> None:

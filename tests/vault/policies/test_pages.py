@@ -1,0 +1,134 @@
+"""Pages of policies and quotas, without JavaScript and with htmx; and the purpose that a browser reads for."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from django.test import Client
+
+from tests.factories import World
+from tests.governance.tables import everything
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract
+from tests.vault.policies.making import DAY, made
+
+Superuser = Callable[[], psycopg.Connection]
+FIELDS: dict[str, dict[str, object]] = {
+    "retention": {"ttl_days": "1", "namespace": "/team"},
+    "sharing": {"share_with": ["member"], "roles": ["admin"]},
+    "purpose": {"purposes": "treatment, billing", "namespace": "/team"},
+    "pii": {"action": "redact", "kinds": "card=refuse"},
+    "quota": {"holder_kind": "tenant", "memories": "5"},
+}
+
+
+def sent(kind: str) -> dict[str, Any]:
+    return {"name": kind, "enabled": "on", **FIELDS[kind]}
+
+
+@pytest.mark.parametrize("kind", sorted(FIELDS))
+def test_a_policy_of_each_kind_is_made_and_changed_by_its_form(world: World, olivia: Contract, kind: str) -> None:
+    browser = signed_in(world.olivia)
+    assert browser.get(f"/policies/new/{kind}/").status_code == 200
+    saved = browser.post(f"/policies/new/{kind}/", {**sent(kind), "save": "yes"})
+    assert saved.status_code == 303
+    address = saved.headers["Location"]
+    page = browser.get(address).content.decode()
+    stored = olivia.get("policies/").json["results"][0]
+    assert (stored["kind"], stored["version"], stored["enabled"]) == (kind, 1, True)
+    version = re.findall(r'name="version" value="(\d+)"', page)
+    changed = browser.post(address, {**sent(kind), "enabled": "", "version": version[0], "save": "yes"})
+    assert changed.status_code == 303
+    after = olivia.get("policies/").json["results"][0]
+    assert (after["version"], after["enabled"], after["document"]) == (2, False, stored["document"])
+    assert browser.get(f"{address}versions/").content.decode().count('class="version"') == 2
+
+
+def test_it_says_what_saving_would_do_and_saves_nothing(world: World, alice: Contract, superuser: Superuser) -> None:
+    memory = alice.add("Team.", namespace="/team")["id"]
+    browser = signed_in(world.olivia)
+    before = everything(superuser())
+    for htmx in ({}, {"HX-Request": "true"}):
+        page = browser.post("/policies/new/retention/", {**sent("retention"), "simulate": "yes"}, headers=htmx)
+        assert page.status_code == 200
+        assert f"/memories/{memory}/" in page.content.decode()
+        assert ("<html" in page.content.decode()) is not bool(htmx)
+        assert everything(superuser()) == before
+
+
+@pytest.mark.parametrize("button", ["save", "simulate"])
+def test_what_cannot_be_is_told_at_its_field(world: World, olivia: Contract, button: str) -> None:
+    browser = signed_in(world.olivia)
+    for fields, field in (
+        ({"ttl_days": "9", "max_days": "1"}, "ttl_days"),
+        ({"namespace": "team"}, "namespace"),
+        ({"ttl_days": "x"}, "ttl_days"),
+    ):
+        page = browser.post("/policies/new/retention/", {**sent("retention"), **fields, button: "yes"})
+        assert page.status_code == 422
+        assert f'id="id_{field}_error"' in page.content.decode()
+    assert olivia.get("policies/").json["count"] == 0
+
+
+def test_an_older_reading_does_not_overwrite_a_newer_one(world: World, olivia: Contract) -> None:
+    policy_id = made(olivia, "retention", {"ttl_seconds": DAY})
+    browser, fields = signed_in(world.olivia), {**sent("retention"), "version": "1", "save": "yes"}
+    assert browser.post(f"/policies/{policy_id}/", fields).status_code == 303
+    assert browser.post(f"/policies/{policy_id}/", fields).status_code == 422
+    assert olivia.get(f"policies/{policy_id}/").json["version"] == 2
+
+
+@pytest.mark.parametrize(("who", "reads"), [("alice", 403), ("bob", 403), ("ada", 200), ("charlie", 404)])
+def test_who_may_not_change_a_policy_changes_none(
+    world: World, olivia: Contract, superuser: Superuser, who: str, reads: int
+) -> None:
+    policy_id = made(olivia, "retention", {"ttl_seconds": DAY})
+    browser = signed_in(world.person(who))
+    before = everything(superuser())["governance_policyversion"]
+    assert browser.get(f"/policies/{policy_id}/").status_code == reads
+    assert browser.get(f"/policies/{policy_id}/versions/").status_code == reads
+    refused = browser.post(f"/policies/{policy_id}/", {**sent("retention"), "version": "1", "save": "yes"})
+    assert refused.status_code == (404 if who == "charlie" else 403)
+    if who != "charlie":
+        assert browser.post("/policies/new/retention/", {**sent("retention"), "save": "yes"}).status_code == 403
+    assert everything(superuser())["governance_policyversion"] == before
+
+
+def test_nobody_opens_them_without_signing_in(world: World) -> None:
+    for address in ("/policies/", "/policies/new/pii/", "/quotas/", "/purpose/"):
+        assert Client().get(address).status_code == 303
+
+
+def test_everyone_sees_their_use(world: World, alice: Contract) -> None:
+    alice.add("One.")
+    page = signed_in(world.alice).get("/quotas/")
+    assert page.status_code == 200
+    assert str(world.alice.member.id) in page.content.decode()
+    assert "/policies/new/quota/" not in page.content.decode()
+
+
+def test_an_unknown_kind_is_nothing(world: World) -> None:
+    assert signed_in(world.olivia).get("/policies/new/law/").status_code == 404
+
+
+def test_a_browser_reads_for_the_purpose_that_its_member_names(world: World, olivia: Contract, alice: Contract) -> None:
+    made(olivia, "purpose", {"where": {"namespace": "/clinic"}, "purposes": ["treatment"]})
+    memory = alice.add("Bound.", namespace="/clinic")["id"]
+    browser = signed_in(world.alice)
+    assert browser.get(f"/memories/{memory}/").status_code == 403
+    assert "treatment" in browser.get("/purpose/").content.decode()
+    assert browser.post("/purpose/", {"purpose": "treatment"}).status_code == 303
+    assert browser.get(f"/memories/{memory}/").status_code == 200
+    assert browser.post("/purpose/", {"purpose": ""}).status_code == 303
+    assert browser.get(f"/memories/{memory}/").status_code == 403
+    assert browser.post("/purpose/", {"purpose": "x" * 201}).status_code == 422
+
+
+def test_what_a_policy_says_is_no_markup(world: World, olivia: Contract) -> None:
+    nasty = "<script>alert(1)</script>"
+    policy_id = made(olivia, "purpose", {"where": {"tags": [nasty]}, "purposes": [nasty]}, name=nasty)
+    browser = signed_in(world.olivia)
+    for address in ("/policies/", f"/policies/{policy_id}/", f"/policies/{policy_id}/versions/", "/purpose/"):
+        assert nasty not in browser.get(address).content.decode(), address

@@ -1,0 +1,228 @@
+"""Forms of policies: a field for each part of a document, turned into the JSON that the API takes too."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from governance.errors import Invalid
+from governance.policies.rules import AnyDocument, document_json
+from governance.vocabulary import HolderKind, PiiAction, PolicyKind, Recipient, RoleName
+from vault.vocabulary import MemoryType
+from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
+DAY = 24 * 3600
+KINDS: dict[PolicyKind, Promise] = {
+    PolicyKind.RETENTION: _("Retention"),
+    PolicyKind.SHARING: _("Sharing"),
+    PolicyKind.PURPOSE: _("Purpose"),
+    PolicyKind.PII: _("Personal data"),
+    PolicyKind.QUOTA: _("Quota"),
+}
+MEANT: dict[PolicyKind, Promise] = {
+    PolicyKind.RETENTION: _("How long memories live, and how long a deleted one can be restored."),
+    PolicyKind.SHARING: _("To whom memories may be given, and whether they may be published."),
+    PolicyKind.PURPOSE: _("What memories may be read for. A call names its purpose; without one they stay closed."),
+    PolicyKind.PII: _("What becomes of a text in which personal data or a secret is found."),
+    PolicyKind.QUOTA: _("How much may be stored and asked."),
+}
+RECIPIENTS = {
+    Recipient.MEMBER: _("Members"),
+    Recipient.ROLE: _("Roles"),
+    Recipient.PERSONA: _("Personas"),
+    Recipient.API_KEY: _("API keys"),
+}
+ROLES = {
+    RoleName.OWNER: _("owner"),
+    RoleName.ADMIN: _("admin"),
+    RoleName.EDITOR: _("editor"),
+    RoleName.VIEWER: _("viewer"),
+    RoleName.AUDITOR: _("auditor"),
+}
+ACTIONS = {
+    PiiAction.ALLOW: _("store it"),
+    PiiAction.FLAG: _("store it and flag it"),
+    PiiAction.REDACT: _("replace what was found"),
+    PiiAction.REFUSE: _("refuse it"),
+}
+HOLDERS = {
+    HolderKind.TENANT: _("The whole organisation"),
+    HolderKind.MEMBER: _("Each member, or the one named below"),
+    HolderKind.API_KEY: _("Each API key, or the one named below"),
+}
+
+
+def several(label: "_StrPromise", choices: Iterable[tuple[str, Any]]) -> forms.MultipleChoiceField:
+    return forms.MultipleChoiceField(
+        label=label, choices=[*choices], required=False, widget=forms.CheckboxSelectMultiple
+    )
+
+
+def words(label: "_StrPromise", help_text: "_StrPromise") -> forms.CharField:
+    return forms.CharField(label=label, required=False, max_length=2000, help_text=help_text)
+
+
+def number(label: "_StrPromise") -> forms.IntegerField:
+    return forms.IntegerField(label=label, required=False, min_value=0, max_value=2**53)
+
+
+def days(label: "_StrPromise") -> forms.FloatField:
+    return forms.FloatField(label=label, required=False, min_value=0.00002, max_value=36500)
+
+
+class PolicyForm(forms.Form):
+    """What every policy has. `version`: the one that was read, when this changes one that is there."""
+
+    kind: PolicyKind
+
+    name = forms.CharField(label=_("Name"), max_length=100)
+    reason = forms.CharField(label=_("Why it is made or changed"), max_length=500, required=False)
+    enabled = forms.BooleanField(label=_("In force"), required=False, initial=True)
+    version = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for bound in self.visible_fields():
+            widget = bound.field.widget
+            if isinstance(widget, forms.CheckboxSelectMultiple | forms.CheckboxInput):
+                widget.attrs["class"] = "form-check-input"
+            else:
+                widget.attrs["class"] = "form-select" if isinstance(widget, forms.Select) else "form-control"
+
+    def document(self) -> dict[str, Any]:
+        """The document that the fields say."""
+        raise NotImplementedError
+
+    def blame(self, failure: Invalid) -> None:
+        """Show each fault at its field; what has none, above the form."""
+        for fault in failure.errors:
+            field = self.field_of(fault.field.rpartition(".")[2])
+            self.add_error(field if field in self.fields else None, fault.message)
+        if not failure.errors:
+            self.add_error(None, failure.detail)
+
+    def field_of(self, name: str) -> str:
+        return {"ttl_seconds": "ttl_days", "max_seconds": "max_days", "id": "holder_id"}.get(name, name)
+
+
+class AboutTexts(PolicyForm):
+    """Which texts it is about, as far as that is known before they are looked at."""
+
+    namespace = forms.CharField(
+        label=_("Namespace"), required=False, max_length=200, help_text=_("With all below it; empty: everywhere.")
+    )
+    sensitivities = several(_("Sensitivity"), SENSITIVITIES.items())
+
+    def where(self) -> dict[str, Any]:
+        return {name: self.cleaned_data[name] for name in ("namespace", "sensitivities")}
+
+
+class AboutMemories(AboutTexts):
+    """Which memories it is about."""
+
+    semantic_types = several(_("Kind"), SEMANTIC_TYPES.items())
+    types = several(_("Memory type"), [(one, one) for one in MemoryType])
+    tags = words(_("Tags"), _("Separated by commas; one of them is enough."))
+
+    def where(self) -> dict[str, Any]:
+        found = self.cleaned_data
+        named = {name: found[name] for name in ("semantic_types", "types")}
+        return {**super().where(), **named, "tags": listed(found["tags"])}
+
+
+class RetentionForm(AboutMemories):
+    kind = PolicyKind.RETENTION
+    ttl_days = days(_("Life in days, unless the writer says otherwise"))
+    max_days = days(_("Life in days at most"))
+    grace_days = number(_("Days in which a deleted memory can be restored"))
+    retention_class = forms.CharField(label=_("Retention class"), max_length=40, required=False)
+
+    def document(self) -> dict[str, Any]:
+        found = self.cleaned_data
+        return {
+            "where": self.where(),
+            "ttl_seconds": seconds(found["ttl_days"]),
+            "max_seconds": seconds(found["max_days"]),
+            "grace_days": found["grace_days"],
+            "retention_class": found["retention_class"],
+        }
+
+
+class SharingForm(AboutMemories):
+    kind = PolicyKind.SHARING
+    share_with = several(_("May be shared with"), RECIPIENTS.items())
+    roles = several(_("Of these roles"), ROLES.items())
+    publish = forms.BooleanField(label=_("May be published"), required=False)
+
+    def document(self) -> dict[str, Any]:
+        return {"where": self.where(), **{name: self.cleaned_data[name] for name in ("share_with", "roles", "publish")}}
+
+
+class PurposeForm(AboutMemories):
+    kind = PolicyKind.PURPOSE
+    purposes = words(_("Purposes"), _("Separated by commas."))
+
+    def document(self) -> dict[str, Any]:
+        return {"where": self.where(), "purposes": listed(self.cleaned_data["purposes"])}
+
+
+class PiiForm(AboutTexts):
+    kind = PolicyKind.PII
+    action = forms.ChoiceField(label=_("What to do"), choices=list(ACTIONS.items()))
+    kinds = words(_("Otherwise for these kinds"), _("As in card=refuse, email=allow."))
+
+    def clean_kinds(self) -> dict[str, str]:
+        pairs = [part.partition("=") for part in listed(self.cleaned_data["kinds"])]
+        return {kind.strip(): action.strip() for kind, _, action in pairs}
+
+    def document(self) -> dict[str, Any]:
+        found = self.cleaned_data
+        return {"where": self.where(), "action": found["action"], "kinds": found["kinds"]}
+
+
+class QuotaForm(PolicyForm):
+    kind = PolicyKind.QUOTA
+    holder_kind = forms.ChoiceField(label=_("Whose use"), choices=list(HOLDERS.items()))
+    holder_id = forms.UUIDField(label=_("Id of one member or API key"), required=False)
+    memories = number(_("Memories"))
+    bytes = number(_("Bytes"))
+    requests_per_minute = number(_("Requests a minute"))
+    model_tokens_per_month = number(_("Model tokens a month"))
+
+    def document(self) -> dict[str, Any]:
+        found = self.cleaned_data
+        holder = {"kind": found["holder_kind"], "id": found["holder_id"] and str(found["holder_id"])}
+        limits = ("memories", "bytes", "requests_per_minute", "model_tokens_per_month")
+        return {"holder": holder, "limits": {name: found[name] for name in limits}}
+
+
+FORMS: dict[PolicyKind, type[PolicyForm]] = {
+    form.kind: form for form in (RetentionForm, SharingForm, PurposeForm, PiiForm, QuotaForm)
+}
+
+
+def initial_of(kind: PolicyKind, document: AnyDocument) -> dict[str, Any]:
+    """The fields that say this document."""
+    said = document_json(kind, document)
+    found = {**said.pop("where", {}), **said.pop("limits", {}), **said}
+    holder = found.pop("holder", {})
+    found |= {f"holder_{name}": value for name, value in holder.items()}
+    for name, field in (("ttl_seconds", "ttl_days"), ("max_seconds", "max_days")):
+        found[field] = found[name] / DAY if found.get(name) else None
+    for name in ("tags", "purposes"):
+        found[name] = ", ".join(found.get(name, []))
+    found["kinds"] = ", ".join(f"{name}={action}" for name, action in found.get("kinds", {}).items())
+    return found
+
+
+def seconds(in_days: float | None) -> int | None:
+    return None if in_days is None else round(in_days * DAY)
+
+
+def listed(text: str) -> list[str]:
+    return [part.strip() for part in text.replace("，", ",").split(",") if part.strip()]
