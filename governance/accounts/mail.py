@@ -41,7 +41,11 @@ def invitations_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
         for row in rows:
             Invitation.objects.filter(id=row.id).update(mailed_token_hash=credential_hash(tokens[row.id]))
     for row in rows:
-        context = {"url": invitation_url(tokens[row.id]), "tenant": " ".join(tenant.name.split()), "expires_at": row.expires_at}
+        context = {
+            "url": invitation_url(tokens[row.id]),
+            "tenant": " ".join(tenant.name.split()),
+            "expires_at": row.expires_at,
+        }
         _send("invitation", row.email, context)
     return _nothing
 
