@@ -4,10 +4,10 @@ import base64
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
-from django.http import HttpResponse
 from django.test import Client, override_settings
 
 from governance.accounts.identities import (
@@ -52,7 +52,7 @@ def registered(world: World, server: OidcServer) -> OidcServer:
     return server
 
 
-def come_back(server: OidcServer, client: Client, *, slug: str = "acme") -> HttpResponse:
+def come_back(server: OidcServer, client: Client, *, slug: str = "acme") -> Any:
     """The whole journey: to the server, and back with a code."""
     gone = client.get(f"/sign-in/{slug}/go/")
     assert gone.status_code == 302, gone.content
@@ -89,17 +89,17 @@ def test_who_was_linked_is_known_by_subject_even_when_their_address_changes(
     assert client.get("/api/v1/me/").json()["principal"]["email"] == "alice@acme.example"
 
 
-def _tampered_state(server: OidcServer, client: Client) -> HttpResponse:
+def _tampered_state(server: OidcServer, client: Client) -> Any:
     gone = client.get("/sign-in/acme/go/")
     return client.get(server.authorize(gone["Location"]).replace("state=", "state=x"))
 
 
-def _another_browser(server: OidcServer, client: Client) -> HttpResponse:
+def _another_browser(server: OidcServer, client: Client) -> Any:
     gone = client.get("/sign-in/acme/go/")
     return browser().get(server.authorize(gone["Location"]))
 
 
-def _again(server: OidcServer, client: Client) -> HttpResponse:
+def _again(server: OidcServer, client: Client) -> Any:
     gone = client.get("/sign-in/acme/go/")
     back = server.authorize(gone["Location"])
     client.get(back)
@@ -107,19 +107,19 @@ def _again(server: OidcServer, client: Client) -> HttpResponse:
     return client.get(back)
 
 
-def _given_up(server: OidcServer, client: Client) -> HttpResponse:
+def _given_up(server: OidcServer, client: Client) -> Any:
     gone = client.get("/sign-in/acme/go/")
     return client.get(server.authorize(gone["Location"]).replace("code=the-code", "error=access_denied"))
 
 
-def _other_verifier(server: OidcServer, client: Client) -> HttpResponse:
+def _other_verifier(server: OidcServer, client: Client) -> Any:
     gone = client.get("/sign-in/acme/go/")
     back = server.authorize(gone["Location"])
     server.asked["code_challenge"] = "of another browser"
     return client.get(back)
 
 
-BROKEN_JOURNEYS = {
+BROKEN_JOURNEYS: dict[str, Callable[[OidcServer, Client], Any]] = {
     "another state": _tampered_state,
     "another browser": _another_browser,
     "used again": _again,

@@ -37,7 +37,7 @@ ON_BOBS: dict[str, Call] = {
 @pytest.mark.parametrize("who", ["alice", "bob", "ada"])
 def test_it_refuses_those_who_do_not_govern_and_leaves_no_row(world: World, superuser: Superuser, who: str) -> None:
     before = everything(superuser())
-    calls = {**ON_BOBS, "apikeys_list": lambda world, actor: apikeys_list(actor=actor, paginate=list)}
+    calls: dict[str, Call] = {**ON_BOBS, "apikeys_list": lambda world, actor: apikeys_list(actor=actor, paginate=list)}
     for name, call in calls.items():
         with pytest.raises(Forbidden):
             call(world, world.person(who).actor)
@@ -230,7 +230,8 @@ def test_the_page_shows_a_key_once_and_works_in_parts(world: World) -> None:
     text = made.split('<pre tabindex="0"><code>')[1].split("<")[0]
     assert client_for(text).get("me/").status == 200
     assert text not in client.get("/settings/keys/").content.decode()
-    for wrong in ({"scopes": []}, {"member": "x"}, {"expires": "soon"}, {"expires": "2020-01-01"}):
+    wrongs: list[dict[str, object]] = [{"scopes": []}, {"member": "x"}, {"expires": "soon"}, {"expires": "2020-01-01"}]
+    for wrong in wrongs:
         assert client.post("/settings/keys/", {**body, **wrong}).status_code == 422
     address = f"/settings/keys/{world.alice.key.id}/"
     assert client.get(address).status_code == 200
