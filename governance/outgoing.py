@@ -34,7 +34,7 @@ def url_usable(url: str) -> bool:
 
 
 class OutgoingSession(requests.Session):
-    """A session of `requests` that calls public addresses only. Raises AddressRefused (a RequestException)."""
+    """A session of `requests` that calls public addresses only; to others it raises a RequestException."""
 
     def __init__(self) -> None:
         super().__init__()

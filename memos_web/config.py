@@ -184,7 +184,7 @@ def _one_of(name: str, text: str, allowed: tuple[str, ...]) -> str:
 
 def _mail(environ: Mapping[str, str]) -> Mail:
     """`smtp://user:password@host:587` (STARTTLS when the server is not this machine) or `smtps://…:465`."""
-    text, sender = environ.get("MEMOS_MAIL_URL", ""), environ.get("MEMOS_MAIL_FROM", "memos@localhost")
+    text, sender = environ.get("MEMOS_MAIL_URL", ""), environ.get("MEMOS_MAIL_FROM") or "memos@localhost"
     if not text:
         return Mail(backend="django.core.mail.backends.filebased.EmailBackend", sender=sender)
     try:

@@ -41,6 +41,10 @@ def test_other_programs_settings_are_none_of_its_business() -> None:
         ("MEMOS_PORT", "²"),
         ("MEMOS_TRUSTED_PROXY", "maybe"),
         ("MEMOS_DATABASE_ROLE", "superuser"),
+        ("MEMOS_ALLOW_PRIVATE_ADDRESSES", "perhaps"),
+        ("MEMOS_MAIL_URL", "mail.example"),
+        ("MEMOS_MAIL_URL", "http://mail.example"),
+        ("MEMOS_MAIL_URL", "smtp://mail.example:many"),
         ("MEMOS_EMBEDDER", "magic"),
         ("MEMOS_EMBEDDER", ""),
         ("MEMOS_EMBEDDER", "sentence-transformers"),
@@ -146,3 +150,24 @@ def test_no_secret_stands_in_its_repr() -> None:
     )
     assert secret not in shown
     assert "master_key" not in shown
+
+
+@pytest.mark.parametrize(
+    ("url", "port", "tls", "starttls"),
+    [
+        ("smtp://me:p%40ss@mail.example", 587, False, True),
+        ("smtps://me:p%40ss@mail.example", 465, True, False),
+        ("smtp://me:p%40ss@localhost:25", 25, False, False),
+    ],
+)
+def test_mail_goes_to_the_server_that_is_named_and_never_unprotected_beyond_this_machine(
+    url: str, port: int, tls: bool, starttls: bool
+) -> None:
+    mail = read_config({"MEMOS_MAIL_URL": url}).mail
+    assert (mail.port, mail.tls, mail.starttls, mail.user, mail.password) == (port, tls, starttls, "me", "p@ss")
+    assert "p@ss" not in repr(mail)
+
+
+def test_mail_without_a_server_is_written_to_files() -> None:
+    assert "filebased" in read_config({"MEMOS_MAIL_FROM": ""}).mail.backend
+    assert read_config({"MEMOS_MAIL_FROM": ""}).mail.sender == "memos@localhost"

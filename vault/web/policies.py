@@ -22,7 +22,7 @@ from governance.web.pages import draw, page, see_other, wants_part
 from vault.policies.rules import Effect, Outcome
 from vault.policies.selectors import QuotaView, quotas_list
 from vault.policies.simulating import policy_simulate
-from vault.web.paging import Newest, number_or_none, uuid_or_none
+from governance.web.paging import Newest, number_or_none, uuid_or_none
 from vault.web.policy_forms import FORMS, KINDS, MEANT, PolicyForm, initial_of
 
 SHOWN = 50  # of one page

@@ -85,7 +85,7 @@ def test_waiting_doubles_up_to_an_end(tries: int, wait: int) -> None:
 def test_redis_waits_as_long_as_the_rule_says(redis_address: str) -> None:
     _tries(5)
     client = redis.Redis.from_url(redis_address, decode_responses=True)
-    lock = next(name for name in client.keys("*") if name.endswith(":lock"))
+    lock = next(name for name in map(str, client.keys("*")) if name.endswith(":lock"))
     for tries in (6, 7, 12):
         client.set(lock.replace(":lock", ":count"), tries - 1)
         client.delete(lock)
