@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_email, validate_slug
 from django.db import IntegrityError, connection
+from django.db.models import Model
 
 from governance.actor import Actor, CallContext, system_actor
 from governance.audit.services import record
@@ -22,6 +22,8 @@ from governance.models import ApiKey, Member, Persona, Role, SignInLink, Tenant,
 from governance.tenants.rules import credential_new, link_token_new
 from governance.tenants.selectors import tenant_id_by_slug, user_id_by_email
 from governance.vocabulary import Channel, Permission, PersonaKind, PrincipalKind, RoleName, Scope, Verb
+
+LONGEST_NAME = 200  # of a member and a persona
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,9 @@ def tenant_create(*, slug: str, name: str, owner_email: str) -> tuple[Tenant, Me
 
     Raises Invalid; Conflict when the slug is taken. Writes: Tenant, Role × 5, User?, Member, Persona, AuditEntry × 2.
     """
-    _check("slug", slug, validate_slug)
+    _check(Tenant, slug=slug, name=name or slug)
+    if slug != slug.lower():  # `acme` and `ACME` would be taken for one another
+        raise Invalid(errors=[FieldError("slug", "use lower-case letters")])
     if tenant_id_by_slug(slug) is not None:
         raise Conflict(f"The tenant {slug} exists already.")
     tenant = Tenant(id=uuid7(), slug=slug, name=name or slug)
@@ -69,13 +73,13 @@ def member_add(*, actor: Actor, email: str, role: RoleName) -> Member:
     Raises Invalid; Conflict when already a member. Writes: User?, Member, Persona, AuditEntry.
     """
     authorize(actor, Permission.MEMBER_MANAGE)
-    _check("email", email, validate_email)
+    _check(User, email=email)
     with acting(actor):
         user_id = _user_ensure(email)
         role_row = Role.objects.get(name=role)
         if Member.objects.filter(user_id=user_id).exists():
             raise Conflict(f"{email} is a member already.")
-        name = email.partition("@")[0]
+        name = email.partition("@")[0][:LONGEST_NAME]
         member = Member(id=uuid7(), tenant_id=actor.tenant_id, user_id=user_id, role=role_row, display_name=name)
         member.save(force_insert=True)
         Persona(tenant_id=actor.tenant_id, kind=PersonaKind.USER, name=name, member=member).save(force_insert=True)
@@ -92,6 +96,7 @@ def apikey_create(
     """
     authorize(actor, Permission.APIKEY_MANAGE, _member_target(member))
     _refuse_more_than_own(actor, scopes)
+    _check(ApiKey, name=name)
     credential = credential_new()
     with acting(actor):
         if expires_at is not None and expires_at <= database_now():
@@ -210,11 +215,10 @@ def _user_ensure(email: str) -> UUID:
     return user.id
 
 
-def _check(field_name: str, value: str, validator: object) -> None:
-    assert callable(validator)
-    try:
-        validator(value)
-    except ValidationError as error:
-        raise Invalid(
-            f"{field_name}: {error.messages[0]}", errors=[FieldError(field_name, error.messages[0])]
-        ) from error
+def _check(model: type[Model], **values: str) -> None:
+    """Raise Invalid for values that these fields of `model` do not take."""
+    for name, value in values.items():
+        try:
+            model._meta.get_field(name).clean(value, None)  # type: ignore[union-attr]
+        except ValidationError as error:
+            raise Invalid(errors=[FieldError(name, message) for message in error.messages]) from error
