@@ -9,11 +9,16 @@ from memos_web.config import ConfigError
 
 def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
-    from django.core.management import execute_from_command_line
+    from django.core.management import CommandError
     from django.db import OperationalError
 
+    from memos_web.command_line import CommandLine
+
     try:
-        execute_from_command_line(sys.argv)
+        CommandLine(sys.argv).execute()
+    except CommandError as error:
+        print(f"memos: {str(error).removeprefix('Error: ')}", file=sys.stderr)
+        return 2
     except ConfigError as error:
         print(f"memos: {error}", file=sys.stderr)
         return 2

@@ -22,12 +22,14 @@ class Target:
 
 
 def target_of(first_run: Path) -> Target:
-    """The server that was started on a data directory, from its first-run.json."""
+    """The server that was started on a data directory, from its first-run.json and where it was started last."""
+    address = first_run.with_name("address")
     try:
         found = json.loads(first_run.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BenchmarkError(f"cannot read {first_run}: start the product with `make run` first") from error
-    return Target(url=found["url"], api_key=found["api_key"])
+    url = address.read_text(encoding="utf-8") if address.exists() else found["url"]
+    return Target(url=url, api_key=found["api_key"])
 
 
 class Client:

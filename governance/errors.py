@@ -31,6 +31,10 @@ class Invalid(DomainError):
     status, code, title = 400, "invalid", "The request is not valid"
 
 
+class HostNotAllowed(DomainError):
+    status, code, title = 400, "host_not_allowed", "This host name is not allowed"
+
+
 class Unauthenticated(DomainError):
     status, code, title = 401, "unauthenticated", "Sign in or send a valid API key"
 

@@ -12,7 +12,8 @@ application = get_asgi_application()
 from django.db import connection
 
 from governance.errors import Unavailable
-from governance.tenants.serving import UnsafeRole, refuse_unsafe_role
+from governance.tenants.binding import UnsafeRole
+from governance.tenants.serving import refuse_unsafe_role
 from vault.providers.registry import embedder
 
 

@@ -51,7 +51,8 @@ def send_to_broker(topic: str, tenant_id: UUID, event_ids: Sequence[UUID]) -> No
 def refuse_unsafe_role(**_: Any) -> None:
     """The worker, like the web server, does not start as a role that row-level security does not bind."""
     from governance.errors import Unavailable
-    from governance.tenants.serving import UnsafeRole, refuse_unsafe_role
+    from governance.tenants.binding import UnsafeRole
+    from governance.tenants.serving import refuse_unsafe_role
 
     try:
         refuse_unsafe_role()

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+DEFAULT_DATA_DIR = Path(__file__).resolve().parents[1] / "var"
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # what listens on the first answers at the second
 KNOWN_VARIABLES = frozenset(
     {
         "MEMOS_ALLOWED_HOSTS",
@@ -97,7 +99,7 @@ class Config:
     host: str
     port: int
     data_dir: Path
-    public_url: str
+    public_url: str  # as given; see `address`
     allowed_hosts: tuple[str, ...]
     allow_private_addresses: bool
     trusted_proxy: bool
@@ -115,6 +117,18 @@ class Config:
     phone_regions: tuple[str, ...] = ("CN", "US", "GB")
 
     @property
+    def local_host(self) -> str:
+        """Where the web server answers to this machine."""
+        return EVERYWHERE.get(self.host, self.host)
+
+    @property
+    def address(self) -> str:
+        """What people open: MEMOS_PUBLIC_URL, else where the server listens; everywhere has the first allowed name."""
+        names = [name for name in self.allowed_hosts if not name.startswith((".", "*"))]
+        host = names[0] if names and self.host in EVERYWHERE else self.local_host
+        return self.public_url or f"http://{bracketed(host)}:{self.port}"
+
+    @property
     def socket_dir(self) -> Path:
         """Folder (0700) of the embedded servers' sockets: inside the data directory unless that path is too long."""
         inside = self.data_dir / "run"
@@ -124,19 +138,22 @@ class Config:
         return Path(tempfile.gettempdir()) / f"memos-{os.getuid()}-{digest}"
 
 
+def bracketed(host: str) -> str:
+    """`host` as it stands in an address."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
 def read_config(environ: Mapping[str, str]) -> Config:
     """Read and check the whole environment. Raises ConfigError at the first value that cannot be used."""
     unknown = sorted(name for name in environ if name.startswith("MEMOS_") and name not in KNOWN_VARIABLES)
     if unknown:
         raise ConfigError(f"unknown setting {unknown[0]}; known are {', '.join(sorted(KNOWN_VARIABLES))}")
-    host = environ.get("MEMOS_HOST", "127.0.0.1")
-    port = _port(environ.get("MEMOS_PORT", "8000"))
     return Config(
-        host=host,
-        port=port,
-        data_dir=Path(environ.get("MEMOS_DATA_DIR", "var")).resolve(),
-        public_url=environ.get("MEMOS_PUBLIC_URL", f"http://{host}:{port}").rstrip("/"),
-        allowed_hosts=tuple(name for name in environ.get("MEMOS_ALLOWED_HOSTS", "").split(",") if name),
+        host=environ.get("MEMOS_HOST") or "127.0.0.1",
+        port=_port(environ.get("MEMOS_PORT", "8000")),
+        data_dir=Path(environ.get("MEMOS_DATA_DIR") or DEFAULT_DATA_DIR).resolve(),
+        public_url=environ.get("MEMOS_PUBLIC_URL", "").rstrip("/"),
+        allowed_hosts=tuple(filter(None, map(str.strip, environ.get("MEMOS_ALLOWED_HOSTS", "").split(",")))),
         allow_private_addresses=_flag(
             "MEMOS_ALLOW_PRIVATE_ADDRESSES", environ.get("MEMOS_ALLOW_PRIVATE_ADDRESSES", "no")
         ),
@@ -144,7 +161,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         database_url=environ.get("DATABASE_URL", ""),
         database_owner_url=environ.get("DATABASE_OWNER_URL", ""),
         database_role=_one_of("MEMOS_DATABASE_ROLE", environ.get("MEMOS_DATABASE_ROLE", "app"), ("app", "owner")),
-        redis_url=environ.get("REDIS_URL", ""),
+        redis_url=_redis(environ.get("REDIS_URL", "")),
         llm=_llm(environ),
         embedder=_embedder(environ),
         reranker=_reranker(environ),
@@ -204,6 +221,18 @@ def _mail(environ: Mapping[str, str]) -> Mail:
         tls=url.scheme == "smtps",
         starttls=url.scheme == "smtp" and url.hostname not in {"localhost", "127.0.0.1", "::1"},
     )
+
+
+def _redis(url: str) -> str:
+    """Each use of Redis appends a database number of its own."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"redis", "rediss"} and not parts.path.strip("/") and not parts.query
+    except ValueError:
+        usable = False
+    if url and not usable:
+        raise ConfigError("REDIS_URL must be redis://[:PASSWORD@]HOST:PORT, without a database number")
+    return url
 
 
 def _llm(environ: Mapping[str, str]) -> LlmChoice:

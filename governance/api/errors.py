@@ -1,9 +1,10 @@
 """What answers when no view does: problems under /api/, pages elsewhere."""
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 
 from governance.api.problems import problem_json
-from governance.errors import DomainError, Invalid, NotFound
+from governance.errors import DomainError, HostNotAllowed, Invalid, NotFound
 from governance.web.pages import refusal
 
 
@@ -12,6 +13,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if isinstance(exception, DisallowedHost):
+        return _answer(request, HostNotAllowed("Name the host of this address in MEMOS_ALLOWED_HOSTS."))
     return _answer(request, Invalid("The request cannot be read."))
 
 

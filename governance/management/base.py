@@ -1,11 +1,12 @@
-"""Commands of the law: one JSON line on stdout with `--json`, all else on stderr; one line and exit 1 on failure."""
+"""What every command shares, and those of the law: one JSON line on stdout with `--json`, all else on stderr."""
 
 import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from governance.actor import Actor
 from governance.errors import DomainError, NotFound
@@ -13,10 +14,29 @@ from governance.tenants.selectors import tenant_id_by_slug
 from governance.tenants.services import command_line_actor
 
 
-class LawCommand(BaseCommand):
-    """Subclasses say what to do in `act`, which returns the JSON reply and the lines for a person."""
+class OneLineCommand(BaseCommand):
+    """A wrong option is told in one line, as any other fault."""
 
-    requires_system_checks: list[str] = []
+    requires_system_checks = ()
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        self._called_from_command_line = False  # its parsers then raise CommandError, which manage.py prints
+        return super().create_parser(prog_name, subcommand, **kwargs)
+
+
+class InstalledCommand(OneLineCommand):
+    """Works on an installation that `up` has made, and makes none itself."""
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        if settings.NO_INSTALLATION:
+            raise CommandError(settings.NO_INSTALLATION)
+        # A pool would wait ten seconds for a server that is not there; a plain connection says so at once.
+        connection.settings_dict["OPTIONS"].pop("pool", None)
+        return super().execute(*args, **options)
+
+
+class LawCommand(InstalledCommand):
+    """Subclasses say what to do in `act`, which returns the JSON reply and the lines for a person."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON line on standard output")
@@ -28,9 +48,12 @@ class LawCommand(BaseCommand):
         try:
             reply, lines = self.act(options)
         except DomainError as error:
-            raise CommandError(error.detail) from error
+            raise CommandError(_what_is_wrong(error)) from error
+        except (OperationalError, InterfaceError) as error:
+            raise CommandError("the database does not answer as it should: is the product up?") from error
         except DatabaseError as error:
-            raise CommandError("the database does not answer as it should: is the product up, and migrated?") from error
+            reason = str(error).partition("\n")[0]
+            raise CommandError(f"the database refused this ({reason}): is it migrated?") from error
         if options["json"]:
             self.stdout.write(json.dumps(reply))
             return
@@ -44,3 +67,8 @@ def actor_for(slug: str) -> Actor:
     if tenant_id is None:
         raise NotFound(f"There is no tenant {slug}.")
     return command_line_actor(tenant_id)
+
+
+def _what_is_wrong(error: DomainError) -> str:
+    faults = "; ".join(f"{fault.field}: {fault.message}" for fault in error.errors)
+    return faults or error.detail

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_email, validate_slug
 from django.db import IntegrityError, connection
+from django.db.models import Model
 
 from governance.actor import Actor, CallContext, system_actor
 from governance.audit.services import record
@@ -22,6 +22,8 @@ from governance.models import ApiKey, Member, Persona, Role, SignInLink, Tenant,
 from governance.tenants.rules import credential_new, link_token_new
 from governance.tenants.selectors import tenant_id_by_slug, user_id_by_email
 from governance.vocabulary import Channel, Permission, PersonaKind, PrincipalKind, RoleName, Scope, Verb
+
+LONGEST_NAME = 200  # of a member and a persona
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,9 @@ def tenant_create(*, slug: str, name: str, owner_email: str) -> tuple[Tenant, Me
 
     Raises Invalid; Conflict when the slug is taken. Writes: Tenant, Role × 5, User?, Member, Persona, AuditEntry × 2.
     """
-    _check("slug", slug, validate_slug)
+    _check(Tenant, slug=slug, name=name or slug)
+    if slug != slug.lower():  # `acme` and `ACME` would be taken for one another
+        raise Invalid(errors=[FieldError("slug", "use lower-case letters")])
     if tenant_id_by_slug(slug) is not None:
         raise Conflict(f"The tenant {slug} exists already.")
     tenant = Tenant(id=uuid7(), slug=slug, name=name or slug)
@@ -83,7 +87,7 @@ def member_add(*, actor: Actor, email: str, role: RoleName) -> Member:
 
 
 def _member_new(actor: Actor, user_id: UUID, role: Role, email: str) -> Member:
-    name = email.partition("@")[0]
+    name = email.partition("@")[0][:LONGEST_NAME]
     return Member(id=uuid7(), tenant_id=actor.tenant_id, user_id=user_id, role=role, display_name=name)
 
 
@@ -114,6 +118,7 @@ def apikey_create(
     authorize(actor, Permission.APIKEY_MANAGE, _member_target(member))
     refuse_above(actor, RoleName(member.role.name))
     _refuse_more_than_own(actor, scopes)
+    _check(ApiKey, name=name)
     credential = credential_new()
     with acting(actor):
         if expires_at is not None and expires_at <= database_now():
@@ -236,14 +241,13 @@ def _user_ensure(email: str) -> UUID:
 
 def email_check(email: str) -> None:
     """Raises Invalid for what is no address."""
-    _check("email", email, validate_email)
+    _check(User, email=email)
 
 
-def _check(field_name: str, value: str, validator: object) -> None:
-    assert callable(validator)
-    try:
-        validator(value)
-    except ValidationError as error:
-        raise Invalid(
-            f"{field_name}: {error.messages[0]}", errors=[FieldError(field_name, error.messages[0])]
-        ) from error
+def _check(model: type[Model], **values: str) -> None:
+    """Raise Invalid for values that these fields of `model` do not take."""
+    for name, value in values.items():
+        try:
+            model._meta.get_field(name).clean(value, None)  # type: ignore[union-attr]
+        except ValidationError as error:
+            raise Invalid(errors=[FieldError(name, message) for message in error.messages]) from error

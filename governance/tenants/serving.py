@@ -5,18 +5,7 @@ from django.db import connection
 
 from governance.database import no_tenant
 from governance.errors import Unavailable
-
-QUESTION = """
-SELECT r.rolname,
-       r.rolsuper OR r.rolbypassrls,
-       EXISTS (SELECT 1 FROM pg_class c WHERE c.relowner = r.oid AND c.relkind IN ('r', 'p', 'v', 'm')),
-       pg_has_role(current_user, 'memos_owner', 'MEMBER') OR pg_has_role(current_user, 'memos_router', 'MEMBER')
-FROM pg_roles r WHERE r.rolname = current_user
-"""
-
-
-class UnsafeRole(Exception):
-    """Served as this role, the database would not keep tenants apart."""
+from governance.tenants.binding import refuse_unbound_role
 
 
 def refuse_unsafe_role() -> None:
@@ -26,10 +15,7 @@ def refuse_unsafe_role() -> None:
     """
     _try_to_connect()
     with no_tenant(), connection.cursor() as cursor:
-        cursor.execute(QUESTION)
-        name, bypasses, owns, can_become = cursor.fetchone()
-    if bypasses or owns or can_become:
-        raise UnsafeRole(f"the database role {name} is not bound by row-level security; serve as memos_app")
+        refuse_unbound_role(cursor)
 
 
 def _try_to_connect() -> None:

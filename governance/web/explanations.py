@@ -16,6 +16,10 @@ class Explanation:
 
 EXPLANATIONS: dict[str, Explanation] = {
     "invalid": Explanation(_("That cannot be used as it is."), _("Go back, change it, and send it again.")),
+    "host_not_allowed": Explanation(
+        _("This host name is not allowed."),
+        _("Open the address that the server printed, or have this name added to its settings."),
+    ),
     "unauthenticated": Explanation(_("Sign in first."), _("This is for members alone.")),
     "not_found": Explanation(
         _("There is nothing here."), _("It was deleted, has expired, or never was; or it is not yours to see.")

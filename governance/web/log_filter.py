@@ -1,4 +1,4 @@
-"""Keeps what signs people in out of the logs."""
+"""Keeps what signs people in out of the logs, and what nobody needs."""
 
 import logging
 import re
@@ -13,4 +13,13 @@ class WithoutLinks(logging.Filter):
         message = record.getMessage()
         if LINK.search(message):
             record.msg, record.args = LINK.sub(r"\1…", message), None
+        return True
+
+
+class HostInOneLine(logging.Filter):
+    """A refused host is no fault of ours: no traceback, and the setting by the name that an operator knows."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg = f"{record.getMessage().partition('. You may')[0]}: not among MEMOS_ALLOWED_HOSTS"
+        record.args, record.exc_info = None, None
         return True

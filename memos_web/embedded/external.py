@@ -1,10 +1,11 @@
-"""Servers that the operator names by URL: they must answer before anything is started."""
+"""Servers that the operator names by URL: they must answer, and be fit to serve, before anything is started."""
 
 import psycopg
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from governance.tenants.binding import UnsafeRole, refuse_unbound_role
 from memos_web.config import Config
 from memos_web.embedded.errors import StartError
 
@@ -12,23 +13,32 @@ CONNECT_SECONDS = 2  # for each address of the host, so that even two of them ar
 
 
 def check_given(config: Config) -> None:
-    """Raise StartError unless every server that the environment names answers."""
-    for name, url in (("DATABASE_URL", config.database_url), ("DATABASE_OWNER_URL", config.database_owner_url)):
-        if config.database_url and url:
-            check_database(name, url)
+    """Raise StartError unless every server that the environment names answers, as a role that may serve."""
+    if config.database_url:
+        check_database("DATABASE_URL", config.database_url, serves=True)
+    if config.database_owner_url:
+        check_database("DATABASE_OWNER_URL", config.database_owner_url, serves=False)
     if config.redis_url:
         check_redis(config.redis_url)
 
 
-def check_database(name: str, url: str) -> None:
-    """Raise StartError unless `url` can be connected to. `name`: the variable it came from; its value stays unsaid."""
+def check_database(name: str, url: str, *, serves: bool) -> None:
+    """Raise StartError unless `url` can be connected to. `name`: the variable it came from; its value stays unsaid.
+
+    serves: tenants are reached through it, so row-level security must bind its role.
+    """
     try:
-        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS):
-            pass
-    except psycopg.ProgrammingError as error:
-        raise StartError(f"{name} is not a postgresql:// address") from error
+        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
+            if serves:
+                refuse_unbound_role(connection.cursor())
+    except UnsafeRole as error:
+        raise StartError(f"{name}: {error}") from error
+    except psycopg.errors.UndefinedObject as error:
+        raise StartError(f"{name}: {_one_line(error)}; deploy/init-database.sh makes the roles") from error
     except psycopg.OperationalError as error:
         raise StartError(f"{name} cannot be reached: {_one_line(error)}") from error
+    except psycopg.ProgrammingError as error:
+        raise StartError(f"{name} is not a postgresql:// address") from error
 
 
 def check_redis(url: str) -> None:

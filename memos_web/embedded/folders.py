@@ -26,7 +26,9 @@ def prepare_data_dir(folder: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise StartError(f"cannot write to the data directory {folder}: {error.strerror}") from error
+        raise StartError(
+            f"cannot write to {folder}: {error.strerror}; set MEMOS_DATA_DIR to a folder of yours"
+        ) from error
 
 
 def _close_to_others(folder: Path) -> None:
@@ -44,7 +46,9 @@ def lock_data_dir(folder: Path) -> int:
     try:
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise StartError(f"cannot write to the data directory {folder}: {error.strerror}") from error
+        raise StartError(
+            f"cannot write to {folder}: {error.strerror}; set MEMOS_DATA_DIR to a folder of yours"
+        ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -34,8 +34,7 @@ def beat(config: Config) -> Program:
 
 def is_ready(config: Config) -> bool:
     """Whether /readyz answers 200."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)
-    connection = http.client.HTTPConnection(host, config.port, timeout=2)
+    connection = http.client.HTTPConnection(config.local_host, config.port, timeout=2)
     try:
         connection.request("GET", "/readyz", headers={"Host": "localhost"})
         return connection.getresponse().status == 200

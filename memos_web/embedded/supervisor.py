@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Callable
 
-from memos_web.config import Config
+from memos_web.config import EVERYWHERE, Config
 from memos_web.embedded import first_run, postgres, redis, serving
 from memos_web.embedded.bootstrap import DATABASE, bootstrap, has_tenants
 from memos_web.embedded.children import Child
 from memos_web.embedded.errors import StartError, StopRequested
 from memos_web.embedded.folders import check_port, lock_data_dir, prepare_data_dir
 from memos_web.embedded.programs import Program, adopt_orphans, kill_orphans, last_line, stop_all
+from memos_web.installation import address_write, secrets_make
 
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 WATCHED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
@@ -63,10 +64,12 @@ class Supervisor:
 
     def start(self) -> None:
         """Everything up to the start of the product; the order is the promise."""
+        self._check_given_servers()
         prepare_data_dir(self.config.data_dir)
         self.lock = lock_data_dir(self.config.data_dir)
         check_port(self.config)
-        self._check_given_servers()
+        secrets_make(self.config)
+        address_write(self.config)
         adopt_orphans()
         self._start_servers()
         self._migrate()
@@ -161,7 +164,7 @@ class Supervisor:
         if answer is None:
             say(f"no first tenant was made: {last_line(program.log)}")
             return
-        self.made = first_run.parse(answer, url=self.config.public_url)
+        self.made = first_run.parse(answer, url=self.config.address)
         first_run.write(self.made, path)
 
     def _run(self, program: Program) -> str | None:
@@ -177,10 +180,12 @@ class Supervisor:
         return step.output() if step.succeeded else None
 
     def _announce(self) -> None:
-        lines = [f"MemOS Web is at {self.config.public_url}"]
+        lines = [f"MemOS Web is at {self.config.address}"]
         if self.made is not None:
-            lines.append(f"Sign in (once, as {self.made.email}): {self.made.sign_in_link}")
-        if self.made is not None and sys.stdout.isatty():
-            lines.append(f"API key (shown once, also in first-run.json): {self.made.api_key}")
+            kept = self.config.data_dir / "first-run.json"
+            shown = f"shown once, also in {kept}): {self.made.api_key}" if sys.stdout.isatty() else f"in {kept})"
+            lines += [f"Sign in (once, as {self.made.email}): {self.made.sign_in_link}", f"API key ({shown}"]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
+        if self.config.host in EVERYWHERE and not self.config.allowed_hosts:
+            say("other machines reach it, and are refused: name the host names to answer to in MEMOS_ALLOWED_HOSTS")

@@ -17,7 +17,8 @@ from redis.retry import Retry
 
 from governance.errors import DomainError
 from governance.keys.services import key_store
-from governance.tenants.serving import UnsafeRole, refuse_unsafe_role
+from governance.tenants.binding import UnsafeRole
+from governance.tenants.serving import refuse_unsafe_role
 from memos_web.celery import app
 from memos_web.config import Config
 from vault.providers.registry import embedder, llm
@@ -62,7 +63,7 @@ def _finding(name: str, check: Callable[[], str]) -> Finding:
 
 def _checks(config: Config) -> dict[str, Callable[[], str]]:
     return {
-        "configuration": lambda: f"{config.public_url}, embedder {config.embedder.family}",
+        "configuration": lambda: f"{settings.PUBLIC_URL}, embedder {config.embedder.family}",
         "data directory": lambda: data_directory(config.data_dir),
         "postgresql": postgresql,
         "pgvector": pgvector,
@@ -149,6 +150,8 @@ def worker() -> str:
 
 
 def keys() -> str:
+    if not settings.KEY_STORE_PATH.exists():
+        raise Failed(f"{settings.KEY_STORE_PATH} does not exist: the first tenant makes it")
     key_store().check()
     return str(settings.KEY_STORE_PATH)
 

@@ -10,6 +10,7 @@ from vault.vocabulary import JobStatus, Layer, MemoryType, ReviewStatus, Semanti
 
 CONFIG = read_config(os.environ)
 BASE_DIR = Path(__file__).resolve().parents[2]
+NO_INSTALLATION = ""  # why commands cannot work here yet, if they cannot
 
 # Applications
 INSTALLED_APPS = [
@@ -222,10 +223,14 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "filters": {"links": {"()": "governance.web.log_filter.WithoutLinks"}},
+    "filters": {
+        "links": {"()": "governance.web.log_filter.WithoutLinks"},
+        "hosts": {"()": "governance.web.log_filter.HostInOneLine"},
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["links"]}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
+        "django.security.DisallowedHost": {"filters": ["hosts"]},
         "httpx2": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},

@@ -11,7 +11,10 @@ from memos_web.config import KNOWN_VARIABLES
 from tests.harness.servers import ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-OTHERS = [ROOT / name for name in ("docker-compose.yml", "Dockerfile", "Makefile")]
+OTHERS = [
+    *(ROOT / name for name in ("docker-compose.yml", "Dockerfile", "Makefile")),
+    *ROOT.glob("templates/**/*.html"),
+]
 ADDRESSES = {"DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"}
 README = ROOT / "README.md"
 HOUSES = "memos_web|vault|governance|deploy|scripts|requirements|templates|static|tests|benchmarks"
@@ -57,8 +60,23 @@ def test_every_command_that_is_named_exists(path: Path) -> None:
 
 def test_the_readme_lists_every_command_of_ours() -> None:
     listed = set(re.findall(r"^\| `([a-z_]+)[ `]", README.read_text(encoding="utf-8"), flags=re.MULTILINE))
-    ours = {name for name, app in get_commands().items() if app in {"memos_web", "vault", "governance"}}
-    assert listed == ours
+    assert listed == our_commands()
+
+
+def test_the_changelog_names_every_command_of_ours() -> None:
+    named = set(re.findall(r"`([a-z_]+)`", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")))
+    assert our_commands() <= named
+
+
+def our_commands() -> set[str]:
+    return {name for name, app in get_commands().items() if app in {"memos_web", "vault", "governance"}}
+
+
+@each_document
+def test_a_data_directory_that_is_named_is_not_taken_into_the_repository(path: Path) -> None:
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    for folder in re.findall(r"MEMOS_DATA_DIR=([a-z-]+)", path.read_text(encoding="utf-8")):
+        assert f"{folder}/" in ignored
 
 
 @each_document

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,40 @@ pytestmark = pytest.mark.xdist_group("server")
 @pytest.fixture
 def example(running_server: RunningServer, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     """The first block with curl, pasted into a shell in a folder whose `var` is the server's data directory."""
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    block = next(block for block in blocks if "curl" in block)
+    block = next(block for block in blocks_of("README.md") if "curl" in block)
     (tmp_path / "var").symlink_to(running_server.data_dir)
     pasted = block.replace("http://127.0.0.1:8000", running_server.base_url)
     return subprocess.run(["sh"], input=pasted, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_script_gets_the_key_that_a_command_made(running_server: RunningServer) -> None:
+    block = next(block for block in blocks_of("README.md") if "--json" in block)
+    done = subprocess.run(
+        ["sh"],
+        input=f'{block}\necho "$KEY"',
+        cwd=ROOT,
+        env=running_server.settings(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"mos_\S+\n", done.stdout)
+
+
+def test_the_dump_that_operations_proposes_holds_the_tables(running_server: RunningServer, tmp_path: Path) -> None:
+    block = next(block for block in blocks_of("docs/operations.md") if "pg_dump" in block)
+    (tmp_path / "var").symlink_to(running_server.data_dir)
+    (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
+    done = subprocess.run(["sh"], input=block, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert b"vault_cubeversion" in (tmp_path / "memos.dump").read_bytes()
+
+
+def blocks_of(document: str) -> list[str]:
+    """What a document gives to be pasted into a shell."""
+    return re.findall(r"```sh\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def test_it_adds_a_memory_and_finds_it(example: subprocess.CompletedProcess[str]) -> None:

@@ -4,11 +4,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
+import psycopg
 import pytest
 
+from tests.harness.databases import Clone
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT
 
@@ -64,6 +67,7 @@ def test_it_refuses_a_file_in_place_of_the_data_directory(fresh: RunningServer, 
 def test_it_refuses_a_data_directory_that_cannot_be_made(fresh: RunningServer) -> None:
     done = refusal(fresh, MEMOS_DATA_DIR="/proc/memos")  # where not even root can write
     assert "/proc/memos" in done.stderr
+    assert "MEMOS_DATA_DIR" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -74,11 +78,25 @@ def test_it_refuses_a_data_directory_that_cannot_be_made(fresh: RunningServer) -
         ("MEMOS_EMBEDDER", "crystal-ball"),
         ("DATABASE_URL", "mysql://127.0.0.1/memos"),
         ("REDIS_URL", "memcached://127.0.0.1"),
+        ("REDIS_URL", "redis://127.0.0.1:6379/2"),
+        ("DATABASE_OWNER_URL", "postgresql://memos_owner@127.0.0.1/memos"),  # and no DATABASE_URL
     ],
 )
 def test_it_refuses_a_setting_that_means_nothing(fresh: RunningServer, name: str, value: str) -> None:
     done = refusal(fresh, **{name: value})
     assert name in done.stderr
+    assert not fresh.data_dir.exists()
+
+
+@pytest.mark.parametrize("role", ["memos_owner", "postgres"])
+def test_it_refuses_to_serve_as_a_role_above_the_tenants_and_writes_nothing(
+    fresh: RunningServer, clone: Clone, superuser: Callable[[], psycopg.Connection], role: str
+) -> None:
+    place = f"{quote(str(clone.server.socket_dir), safe='')}:{clone.server.port}"
+    done = refusal(fresh, DATABASE_URL=f"postgresql://{role}@{place}/{clone.name}")
+    assert f"DATABASE_URL: the database role {role} is not bound by row-level security" in done.stderr
+    assert not fresh.data_dir.exists()
+    assert superuser().execute("SELECT count(*) FROM governance_tenant").fetchone() == (0,)
 
 
 def test_it_refuses_a_database_that_does_not_answer_within_five_seconds(fresh: RunningServer, silent_port: int) -> None:

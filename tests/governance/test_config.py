@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from memos_web.config import LONGEST_SOCKET_PATH, ConfigError, read_config
+from memos_web.installation import address_write, missing, public_url, secrets_make
 from memos_web.settings.databases import broker_address, databases, redis_address
+from tests.harness.servers import ROOT
 
 KEY = base64.b64encode(bytes(32)).decode()
 
@@ -14,8 +16,7 @@ KEY = base64.b64encode(bytes(32)).decode()
 def test_an_empty_environment_is_a_working_installation() -> None:
     config = read_config({})
     assert (config.host, config.port, config.database_role) == ("127.0.0.1", 8000, "app")
-    assert config.public_url == "http://127.0.0.1:8000"
-    assert config.data_dir == Path("var").resolve()
+    assert config.address == "http://127.0.0.1:8000"
     assert config.embedder.family == "wordllama"
     assert (config.llm.url, config.master_key, config.trusted_proxy) == ("", None, False)
 
@@ -24,6 +25,52 @@ def test_an_empty_environment_is_a_working_installation() -> None:
 def test_an_unknown_setting_is_refused_by_name(name: str) -> None:
     with pytest.raises(ConfigError, match=f"unknown setting {name};.*MEMOS_PORT"):
         read_config({name: "1"})
+
+
+def test_the_default_data_directory_is_the_projects_wherever_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_config({}).data_dir == ROOT / "var"
+    assert read_config({"MEMOS_DATA_DIR": "here"}).data_dir == tmp_path / "here"
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed", "address"),
+    [
+        ("0.0.0.0", "", "http://127.0.0.1:8000"),
+        ("0.0.0.0", "*, .example.org, memos.lan", "http://memos.lan:8000"),
+        ("::", "", "http://[::1]:8000"),
+        ("::", "[fd00::7]", "http://[fd00::7]:8000"),
+        ("fd00::7", "memos.lan", "http://[fd00::7]:8000"),
+        ("127.0.0.1", "memos.lan", "http://127.0.0.1:8000"),
+    ],
+)
+def test_the_address_in_links_can_be_opened(host: str, allowed: str, address: str) -> None:
+    assert read_config({"MEMOS_HOST": host, "MEMOS_ALLOWED_HOSTS": allowed}).address == address
+
+
+def test_links_lead_to_where_the_server_was_started_unless_they_are_told(tmp_path: Path) -> None:
+    folder = {"MEMOS_DATA_DIR": str(tmp_path)}
+    address_write(read_config({**folder, "MEMOS_PORT": "8300"}))
+    assert public_url(read_config(folder)) == "http://127.0.0.1:8300"
+    assert public_url(read_config({**folder, "MEMOS_PORT": "8301"})) == "http://127.0.0.1:8300"
+    assert public_url(read_config({**folder, "MEMOS_PUBLIC_URL": "https://a.example"})) == "https://a.example"
+
+
+def test_an_installation_has_both_secrets_and_keeps_them(tmp_path: Path) -> None:
+    config = read_config({"MEMOS_DATA_DIR": str(tmp_path)})
+    assert str(tmp_path) in missing(config)
+    secrets_make(config)
+    made = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "keys").iterdir()}
+    assert set(made) == {"master.key", "django.key"}
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "keys").iterdir()} == {0o600}
+    secrets_make(config)
+    assert {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "keys").iterdir()} == made
+    assert missing(config) == ""
+    (tmp_path / "keys" / "django.key").unlink()
+    assert missing(config) != ""
+    assert missing(read_config({"MEMOS_DATA_DIR": str(tmp_path), "MEMOS_SECRET_KEY": "given"})) == ""
 
 
 def test_other_programs_settings_are_none_of_its_business() -> None:
@@ -53,6 +100,10 @@ def test_other_programs_settings_are_none_of_its_business() -> None:
         ("MEMOS_MASTER_KEY", "short"),
         ("MEMOS_MASTER_KEY", KEY[:-4]),
         ("MEMOS_MASTER_KEY", "☃"),
+        ("REDIS_URL", "redis://127.0.0.1:6379/2"),
+        ("REDIS_URL", "redis://127.0.0.1:6379?db=2"),
+        ("REDIS_URL", "redis://[::1"),
+        ("REDIS_URL", "memcached://127.0.0.1"),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_the_setting(name: str, value: str) -> None:
@@ -71,7 +122,7 @@ def test_values_are_read_as_what_they_are() -> None:
             "MEMOS_PORT": "9000",
             "MEMOS_HOST": "0.0.0.0",
             "MEMOS_TRUSTED_PROXY": "YES",
-            "MEMOS_ALLOWED_HOSTS": "a.example,b.example",
+            "MEMOS_ALLOWED_HOSTS": "a.example, b.example",
             "MEMOS_PUBLIC_URL": "https://a.example/",
             "MEMOS_MASTER_KEY": KEY,
             "MEMOS_EMBEDDER": "openai/small",

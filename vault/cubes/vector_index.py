@@ -42,15 +42,13 @@ def vector_index_create(*, model: str, dimension: int) -> bool:
     Returns whether it was made. What an interrupted run left is made anew. Raises Conflict when the database's role
     does not own the tables, or the vectors are too long.
     """
-    if model == DEFAULT_MODEL:
-        return False
     if dimension > LARGEST_DIMENSION:
         raise Conflict(f"Vectors of {dimension} numbers cannot be indexed: {LARGEST_DIMENSION} is the most.")
-    _refuse_other_roles()
     name = vector_index_name(model)
     validity = _validity(name)
-    if validity is True:
+    if validity:
         return False
+    _refuse_other_roles()
     if validity is False:
         _run(sql.SQL("DROP INDEX CONCURRENTLY {name}").format(name=sql.Identifier(name)))
     _run(sql.SQL(CREATE).format(name=sql.Identifier(name), dimension=sql.Literal(dimension), model=sql.Literal(model)))

@@ -19,10 +19,10 @@ from governance.policies.selectors import PolicyView, policies_list, policy_get,
 from governance.policies.services import PolicyChanges, PolicyDraft, policy_change, policy_create
 from governance.vocabulary import HolderKind, Measure, Permission, PolicyKind
 from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.paging import Newest, number_or_none, uuid_or_none
 from vault.policies.rules import Effect, Outcome
 from vault.policies.selectors import QuotaView, quotas_list
 from vault.policies.simulating import policy_simulate
-from governance.web.paging import Newest, number_or_none, uuid_or_none
 from vault.web.policy_forms import FORMS, KINDS, MEANT, PolicyForm, initial_of
 
 SHOWN = 50  # of one page

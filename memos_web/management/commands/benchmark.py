@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from benchmarks.ablation import ablation, ablation_table
 from benchmarks.client import BenchmarkError, Target, target_of
@@ -17,6 +17,7 @@ from benchmarks.report import RESULTS, Timing, write
 from benchmarks.retrieval import retrieval
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
 from benchmarks.sweep import sweep, sweep_table
+from governance.management.base import InstalledCommand
 
 Options = dict[str, Any]
 Figures = dict[str, Any]
@@ -50,9 +51,8 @@ BENCHMARKS = {
 }
 
 
-class Command(BaseCommand):
+class Command(InstalledCommand):
     help = __doc__ or ""
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         names = parser.add_subparsers(dest="name", required=True, metavar="NAME")

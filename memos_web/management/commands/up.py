@@ -5,14 +5,13 @@ import sys
 from argparse import ArgumentParser
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
 
+from governance.management.base import OneLineCommand
 from memos_web.settings.base import CONFIG
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Start PostgreSQL and Redis (unless DATABASE_URL and REDIS_URL are given), migrate, and serve until Ctrl-C."
-    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.epilog = "MEMOS_HOST, MEMOS_PORT and MEMOS_DATA_DIR say where; the README lists every setting."

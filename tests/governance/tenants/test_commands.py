@@ -4,18 +4,25 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
 from governance.tenants.services import sign_in_link_use
+from memos_web.config import read_config
+from memos_web.installation import secrets_make
 from tests.factories import World, client_for
 from tests.harness.databases import Clone
 from tests.harness.servers import ROOT, clean_environ
+
+Superuser = Callable[[], psycopg.Connection]
+BOB = "bob@acme.example"
 
 
 def _run(*words: str) -> dict[str, Any]:
@@ -68,6 +75,7 @@ def test_without_json_standard_output_is_empty_and_a_person_reads_the_rest(world
     assert "http://testserver/sign-in/" in err.getvalue()
 
 
+LONG = "x" * 300
 ERRORS = {
     "a taken slug": ("tenant_create", "acme", "--owner", "new@acme.example"),
     "no slug": ("tenant_create", "a b", "--owner", "new@acme.example"),
@@ -80,6 +88,14 @@ ERRORS = {
     "no scope": ("apikey_create", "--tenant", "acme", "--member", "bob@acme.example", "--scopes", ""),
     "no date": ("apikey_create", "--tenant", "acme", "--member", "bob@acme.example", "--expires", "soon"),
     "a past date": ("apikey_create", "--tenant", "acme", "--member", "bob@acme.example", "--expires", "2020-01-01"),
+    "a slug that is too long": ("tenant_create", LONG, "--owner", "new@acme.example"),
+    "a tenant's name that is too long": ("tenant_create", "new", "--owner", "new@acme.example", "--name", LONG),
+    "an empty slug": ("tenant_create", "", "--owner", "new@acme.example"),
+    "a slug that differs by its case": ("tenant_create", "ACME", "--owner", "new@acme.example"),
+    "an address that is too long": (
+        *("member_add", "--tenant", "acme", "--email", f"{LONG}@acme.example", "--role", "viewer"),
+    ),
+    "a key's name that is too long": ("apikey_create", "--tenant", "acme", "--member", BOB, "--name", LONG),
     "nobody to sign in": ("sign_in_link", "--tenant", "acme", "--email", "charlie@other.example"),
 }
 
@@ -90,9 +106,31 @@ def test_what_is_wrong_is_one_line(world: World) -> None:
             _run(*words)
         assert str(refusal.value), fault
         assert "\n" not in str(refusal.value), fault
+        assert "database" not in str(refusal.value), fault
+
+
+WORDS = {
+    "a slug that is too long": "slug: Ensure this value has at most 63 characters (it has 300).",
+    "a slug that differs by its case": "slug: use lower-case letters",
+    "a key's name that is too long": "name: Ensure this value has at most 100 characters (it has 300).",
+    "a past date": "expires: must be in the future",
+}
+
+
+def test_what_is_wrong_names_the_field(world: World) -> None:
+    for fault, message in WORDS.items():
+        with pytest.raises(CommandError) as refusal:
+            _run(*ERRORS[fault])
+        assert str(refusal.value) == message
+
+
+def test_a_member_whose_address_has_a_long_name_is_shown_by_its_beginning(world: World) -> None:
+    email = f"{'y' * 230}@acme.example"
+    assert _run("member_add", "--tenant", "acme", "--email", email, "--role", "viewer")["member"]["email"] == email
 
 
 def test_it_works_beside_the_product_as_a_program_of_its_own(world: World, database: Clone, tmp_path: Path) -> None:
+    secrets_make(read_config({"MEMOS_DATA_DIR": str(tmp_path)}))
     made = _program(database, tmp_path, "tenant_create", "third", "--owner", "tess@third.example", "--json")
     assert (made.returncode, made.stderr) == (0, "")
     assert set(json.loads(made.stdout)) == {"tenant", "owner", "api_key", "sign_in_link"}
@@ -105,8 +143,14 @@ def test_it_works_beside_the_product_as_a_program_of_its_own(world: World, datab
 def test_a_database_that_is_not_there_is_one_line(database: Clone) -> None:
     connection.close()
     connection.settings_dict["NAME"] = "no_such_database"
-    with pytest.raises(CommandError, match=r"^the database [^\n]*$"):
+    with pytest.raises(CommandError, match=r"^the database does not answer [^\n]*$"):
         _run("tenant_create", "third", "--owner", "tess@third.example")
+
+
+def test_a_database_without_tables_is_one_line_that_says_so(world: World, superuser: Superuser) -> None:
+    superuser().execute("ALTER TABLE governance_apikey RENAME TO gone")
+    with pytest.raises(CommandError, match=r"^the database refused this \(.*governance_apikey.*\): is it migrated\?$"):
+        _run("apikey_create", "--tenant", "acme", "--member", BOB)
 
 
 def _program(database: Clone, data_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -17,6 +17,7 @@ from werkzeug import Request, Response
 from governance.database import acting
 from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
 from tests.factories import World
+from tests.harness.databases import Clone
 from tests.vault.outbox import run_jobs
 from tests.vault.reembedding.moves import NEW, OLD, active, asked, configure, remember, vectors
 from vault.cubes.vector_index import nearest_by_index, vector_index_name
@@ -130,13 +131,19 @@ def test_the_commands_say_what_they_did(world: World, settings: Settings) -> Non
     run_jobs()
     assert run("reembed", "--all") == {"tenants": []}
     configure(settings, "wordllama")
-    told = {one["tenant"]: one for one in run("reembed", "--all")["tenants"]}
-    assert told.keys() == {str(world.acme.id), str(world.other.id)}
+    told = {one["tenant"]["slug"]: one for one in run("reembed", "--all")["tenants"]}
+    assert {name: one["tenant"]["id"] for name, one in told.items()} == {
+        "acme": str(world.acme.id),
+        "other": str(world.other.id),
+    }
     assert {(one["from"], one["to"], one["started"]) for one in told.values()} == {(OLD, NEW, True)}
     (again,) = run("reembed", "--tenant", "acme")["tenants"]
     assert again["started"] is False
     with pytest.raises(CommandError, match="There is no tenant nobody"):
         run("reembed", "--tenant", "nobody")
+    told_to_a_person = StringIO()
+    call_command("reembed", "--tenant", "acme", stderr=told_to_a_person)
+    assert told_to_a_person.getvalue().startswith("acme  ")
 
 
 def test_whoever_has_vectors_already_keeps_the_model_that_most_of_them_are_of(
@@ -204,6 +211,14 @@ def test_an_index_that_an_interrupted_run_left_is_made_anew(superuser: Superuser
 def test_the_default_model_has_its_index_from_the_start(settings: Settings) -> None:
     configure(settings, "wordllama")
     assert run("vector_index") == {"index": "embedding_nearest", "model": NEW, "dimension": 256, "made": False}
+
+
+def test_without_a_database_no_index_is_said_to_be_there(database: Clone, settings: Settings) -> None:
+    configure(settings, "wordllama")
+    connection.close()
+    connection.settings_dict["NAME"] = "no_such_database"
+    with pytest.raises(CommandError, match="the database does not answer"):
+        run("vector_index")
 
 
 @pytest.mark.usefixtures("as_owner")

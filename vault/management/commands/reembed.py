@@ -5,6 +5,7 @@ from typing import Any
 
 from governance.actor import Actor
 from governance.management.base import LawCommand, actor_for
+from governance.tenants.selectors import me_get
 from governance.tenants.services import command_line_actor
 from vault.cubes.reembedding import Reembedding, reembedding_start, tenants_to_reembed
 
@@ -20,11 +21,17 @@ class Command(LawCommand):
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         found = [(actor, reembedding_start(actor=actor)) for actor in _actors(options)]
+        named = [(me_get(actor=actor), one) for actor, one in found]
         reply = [
-            {"tenant": str(actor.tenant_id), "from": one.active, "to": one.model, "started": one.started}
-            for actor, one in found
+            {
+                "tenant": {"id": str(me.tenant_id), "slug": me.tenant_slug},
+                "from": one.active,
+                "to": one.model,
+                "started": one.started,
+            }
+            for me, one in named
         ]
-        lines = [f"{actor.tenant_id}  {_line(one)}" for actor, one in found]
+        lines = [f"{me.tenant_slug}  {_line(one)}" for me, one in named]
         return {"tenants": reply}, lines or ["nothing to do: every tenant has the configured model"]
 
 

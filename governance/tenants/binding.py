@@ -1,0 +1,31 @@
+"""Which database roles row-level security binds. Without Django: what starts the product asks this too."""
+
+from typing import Any, Protocol
+
+QUESTION = """
+SELECT r.rolname,
+       r.rolsuper OR r.rolbypassrls,
+       EXISTS (SELECT 1 FROM pg_class c WHERE c.relowner = r.oid AND c.relkind IN ('r', 'p', 'v', 'm')),
+       pg_has_role(current_user, 'memos_owner', 'MEMBER') OR pg_has_role(current_user, 'memos_router', 'MEMBER')
+FROM pg_roles r WHERE r.rolname = current_user
+"""
+
+
+class Cursor(Protocol):
+    """Django's, or psycopg's own."""
+
+    def execute(self, query: Any, /) -> Any: ...
+
+    def fetchone(self) -> Any: ...
+
+
+class UnsafeRole(Exception):
+    """Served as this role, the database would not keep tenants apart."""
+
+
+def refuse_unbound_role(cursor: Cursor) -> None:
+    """Raises UnsafeRole for a superuser, an owner of tables, or a role that can become one."""
+    cursor.execute(QUESTION)
+    name, bypasses, owns, can_become = cursor.fetchone()
+    if bypasses or owns or can_become:
+        raise UnsafeRole(f"the database role {name} is not bound by row-level security; serve as memos_app")

@@ -1,0 +1,86 @@
+"""What an installation keeps in its data directory about itself: two secrets, and the address it is reached at.
+
+`up` writes all of it. Whatever else runs on the directory reads, and makes nothing.
+"""
+
+import base64
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from memos_web.config import Config, ConfigError
+
+SECRETS = ("master.key", "django.key")
+
+
+def missing(config: Config) -> str:
+    """Why no command can work on the data directory yet, in one line; empty once `up` has been started on it."""
+    needed = [config.master_key is None, not config.secret_key]
+    lacking = [_read(_secret(config, name)) is None for name, wanted in zip(SECRETS, needed, strict=True) if wanted]
+    if config.data_dir.is_dir() and not any(lacking):
+        return ""
+    return f"there is no installation at {config.data_dir}: `manage.py up` makes one, MEMOS_DATA_DIR says where"
+
+
+def master_key(config: Config) -> bytes | None:
+    """32 bytes that wrap every tenant's key. MEMOS_MASTER_KEY, else `<data dir>/keys/master.key`."""
+    text = _read(_secret(config, "master.key")) if config.master_key is None else None
+    return base64.b64decode(text) if text else config.master_key
+
+
+def secret_key(config: Config) -> str:
+    """Django's signing key. MEMOS_SECRET_KEY, else `<data dir>/keys/django.key`; without one Django signs nothing."""
+    return config.secret_key or _read(_secret(config, "django.key")) or ""
+
+
+def secrets_make(config: Config) -> None:
+    """Make what the environment does not give and no earlier start has left. Raises ConfigError."""
+    for name, given in zip(SECRETS, (config.master_key, config.secret_key), strict=True):
+        path = _secret(config, name)
+        if not given and _read(path) is None:
+            _write(path, base64.b64encode(secrets.token_bytes(32)).decode())
+
+
+def public_url(config: Config) -> str:
+    """The address in links: MEMOS_PUBLIC_URL, else where the server of this data directory was started last."""
+    return config.public_url or _read(_address(config)) or config.address
+
+
+def address_write(config: Config) -> None:
+    """Tell the commands beside this server where it is reached. Raises ConfigError."""
+    _write(_address(config), config.address)
+
+
+def _secret(config: Config, name: str) -> Path:
+    return config.data_dir / "keys" / name
+
+
+def _address(config: Config) -> Path:
+    return config.data_dir / "address"
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; MEMOS_DATA_DIR says where to look") from error
+
+
+def _write(path: Path, text: str) -> None:
+    """The file appears whole, and is durable: without the master key nothing can be read again."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(exist_ok=True, mode=0o700)
+        with suppress(FileNotFoundError):
+            draft.unlink()
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from error

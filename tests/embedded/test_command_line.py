@@ -1,0 +1,69 @@
+"""`manage.py` where nothing was started yet, and with words that it does not know."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.servers import ROOT, clean_environ
+
+COMMANDS = {
+    "doctor": (),
+    "sign_in_link": ("--tenant", "home", "--email", "owner@localhost"),
+    "tenant_create": ("acme", "--owner", "olivia@acme.example"),
+    "vector_index": (),
+    "benchmark": ("ingest",),
+}
+
+
+def manage(*words: str, folder: Path = ROOT, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *words],
+        cwd=folder,
+        env={**clean_environ(), **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_where_nothing_was_started_a_command_says_so_and_makes_nothing(name: str, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    done = manage(name, *COMMANDS[name], MEMOS_DATA_DIR=str(nowhere))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"there is no installation at {nowhere}" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_leaves_nothing_where_it_is_called_from(tmp_path: Path) -> None:
+    manage("sign_in_link", *COMMANDS["sign_in_link"], folder=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_are_told_before_anything_was_started(tmp_path: Path) -> None:
+    done = manage("tenant_create", "--help", MEMOS_DATA_DIR=str(tmp_path / "nowhere"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--owner" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [("up", "--port"), ("doctor", "-x"), ("tenant_create",), ("benchmark", "ingest", "-x")]
+)
+def test_a_wrong_option_is_one_line(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = manage(*words, MEMOS_DATA_DIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("memos: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_commands_for_passwords_are_not_there(tmp_path: Path) -> None:
+    done = manage("createsuperuser", MEMOS_DATA_DIR=str(tmp_path))
+    assert done.returncode == 1
+    assert "Unknown command: 'createsuperuser'" in done.stderr
+    listed = manage("help", "--commands", MEMOS_DATA_DIR=str(tmp_path)).stdout.split()
+    assert "tenant_create" in listed
+    assert not {"createsuperuser", "changepassword"} & set(listed)
