@@ -53,7 +53,7 @@ def fill(person: Person, canary: str) -> Filled:
     later = replace(draft, content=f"The {canary} sleeps.", message_id="2", is_message=True, parent=0)
     cube_id = cubes_add(actor=actor, drafts=[draft, later])[0].cube.id
     changes = CubeChanges(content=f"The {canary} sings at dusk.")
-    cube_update(actor=actor, cube_id=cube_id, expected_version=1, changes=lambda: changes, reason=canary)
+    cube_update(actor=actor, cube_id=cube_id, expected_versions={1}, changes=lambda: changes, reason=canary)
     cube_get(actor=actor, cube_id=cube_id)
     conversation = conversation_create(actor=actor, draft=ConversationDraft(title=f"{canary} chat"))
     turn_run(actor=actor, conversation_id=conversation.id, content=f"When does the {canary} sing?")

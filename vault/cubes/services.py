@@ -1,6 +1,6 @@
 """The one writer of Cube and CubeVersion."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -70,7 +70,12 @@ def cubes_add(
 
 
 def cube_update(
-    *, actor: Actor, cube_id: UUID, expected_version: int | None, changes: Callable[[], CubeChanges], reason: str = ""
+    *,
+    actor: Actor,
+    cube_id: UUID,
+    expected_versions: Collection[int] | None,
+    changes: Callable[[], CubeChanges],
+    reason: str = "",
 ) -> Cube:
     """Make a new version. `changes` is asked only once the caller may change it and has seen the present version.
 
@@ -82,9 +87,9 @@ def cube_update(
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
         refuse_read_only(cube.namespace)
-        if expected_version is None:
+        if expected_versions is None:
             raise PreconditionRequired
-        _check_version(cube, expected_version)
+        _check_version(cube, expected_versions)
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         built = build_version(actor=actor, cube=cube, before=before, changes=changes(), reason=reason)
         refused_times(built.cube, database_now())
@@ -106,13 +111,15 @@ def cube_update(
     return built.cube
 
 
-def cube_delete(*, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False) -> None:
+def cube_delete(
+    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None, dry_run: bool = False
+) -> None:
     """Mark as deleted: unreadable from now on, restorable for DELETED_GRACE_DAYS. A dry run only checks.
 
     Raises: NotFound; Forbidden; VersionConflict. Writes: Cube, AuditEntry; deletes Posting …, Embedding.
     """
     with acting(actor):
-        cube = _deletable(actor, locate(actor, cube_id, lock=True), expected_version)
+        cube = _deletable(actor, locate(actor, cube_id, lock=True), expected_versions)
         if dry_run:
             return
         cubes_hide(actor=actor, cubes=[cube])
@@ -135,7 +142,7 @@ def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = 
         record(actor=actor, verb=Verb.MEMORY_DELETED, object_type="memory", object_ids=ids, version=version_number)
 
 
-def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = None) -> Cube:
+def cube_restore(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
     """Take a deletion back within the grace period; a memory that was not deleted stays as it is.
 
     Raises: NotFound (also after the grace period, and once it has expired); Forbidden; VersionConflict.
@@ -143,7 +150,7 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = 
     """
     with acting(actor):
         earliest = database_now() - timedelta(days=settings.DELETED_GRACE_DAYS)
-        cube = _deletable(actor, locate_for_restoring(actor, cube_id, earliest), expected_version)
+        cube = _deletable(actor, locate_for_restoring(actor, cube_id, earliest), expected_versions)
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
         if cube.deleted_at is not None:
             _unhide(actor, cube)
@@ -153,13 +160,15 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = 
     return cube
 
 
-def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False) -> None:
+def cube_purge(
+    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None, dry_run: bool = False
+) -> None:
     """Erase the cube with its versions, tokens, vector and links; only audit rows remain. A deleted one can be purged.
 
     Raises: NotFound; Forbidden; VersionConflict. Writes: deletes rows; AuditEntry.
     """
     with acting(actor):
-        cube = _deletable(actor, locate_for_erasing(actor, cube_id), expected_version)
+        cube = _deletable(actor, locate_for_erasing(actor, cube_id), expected_versions)
         if dry_run:
             return
         for version in CubeVersion.objects.filter(cube=cube):
@@ -176,17 +185,21 @@ def _unhide(actor: Actor, cube: Cube) -> None:
     _emit_written(actor, [cube.id])
 
 
-def _deletable(actor: Actor, cube: Cube, expected_version: int | None) -> Cube:
+def _deletable(actor: Actor, cube: Cube, expected_versions: Collection[int] | None) -> Cube:
     authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
     refuse_read_only(cube.namespace)
-    if expected_version is not None:
-        _check_version(cube, expected_version)
+    if expected_versions is not None:
+        _check_version(cube, expected_versions)
     return cube
 
 
-def _check_version(cube: Cube, expected: int) -> None:
-    if cube.version != expected:
-        raise VersionConflict(f"The memory is at version {cube.version}, not {expected}.")
+def _check_version(cube: Cube, expected: Collection[int]) -> None:
+    if cube.version in expected:
+        return
+    if not expected:
+        raise VersionConflict(f'If-Match names no version: send the ETag that was read, as in "{cube.version}".')
+    named = ", ".join(str(number) for number in sorted(expected))
+    raise VersionConflict(f"The memory is at version {cube.version}, not {named}.")
 
 
 def _insert(new: Sequence[Built]) -> None:
