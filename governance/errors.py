@@ -64,6 +64,10 @@ class MethodNotAllowed(DomainError):
     status, code, title = 405, "method_not_allowed", "This address does not take that method"
 
 
+class NotAcceptable(DomainError):
+    status, code, title = 406, "not_acceptable", "This address does not answer in that form"
+
+
 class Conflict(DomainError):
     status, code, title = 409, "conflict", "The request conflicts with the present state"
 
@@ -82,6 +86,10 @@ class VersionConflict(DomainError):
 
 class TooLarge(DomainError):
     status, code, title = 413, "too_large", "The content is too large"
+
+
+class UnsupportedMediaType(DomainError):
+    status, code, title = 415, "unsupported_media_type", "Send application/json"
 
 
 class KeyReused(DomainError):

@@ -14,7 +14,12 @@ from governance.errors import DomainError, Forbidden
 from governance.failures import database_failure
 from vault.chat.services import TurnEvent
 
+Explain = Callable[[DomainError], str]  # what the reader is told of a failure
 Encode = Callable[[TurnEvent], tuple[str, Mapping[str, Any]]]  # the event's name, and its data
+
+
+def told_as_it_is(failure: DomainError) -> str:
+    return failure.detail
 
 
 class EventStream(AsyncIterator[bytes]):
@@ -25,11 +30,14 @@ class EventStream(AsyncIterator[bytes]):
     reader has gone away: a step that still runs is waited for, and the events then learn that nobody listens.
     """
 
-    def __init__(self, events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str) -> None:
+    def __init__(
+        self, events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = told_as_it_is
+    ) -> None:
         self._events = events
         self._encode = encode
         self._actor = actor
         self._path = path
+        self._explain = explain
         self._failed = False
 
     async def __anext__(self) -> bytes:
@@ -60,13 +68,15 @@ class EventStream(AsyncIterator[bytes]):
         self._failed = True
         if isinstance(failure, Forbidden):
             failure = denial_told(actor=self._actor, denial=failure, path=self._path)
-        return _block("error", {"code": failure.code, "detail": failure.detail})
+        return _block("error", {"code": failure.code, "detail": self._explain(failure)})
 
 
-def event_response(events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str) -> StreamingHttpResponse:
+def event_response(
+    events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = told_as_it_is
+) -> StreamingHttpResponse:
     """The whole answer, with the headers that keep proxies from holding it back. actor, path: who asked for what."""
     return StreamingHttpResponse(
-        EventStream(events, encode, actor=actor, path=path),
+        EventStream(events, encode, actor=actor, path=path, explain=explain),
         content_type="text/event-stream; charset=utf-8",
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )

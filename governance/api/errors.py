@@ -1,15 +1,21 @@
 """What answers when no view does: problems under /api/, pages elsewhere."""
 
+from http import HTTPStatus
+
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
+from django.urls import is_valid_path
 
 from governance.api.problems import problem_json
 from governance.errors import DomainError, HostNotAllowed, Invalid, NotFound
-from governance.web.pages import refusal
+from governance.web.pages import draw, recognise, refusal
+
+NOWHERE = "There is nothing at this address."
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _answer(request, NotFound("There is nothing at this address."))
+    recognise(request)
+    return _answer(request, NotFound(_nowhere(request)))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -18,8 +24,22 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _answer(request, Invalid("The request cannot be read."))
 
 
+def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form of ours that is too old, or not ours: the one refusal with a page of its own."""
+    recognise(request)
+    return draw(request, "403_csrf.html", status=HTTPStatus.FORBIDDEN)
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     return _answer(request, DomainError("Something went wrong here; the log names this request's id."))
+
+
+def _nowhere(request: HttpRequest) -> str:
+    """A client that follows redirects would turn a POST into a GET; so the address is named, and nothing is lost."""
+    whole = f"{request.path_info}/"
+    if request.path_info.endswith("/") or not is_valid_path(whole, getattr(request, "urlconf", None)):
+        return NOWHERE
+    return f"{NOWHERE} Send this to {request.path}/ instead."
 
 
 def _answer(request: HttpRequest, failure: DomainError) -> HttpResponse:

@@ -34,6 +34,36 @@ class TextField(serializers.CharField):
         return str(super().to_internal_value(data))
 
 
+class NumberField(serializers.FloatField):
+    """A JSON number; neither a text nor a truth value passes for one."""
+
+    def to_internal_value(self, data: Any) -> float:
+        _refuse_no_number(data)
+        return float(super().to_internal_value(data))
+
+
+class WholeField(serializers.IntegerField):
+    """A JSON number without a fraction."""
+
+    def to_internal_value(self, data: Any) -> int:
+        _refuse_no_number(data)
+        return int(super().to_internal_value(data))
+
+
+class FlagField(serializers.BooleanField):
+    """true or false, and no word for them."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            raise serializers.ValidationError("true or false is needed")
+        return data
+
+
+def _refuse_no_number(data: Any) -> None:
+    if isinstance(data, bool) or not isinstance(data, int | float):
+        raise serializers.ValidationError("a number is needed")
+
+
 def refuse_broken_text(text: str) -> None:
     """Raises ValidationError for NUL and lone surrogates."""
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):

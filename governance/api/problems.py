@@ -18,10 +18,12 @@ from governance.errors import (
     Forbidden,
     Invalid,
     MethodNotAllowed,
+    NotAcceptable,
     NotFound,
     TooLarge,
     Unauthenticated,
     Unavailable,
+    UnsupportedMediaType,
 )
 from governance.failures import database_failure
 
@@ -99,9 +101,9 @@ def as_domain_error(error: Exception) -> DomainError | None:
     if isinstance(error, exceptions.ParseError):
         return Invalid("The body is not valid JSON.")
     if isinstance(error, exceptions.UnsupportedMediaType):
-        return Invalid("Send application/json.")
+        return UnsupportedMediaType("Send the body as application/json.")
     if isinstance(error, exceptions.NotAcceptable):
-        return Invalid("This address answers application/json.")
+        return NotAcceptable("Accept application/json, or anything.")
     if isinstance(error, (exceptions.NotAuthenticated, exceptions.AuthenticationFailed)):
         return Unauthenticated()
     if isinstance(error, exceptions.MethodNotAllowed):

@@ -6,6 +6,13 @@ from rest_framework import serializers
 from governance.vocabulary import PersonaKind, PrincipalKind, RoleName, Scope
 
 
+class FaultSchema(serializers.Serializer[object]):
+    """One fault of the input; `field` is a dotted path, as in `items.3.content`."""
+
+    field = serializers.CharField()
+    message = serializers.CharField()
+
+
 class ProblemSchema(serializers.Serializer[object]):
     """RFC 9457."""
 
@@ -15,9 +22,7 @@ class ProblemSchema(serializers.Serializer[object]):
     detail = serializers.CharField()
     code = serializers.CharField()
     request_id = serializers.CharField()
-    errors = serializers.ListField(  # type: ignore[assignment]
-        child=serializers.DictField(child=serializers.CharField()), required=False
-    )
+    errors = FaultSchema(many=True, required=False)  # type: ignore[assignment]
 
 
 class PrincipalSchema(serializers.Serializer[object]):

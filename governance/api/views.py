@@ -1,7 +1,7 @@
 """The base of every REST view, and what its handlers read from an address or a header."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from rest_framework.request import Request
@@ -15,7 +15,11 @@ from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.policies.rates import request_count
 
-ETAG = re.compile(r'(?:W/)?"(\d{1,9})"')
+ETAG = r'(?:W/)?"[!#-~]*"'  # RFC 9110 §8.8.3, without the letters beyond ASCII
+ETAGS = re.compile(rf"{ETAG}(?:\s*,\s*{ETAG})*")
+VERSION = re.compile(r'"(\d{1,9})"')
+ANY_VERSION = range(1, 10**9)
+NO_VERSION = range(0)
 
 
 class ApiView(APIView):
@@ -40,15 +44,19 @@ class ApiView(APIView):
         return idempotent(self.request, self.actor(), call, ask)
 
 
-def expected_version(request: Request) -> int | None:
-    """The version that If-Match names; None without the header. Raises Invalid for what is no ETag of ours."""
+def expected_versions(request: Request) -> Collection[int] | None:
+    """The versions that If-Match allows (RFC 9110 §13.1.1), any of them for `*`; None without the header.
+
+    What is no list of ETags allows none: the services then answer 412, but only after 404 and 403.
+    """
     header = request.headers.get("If-Match")
     if header is None:
         return None
-    found = ETAG.fullmatch(header.strip())
-    if not found:
-        raise Invalid(errors=[FieldError("If-Match", 'the ETag that was read, as in "3"')])
-    return int(found.group(1))
+    if header.strip() == "*":
+        return ANY_VERSION
+    if not ETAGS.fullmatch(header.strip()):
+        return NO_VERSION
+    return frozenset(int(number) for number in VERSION.findall(header))
 
 
 def asked_only(request: Request, *known: str) -> None:

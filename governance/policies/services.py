@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -13,12 +13,13 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting, epoch_advance
-from governance.errors import Conflict, FieldError, Invalid, PreconditionRequired, VersionConflict
+from governance.errors import Conflict, FieldError, Invalid, PreconditionRequired
 from governance.ids import uuid7
 from governance.models import ApiKey, Member, Policy, PolicyVersion
 from governance.outbox.services import emit
 from governance.policies.rules import AnyDocument, Limits, Quota, Terms, document_json, document_read
 from governance.policies.selectors import PolicyView, policy_locate, policy_view
+from governance.versions import version_check
 from governance.vocabulary import HolderKind, Permission, PolicyKind, Topic, Verb
 
 FIRST = UUID(int=0)
@@ -72,20 +73,20 @@ def policy_change(
     *,
     actor: Actor,
     policy_id: UUID,
-    expected_version: int | None,
+    expected_versions: Collection[int] | None,
     changes: Callable[[], PolicyChanges],
     must_expect: bool = True,
 ) -> PolicyView:
     """Make the next version. `changes` is asked only once the caller may change it and has seen the present version.
 
-    Raises, in this order: NotFound, Forbidden, PreconditionRequired, VersionConflict, Invalid.
+    Raises, in this order: NotFound, Forbidden, PreconditionRequired, Invalid.
     Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?.
     """
     with acting(actor):
         policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)
-        if expected_version is None and must_expect:
+        if expected_versions is None and must_expect:
             raise PreconditionRequired
-        _alone(policy, expected_version)
+        _alone(policy, expected_versions)
         before = PolicyVersion.objects.get(policy=policy, number=policy.version)
         asked = changes()
         raw = before.document if asked.document is None else asked.document
@@ -101,7 +102,7 @@ def policy_disable(
     *,
     actor: Actor,
     policy_id: UUID,
-    expected_version: int | None = None,
+    expected_versions: Collection[int] | None = None,
     reason: str = "",
     ask: Callable[[], None] = lambda: None,
 ) -> None:
@@ -111,15 +112,17 @@ def policy_disable(
     """
     with acting(actor):
         policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)
-        _alone(policy, expected_version)
+        _alone(policy, expected_versions)
         ask()
         if not PolicyVersion.objects.get(policy=policy, number=policy.version).enabled:
             return
         off = PolicyChanges(enabled=False, reason=reason)
-        policy_change(actor=actor, policy_id=policy_id, expected_version=policy.version, changes=lambda: off)
+        policy_change(actor=actor, policy_id=policy_id, expected_versions=[policy.version], changes=lambda: off)
 
 
-def quota_set(*, actor: Actor, quota: Quota, reason: str = "", expected_version: int | None = None) -> PolicyView:
+def quota_set(
+    *, actor: Actor, quota: Quota, reason: str = "", expected_versions: Collection[int] | None = None
+) -> PolicyView:
     """The quota of this holder, made or changed; without any limit it is disabled.
 
     Raises Forbidden; Invalid; VersionConflict. Writes: Policy?, PolicyVersion, AuditEntry.
@@ -137,7 +140,7 @@ def quota_set(*, actor: Actor, quota: Quota, reason: str = "", expected_version:
         return policy_change(
             actor=actor,
             policy_id=known.id,
-            expected_version=expected_version,
+            expected_versions=expected_versions,
             changes=lambda: changes,
             must_expect=False,
         )
@@ -148,12 +151,12 @@ def quota_name(quota: Quota) -> str:
     return ".".join(["quota", quota.holder.kind, *([str(quota.holder.id)] if quota.holder.id else [])])
 
 
-def _alone(policy: Policy, expected_version: int | None) -> None:
+def _alone(policy: Policy, expected_versions: Collection[int] | None) -> None:
     """Wait for others who change a policy of this tenant, and see what they made. Raises VersionConflict."""
     epoch_advance()
     policy.refresh_from_db(fields=["version"])
-    if expected_version is not None and expected_version != policy.version:
-        raise VersionConflict(f"The policy is at version {policy.version}, not {expected_version}.")
+    if expected_versions is not None:
+        version_check("policy", policy.version, expected_versions)
 
 
 def _version_add(

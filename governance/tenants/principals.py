@@ -1,13 +1,14 @@
 """Principals again, later: a job acts as the one who asked for it, with the rights that one has when it runs."""
 
+from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from governance.actor import Actor, CallContext
 from governance.database import database_now, tenant_transaction
 from governance.errors import Forbidden
-from governance.models import ApiKey, Member
+from governance.models import ApiKey, Member, SignInLink
 from governance.vocabulary import PrincipalKind, RoleName, Scope
 
 
@@ -35,6 +36,13 @@ def actor_again(
 def member_active(member_id: UUID) -> Member | None:
     """The member with their role, unless the membership has ended; within the tenant's transaction."""
     return Member.objects.filter(id=member_id, removed_at=None, user__is_active=True).select_related("role").first()
+
+
+def links_usable(now: datetime) -> QuerySet[SignInLink]:
+    """The tenant's sign-in links that still sign somebody in."""
+    return SignInLink.objects.filter(
+        used_at=None, expires_at__gt=now, member__removed_at=None, member__user__is_active=True
+    )
 
 
 def _key(key_id: UUID) -> ApiKey | None:

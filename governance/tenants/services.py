@@ -19,6 +19,7 @@ from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Role, SignInLink, Tenant, User
+from governance.tenants.principals import links_usable
 from governance.tenants.rules import credential_new, link_token_new
 from governance.tenants.selectors import tenant_id_by_slug, user_id_by_email
 from governance.vocabulary import Channel, Permission, PersonaKind, PrincipalKind, RoleName, Scope, Verb
@@ -197,10 +198,9 @@ def sign_in_link_use(*, token: str, request_id: str, address: str) -> Actor:
     with tenant_transaction(tenant_id):
         now = database_now()
         # Locked before it is marked: an UPDATE that joins the member would let two at once both find it unused.
-        usable = SignInLink.objects.filter(
-            used_at=None, expires_at__gt=now, member__removed_at=None, member__user__is_active=True
+        link = (
+            links_usable(now).select_for_update(of=("self",)).select_related("member__role").filter(id=link_id).first()
         )
-        link = usable.select_for_update(of=("self",)).select_related("member__role").filter(id=link_id).first()
         if link is None:
             raise NotFound
         SignInLink.objects.filter(id=link_id).update(used_at=now)

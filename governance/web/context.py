@@ -10,13 +10,18 @@ from governance.vocabulary import Permission
 
 
 def signed_in(request: HttpRequest) -> dict[str, Any]:
-    """`actor` of the page, set by the views that require one; None on the pages before sign-in.
-
-    `may_audit`, `may_operate`: which pages to lead to; each page asks again.
-    """
+    """`actor` of the page, None on those before sign-in, and which pages to lead it to: each asks again."""
     actor: Actor | None = getattr(request, "actor", None)
     return {
         "actor": actor,
-        "may_audit": actor is not None and is_allowed(actor, Permission.AUDIT_READ),
-        "may_operate": actor is not None and is_allowed(actor, Permission.OPERATIONS_MANAGE),
+        "may_chat": _may(actor, Permission.CONVERSATION_USE),
+        "may_audit": _may(actor, Permission.AUDIT_READ),
+        "may_operate": _may(actor, Permission.OPERATIONS_MANAGE),
+        "may_hold": _may(actor, Permission.HOLD_MANAGE),
+        "may_see_policies": _may(actor, Permission.POLICY_READ),
+        "may_review": _may(actor, Permission.MEMORY_UPDATE),
     }
+
+
+def _may(actor: Actor | None, permission: Permission) -> bool:
+    return actor is not None and is_allowed(actor, permission)

@@ -3,15 +3,23 @@
 from dataclasses import dataclass
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from governance.errors import DomainError
+from governance.errors import DomainError, Forbidden
 
 
 @dataclass(frozen=True)
 class Explanation:
     title: str | Promise
     advice: str | Promise = ""
+
+    @property
+    def whole(self) -> str:
+        """Both as one text; Chinese sentences stand without a space between them."""
+        if not self.advice:
+            return str(self.title)
+        return gettext("%(title)s %(advice)s") % {"title": self.title, "advice": self.advice}
 
 
 EXPLANATIONS: dict[str, Explanation] = {
@@ -28,6 +36,8 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("You may not do this."), _("Your role does not allow it. An owner or an admin can help.")
     ),
     "method_not_allowed": Explanation(_("This address does not take that.")),
+    "not_acceptable": Explanation(_("This address does not answer in that form.")),
+    "unsupported_media_type": Explanation(_("This address does not take that.")),
     "conflict": Explanation(_("Someone else changed this at the same time."), _("Load the page again and retry.")),
     "in_flight": Explanation(_("The same request is being answered already."), _("Wait a moment for its answer.")),
     "version_conflict": Explanation(
@@ -72,6 +82,31 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("Something went wrong."), _("It is in the log under the request number below. Nothing was half done.")
     ),
 }
+
+
+# What errors say of themselves and a page may show; the API says the same in English.
+DETAILS: dict[str, Promise] = {
+    "There is nothing at this address.": _("There is nothing at this address."),
+    "The request cannot be read.": _("The request cannot be read."),
+    "The database does not answer.": _("The database does not answer."),
+    "The database cannot be reached.": _("The database cannot be reached."),
+    "Only a member can hold a conversation.": _("Only a member can hold a conversation."),
+    "Something went wrong here; the log names this request's id.": _(
+        "Something went wrong here; the log names this request's id."
+    ),
+    "Another request changed the same rows at the same time; try again.": _(
+        "Another request changed the same rows at the same time; try again."
+    ),
+}
+
+
+def detail_of(failure: DomainError) -> str:
+    """What `failure` says beyond its title, in the reader's language where it is one of the known sentences."""
+    if failure.detail == failure.title:
+        return ""
+    if isinstance(failure, Forbidden) and failure.detail == f"The permission {failure.permission} is missing.":
+        return gettext("The permission %(permission)s is missing.") % {"permission": failure.permission}
+    return str(DETAILS.get(failure.detail, failure.detail))
 
 
 def explanation_of(failure: DomainError) -> Explanation:

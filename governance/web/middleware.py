@@ -1,12 +1,16 @@
-"""What every request gets: an id, and a strict content security policy."""
+"""What every request gets: an id, a strict content security policy, a language; and when an address is put right."""
 
 import re
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
+from django.middleware.common import CommonMiddleware
+from django.middleware.locale import LocaleMiddleware
+from django.utils import translation
 
 from governance.ids import uuid7
 
+API = "/api/v1/"
 Handler = Callable[[HttpRequest], HttpResponse]
 ACCEPTABLE_ID = re.compile(r"(?!(?:cli|job)-)[A-Za-z0-9_.:-]{8,64}")  # those two are the product's own
 POLICY = (
@@ -40,3 +44,21 @@ class ContentSecurityPolicyMiddleware:
         response = self.get_response(request)
         response.setdefault("Content-Security-Policy", POLICY)
         return response
+
+
+class SlashMiddleware(CommonMiddleware):
+    """Leads to the address with its last slash those who read. Who sends something would lose it on the way: 404."""
+
+    def should_redirect_with_slash(self, request: HttpRequest) -> bool:
+        return request.method in {"GET", "HEAD"} and super().should_redirect_with_slash(request)
+
+
+class LanguageMiddleware(LocaleMiddleware):
+    """Pages speak the reader's language; the API speaks English, so that programs and people read one text."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        if not request.path_info.startswith(API):
+            super().process_request(request)
+            return
+        translation.activate("en")
+        request.LANGUAGE_CODE = "en"

@@ -15,13 +15,14 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 
 from governance.accounts.rules import SignedIn
-from governance.actor import Actor
+from governance.actor import Actor, CallContext
 from governance.denials import denial_told
 from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequired, Unauthenticated, Unavailable
 from governance.failures import database_failure
 from governance.tenants.selectors import me_get
-from governance.web.explanations import explanation_of
-from governance.web.sessions import request_id, web_actor, web_person
+from governance.vocabulary import Channel
+from governance.web.explanations import detail_of, explanation_of
+from governance.web.sessions import actor_of_session, client_address, request_id, web_actor, web_person
 
 Asked = ParamSpec("Asked")
 View = Callable[Concatenate[HttpRequest, Asked], HttpResponseBase]
@@ -107,6 +108,18 @@ def wants_part(request: HttpRequest) -> bool:
     return bool(request.htmx)  # type: ignore[attr-defined]
 
 
+def recognise(request: HttpRequest) -> None:
+    """Know who is signed in where no view asks, so that a page that says no keeps its ways on."""
+    if not hasattr(request, "session"):
+        return
+    try:
+        actor = actor_of_session(request, CallContext(channel=Channel.WEB, address=client_address(request)))
+    except DatabaseFailure:
+        return  # the page says what it says without the database
+    if actor is not None:
+        request.actor = actor  # type: ignore[attr-defined]
+
+
 def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
     """The answer that tells of `failure`: a page, a part of one, or JSON for a script. A denial is recorded."""
     failure = _told(request, failure)
@@ -121,7 +134,12 @@ def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
 
 def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> HttpResponse:
     status = _status(failure)
-    context: dict[str, Any] = {"status": status, "failure": failure, "explanation": explanation_of(failure)}
+    context: dict[str, Any] = {
+        "status": status,
+        "failure": failure,
+        "explanation": explanation_of(failure),
+        "detail": detail_of(failure),
+    }
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         context["me"] = None  # whoever it is, the database may not be there to say
     response = draw(request, template, context, status=status)
@@ -133,8 +151,7 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
 
 
 def _problem_json(request: HttpRequest, failure: DomainError) -> JsonResponse:
-    words = explanation_of(failure)
-    body = {"code": failure.code, "detail": f"{words.title} {words.advice}".strip(), "request_id": _request_id(request)}
+    body = {"code": failure.code, "detail": explanation_of(failure).whole, "request_id": _request_id(request)}
     return JsonResponse(body, status=_status(failure))
 
 

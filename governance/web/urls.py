@@ -15,6 +15,7 @@ urlpatterns = [
     path("sign-in/<slug:slug>/callback/", sign_in_rules.oidc_back, name="oidc_back"),
     path("reset/<str:token>/", recovering.reset, name="reset"),
     path("invitation/<str:token>/", recovering.invitation, name="invitation"),
+    path("you/", views.you, name="you"),
     path("sign-out/", views.sign_out, name="sign_out"),
     path("purpose/", views.purpose, name="purpose"),
     path("language/", set_language, name="set_language"),

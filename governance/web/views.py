@@ -17,10 +17,11 @@ from governance.accounts.selectors import Organisation, member_user, organisatio
 from governance.actor import Actor
 from governance.errors import Forbidden, Invalid, NotFound, TooManyAttempts, Unauthenticated
 from governance.policies.purposes import purposes_known
-from governance.tenants.selectors import tenant_id_by_slug
+from governance.tenants.selectors import sign_in_link_works, tenant_id_by_slug
 from governance.tenants.services import sign_in_link_use
 from governance.web.coming_back import next_forget, next_keep, next_kept
 from governance.web.pages import answered, draw, page, person_page, see_other
+from governance.web.roles import first_page, rights_of, role_label
 from governance.web.sessions import (
     PURPOSE,
     actor_of_session,
@@ -33,7 +34,6 @@ from governance.web.sessions import (
     web_context,
 )
 
-FIRST_PAGE = "chat"  # the name of the product's first page
 LONGEST_PURPOSE = 200
 
 
@@ -41,7 +41,15 @@ LONGEST_PURPOSE = 200
 @answered
 def home(request: HttpRequest) -> HttpResponseBase:
     """The bare address leads to the work, or to the way in."""
-    return see_other(reverse(FIRST_PAGE if _actor(request) else "sign_in"))
+    actor = _actor(request)
+    return see_other(first_page(actor) if actor else reverse("sign_in"))
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def you(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Who is signed in and what their role may do: the first page of those for whom the product has no other."""
+    return draw(request, "governance/you.html", {"role": role_label(actor.role), "rights": rights_of(actor)})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -49,8 +57,8 @@ def home(request: HttpRequest) -> HttpResponseBase:
 def sign_in_page(request: HttpRequest, slug: str = "") -> HttpResponseBase:
     """By password, or by a link; with the organisation's own button where its address was opened."""
     if request.method != "POST":
-        if _actor(request):
-            return see_other(reverse(FIRST_PAGE))
+        if actor := _actor(request):
+            return see_other(first_page(actor))
         response = draw(request, "governance/sign_in.html", _ways(slug))
         next_keep(request, response)
         return response
@@ -79,7 +87,12 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
     """
     if tenant_id_by_slug(token) is not None:
         return sign_in_page(request, slug=token)
-    response = _spend(request, token) if request.method == "POST" else draw(request, "governance/sign_in_link.html")
+    if request.method == "POST":
+        response = _spend(request, token)
+    elif sign_in_link_works(token=token):
+        response = draw(request, "governance/sign_in_link.html")
+    else:
+        response = _spent(request)
     # Never the address, which is a secret. Not `no-referrer`: browsers then send `Origin: null`, which CSRF refuses.
     response["Referrer-Policy"] = "strict-origin"
     return response
@@ -156,7 +169,7 @@ def enter(request: HttpRequest, first: FirstFactor, place: Organisation, *, stro
         agent=client_agent(request),
     )
     sign_in(request, person)
-    response = see_other(next_kept(request) or reverse(FIRST_PAGE))
+    response = see_other(next_kept(request) or first_page(person.actor))
     next_forget(response)
     return response
 
@@ -186,9 +199,13 @@ def _spend(request: HttpRequest, token: str) -> HttpResponseBase:
     try:
         actor = sign_in_link_use(token=token, request_id=request_id(request), address=client_address(request))
     except NotFound:
-        context = {"hours": settings.SIGN_IN_LINK_HOURS}
-        return draw(request, "governance/sign_in_link_spent.html", context, status=HTTPStatus.NOT_FOUND)
+        return _spent(request)
     return proceed(request, first_factor_of(actor, Way.LINK))
+
+
+def _spent(request: HttpRequest) -> HttpResponseBase:
+    context = {"hours": settings.SIGN_IN_LINK_HOURS}
+    return draw(request, "governance/sign_in_link_spent.html", context, status=HTTPStatus.NOT_FOUND)
 
 
 def _ways(slug: str) -> dict[str, object]:

@@ -38,8 +38,8 @@ MIDDLEWARE = [
     "governance.web.middleware.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "governance.web.middleware.LanguageMiddleware",
+    "governance.web.middleware.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -57,6 +57,7 @@ SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_FAILURE_VIEW = "governance.api.errors.csrf_failed"
 SIGN_IN_LINK_HOURS = 24
 INVITATION_HOURS = 7 * 24
 PASSWORD_RESET_HOURS = 1
@@ -147,11 +148,12 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "governance.api.problems.problem_response",
     "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,  # the kind of a reply follows from Accept alone
     "UNAUTHENTICATED_TOKEN": None,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "MemOS Web",
-    "DESCRIPTION": "Governed memory for AI agents.",
+    "DESCRIPTION": (BASE_DIR / "vault" / "api" / "manual.md").read_text(encoding="utf-8"),
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],

@@ -9,6 +9,10 @@ export class Answer {
     this.urls = new Map();
   }
 
+  get begun() {
+    return Boolean(this.held) || this.element.hasChildNodes();
+  }
+
   add(text) {
     const all = this.held + text;
     this.held = UNFINISHED.exec(all)?.[0] ?? "";

@@ -9,7 +9,7 @@ const stop = document.getElementById("stop");
 const fault = document.getElementById("fault");
 const log = document.getElementById("log");
 const turns = document.getElementById("turns");
-const STOPPED_TRIES = 20;
+const STOPPED_TRIES = 10;
 const STOPPED_WAIT = 150; // milliseconds; the server stores a stopped answer as soon as it notices
 let asking = null; // the AbortController of the question that is being answered
 
@@ -71,13 +71,23 @@ async function open(question, signal) {
   return response;
 }
 
+// Where no model answers, says so as soon as a memory is quoted.
+function quoted(element) {
+  if (!form.dataset.quoted || element.previousElementSibling?.matches(".note")) return;
+  const note = document.createElement("p");
+  note.className = "note";
+  note.textContent = form.dataset.quoted;
+  element.before(note);
+}
+
 async function read(response, answer) {
   for await (const { name, data } of events(response)) {
     const follow = nearEnd();
     answer.element.classList.remove("waiting");
+    if (name === "citation") quoted(answer.element);
     if (name === "token") answer.add(data.text);
     else if (name === "citation") answer.cite(data.marker, data.url);
-    else if (name === "error") throw new Refused(form.dataset.failed);
+    else if (name === "error") throw new Refused(data.detail || form.dataset.failed);
     else if (name === "done") return;
     if (follow) toEnd();
   }
@@ -144,17 +154,19 @@ async function ask() {
   box.value = "";
   fit();
   toEnd();
+  const coming = new Answer(answer, form.dataset.memory);
   let turnUrl = null;
   let begun = null;
   try {
     const response = await open(question, controller.signal);
     turnUrl = response.headers.get("Content-Location");
     begun = began(turnUrl);
-    await read(response, new Answer(answer, form.dataset.memory));
+    await read(response, coming);
     await settle(element, turnUrl);
   } catch (error) {
     if (controller.signal.aborted) {
-      if (!turnUrl || !(await settleStopped(element, turnUrl))) takeBack(element, question, "");
+      // Of an answer that had not begun nothing is stored.
+      if (!coming.begun || !(await settleStopped(element, turnUrl))) takeBack(element, question, "");
     } else if (error instanceof Refused || error instanceof TypeError) {
       takeBack(element, question, error instanceof Refused ? error.message : form.dataset.lost); // fetch fails with TypeError
     } else {

@@ -23,6 +23,7 @@
 
   function show(theme) {
     root.dataset.bsTheme = theme;
+    root.classList.toggle("dark-mode", theme === "dark"); // as the documentation of the API calls it
     document.getElementById("theme-toggle")?.setAttribute("aria-pressed", String(theme === "dark"));
   }
 

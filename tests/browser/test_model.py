@@ -27,7 +27,7 @@ def test_a_marker_that_comes_in_pieces_becomes_a_chip(page: Page) -> None:
     page.goto("/chat/")
     ask(page, "How does Ana travel?")
     expect(page.locator(".turn .meta")).to_contain_text("talker")
-    assert page.locator(".answer").inner_text() == "By train 1, she says; not [7].\n  茶"
+    assert page.locator(".answer").inner_text() == "By train 1, she says; not [7].\n茶"
     expect(page.locator(".chip")).to_have_count(1)
     expect(page.locator(".turn .note")).to_have_count(0)
 
@@ -46,11 +46,38 @@ def test_words_are_shown_as_they_come_and_the_reader_can_stop_them(page: Page) -
     expect(page.locator(".turn .note").last).to_have_text("Stopped before the answer was whole.")
 
 
-@pytest.mark.parametrize("question", ["Please refuse, Ana?", "Is Ana broken?"])
-def test_a_model_that_fails_leaves_the_question_in_its_box(page: Page, question: str) -> None:
+def test_a_question_that_is_stopped_before_its_answer_begins_is_back_at_once(page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto("/chat/")
+    ask(page, "Please be silent, Ana?")
+    page.wait_for_url(re.compile(r"/chat/[0-9a-f-]{36}/$"))
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#question")).to_have_value("Please be silent, Ana?")
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    assert not [url for url in asked if re.search(r"/turns/[0-9a-f-]{36}/$", url)]
+    page.locator("#question").fill("How does Ana travel?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn .meta")).to_contain_text("talker")
+
+
+def test_markdown_of_a_model_is_drawn(page: Page) -> None:
+    page.goto("/chat/")
+    ask(page, "Show marks about Ana.")
+    expect(page.locator(".answer strong")).to_have_text("By train")
+    expect(page.locator(".answer li")).to_have_count(2)
+    expect(page.locator(".answer a:not(.chip)")).to_have_count(0)
+    expect(page.locator(".answer")).to_contain_text("[press](https://evil.example/)")
+
+
+@pytest.mark.parametrize(
+    ("question", "why"), [("Please refuse, Ana?", "400"), ("Is Ana broken?", "broke off its reply")]
+)
+def test_a_model_that_fails_leaves_the_question_in_its_box(page: Page, question: str, why: str) -> None:
     page.goto("/chat/")
     ask(page, question)
-    expect(page.get_by_role("alert")).to_contain_text("No answer came.")
+    expect(page.get_by_role("alert")).to_contain_text("The language model gave no answer.")
+    expect(page.get_by_role("alert")).to_contain_text(why)
     expect(page.locator("#question")).to_have_value(question)
     expect(page.locator(".turn")).to_have_count(0)
     expect(page).to_have_url(re.compile(r"/chat/[0-9a-f-]{36}/$"))

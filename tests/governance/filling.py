@@ -72,7 +72,7 @@ def fill(person: Person, canary: str) -> Filled:
     later = replace(draft, content=f"The {canary} sleeps.", message_id="2", is_message=True, parent=0)
     cube_id = cubes_add(actor=actor, drafts=[draft, later])[0].cube.id
     changes = CubeChanges(content=f"The {canary} sings at dusk.")
-    cube_update(actor=actor, cube_id=cube_id, expected_version=1, changes=lambda: changes, reason=canary)
+    cube_update(actor=actor, cube_id=cube_id, expected_versions={1}, changes=lambda: changes, reason=canary)
     cube_get(actor=actor, cube_id=cube_id)
     cube_freeze(actor=actor, cube_id=cube_id, reason=lambda: canary)
     cube_unfreeze(actor=actor, cube_id=cube_id)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.http import StreamingHttpResponse
-from rest_framework.renderers import JSONRenderer
+from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -121,7 +121,9 @@ class EventStreamRenderer(JSONRenderer):
 
 
 class TurnsView(ApiView):
-    renderer_classes = [JSONRenderer, EventStreamRenderer]
+    def get_renderers(self) -> list[BaseRenderer]:
+        """Only what is asked now can be streamed; what was said before is a list."""
+        return [JSONRenderer(), *([EventStreamRenderer()] if self.request.method == "POST" else [])]
 
     @described("turns_list", TurnListSchema, parameters=[*PAGE, PROVENANCE], may=[404])
     def get(self, request: Request, conversation_id: UUID) -> Response:
@@ -149,7 +151,10 @@ class TurnsView(ApiView):
         may=[404],
     )
     def post(self, request: Request, conversation_id: UUID) -> Response | StreamingHttpResponse:
-        """Ask; the answer cites the memories it rests on. With `Accept: text/event-stream` it is streamed."""
+        """Ask; the answer cites the memories it rests on.
+
+        With `Accept: text/event-stream` it is streamed as `token`, `citation` and `done` or `error`: see the top.
+        """
         actor = self.actor().within(Channel.CHAT)
         conversation_get(actor=actor, conversation_id=conversation_id)
         asked_only(request, "provenance")

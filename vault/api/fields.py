@@ -3,13 +3,16 @@
 import json
 import math
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any, cast
 
 from django.conf import settings
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from governance.api.fields import TextField, refuse_broken_text
-from governance.errors import TooLarge
+from governance.errors import Invalid, TooLarge
+from vault.cubes.filters import moment
 
 DEEPEST_METADATA = 64
 
@@ -19,13 +22,24 @@ class ContentField(TextField):
 
     def to_internal_value(self, data: Any) -> str:
         if isinstance(data, str) and len(data) > settings.MAX_CONTENT_CHARACTERS:
-            raise TooLarge(f"`content` may have {settings.MAX_CONTENT_CHARACTERS} characters.")
+            raise TooLarge(f"`{self.field_name}` may have {settings.MAX_CONTENT_CHARACTERS} characters.")
         text = super().to_internal_value(data)
         if not text.strip() and not self.allow_blank:
             raise serializers.ValidationError("write something")
         return text
 
 
+class MomentField(serializers.DateTimeField):
+    """A time as everywhere in the contract: RFC 3339, with its offset."""
+
+    def to_internal_value(self, data: Any) -> datetime:
+        try:
+            return moment(data, self.field_name or "")
+        except Invalid as fault:
+            raise serializers.ValidationError(fault.errors[0].message) from fault
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {}})
 class MetadataField(serializers.JSONField):
     """The caller's own JSON object, at most MAX_METADATA_BYTES.
 
@@ -45,6 +59,24 @@ class MetadataField(serializers.JSONField):
         if len(json.dumps(value, ensure_ascii=False).encode()) > settings.MAX_METADATA_BYTES:
             raise serializers.ValidationError(f"at most {settings.MAX_METADATA_BYTES} bytes")
         return value
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "additionalProperties": {},
+        "description": "AND, OR, NOT, and leaves of field, operator and value: see Filters at the top.",
+        "example": {"semantic_type": {"in": ["fact", "preference"]}, "importance": {"gte": 0.2}},
+    }
+)
+class FiltersField(serializers.JSONField):
+    """The filter language, as an object; what is in it is read by the search."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            raise serializers.ValidationError("an object is needed")
+        refuse_deep(data)
+        return data
 
 
 def refuse_deep(data: Any) -> None:

@@ -7,9 +7,9 @@ from django.conf import settings
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from governance.api.fields import StrictSerializer, TextField
+from governance.api.fields import FlagField, NumberField, StrictSerializer, TextField, WholeField
 from governance.errors import FieldError, Invalid
-from vault.api.fields import ContentField, MetadataField, refuse_deep
+from vault.api.fields import ContentField, FiltersField, MetadataField, MomentField
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
@@ -17,6 +17,11 @@ from vault.vocabulary import Layer, MemoryType, MessageRole, SearchMode, Semanti
 
 LONGEST_LABEL = 200
 LONGEST_TTL = 100 * 365 * 24 * 3600
+VALID_FROM = "True from then on; only a search with `as_of` looks at it."
+VALID_TO = (
+    "True until just before then; only a search with `as_of` looks at it. In the past it hides nothing by itself."
+)
+EXPIRES = "From then on the memory answers 404. In the future."
 
 
 def _label(**options: Any) -> TextField:
@@ -36,19 +41,23 @@ class DescribedInput(StrictSerializer):
     namespace = TextField(required=False, help_text="Path; made on demand. Default: the principal's private one.")
     persona = _label(help_text="Id or name of a persona.")
     subject = _label(help_text="The tenant's own reference of the human whom this is about.")
-    session_id = _label()
+    session_id = _label(help_text="The caller's own name for a session: what it holds keeps its order.")
     task_id = _label()
     tags = Tags(required=False)
     title = TextField(max_length=500, required=False, allow_blank=True)
     metadata = MetadataField(required=False)
-    event_time = serializers.DateTimeField(required=False, allow_null=True)
-    valid_from = serializers.DateTimeField(required=False, allow_null=True)
-    valid_to = serializers.DateTimeField(required=False, allow_null=True)
-    expires_at = serializers.DateTimeField(required=False, allow_null=True)
-    ttl_seconds = serializers.IntegerField(required=False, min_value=1, max_value=LONGEST_TTL)
-    sensitivity = serializers.ChoiceField(choices=list(Sensitivity), required=False)
-    importance = serializers.FloatField(min_value=0, max_value=1, required=False)
-    semantic_type = serializers.ChoiceField(choices=list(SemanticType), required=False)
+    event_time = MomentField(required=False, allow_null=True, help_text="When it happened, or was said.")
+    valid_from = MomentField(required=False, allow_null=True, help_text=VALID_FROM)
+    valid_to = MomentField(required=False, allow_null=True, help_text=VALID_TO)
+    expires_at = MomentField(required=False, allow_null=True, help_text=EXPIRES)
+    ttl_seconds = WholeField(
+        required=False, min_value=1, max_value=LONGEST_TTL, help_text="Instead of expires_at: seconds from now."
+    )
+    sensitivity = serializers.ChoiceField(choices=list(Sensitivity), required=False, help_text="Default: internal.")
+    importance = NumberField(min_value=0, max_value=1, required=False, help_text="0 to 1. Default: 0.5.")
+    semantic_type = serializers.ChoiceField(
+        choices=list(SemanticType), required=False, help_text="Default: fact; of messages, what is read from them."
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs.get("expires_at") and attrs.get("ttl_seconds"):
@@ -70,10 +79,13 @@ class ToolCalls(serializers.ListField):
 
 class MessageInput(StrictSerializer):
     role = serializers.ChoiceField(choices=list(MessageRole))
-    name = _label()
+    name = _label(help_text="Who said it: the memory's `speaker`. Default: the role.")
     content = ContentField(allow_blank=True)
-    timestamp = serializers.DateTimeField(required=False)
-    message_id = _label()
+    timestamp = MomentField(required=False, help_text="When it was said: the memory's `event_time`.")
+    message_id = _label(
+        help_text="With `session_id`, makes the message known: sent again, even with other content, it is not stored "
+        "but answered with `duplicate: true` and the text that was stored first."
+    )
     tool_calls = ToolCalls(required=False)
     tool_call_id = _label()
     metadata = MetadataField(required=False)
@@ -89,8 +101,16 @@ class MemoryInput(DescribedInput):
 
     content = ContentField(required=False)
     messages = MessageInput(many=True, required=False, allow_empty=False)
-    infer = serializers.BooleanField(required=False)
-    allow_duplicates = serializers.BooleanField(required=False)
+    infer = FlagField(
+        required=False,
+        help_text="Of `messages` alone. Default true: what a user states in a message beside other things becomes "
+        "memories of its own. false: each message is one memory, as it is.",
+    )
+    allow_duplicates = FlagField(
+        required=False,
+        help_text="Default false: `content` that its namespace and persona hold already is answered with the memory "
+        "that is there and `duplicate: true`. true: it is stored again. Of `content` alone.",
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if ("content" in attrs) == ("messages" in attrs):
@@ -120,12 +140,12 @@ class ChangesInput(StrictSerializer):
     persona = _label(allow_null=True)
     subject = _label(allow_null=True)
     sensitivity = serializers.ChoiceField(choices=list(Sensitivity), required=False)
-    importance = serializers.FloatField(min_value=0, max_value=1, required=False)
-    priority = serializers.FloatField(min_value=0, max_value=1, required=False)
-    expires_at = serializers.DateTimeField(required=False, allow_null=True)
-    valid_from = serializers.DateTimeField(required=False, allow_null=True)
-    valid_to = serializers.DateTimeField(required=False, allow_null=True)
-    event_time = serializers.DateTimeField(required=False, allow_null=True)
+    importance = NumberField(min_value=0, max_value=1, required=False)
+    priority = NumberField(min_value=0, max_value=1, required=False)
+    expires_at = MomentField(required=False, allow_null=True, help_text=EXPIRES)
+    valid_from = MomentField(required=False, allow_null=True, help_text=VALID_FROM)
+    valid_to = MomentField(required=False, allow_null=True, help_text=VALID_TO)
+    event_time = MomentField(required=False, allow_null=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:
@@ -135,26 +155,37 @@ class ChangesInput(StrictSerializer):
 
 class SearchInput(StrictSerializer):
     query = ContentField()
-    top_k = serializers.IntegerField(min_value=1, max_value=settings.MAX_TOP_K, required=False)
-    mode = serializers.ChoiceField(choices=list(SearchMode), required=False)
-    namespaces = serializers.ListField(child=TextField(), required=False, max_length=100)
-    personas = serializers.ListField(child=TextField(), required=False, max_length=100)
+    top_k = WholeField(min_value=1, max_value=settings.MAX_TOP_K, required=False, help_text="Default: 10.")
+    mode = serializers.ChoiceField(
+        choices=list(SearchMode),
+        required=False,
+        help_text="Default: hybrid, which weighs words, meaning and context together. dense: by meaning; lexical: by "
+        "words; tag: by tags; graph: by what memories have in common. memoryos: not available here, always 400.",
+    )
+    namespaces = serializers.ListField(
+        child=TextField(), required=False, max_length=100, help_text="Exact paths, without what lies below them."
+    )
+    personas = serializers.ListField(
+        child=TextField(), required=False, max_length=100, help_text="Ids or names; memories of any of them."
+    )
     session_id = _label()
     task_id = _label()
     layers = serializers.ListField(child=serializers.ChoiceField(choices=list(Layer)), required=False)
     types = serializers.ListField(child=serializers.ChoiceField(choices=list(MemoryType)), required=False)
-    filters = serializers.JSONField(required=False)
-    as_of = serializers.DateTimeField(required=False)
-    min_score = serializers.FloatField(min_value=0, max_value=1, required=False)
-    include_archived = serializers.BooleanField(required=False)
-    explain = serializers.BooleanField(required=False)
-    provenance = serializers.BooleanField(required=False, help_text="Add a signed manifest to the answer.")
+    filters = FiltersField(required=False)
+    as_of = MomentField(
+        required=False,
+        help_text="Only what was true at that moment, by valid_from and valid_to; nothing about when it was stored. "
+        "Without it validity is not looked at.",
+    )
+    min_score = NumberField(min_value=0, max_value=1, required=False, help_text="Default: 0.")
+    include_archived = FlagField(required=False, help_text="Default: false.")
+    explain = FlagField(required=False, help_text="Default: false. true: each result tells its `score_parts`.")
+    provenance = FlagField(required=False, help_text="Default: false. true: a signed manifest comes with the answer.")
 
-    def validate_filters(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise serializers.ValidationError("an object is needed")
-        refuse_deep(value)
-        return value
+
+class NoInput(StrictSerializer):
+    """The body of a call that takes none: absent, or empty."""
 
 
 class ConversationInput(StrictSerializer):

@@ -9,6 +9,7 @@ from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only
 from governance.idempotency.services import Reply
+from vault.api.inputs import NoInput, read
 from vault.api.representations import job_json
 from vault.api.schema import ONCE, PAGE, JobListSchema, JobSchema, described
 from vault.jobs.selectors import job_get, jobs_list
@@ -42,6 +43,7 @@ class JobRetryView(ApiView):
         asked_only(request)
 
         def call(commit: Commit) -> Reply:
+            read(NoInput, request)
             view = job_retry(actor=actor, job_id=job_id, commit=lambda made: commit(Reply(200, job_json(made))))
             return Reply(200, job_json(view))
 

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from governance.actor import Actor
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only, expected_version, flag
+from governance.api.views import ApiView, asked_only, expected_versions, flag
 from governance.authz.services import authorize, is_allowed
 from governance.database import acting
 from governance.errors import FieldError, Invalid
@@ -25,6 +25,7 @@ from vault.api.inputs import (
     BulkInput,
     ChangesInput,
     MemoryInput,
+    NoInput,
     SearchInput,
     changes_of,
     drafts_of,
@@ -68,7 +69,6 @@ from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
 from vault.retrieval.selectors import Hit, memories_search
 
-NO_VERSION = 0  # versions count from 1
 PURGE = OpenApiParameter("purge", OpenApiTypes.BOOL, description="Erase for good.")
 ASYNC = OpenApiParameter("async", OpenApiTypes.BOOL, description="Answer 202 with a job.")
 
@@ -176,7 +176,7 @@ class MemoryView(ApiView):
             return changes_of(read(ChangesInput, request))
 
         with acting(actor):
-            cube_update(actor=actor, cube_id=memory_id, expected_version=version_asked(request), changes=changes)
+            cube_update(actor=actor, cube_id=memory_id, expected_versions=expected_versions(request), changes=changes)
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
         return _one(memory_json(view))
 
@@ -190,23 +190,23 @@ class MemoryView(ApiView):
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Mark as deleted (restorable), or erase with `?purge=true`."""
-        actor, version = self.actor(), version_asked(request)
+        actor, versions = self.actor(), expected_versions(request)
         service = cube_purge if request.query_params.get("purge") == "true" else cube_delete
         with acting(actor):
-            service(actor=actor, cube_id=memory_id, expected_version=version, dry_run=True)  # 404 to 412; then 400
+            service(actor=actor, cube_id=memory_id, expected_versions=versions, dry_run=True)  # 404 to 412; then 400
             asked_only(request, "purge", "dry_run")
             flag(request, "purge")
             if flag(request, "dry_run"):
                 return Response(dry_run_json([memory_id]))
-            service(actor=actor, cube_id=memory_id, expected_version=version)
+            service(actor=actor, cube_id=memory_id, expected_versions=versions)
         return Response(status=204)
 
 
 class RestoreView(ApiView):
     @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404, 423])
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Take a deletion back within the grace period."""
-        actor, version = self.actor(), version_asked(request)
+        """Take a deletion back within the grace period; a memory that was not deleted is answered as it is."""
+        actor, versions = self.actor(), expected_versions(request)
 
         def ask() -> None:
             with acting(actor):
@@ -215,8 +215,9 @@ class RestoreView(ApiView):
 
         def call(commit: Commit) -> Reply:
             with acting(actor):
-                cube_restore(actor=actor, cube_id=memory_id, expected_version=version)
+                cube_restore(actor=actor, cube_id=memory_id, expected_versions=versions)
                 asked_only(request)
+                read(NoInput, request)
                 memory = memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0])
                 reply = Reply(200, memory, shows=(memory_id,))
                 commit(reply)
@@ -242,14 +243,6 @@ class VersionsView(ApiView):
 
 def _manifest(actor: Actor, views: Sequence[CubeView]) -> MemoryJson:
     return {"manifest": manifest_json(manifest_of_memories(actor=actor, views=views))}
-
-
-def version_asked(request: Request) -> int | None:
-    """The version that If-Match names. What is no ETag of ours matches none: 412, but only after 404 and 403."""
-    try:
-        return expected_version(request)
-    except Invalid:
-        return NO_VERSION
 
 
 def _add(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:

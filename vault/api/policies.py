@@ -13,7 +13,7 @@ from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, expected_version
+from governance.api.views import ApiView, asked_only, expected_versions
 from governance.authz.services import authorize
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
@@ -35,7 +35,7 @@ from vault.policies.rules import Effect, Outcome
 from vault.policies.simulating import policy_simulate
 
 KIND = OpenApiParameter("kind", str, enum=[*PolicyKind])
-NO_VERSION = 0  # versions count from 1
+# versions count from 1
 
 
 class PolicyInput(StrictSerializer):
@@ -149,14 +149,14 @@ class PolicyView(ApiView):
             asked_only(request)
             return PolicyChanges(**read(PolicyChangesInput, request))
 
-        version = _version_asked(request)
-        return _one(policy_change(actor=self.actor(), policy_id=policy_id, expected_version=version, changes=changes))
+        versions = expected_versions(request)
+        return _one(policy_change(actor=self.actor(), policy_id=policy_id, expected_versions=versions, changes=changes))
 
     @described("policies_disable", None, status=204, parameters=[IF_MATCH], may=[404, 409])
     def delete(self, request: Request, policy_id: UUID) -> Response:
         """Put it out of force, by a version that says so."""
-        actor, version = self.actor(), _version_asked(request)
-        policy_disable(actor=actor, policy_id=policy_id, expected_version=version, ask=lambda: asked_only(request))
+        actor, versions = self.actor(), expected_versions(request)
+        policy_disable(actor=actor, policy_id=policy_id, expected_versions=versions, ask=lambda: asked_only(request))
         return Response(status=204)
 
 
@@ -215,11 +215,3 @@ def _kind_asked(request: Request) -> PolicyKind | None:
     if text is not None and text not in set(PolicyKind):
         raise Invalid(errors=[FieldError("kind", f"one of {', '.join(PolicyKind)}")])
     return PolicyKind(text) if text else None
-
-
-def _version_asked(request: Request) -> int | None:
-    """What is no ETag of ours matches no version: 412, but only after 404 and 403."""
-    try:
-        return expected_version(request)
-    except Invalid:
-        return NO_VERSION

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.views import ApiView, asked_only, expected_version
+from governance.api.views import ApiView, asked_only, expected_versions
 from governance.authz.services import authorize
 from governance.policies.rules import Holder, HolderChoice, Limits, Quota
 from governance.policies.services import quota_set
@@ -80,12 +80,12 @@ class QuotasView(ApiView):
         """Limit the tenant, each member or key, or one of them. No limits: no quota."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
-        version = expected_version(request)
+        versions = expected_versions(request)
         asked_only(request)
         body = read(QuotaInput, request)
         holder = HolderChoice(HolderKind(body["holder"]["kind"]), body["holder"].get("id"))
         quota = Quota(holder, Limits(**body["limits"]))
-        quota_set(actor=actor, quota=quota, reason=body.get("reason", ""), expected_version=version)
+        quota_set(actor=actor, quota=quota, reason=body.get("reason", ""), expected_versions=versions)
         holder_id = actor.tenant_id if holder.kind is HolderKind.TENANT else holder.id
         if holder_id is None:
             return Response(

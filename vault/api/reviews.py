@@ -10,14 +10,13 @@ from rest_framework.response import Response
 
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, asked_only, expected_versions
 from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import AcceptInput, RedactInput, read
-from vault.api.memories import version_asked
 from vault.api.representations import memory_json, review_json
 from vault.api.schema import IF_MATCH, ONCE, PAGE, MemorySchema, ReviewListSchema, ReviewSchema, described
 from vault.cubes.redacting import cube_redact, cube_redact_ask
@@ -89,14 +88,14 @@ class RedactView(ApiView):
     @described("memories_redact", MemorySchema, request=RedactInput, parameters=[IF_MATCH, ONCE], may=[404, 409])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Blank the words of one version for good; its row and its hash stay."""
-        actor, expected = self.actor(), version_asked(request)
+        actor, expected = self.actor(), expected_versions(request)
 
         def ask() -> None:
             cube_redact_ask(actor=actor, cube_id=memory_id)
 
         def call(commit: Commit) -> Reply:
             with acting(actor):
-                cube_redact_ask(actor=actor, cube_id=memory_id, expected_version=expected)
+                cube_redact_ask(actor=actor, cube_id=memory_id, expected_versions=expected)
                 asked_only(request)
                 number = read(RedactInput, request)["version"]
                 cube_redact(actor=actor, cube_id=memory_id, number=number)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 
-from governance.api.schema import problems
+from governance.api.schema import FaultSchema, problems
 from governance.vocabulary import PiiKind
 from vault.provenance.rules import FORMAT
 from vault.vocabulary import (
@@ -113,7 +113,11 @@ class MemorySchema(Schema):
     access_count = serializers.IntegerField()
     token_count = serializers.IntegerField()
     pending_embedding = serializers.BooleanField()
-    duplicate = serializers.BooleanField(required=False, help_text="The memory was there already.")
+    duplicate = serializers.BooleanField(
+        required=False,
+        help_text="Only there when true: nothing was stored, and this is the memory that was there already. Of a "
+        "message with a known session_id and message_id, `content` is what was stored first, whatever was sent now.",
+    )
 
 
 class ScorePartsSchema(Schema):
@@ -205,11 +209,6 @@ class VersionSchema(Schema):
 
 class VersionListSchema(PageSchema):
     results = VersionSchema(many=True)
-
-
-class FaultSchema(Schema):
-    field = serializers.CharField()
-    message = serializers.CharField()
 
 
 class JobErrorSchema(Schema):
@@ -309,12 +308,26 @@ class ReviewListSchema(PageSchema):
 BULK_OR_DRY_RUN = PolymorphicProxySerializer(
     "BulkOrDryRun", serializers=[BulkSchema, DryRunSchema], resource_type_field_name=None
 )
-PAGE = [OpenApiParameter("page_size", int), OpenApiParameter("cursor", str)]
+PAGE = [
+    OpenApiParameter("page_size", int, description="1 to 200. Default: 50."),
+    OpenApiParameter("cursor", str, description="From `next` or `previous` of a page."),
+]
 ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
-IF_MATCH = OpenApiParameter("If-Match", str, OpenApiParameter.HEADER, description='The version read, as in `"3"`.')
 PROVENANCE = OpenApiParameter("provenance", OpenApiTypes.BOOL, description="Add a signed manifest to the answer.")
+IF_MATCH = OpenApiParameter(
+    "If-Match", str, OpenApiParameter.HEADER, description='The ETag read, as in `"3"`; a list of them; or `*` for any.'
+)
 DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
-ANY_CALL = (400, 401, 403, 405, 429, 503)
+ANY_CALL = (400, 401, 403, 405, 406, 429, 503)
+EXAMPLES = {
+    "memories_add": {"content": "Ana prefers the train to flying.", "tags": ["travel"]},
+    "memories_add_bulk": {"items": [{"content": "Ana prefers the train to flying."}, {"content": "Bo likes tea."}]},
+    "memories_search": {"query": "How does Ana travel?", "top_k": 5},
+    "memories_update": {"title": "How Ana travels"},
+    "conversations_create": {"title": "Journeys"},
+    "conversations_update": {"title": "Travels"},
+    "turns_create": {"content": "How does Ana travel?"},
+}
 
 
 def described(
@@ -330,7 +343,7 @@ def described(
     """`extend_schema` with the problems of every call, of its body and headers, and those it `may` have beside."""
     codes = {*ANY_CALL, *may}
     if request is not None or ONCE in parameters:
-        codes.add(413)
+        codes |= {413, 415}
     if ONCE in parameters:
         codes |= {409, 422}
     if IF_MATCH in parameters:
@@ -341,5 +354,6 @@ def described(
         responses={**problems(*sorted(codes)), status: reply, **(also or {})},
         parameters=list(parameters),
         tags=[name.split("_", maxsplit=1)[0]],
+        examples=[OpenApiExample(name, EXAMPLES[name], request_only=True)] if name in EXAMPLES else None,
     )
     return decorator

@@ -113,6 +113,7 @@ def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], now: datetime, permi
     built: list[Built] = []
     for index, (draft, screened) in enumerate(clean):
         with _naming(index):
+            refused_times(draft, now)
             one = _existing(resolver, known, draft) or _build(resolver, known, draft, now)
         parent = built[draft.parent].cube.id if draft.parent is not None and not one.duplicate else None
         built.append(
@@ -186,7 +187,6 @@ def _build(resolver: Resolver, known: Known, draft: CubeDraft, now: datetime) ->
         session_token=session_token,
         position=position,
     )
-    refused_times(cube, now)
     expiry_settle(resolver.policies, cube, born=now, asked=cube.expires_at is not None)
     words = Words(
         content=draft.content,
@@ -257,11 +257,11 @@ def rebuilt(cube: Cube, version: CubeVersion) -> Built:
     return Built(cube, version, index_of(token_maker(cube.tenant_id), words))
 
 
-def refused_times(cube: Cube, now: datetime) -> None:
+def refused_times(of: Cube | CubeDraft, now: datetime) -> None:
     """Raises Invalid for an expiry in the past and for a validity that ends before it begins."""
-    if cube.expires_at is not None and cube.expires_at <= now:
+    if of.expires_at is not None and of.expires_at <= now:
         raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
-    if cube.valid_from and cube.valid_to and cube.valid_to <= cube.valid_from:
+    if of.valid_from and of.valid_to and of.valid_to <= of.valid_from:
         raise Invalid(errors=[FieldError("valid_to", "must be after valid_from")])
 
 

@@ -1,6 +1,6 @@
 """Taking words away for good: a whole version, or the personal data in it. Rows, numbers and hashes stay."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -30,7 +30,7 @@ from vault.namespaces.services import refuse_read_only
 from vault.vocabulary import ReviewStatus
 
 
-def cube_redact(*, actor: Actor, cube_id: UUID, number: int, expected_version: int | None = None) -> Cube:
+def cube_redact(*, actor: Actor, cube_id: UUID, number: int, expected_versions: Collection[int] | None = None) -> Cube:
     """Blank one version: its words, tokens, tags and findings, and what was derived from them. Cannot be undone.
 
     The present version may be blanked too: the memory is empty then, until it is written anew.
@@ -38,7 +38,7 @@ def cube_redact(*, actor: Actor, cube_id: UUID, number: int, expected_version: i
     Writes: CubeVersion, Cube?, Review?, AuditEntry; deletes Posting …, Embedding?, PiiFinding ….
     """
     with acting(actor):
-        cube = locate_for_redacting(actor, cube_id, expected_version)
+        cube = locate_for_redacting(actor, cube_id, expected_versions)
         version = CubeVersion.objects.filter(cube=cube, number=number).first()
         if version is None:
             raise Invalid(errors=[FieldError("version", f"this memory has the versions 1 to {cube.version}")])
@@ -47,7 +47,7 @@ def cube_redact(*, actor: Actor, cube_id: UUID, number: int, expected_version: i
 
 
 def cube_redact_findings(
-    *, actor: Actor, cube_id: UUID, redact_history: bool = True, expected_version: int | None = None
+    *, actor: Actor, cube_id: UUID, redact_history: bool = True, expected_versions: Collection[int] | None = None
 ) -> Cube:
     """Make a version with placeholders for the open findings of the present one; then blank all earlier versions.
 
@@ -55,7 +55,7 @@ def cube_redact_findings(
     Raises NotFound; Forbidden; VersionConflict. Writes: as a change of the memory does, and as `cube_redact`.
     """
     with acting(actor):
-        cube = locate_for_redacting(actor, cube_id, expected_version)
+        cube = locate_for_redacting(actor, cube_id, expected_versions)
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         findings = findings_of(before)
         opened = [one for one in findings if one.status is ReviewStatus.OPEN]
@@ -66,21 +66,21 @@ def cube_redact_findings(
     return cube
 
 
-def cube_redact_ask(*, actor: Actor, cube_id: UUID, expected_version: int | None = None) -> None:
+def cube_redact_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> None:
     """What stands against a redaction itself. Raises NotFound; Forbidden; VersionConflict."""
     with acting(actor):
-        locate_for_redacting(actor, cube_id, expected_version)
+        locate_for_redacting(actor, cube_id, expected_versions)
 
 
-def locate_for_redacting(actor: Actor, cube_id: UUID, expected_version: int | None = None) -> Cube:
+def locate_for_redacting(actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
     """The cube, locked, if the actor may both change it and take its words away. Raises NotFound; Forbidden; Held."""
     cube = locate(actor, cube_id, lock=True)
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
     authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
     refuse_read_only(cube.namespace)
     refuse_held(actor, [cube.id])
-    if expected_version is not None:
-        check_version(cube, expected_version)
+    if expected_versions is not None:
+        check_version(cube, expected_versions)
     return cube
 
 

@@ -1,6 +1,6 @@
 """The one writer of Cube and CubeVersion."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -13,10 +13,11 @@ from governance.actor import Actor
 from governance.audit.services import Detail, record
 from governance.authz.services import authorize
 from governance.database import acting, database_now
-from governance.errors import PreconditionRequired, VersionConflict
+from governance.errors import PreconditionRequired
 from governance.idempotency.services import replies_forget
 from governance.outbox.services import emit
 from governance.policies.quotas import usage_take
+from governance.versions import version_check
 from governance.vocabulary import Measure, Permission, Topic, Verb
 from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
 from vault.cubes.drafts import CubeChanges, CubeDraft
@@ -83,7 +84,12 @@ def cubes_add(
 
 
 def cube_update(
-    *, actor: Actor, cube_id: UUID, expected_version: int | None, changes: Callable[[], CubeChanges], reason: str = ""
+    *,
+    actor: Actor,
+    cube_id: UUID,
+    expected_versions: Collection[int] | None,
+    changes: Callable[[], CubeChanges],
+    reason: str = "",
 ) -> Cube:
     """Make a new version. `changes` is asked only once the caller may change it and has seen the present version.
 
@@ -96,9 +102,9 @@ def cube_update(
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
         refuse_read_only(cube.namespace)
         refuse_held(actor, [cube.id])
-        if expected_version is None:
+        if expected_versions is None:
             raise PreconditionRequired
-        check_version(cube, expected_version)
+        check_version(cube, expected_versions)
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         built = build_version(actor=actor, cube=cube, before=before, changes=changes(), reason=reason)
         refused_times(built.cube, database_now())
@@ -136,13 +142,15 @@ def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
     _emit_written(actor, [cube.id])
 
 
-def cube_delete(*, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False) -> None:
+def cube_delete(
+    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None, dry_run: bool = False
+) -> None:
     """Mark as deleted: unreadable from now on, restorable for DELETED_GRACE_DAYS. A dry run only checks.
 
     Raises: NotFound; Forbidden; Held; VersionConflict. Writes: Cube, AuditEntry; deletes Posting …, Embedding.
     """
     with acting(actor):
-        cube = _deletable(actor, locate(actor, cube_id, lock=True), expected_version)
+        cube = _deletable(actor, locate(actor, cube_id, lock=True), expected_versions)
         if dry_run:
             return
         cubes_hide(actor=actor, cubes=[cube])
@@ -166,7 +174,7 @@ def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = 
         record(actor=actor, verb=Verb.MEMORY_DELETED, object_type="memory", object_ids=ids, version=version_number)
 
 
-def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = None) -> Cube:
+def cube_restore(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
     """Take a deletion back within the grace period; a memory that was not deleted stays as it is.
 
     Raises: NotFound (also after the grace period, and once it has expired); Forbidden; Held; VersionConflict;
@@ -175,7 +183,7 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = 
     """
     with acting(actor):
         earliest = database_now() - timedelta(days=settings.DELETED_GRACE_DAYS)
-        cube = _deletable(actor, locate_for_restoring(actor, cube_id, earliest), expected_version)
+        cube = _deletable(actor, locate_for_restoring(actor, cube_id, earliest), expected_versions)
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
         if cube.deleted_at is not None:
             refuse_after_grace(cube, database_now())
@@ -187,13 +195,15 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_version: int | None = 
     return cube
 
 
-def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = None, dry_run: bool = False) -> None:
+def cube_purge(
+    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None, dry_run: bool = False
+) -> None:
     """Erase the cube with its versions, tokens, vector and links; only audit rows remain. A deleted one can be purged.
 
     Raises: NotFound; Forbidden; Held; VersionConflict. Writes: deletes rows; AuditEntry.
     """
     with acting(actor):
-        cube = _deletable(actor, locate_for_erasing(actor, cube_id), expected_version)
+        cube = _deletable(actor, locate_for_erasing(actor, cube_id), expected_versions)
         if dry_run:
             return
         for version in CubeVersion.objects.filter(cube=cube):
@@ -219,19 +229,18 @@ def _unhide(actor: Actor, cube: Cube) -> None:
     _emit_written(actor, [cube.id])
 
 
-def _deletable(actor: Actor, cube: Cube, expected_version: int | None) -> Cube:
+def _deletable(actor: Actor, cube: Cube, expected_versions: Collection[int] | None) -> Cube:
     authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
     refuse_read_only(cube.namespace)
     refuse_held(actor, [cube.id])
-    if expected_version is not None:
-        check_version(cube, expected_version)
+    if expected_versions is not None:
+        check_version(cube, expected_versions)
     return cube
 
 
-def check_version(cube: Cube, expected: int) -> None:
-    """Raises VersionConflict unless `expected` is the present version."""
-    if cube.version != expected:
-        raise VersionConflict(f"The memory is at version {cube.version}, not {expected}.")
+def check_version(cube: Cube, expected: Collection[int]) -> None:
+    """Raises VersionConflict unless the present version is among `expected`."""
+    version_check("memory", cube.version, expected)
 
 
 def _insert(new: Sequence[Built]) -> None:

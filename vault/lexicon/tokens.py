@@ -205,7 +205,7 @@ def _phrases(text: str) -> Iterator[tuple[list[str], int]]:
 def _is_dull(word: str) -> bool:
     folded = word.casefold()
     known = folded in STOP_WORDS or folded in DULL_WORDS or folded in QUESTION_WORDS
-    return known or len(word) < 2 or word.isdigit() or "'" in word
+    return known or not 2 <= len(word) <= LONGEST_TERM or word.isdigit() or "'" in word
 
 
 def _chinese_keywords(text: str) -> list[_Keyword]:

@@ -102,6 +102,12 @@ def _owner_of_private(actor: Actor, path: str) -> Member:
     if root is None and actor.member_id is not None:
         own = _private_namespace(actor)
         root = own if is_under(path, own.path) else None
+    if root is None and sees_private(actor):
+        raise Forbidden(
+            f"Below {PRIVATE_ROOT} there are only members' homes, and {home} is none.",
+            permission=Permission.MEMORY_CREATE,
+            rule="private",
+        )
     if root is None or root.owner is None or not (root.owner_id == actor.member_id or sees_private(actor)):
         # In the very words of a namespace that exists, so that nobody learns which do.
         raise Forbidden(

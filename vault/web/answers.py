@@ -1,11 +1,14 @@
-"""An answer as a page shows it: plain text, and chips where it cites a memory."""
+"""An answer as a page shows it: quotes as text, a model's words as Markdown, and chips where it cites a memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from django.utils.safestring import mark_safe
+
 from vault.chat.rules import MARKER
 from vault.chat.selectors import Citation, TurnView
 from vault.vocabulary import TurnEnd
+from vault.web.markdown import CITE, markdown_html
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,18 @@ class ShownTurn:
     pieces: tuple[Piece, ...]
 
     @property
+    def quoted(self) -> bool:
+        """Whether it is made of sentences of memories, and of nothing else."""
+        return self.turn.extractive and bool(self.turn.citations)
+
+    @property
     def interrupted(self) -> bool:
         return self.turn.end is TurnEnd.INTERRUPTED
 
 
 def shown_turn(turn: TurnView) -> ShownTurn:
-    return ShownTurn(turn=turn, pieces=tuple(pieces(turn.answer, turn.citations)))
+    cut = pieces if turn.extractive else pieces_of_markdown
+    return ShownTurn(turn=turn, pieces=tuple(cut(turn.answer, turn.citations)))
 
 
 def pieces(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
@@ -44,3 +53,13 @@ def pieces(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
         start = match.end()
     if start < len(answer):
         yield Piece(answer[start:])
+
+
+def pieces_of_markdown(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:
+    """The same of a model's answer, whose text is sanitised HTML; a marker within code stays text."""
+    known = {citation.marker: citation for citation in citations}
+    for index, part in enumerate(CITE.split(markdown_html(answer, known))):
+        if index % 2:
+            yield Piece(f"[{part}]", known[int(part)])
+        elif part:
+            yield Piece(mark_safe(part))  # nh3 has cleaned it

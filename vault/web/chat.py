@@ -8,6 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import get_language, override
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
@@ -18,7 +19,7 @@ from governance.vocabulary import Channel
 from governance.web.explanations import explanation_of
 from governance.web.pages import draw, page, see_other, wants_events
 from governance.web.paging import Newest, NewestLast, number_or_none, uuid_or_none
-from vault.chat.selectors import conversation_get, conversations_list, turns_list
+from vault.chat.selectors import EXTRACTIVE, ConversationView, conversation_get, conversations_list, turns_list
 from vault.chat.services import (
     LONGEST_TITLE,
     Cited,
@@ -33,6 +34,7 @@ from vault.chat.services import (
     turn_run,
     turn_stream,
 )
+from vault.providers.ports import ProviderUnavailable
 from vault.streaming import event_response
 from vault.web.answers import shown_turn
 
@@ -130,7 +132,13 @@ def _ask(request: HttpRequest, actor: Actor, conversation_id: UUID, question: st
     speaking = actor.within(Channel.CHAT)
     if wants_events(request):
         plan = turn_begin(actor=speaking, conversation_id=conversation_id, content=question)
-        response = event_response(turn_stream(plan=plan), encode, actor=speaking, path=request.path)
+        language = get_language()
+
+        def explain(failure: DomainError) -> str:
+            with override(language):  # the stream is read when the request's own language is no longer set
+                return _fault(failure)
+
+        response = event_response(turn_stream(plan=plan), encode, actor=speaking, path=request.path, explain=explain)
         response["Content-Location"] = reverse("turn", args=[conversation_id, plan.turn_id])
         return response
     try:
@@ -159,7 +167,7 @@ def _show(
     fault: str = "",
     status: int = HTTPStatus.OK,
 ) -> HttpResponseBase:
-    context = {
+    context: dict[str, Any] = {
         "question": question,
         "fault": fault,
         "longest": settings.MAX_CONTENT_CHARACTERS,
@@ -167,7 +175,13 @@ def _show(
     }
     with acting(actor):  # one transaction for all that the page reads
         context |= _listed(request, actor) | _opened(request, actor, conversation_id)
+        context["quoting"] = is_extractive(context["conversation"])
         return draw(request, "vault/chat/chat.html", context, status=status)
+
+
+def is_extractive(conversation: ConversationView | None) -> bool:
+    """Whether what is asked here is answered without a model."""
+    return not settings.MEMOS_LLM.url or (conversation is not None and conversation.model == EXTRACTIVE)
 
 
 def _listed(request: HttpRequest, actor: Actor) -> dict[str, Any]:
@@ -191,8 +205,10 @@ def _fault(failure: DomainError) -> str:
         return _("Write something to ask.")
     if isinstance(failure, TooLarge):
         return _("That is too long: %(limit)s characters are the most.") % {"limit": settings.MAX_CONTENT_CHARACTERS}
-    words = explanation_of(failure)
-    return f"{words.title} {words.advice}"
+    told = explanation_of(failure).whole
+    if not isinstance(failure, ProviderUnavailable):
+        return told
+    return _("%(told)s (%(detail)s)") % {"told": told, "detail": failure.detail}
 
 
 def _unusable(question: str | None) -> DomainError | None:

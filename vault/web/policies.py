@@ -141,7 +141,7 @@ def _saved(actor: Actor, form: PolicyForm, view: PolicyView | None) -> PolicyVie
     if view is None:
         return policy_create(actor=actor, draft=_draft(form, said["name"]))
     changes = PolicyChanges(form.document(), enabled=said["enabled"], reason=said["reason"])
-    return policy_change(actor=actor, policy_id=view.id, expected_version=said["version"], changes=lambda: changes)
+    return policy_change(actor=actor, policy_id=view.id, expected_versions=[said["version"]], changes=lambda: changes)
 
 
 def _simulated(actor: Actor, form: PolicyForm, view: PolicyView | None) -> list[Outcome]:

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -38,7 +39,7 @@ def give_password(person: Person, password: str = PASSWORD) -> None:
     password_reset_use(token=token_of(mailed_link()), new=password, request_id=REQUEST_ID, address=ADDRESS)
 
 
-def browser(**extra: str) -> Client:
+def browser(**extra: Any) -> Client:
     return Client(raise_request_exception=False, REMOTE_ADDR=ADDRESS, **extra)
 
 

@@ -81,7 +81,7 @@ def _cases(world: World) -> dict[Verb, Callable[[], object]]:
         Verb.MEMORY_SEARCHED: lambda: memories_search(actor=actor, search=SearchQuery(query="known")),
         Verb.VERSIONS_READ: lambda: versions_list(actor=actor, cube_id=cube.id, paginate=list),
         Verb.MEMORY_UPDATED: lambda: cube_update(
-            actor=actor, cube_id=cube.id, expected_version=1, changes=lambda: changes
+            actor=actor, cube_id=cube.id, expected_versions={1}, changes=lambda: changes
         ),
         Verb.MEMORY_RESTORED: lambda: cube_restore(actor=actor, cube_id=gone.id),
         Verb.MEMORY_DELETED: lambda: cube_delete(actor=actor, cube_id=cube.id),

@@ -75,7 +75,7 @@ def holding(world: World) -> Holding:
 def _two_versions(world: World, draft: CubeDraft) -> UUID:
     cube = cubes_add(actor=world.alice.actor, drafts=[draft])[0].cube
     changes = CubeChanges(title="Second")
-    cube_update(actor=world.alice.actor, cube_id=cube.id, expected_version=1, changes=lambda: changes)
+    cube_update(actor=world.alice.actor, cube_id=cube.id, expected_versions=[1], changes=lambda: changes)
     return cube.id
 
 

@@ -148,3 +148,8 @@ def test_a_chinese_question_asks_for_no_pair_of_characters_that_two_words_share(
 def test_a_name_that_no_dictionary_has_keeps_its_pairs() -> None:
     assert query_terms("喆玥琰住哪里") == ["喆玥", "玥琰", "琰住"]
     assert {"喆玥", "玥琰"} <= set(terms("喆玥琰住在上海"))
+
+
+def test_what_is_too_long_to_be_a_word_is_no_keyword() -> None:
+    assert keywords("a" * 5_000) == []
+    assert keywords(f"The otter, {'q' * 65}, swims.") == ["otter", "swims"]

@@ -62,12 +62,22 @@ def test_the_empty_chat_teaches_what_to_do(alice: Client) -> None:
     assert "curl http://testserver/api/v1/memories/" in page
 
 
+def test_what_will_go_is_said_in_sentences_of_their_own(alice: Client) -> None:
+    page = alice.get(f"{begun(alice)}delete/", headers={"Accept-Language": "zh-CN"}).content.decode()
+    assert not re.search(r"[。，]\s+[\u4e00-\u9fff]", re.sub(r"</?p>", "|", page))
+
+
 def test_a_question_is_answered_with_chips_that_lead_to_memories(alice: Client) -> None:
     page = text(alice, begun(alice))
     assert "No language model was used" in page
     chip = re.search(r'<a class="chip" href="(/memories/[^"]+)"', page)
     assert chip is not None
     assert "Ana travels by train." in text(alice, chip[1])
+
+
+def test_what_is_not_quoted_is_not_said_to_be(alice: Client) -> None:
+    page = text(alice, begun(alice, "My favourite colour is green."))
+    assert "these are sentences from your memories" not in re.sub(r'data-quoted="[^"]*"', "", page)
 
 
 def test_a_conversation_may_begin_without_a_question(alice: Client) -> None:

@@ -57,6 +57,25 @@ def test_its_versions_are_listed_newest_first_with_their_words(world: World) -> 
     assert "Ana travels by train." in page
 
 
+def test_a_version_shows_its_words_in_the_list_and_has_an_address(world: World) -> None:
+    address = stored(world)
+    world.client("alice").patch(f"/api/v1{address}", {"content": "Ana travels by bus."}, if_match='"1"')
+    client = signed_in(world.alice)
+    page = client.get(address).content.decode()
+    summaries = re.findall(r"<summary>(.*?)</summary>", page, re.DOTALL)
+    assert "Ana travels by bus." in summaries[0]
+    assert "Ana travels by train." in summaries[1]
+    link = re.search(rf'href="({address}\?before=2)#version-1"', page)
+    assert link is not None
+    assert re.findall(r'id="version-(\d+)"', client.get(link[1]).content.decode()) == ["1"]
+
+
+def test_it_says_how_often_it_was_read_and_not_that_it_was_of_use(world: World) -> None:
+    page = signed_in(world.alice).get(stored(world)).content.decode()
+    assert "<dt>Read</dt>" in page
+    assert "<dt>Used</dt>" not in page
+
+
 @pytest.mark.parametrize(("who", "status"), [("alice", 200), ("olivia", 200), ("bob", 403), ("charlie", 404)])
 def test_only_those_who_may_read_it_see_it(world: World, who: str, status: int) -> None:
     response = signed_in(world.person(who)).get(stored(world))

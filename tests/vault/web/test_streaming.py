@@ -51,6 +51,15 @@ def test_a_failing_provider_is_the_last_event() -> None:
     )
 
 
+def test_the_reader_may_be_told_in_their_own_words() -> None:
+    def events() -> Iterator[TurnEvent]:
+        yield Token("half")
+        raise ProviderUnavailable("The model server did not answer in time.")
+
+    stream = EventStream(events(), encode, actor=NOBODY, path="/turns/", explain=lambda failure: f"说：{failure.code}")
+    assert '"detail": "说：provider_unavailable"' in read(stream).decode()
+
+
 def test_a_database_that_goes_away_is_an_error_event_without_its_words() -> None:
     def events() -> Iterator[TurnEvent]:
         yield Token("half")

@@ -1,0 +1,49 @@
+"""What a role may do, in the reader's language, and where its members begin."""
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from governance.actor import Actor
+from governance.authz.services import is_allowed
+from governance.vocabulary import Permission, RoleName
+
+ROLES: dict[RoleName, Promise] = {
+    RoleName.OWNER: _("owner"),
+    RoleName.ADMIN: _("admin"),
+    RoleName.EDITOR: _("editor"),
+    RoleName.VIEWER: _("viewer"),
+    RoleName.AUDITOR: _("auditor"),
+}
+RIGHTS: dict[Permission, Promise] = {
+    Permission.MEMORY_READ: _("read memories"),
+    Permission.MEMORY_CREATE: _("store memories"),
+    Permission.MEMORY_UPDATE: _("change memories"),
+    Permission.MEMORY_DELETE: _("delete memories"),
+    Permission.NAMESPACE_CREATE: _("make namespaces"),
+    Permission.CONVERSATION_USE: _("chat"),
+    Permission.JOB_READ: _("see jobs"),
+    Permission.AUDIT_READ: _("read the audit trail"),
+    Permission.MEMBER_MANAGE: _("manage members"),
+    Permission.APIKEY_MANAGE: _("manage API keys"),
+    Permission.OPERATIONS_MANAGE: _("operate the installation"),
+    Permission.MEMORY_FREEZE: _("freeze memories"),
+    Permission.HOLD_MANAGE: _("make and release legal holds"),
+    Permission.POLICY_READ: _("read policies"),
+    Permission.POLICY_MANAGE: _("set policies"),
+}
+
+
+def first_page(actor: Actor) -> str:
+    """The address where the work of `actor` begins."""
+    if is_allowed(actor, Permission.CONVERSATION_USE):
+        return reverse("chat")
+    return reverse("trail" if is_allowed(actor, Permission.AUDIT_READ) else "you")
+
+
+def role_label(role: RoleName | None) -> str | Promise:
+    return ROLES[role] if role else ""
+
+
+def rights_of(actor: Actor) -> list[Promise]:
+    return [words for permission, words in RIGHTS.items() if is_allowed(actor, permission)]

@@ -1,0 +1,35 @@
+"""If-Match as RFC 9110 §13.1.1 has it: one version, a list of them, or any."""
+
+import pytest
+
+from tests.vault.api.contract import Contract
+
+
+@pytest.mark.parametrize("header", ["*", '"1"', '"7", "1"', '"other","1"', 'W/"1"'])
+def test_a_version_that_is_among_those_named_may_be_changed_and_deleted(alice: Contract, header: str) -> None:
+    memory = alice.add("One.")["id"]
+    assert alice.patch(f"memories/{memory}/", {"title": "x"}, if_match=header).status == 200
+    other = alice.add("Two.")["id"]
+    assert alice.delete(f"memories/{other}/", if_match=header).status == 204
+
+
+def test_who_named_other_versions_is_told_which_it_is_and_which_they_named(alice: Contract) -> None:
+    memory = alice.add("One.")["id"]
+    reply = alice.patch(f"memories/{memory}/", {"title": "x"}, if_match='"3", "2"')
+    assert (reply.status, reply.json["detail"]) == (412, "The memory is at version 1, not 2, 3.")
+
+
+@pytest.mark.parametrize("header", ["1", "abc", '"abc"', '"1", 2', "**", '"1" "2"', '"1",', ""])
+def test_who_named_no_version_is_not_told_that_they_did(alice: Contract, header: str) -> None:
+    memory = alice.add("One.")["id"]
+    reply = alice.patch(f"memories/{memory}/", {"title": "x"}, if_match=header)
+    assert (reply.status, reply.code) == (412, "version_conflict")
+    assert reply.json["detail"] == 'If-Match names no version: send the ETag that was read, as in "1".'
+
+
+def test_any_version_is_still_a_version_of_something_that_is_there(alice: Contract, bob: Contract) -> None:
+    memory = alice.add("One.")["id"]
+    assert bob.patch(f"memories/{memory}/", {"title": "x"}, if_match="*").status == 403
+    assert alice.patch(f"memories/{memory}/", {"speling": "x"}, if_match="*").status == 400
+    assert alice.delete(f"memories/{memory}/").status == 204
+    assert alice.patch(f"memories/{memory}/", {"title": "x"}, if_match="*").status == 404

@@ -1,0 +1,53 @@
+"""A model's Markdown as HTML that can do nothing: no links, no pictures, no HTML of its own, and cleaned once more."""
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+
+from vault.chat.rules import MARKER
+
+CITE = re.compile(r"<cite>(\d{1,2})</cite>")
+TAGS = {
+    *("p", "br", "hr", "strong", "em", "s", "code", "pre", "blockquote", "ul", "ol", "li", "cite"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
+}
+# An address that a memory slipped into the answer must not become something to press, nor anything to fetch.
+LEFT_AS_TEXT = ["link", "image", "autolink", "reference", "html_inline", "html_block"]
+
+
+def markdown_html(text: str, markers: Collection[int]) -> str:
+    """Clean HTML of `text`; `[n]` outside code becomes `<cite>n</cite>` for each n in `markers`."""
+    made = _MARKDOWN.render(text, {"markers": markers})
+    return nh3.clean(made, tags=TAGS, attributes={"ol": {"start"}}, link_rel=None)
+
+
+def _cite(state: StateCore) -> None:
+    for token in state.tokens:
+        if token.type == "inline" and token.children:
+            token.children = [part for child in token.children for part in _cut(child, state.env["markers"])]
+
+
+def _cut(token: Token, markers: Collection[int]) -> list[Token]:
+    if token.type != "text":
+        return [token]
+    cut: list[Token] = []
+    for index, part in enumerate(MARKER.split(token.content)):
+        known = index % 2 == 1 and int(part) in markers
+        text = part if known or index % 2 == 0 else f"[{part}]"
+        cut.append(Token("cite" if known else "text", "", 0, content=text))
+    return cut
+
+
+def _drawn(_: object, tokens: list[Token], index: int, *__: Any) -> str:
+    return f"<cite>{int(tokens[index].content)}</cite>"
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+_MARKDOWN.disable(LEFT_AS_TEXT)
+_MARKDOWN.core.ruler.push("cite", _cite)
+_MARKDOWN.add_render_rule("cite", _drawn)
