@@ -65,14 +65,14 @@ def fill(person: Person, canary: str) -> Filled:
     job = memories_add_later(actor=actor, drafts=[CubeDraft(content=f"The {canary} flies away.")])
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
-    _keep_trail(person, canary)
+    _keep_trail(person)
     return Filled(person, canary, cube_id, conversation.id, job.id)
 
 
-def _keep_trail(person: Person, canary: str) -> None:
+def _keep_trail(person: Person) -> None:
     """An export, a sink, seals and a checkpoint; and one entry that waits for its seal."""
     actor = person.actor
-    sink_create(actor=actor, draft=SinkDraft(name=canary, kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))
+    sink_create(actor=actor, draft=SinkDraft(name="log", kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))
     export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
     drain()
     entries_list(actor=actor, query=TrailQuery(), paginate=list)

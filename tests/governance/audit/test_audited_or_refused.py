@@ -1,5 +1,6 @@
 """Audited or refused, over every route: where the trail cannot be written, nothing changes and nothing is told."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,9 @@ import psycopg
 import pytest
 from django.urls import URLPattern
 
+from governance.api.audit_urls import urlpatterns as routes_of_the_trail
 from governance.database import acting
-from governance.models import AuditEntry
+from governance.models import AuditCheckpoint, AuditEntry, AuditExport, AuditSink
 from governance.vocabulary import Outcome
 from tests.factories import World
 from tests.governance.filling import fill
@@ -37,6 +39,7 @@ class Call:
 
 
 MESSAGES = {"messages": [{"role": "user", "content": "I like nightingale songs."}]}
+SINK = {"name": "new", "kind": "syslog", "address": "syslog+tls://log.example"}
 CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/", "get"): [Call("memories/"), Call("memories/?namespace=/nightingale")],
     ("memories/", "post"): [
@@ -71,11 +74,29 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         ),
     ],
     ("jobs/<uuid:job_id>/retry/", "post"): [Call("jobs/{job}/retry/")],
+    ("audit/", "get"): [Call("audit/"), Call("audit/?verb=memory.created")],
+    ("audit/<uuid:entry_id>/", "get"): [Call("audit/{entry}/")],
+    ("audit/verify/", "get"): [Call("audit/verify/")],
+    ("audit/export/", "post"): [Call("audit/export/", {}), Call("audit/export/", {"format": "csv"})],
+    ("audit/export/<uuid:export_id>/file/", "get"): [Call("audit/export/{export}/file/")],
+    ("audit/checkpoints/<uuid:checkpoint_id>/", "get"): [Call("audit/checkpoints/{checkpoint}/")],
+    ("audit/permission-changes/", "get"): [Call("audit/permission-changes/")],
+    ("audit/permission-changes/csv/", "get"): [Call("audit/permission-changes/csv/")],
+    ("audit/unusual-reads/", "get"): [Call("audit/unusual-reads/")],
+    ("audit/sinks/", "post"): [Call("audit/sinks/", SINK)],
+    ("audit/sinks/<uuid:sink_id>/retry/", "post"): [Call("audit/sinks/{sink}/retry/")],
+    ("audit/sinks/<uuid:sink_id>/", "delete"): [Call("audit/sinks/{sink}/")],
 }
 NEEDS_NO_ROW = {
     ("me/", "get"): "everyone may know who they are; no content",
     ("jobs/", "get"): "kind, status and ids; no content",
     ("jobs/<uuid:job_id>/", "get"): "kind, status and ids; no content",
+    ("audit/checkpoints/", "get"): "numbers and times",
+    ("audit/public-key/", "get"): "made to be known",
+    ("audit/export/", "get"): "what the caller asked for, and how it fares",
+    ("audit/export/<uuid:export_id>/", "get"): "the same of one",
+    ("audit/sinks/", "get"): "settings and counts",
+    ("audit/sinks/<uuid:sink_id>/", "get"): "the same of one",
 }
 DENIALS: list[tuple[str, str, str, Any, str, str]] = [
     ("bob", "POST", "memories/", {"content": "x"}, "memory.create", "role:viewer"),
@@ -86,13 +107,29 @@ DENIALS: list[tuple[str, str, str, Any, str, str]] = [
     ("ada", "GET", "memories/", None, "memory.read", "role:auditor"),
     ("ada", "POST", "memories/search/", {"query": "x"}, "memory.read", "role:auditor"),
     ("ada", "POST", "conversations/", {}, "conversation.use", "role:auditor"),
+    ("ada", "POST", "audit/sinks/", SINK, "operations.manage", "role:auditor"),
+    *(
+        (who, method, address, body, "audit.read", f"role:{role}")
+        for who, role in (("alice", "editor"), ("bob", "viewer"))
+        for method, address, body in (
+            ("GET", "audit/", None),
+            ("GET", "audit/verify/", None),
+            ("POST", "audit/export/", {}),
+            ("GET", "audit/export/", None),
+            ("GET", "audit/checkpoints/", None),
+            ("GET", "audit/public-key/", None),
+            ("GET", "audit/permission-changes/", None),
+            ("GET", "audit/permission-changes/csv/", None),
+            ("GET", "audit/unusual-reads/", None),
+        )
+    ),
 ]
 
 
 def _routes() -> set[tuple[str, str]]:
     return {
         (str(route.pattern), method)
-        for route in routes_of_the_vault
+        for route in (*routes_of_the_vault, *routes_of_the_trail)
         if isinstance(route, URLPattern)
         for method in METHODS
         if hasattr(route.callback.view_class, method)  # type: ignore[attr-defined]
@@ -108,7 +145,13 @@ def places(world: World) -> dict[str, Any]:
     assert client.delete(f"memories/{deleted}/").status == 204
     with acting(world.olivia.actor):
         Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED)
-    return {
+        of_the_trail = {
+            "entry": AuditEntry.objects.latest("id").id,
+            "checkpoint": AuditCheckpoint.objects.latest("id").id,
+            "export": AuditExport.objects.latest("id").id,
+            "sink": AuditSink.objects.latest("id").id,
+        }
+    return of_the_trail | {
         "cube": filled.cube_id,
         "deleted": deleted,
         "conversation": filled.conversation_id,
@@ -137,7 +180,8 @@ def test_without_the_trail_nothing_changes_and_nothing_is_told(
 def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any], superuser: Superuser) -> None:
     superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
     for route, _ in NEEDS_NO_ROW:
-        reply = world.client("olivia").get(route.replace("<uuid:job_id>", str(places["job"])))
+        address = re.sub(r"<uuid:(\w+)_id>", lambda found: str(places[found[1]]), route)
+        reply = world.client("olivia").get(address)
         assert reply.status == 200
         assert b"nightingale" not in reply.body
 
@@ -145,6 +189,7 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
 def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, places: dict[str, Any]) -> None:
     """What the refusals above are compared with: no call fails for a reason of its own."""
     last = [("memories/<uuid:memory_id>/", "delete"), ("conversations/<uuid:conversation_id>/", "delete")]
+    last.append(("audit/sinks/<uuid:sink_id>/", "delete"))
     for route, method in [*(one for one in CALLS if one not in last), *last]:
         for call in CALLS[(route, method)]:
             rows = _rows(world)
