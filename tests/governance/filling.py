@@ -83,7 +83,7 @@ def fill(person: Person, canary: str) -> Filled:
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
     policy_id = _policies_fill(actor)
-    _keep_trail(person, canary)
+    _keep_trail(person)
     return Filled(person, canary, cube_id, conversation.id, job.id, policy_id)
 
 
@@ -116,10 +116,10 @@ def tenant_slug(person: Person) -> str:
     return me_get(actor=person.actor).tenant_slug
 
 
-def _keep_trail(person: Person, canary: str) -> None:
+def _keep_trail(person: Person) -> None:
     """An export, a sink, seals and a checkpoint; and one entry that waits for its seal."""
     actor = person.actor
-    sink_create(actor=actor, draft=SinkDraft(name=canary, kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))
+    sink_create(actor=actor, draft=SinkDraft(name="log", kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))
     export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
     drain()
     entries_list(actor=actor, query=TrailQuery(), paginate=list)

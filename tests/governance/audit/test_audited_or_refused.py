@@ -1,5 +1,6 @@
 """Audited or refused, over every route: where the trail cannot be written, nothing changes and nothing is told."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,9 @@ import psycopg
 import pytest
 from django.urls import URLPattern
 
+from governance.api.audit_urls import urlpatterns as routes_of_the_trail
 from governance.database import acting
-from governance.models import AuditEntry
+from governance.models import AuditCheckpoint, AuditEntry, AuditExport, AuditSink
 from governance.vocabulary import Outcome
 from tests.factories import World
 from tests.governance.filling import fill
@@ -37,6 +39,7 @@ class Call:
 
 
 MESSAGES = {"messages": [{"role": "user", "content": "I like nightingale songs."}]}
+SINK = {"name": "new", "kind": "syslog", "address": "syslog+tls://log.example"}
 CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/", "get"): [Call("memories/"), Call("memories/?namespace=/nightingale")],
     ("memories/", "post"): [
@@ -90,6 +93,18 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("policies/<uuid:policy_id>/", "patch"): [Call("policies/{policy}/", {"reason": "new"}, if_match='"1"')],
     ("policies/<uuid:policy_id>/", "delete"): [Call("policies/{policy}/")],
     ("quotas/", "put"): [Call("quotas/", {"holder": {"kind": "tenant"}, "limits": {"memories": 99}})],
+    ("audit/", "get"): [Call("audit/"), Call("audit/?verb=memory.created")],
+    ("audit/<uuid:entry_id>/", "get"): [Call("audit/{entry}/")],
+    ("audit/verify/", "get"): [Call("audit/verify/")],
+    ("audit/export/", "post"): [Call("audit/export/", {}), Call("audit/export/", {"format": "csv"})],
+    ("audit/export/<uuid:export_id>/file/", "get"): [Call("audit/export/{export}/file/")],
+    ("audit/checkpoints/<uuid:checkpoint_id>/", "get"): [Call("audit/checkpoints/{checkpoint}/")],
+    ("audit/permission-changes/", "get"): [Call("audit/permission-changes/")],
+    ("audit/permission-changes/csv/", "get"): [Call("audit/permission-changes/csv/")],
+    ("audit/unusual-reads/", "get"): [Call("audit/unusual-reads/")],
+    ("audit/sinks/", "post"): [Call("audit/sinks/", SINK)],
+    ("audit/sinks/<uuid:sink_id>/retry/", "post"): [Call("audit/sinks/{sink}/retry/")],
+    ("audit/sinks/<uuid:sink_id>/", "delete"): [Call("audit/sinks/{sink}/")],
 }
 SIMULATED = {"kind": "retention", "document": {"max_seconds": 60}}
 NEEDS_NO_ROW = {
@@ -102,6 +117,12 @@ NEEDS_NO_ROW = {
     ("policies/<uuid:policy_id>/versions/", "get"): "what a rule was; no content",
     ("policies/simulate/", "post"): "counts and ids; nothing is opened, nothing changes",
     ("quotas/", "get"): "numbers; no content",
+    ("audit/checkpoints/", "get"): "numbers and times",
+    ("audit/public-key/", "get"): "made to be known",
+    ("audit/export/", "get"): "what the caller asked for, and how it fares",
+    ("audit/export/<uuid:export_id>/", "get"): "the same of one",
+    ("audit/sinks/", "get"): "settings and counts",
+    ("audit/sinks/<uuid:sink_id>/", "get"): "the same of one",
 }
 DENIALS: list[tuple[str, str, str, Any, str, str]] = [
     ("bob", "POST", "memories/", {"content": "x"}, "memory.create", "role:viewer"),
@@ -112,13 +133,29 @@ DENIALS: list[tuple[str, str, str, Any, str, str]] = [
     ("ada", "GET", "memories/", None, "memory.read", "role:auditor"),
     ("ada", "POST", "memories/search/", {"query": "x"}, "memory.read", "role:auditor"),
     ("ada", "POST", "conversations/", {}, "conversation.use", "role:auditor"),
+    ("ada", "POST", "audit/sinks/", SINK, "operations.manage", "role:auditor"),
+    *(
+        (who, method, address, body, "audit.read", f"role:{role}")
+        for who, role in (("alice", "editor"), ("bob", "viewer"))
+        for method, address, body in (
+            ("GET", "audit/", None),
+            ("GET", "audit/verify/", None),
+            ("POST", "audit/export/", {}),
+            ("GET", "audit/export/", None),
+            ("GET", "audit/checkpoints/", None),
+            ("GET", "audit/public-key/", None),
+            ("GET", "audit/permission-changes/", None),
+            ("GET", "audit/permission-changes/csv/", None),
+            ("GET", "audit/unusual-reads/", None),
+        )
+    ),
 ]
 
 
 def _routes() -> set[tuple[str, str]]:
     return {
         (str(route.pattern), method)
-        for route in routes_of_the_vault
+        for route in (*routes_of_the_vault, *routes_of_the_trail)
         if isinstance(route, URLPattern)
         for method in METHODS
         if hasattr(route.callback.view_class, method)  # type: ignore[attr-defined]
@@ -137,7 +174,13 @@ def places(world: World) -> dict[str, Any]:
     with acting(world.olivia.actor):
         Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED)
         flagged, doubted = Review.objects.order_by("-id").values_list("id", flat=True)[:2]
-    return {
+        of_the_trail = {
+            "entry": AuditEntry.objects.latest("id").id,
+            "checkpoint": AuditCheckpoint.objects.latest("id").id,
+            "export": AuditExport.objects.latest("id").id,
+            "sink": AuditSink.objects.latest("id").id,
+        }
+    return of_the_trail | {
         "flagged": flagged,
         "doubted": doubted,
         "cube": filled.cube_id,
@@ -171,7 +214,7 @@ def test_without_the_trail_nothing_changes_and_nothing_is_told(
 def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any], superuser: Superuser) -> None:
     superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
     for route, method in NEEDS_NO_ROW:
-        address = route.replace("<uuid:job_id>", str(places["job"])).replace("<uuid:policy_id>", str(places["policy"]))
+        address = re.sub(r"<uuid:(\w+)_id>", lambda found: str(places[found[1]]), route)
         reply = world.client("olivia").send(method.upper(), address, SIMULATED if method == "post" else None)
         assert reply.status == 200, (route, reply)
         assert b"nightingale" not in reply.body
@@ -180,6 +223,7 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
 def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, places: dict[str, Any]) -> None:
     """What the refusals above are compared with: no call fails for a reason of its own."""
     last = [("memories/<uuid:memory_id>/", "delete"), ("conversations/<uuid:conversation_id>/", "delete")]
+    last.append(("audit/sinks/<uuid:sink_id>/", "delete"))
     for route, method in [*(one for one in CALLS if one not in last), *last]:
         for call in CALLS[(route, method)]:
             rows = _rows(world)
