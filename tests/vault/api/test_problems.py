@@ -90,7 +90,8 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
     memory, turns = olivia.add("One.")["id"], olivia.post("conversations/", {}).json["id"]
     job = olivia.post("memories/?async=true", {"content": "Later.", "persona": "nobody"}).json["job"]["id"]
     run_jobs()
-    ids = {"{memory_id}": memory, "{conversation_id}": turns, "{job_id}": job}
+    hold = olivia.post("holds/", {"reason": "Case 17.", "subject": "carla"}).json["id"]
+    ids = {"{memory_id}": memory, "{conversation_id}": turns, "{job_id}": job, "{hold_id}": hold}
     bodies = {"memories/": {"content": "x"}, "memories/bulk/": {"items": [{"content": "x"}]}}
     for path, operations in document()["paths"].items():
         address = path.removeprefix(API)
@@ -102,6 +103,7 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
             assert fields_at_fault(reply) == {"speling"}, (method, address)
     assert olivia.listed() == ["One."]
     assert olivia.get(f"jobs/{job}/").json["status"] == "failed"
+    assert olivia.get(f"holds/{hold}/").json["status"] == "active"
     assert fields_at_fault(olivia.post("memories/bulk/?async=true", bodies["memories/bulk/"])) == {"async"}
 
 
