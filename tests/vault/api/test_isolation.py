@@ -23,6 +23,11 @@ def calls_on_memory(client: Contract, memory_id: object) -> list[ApiReply]:
         client.delete(address + "?dry_run=true"),
         client.delete(address, if_match='"9"'),
         client.post(address + "restore/"),
+        client.post(address + "freeze/", {"reason": "mine"}),
+        client.post(address + "freeze/", {}),
+        client.post(address + "unfreeze/"),
+        client.get(address + "provenance/"),
+        client.get(address + "?provenance=true"),
     ]
 
 

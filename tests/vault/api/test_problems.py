@@ -92,7 +92,14 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
     run_jobs()
     rule = {"kind": "retention", "name": "rule", "document": {"grace_days": 1}}
     policy = olivia.post("policies/", rule).json["id"]
-    ids = {"{memory_id}": memory, "{conversation_id}": turns, "{job_id}": job, "{policy_id}": policy}
+    hold = olivia.post("holds/", {"reason": "Case 17.", "subject": "carla"}).json["id"]
+    ids = {
+        "{memory_id}": memory,
+        "{conversation_id}": turns,
+        "{job_id}": job,
+        "{policy_id}": policy,
+        "{hold_id}": hold,
+    }
     bodies = {"memories/": {"content": "x"}, "memories/bulk/": {"items": [{"content": "x"}]}}
     for path, operations in document()["paths"].items():
         address = path.removeprefix(API)
@@ -104,6 +111,7 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
             assert fields_at_fault(reply) == {"speling"}, (method, address)
     assert olivia.listed() == ["One."]
     assert olivia.get(f"jobs/{job}/").json["status"] == "failed"
+    assert olivia.get(f"holds/{hold}/").json["status"] == "active"
     assert fields_at_fault(olivia.post("memories/bulk/?async=true", bodies["memories/bulk/"])) == {"async"}
 
 
