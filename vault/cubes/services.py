@@ -57,7 +57,7 @@ def cubes_add(
         built = build_all(actor=actor, drafts=drafts, now=database_now(), permission=permission)
         new = [one for one in built if not one.duplicate]
         if new:
-            usage_take(actor, _amounts(new, cubes=len(new)), usage_count)
+            usage_take(actor, {Measure.MEMORIES: len(new), **_bytes(new)}, usage_count)
             _insert(new)
             record(
                 actor=actor,
@@ -93,7 +93,7 @@ def cube_update(
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         built = build_version(actor=actor, cube=cube, before=before, changes=changes(), reason=reason)
         refused_times(built.cube, database_now())
-        usage_take(actor, _amounts([built], cubes=0), usage_count)
+        usage_take(actor, _bytes([built]), usage_count)
         built.cube.save(force_update=True)
         built.version.save(force_insert=True)
         Cube.objects.filter(id=cube.id).update(updated_at=Now())
@@ -177,8 +177,8 @@ def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = No
         record(actor=actor, verb=Verb.MEMORY_PURGED, object_type="memory", object_ids=[cube.id], version=cube.version)
 
 
-def _amounts(built: Sequence[Built], *, cubes: int) -> dict[Measure, int]:
-    return {Measure.MEMORIES: cubes, Measure.BYTES: sum(len(one.version.sealed) for one in built)}
+def _bytes(built: Sequence[Built]) -> dict[Measure, int]:
+    return {Measure.BYTES: sum(len(one.version.sealed) for one in built)}
 
 
 def _amounts_of_stored(cube: Cube) -> dict[Measure, int]:
