@@ -133,6 +133,8 @@ def quota_set(
     with acting(actor):
         epoch_advance()  # first: two who set the same quota wait for each other here
         known = Policy.objects.filter(name=quota_name(quota)).first()
+        if known is None and expected_version is not None:
+            raise VersionConflict("There is no such quota yet.")
         if known is None:
             draft = PolicyDraft(PolicyKind.QUOTA, quota_name(quota), document, enabled=enabled, reason=reason)
             return policy_create(actor=actor, draft=draft)

@@ -64,7 +64,7 @@ def cubes_add(
         built = build_all(actor=actor, drafts=drafts, now=database_now(), permission=permission)
         new = [one for one in built if not one.duplicate]
         if new:
-            usage_take(actor, _amounts(new, cubes=len(new)), usage_count)
+            usage_take(actor, {Measure.MEMORIES: len(new), **_bytes(new)}, usage_count)
             _insert(new)
             come_under_queries(actor, [one.cube.id for one in new])
             record(
@@ -108,7 +108,7 @@ def cube_update(
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         built = build_version(actor=actor, cube=cube, before=before, changes=changes(), reason=reason)
         refused_times(built.cube, database_now())
-        usage_take(actor, _amounts([built], cubes=0), usage_count)
+        usage_take(actor, _bytes([built]), usage_count)
         version_write(actor=actor, built=built, before=before)
     return built.cube
 
@@ -213,8 +213,8 @@ def cube_purge(
         record(actor=actor, verb=Verb.MEMORY_PURGED, object_type="memory", object_ids=[cube.id], version=cube.version)
 
 
-def _amounts(built: Sequence[Built], *, cubes: int) -> dict[Measure, int]:
-    return {Measure.MEMORIES: cubes, Measure.BYTES: sum(len(one.version.sealed) for one in built)}
+def _bytes(built: Sequence[Built]) -> dict[Measure, int]:
+    return {Measure.BYTES: sum(len(one.version.sealed) for one in built)}
 
 
 def _amounts_of_stored(cube: Cube) -> dict[Measure, int]:

@@ -126,6 +126,14 @@ def test_what_is_deleted_or_has_expired_frees_its_place(world: World, olivia: Co
     assert refused(alice.post("memories/", {"content": "Four."}))
 
 
+def test_what_is_over_a_lowered_quota_stays_and_can_be_edited(olivia: Contract, alice: Contract) -> None:
+    memory = alice.add("One.")["id"]
+    alice.add("Two.")
+    limited(olivia, memories=1)
+    assert alice.patch(f"memories/{memory}/", {"title": "still"}, if_match='"1"').status == 200
+    assert refused(alice.post("memories/", {"content": "Three."}))
+
+
 def test_a_members_own_quota_stands_before_that_of_each(world: World, olivia: Contract, alice: Contract) -> None:
     limited(olivia, "member", memories=1)
     limited(olivia, "member", world.alice.member.id, memories=2)
