@@ -13,7 +13,7 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting, epoch_advance
-from governance.errors import Conflict, FieldError, Invalid, PreconditionRequired
+from governance.errors import Conflict, FieldError, Invalid, PreconditionRequired, VersionConflict
 from governance.ids import uuid7
 from governance.models import ApiKey, Member, Policy, PolicyVersion
 from governance.outbox.services import emit
@@ -133,7 +133,7 @@ def quota_set(
     with acting(actor):
         epoch_advance()  # first: two who set the same quota wait for each other here
         known = Policy.objects.filter(name=quota_name(quota)).first()
-        if known is None and expected_version is not None:
+        if known is None and expected_versions is not None:
             raise VersionConflict("There is no such quota yet.")
         if known is None:
             draft = PolicyDraft(PolicyKind.QUOTA, quota_name(quota), document, enabled=enabled, reason=reason)

@@ -78,6 +78,12 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("The language model gave no answer."),
         _("Nothing was stored, and your question is kept. Try again in a moment."),
     ),
+    "pii_refused": Explanation(
+        _("Personal data or a secret is in it, and a policy refuses that here."), _("Take it out and send it again.")
+    ),
+    "pii_unavailable": Explanation(
+        _("It could not be checked for personal data."), _("Nothing was stored. Try again in a moment.")
+    ),
     "internal_error": Explanation(
         _("Something went wrong."), _("It is in the log under the request number below. Nothing was half done.")
     ),

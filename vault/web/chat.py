@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import DomainError, Invalid, NotFound, TooLarge, Unavailable
+from governance.errors import DomainError, Invalid, NotFound, PiiRefused, TooLarge, Unavailable
 from governance.vocabulary import Channel
 from governance.web.explanations import explanation_of
 from governance.web.pages import draw, page, see_other, wants_events
@@ -201,7 +201,7 @@ def _opened(request: HttpRequest, actor: Actor, conversation_id: UUID | None) ->
 
 
 def _fault(failure: DomainError) -> str:
-    if isinstance(failure, Invalid):
+    if isinstance(failure, Invalid) and not isinstance(failure, PiiRefused):
         return _("Write something to ask.")
     if isinstance(failure, TooLarge):
         return _("That is too long: %(limit)s characters are the most.") % {"limit": settings.MAX_CONTENT_CHARACTERS}

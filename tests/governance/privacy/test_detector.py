@@ -119,12 +119,12 @@ HOSTILE = (
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_no_text_makes_it_long(unit: str) -> None:
-    """Each a text of the longest size; the limit leaves room for a busy machine."""
+    """Each a text of the longest size; in processor time, whatever else the machine does."""
     detector = PatternDetector(REGIONS)
     whole = (unit * LONGEST)[:LONGEST]
-    started = time.perf_counter()
+    started = time.thread_time()
     detector.find(whole)
-    assert time.perf_counter() - started < 5.0
+    assert time.thread_time() - started < 5.0
 
 
 def test_a_detector_that_takes_too_long_fails() -> None:

@@ -87,7 +87,8 @@ def test_an_address_that_does_not_exist_is_a_problem_too(alice: Contract) -> Non
 def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alice: Contract) -> None:
     """Over every operation of the document, each on an object that is there; and nothing of it is done."""
     olivia = contract(world, "olivia")
-    memory, turns = olivia.add("One.")["id"], olivia.post("conversations/", {}).json["id"]
+    memory, turns = olivia.add("One: a@b.example.")["id"], olivia.post("conversations/", {}).json["id"]
+    review = olivia.get("reviews/").json["results"][0]["id"]
     job = olivia.post("memories/?async=true", {"content": "Later.", "persona": "nobody"}).json["job"]["id"]
     run_jobs()
     rule = {"kind": "retention", "name": "rule", "document": {"grace_days": 1}}
@@ -99,6 +100,7 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
         "{job_id}": job,
         "{policy_id}": policy,
         "{hold_id}": hold,
+        "{review_id}": review,
     }
     bodies = {"memories/": {"content": "x"}, "memories/bulk/": {"items": [{"content": "x"}]}}
     for path, operations in document()["paths"].items():
@@ -109,7 +111,7 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
             body = bodies.get(address, {"query": "x"} if "search" in address else {"content": "x?", "title": "x"})
             reply = olivia.send(method.upper(), address + "?speling=1", body, if_match='"1"')
             assert fields_at_fault(reply) == {"speling"}, (method, address)
-    assert olivia.listed() == ["One."]
+    assert olivia.listed() == ["One: a@b.example."]
     assert olivia.get(f"jobs/{job}/").json["status"] == "failed"
     assert olivia.get(f"holds/{hold}/").json["status"] == "active"
     assert fields_at_fault(olivia.post("memories/bulk/?async=true", bodies["memories/bulk/"])) == {"async"}

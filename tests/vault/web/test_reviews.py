@@ -108,3 +108,12 @@ def test_what_could_not_be_checked_says_so(world: World) -> None:
 
 def test_without_findings_a_text_is_one_piece() -> None:
     assert [piece.text for piece in marked("Nothing.", [])] == ["Nothing."]
+
+
+def test_a_refused_question_is_told_why_and_stays_in_its_box(world: World) -> None:
+    client = signed_in(world.alice)
+    with override_settings(PII_ACTION="refuse"):
+        page = client.post("/chat/", {"content": TEXT})
+    assert page.status_code == 422
+    assert "a policy refuses that here" in page.content.decode()
+    assert "li.lei@example.cn" in page.content.decode()
