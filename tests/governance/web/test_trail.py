@@ -1,6 +1,8 @@
 """The auditor's pages: each shows what it should, to those who may; forms that cannot be used are 422."""
 
+import re
 from collections.abc import Callable
+from typing import cast
 
 import psycopg
 import pytest
@@ -67,7 +69,7 @@ def test_the_way_to_the_trail_is_shown_to_those_who_may(world: World, ada: Clien
 def test_the_list_names_who_and_turns_its_pages(ada: Client) -> None:
     text = words(ada, "/audit/?verb=memory.updated")
     assert "alice" in text
-    assert text.count("<code>memory.updated</code>") == min(50, 60 - 11)
+    assert text.count("<code>memory.updated</code>") == 50
     whole = words(ada, "/audit/")
     assert "before=" in whole
     address = whole.partition('href="?before=')[2].partition('"')[0]
@@ -131,8 +133,9 @@ def test_the_button_verifies_and_names_the_first_bad_row(world: World, ada: Clie
 
 
 def test_a_checkpoint_is_downloaded_as_it_was_signed(world: World, ada: Client) -> None:
-    link = words(ada, "/audit/checkpoints/").partition('href="/audit/checkpoints/')[2].partition('"')[0]
-    response = ada.get(f"/audit/checkpoints/{link}")
+    link = re.search(r"/audit/checkpoints/[0-9a-f-]{36}/", words(ada, "/audit/checkpoints/"))
+    assert link is not None
+    response = ada.get(link[0])
     assert response.content.decode().strip() == checkpoints_outside(world.acme.id)[-1].text()
 
 
@@ -148,9 +151,8 @@ def test_an_export_is_asked_for_followed_and_fetched(world: World, ada: Client) 
         export = AuditExport.objects.get()
     address = f"/audit/exports/{export.id}/file/"
     assert address in text
-    response = ada.get(address)
-    assert isinstance(response, StreamingHttpResponse)
-    assert len(async_to_sync(_whole)(response)) == export.size
+    fetched = cast(StreamingHttpResponse, ada.get(address))
+    assert len(async_to_sync(_whole)(fetched)) == export.size
     assert signed_in(world.olivia).get(address).status_code == 403
     assert signed_in(world.charlie).get(address).status_code == 404
 
