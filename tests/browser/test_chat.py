@@ -36,6 +36,13 @@ def test_an_answer_comes_without_leaving_the_page(page: Page) -> None:
     expect(page.locator(".turn")).to_have_count(2)
 
 
+def test_quotes_are_said_to_be_quotes_while_they_come(page: Page) -> None:
+    page.route(re.compile(r"/turns/[0-9a-f-]{36}/$"), lambda route: route.fulfill(status=404))  # the server's drawing
+    page.goto("/chat/")
+    ask(page, QUESTION)
+    expect(page.locator(".turn .note")).to_contain_text("No language model was used")
+
+
 def test_a_chip_opens_its_memory_beside_the_chat(page: Page) -> None:
     page.goto("/chat/")
     ask(page, QUESTION)
