@@ -1,4 +1,4 @@
-"""Freezes and legal holds: insert-only tables, and the triggers that let nothing held change (docs/decisions/0010)."""
+"""Freezes and legal holds: insert-only tables, and the triggers that let nothing held change (docs/decisions/0011)."""
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
