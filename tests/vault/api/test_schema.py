@@ -6,6 +6,7 @@ from django.test import Client, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
+from governance.api.urls import urlpatterns as law
 from tests.factories import ApiReply, World
 from tests.vault.api.contract import MISSING, Contract
 from tests.vault.api.openapi import document, faults_of
@@ -21,7 +22,7 @@ def test_the_document_is_openapi_3() -> None:
 
 def test_every_address_of_the_api_is_in_it() -> None:
     described = {re.sub(r"\{\w+\}", "*", path) for path in document()["paths"]}
-    served = {"/api/v1/" + re.sub(r"<[^>]+>", "*", str(route.pattern)) for route in product}
+    served = {"/api/v1/" + re.sub(r"<[^>]+>", "*", str(route.pattern)) for route in [*product, *law]}
     assert served <= described
 
 
@@ -34,7 +35,7 @@ def test_the_api_has_no_other_addresses() -> None:
         for route in resolver.url_patterns
     ]
     assert all(isinstance(route, URLPattern) for route in under_v1)
-    assert len(under_v1) == len(product) == 13
+    assert len(under_v1) == len([*product, *law]) == 20
 
 
 def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:
