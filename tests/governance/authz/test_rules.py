@@ -29,13 +29,9 @@ GOVERN = {
     Permission.APIKEY_MANAGE,
     Permission.OPERATIONS_MANAGE,
     Permission.AUDIT_READ,
-<<<<<<< HEAD
     Permission.HOLD_MANAGE,
-||||||| c25d8ac
-=======
     Permission.POLICY_READ,
     Permission.POLICY_MANAGE,
->>>>>>> gov-policies
 }
 BY_ROLE = {
     RoleName.OWNER: READ | WRITE | CHAT | GOVERN,

@@ -36,14 +36,8 @@ def test_the_api_has_no_other_addresses() -> None:
         for route in resolver.url_patterns
     ]
     assert all(isinstance(route, URLPattern) for route in under_v1)
-<<<<<<< HEAD
     assert len(under_v1) == len(product) + len(audit) + len(accounts)
     assert (len(product), len(audit), len(accounts)) == (30, 15, 7)
-||||||| c25d8ac
-    assert len(under_v1) == len(product) == 13
-=======
-    assert len(under_v1) == len(product) == 18
->>>>>>> gov-policies
 
 
 def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:
@@ -63,13 +57,7 @@ def test_only_what_a_call_can_answer_is_described() -> None:
     def statuses(path: str, method: str) -> set[str]:
         return set(document()["paths"][f"/api/v1/{path}"][method]["responses"])
 
-<<<<<<< HEAD
     read = {"200", "400", "401", "403", "405", "406", "429", "503"}
-||||||| c25d8ac
-    read = {"200", "400", "401", "403", "405", "503"}
-=======
-    read = {"200", "400", "401", "403", "405", "429", "503"}
->>>>>>> gov-policies
     assert statuses("memories/", "get") == read
     assert statuses("memories/{memory_id}/", "get") == read | {"404"}
     assert statuses("memories/{memory_id}/", "patch") == read | {"404", "409", "412", "413", "415", "423", "428"}
