@@ -26,6 +26,10 @@ from vault.vocabulary import (
     State,
 )
 
+IS_HELD = models.expressions.RawSQL(
+    "vault_cube_is_held(vault_cube.tenant_id, vault_cube.id)", [], models.BooleanField()
+)
+
 
 class CubeQuerySet(models.QuerySet["Cube"]):
     def readable(self) -> "CubeQuerySet":
@@ -47,6 +51,10 @@ class CubeQuerySet(models.QuerySet["Cube"]):
         not_private = ~Q(namespace__kind=NamespaceKind.PRIVATE)
         own_or_open = Q(owner_id=actor.member_id) | ~Q(access_level=AccessLevel.PRIVATE)
         return rows.filter((mine | not_private) & own_or_open)
+
+    def free(self) -> "CubeQuerySet":
+        """Rows that no freeze and no legal hold keeps as they are. The database alone decides (vault_cube_is_held)."""
+        return self.exclude(IS_HELD)
 
 
 class Described(models.Model):
