@@ -90,7 +90,9 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
     memory, turns = olivia.add("One.")["id"], olivia.post("conversations/", {}).json["id"]
     job = olivia.post("memories/?async=true", {"content": "Later.", "persona": "nobody"}).json["job"]["id"]
     run_jobs()
-    ids = {"{memory_id}": memory, "{conversation_id}": turns, "{job_id}": job}
+    invitation = olivia.post("members/", {"email": "new@acme.example", "role": "viewer"}).json["id"]
+    ids = {"{memory_id}": memory, "{conversation_id}": turns, "{job_id}": job, "{invitation_id}": invitation}
+    ids |= {"{member_id}": str(world.bob.member.id), "{key_id}": str(world.bob.key.id)}
     bodies = {"memories/": {"content": "x"}, "memories/bulk/": {"items": [{"content": "x"}]}}
     for path, operations in document()["paths"].items():
         address = path.removeprefix(API)
