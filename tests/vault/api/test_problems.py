@@ -94,7 +94,11 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
     rule = {"kind": "retention", "name": "rule", "document": {"grace_days": 1}}
     policy = olivia.post("policies/", rule).json["id"]
     hold = olivia.post("holds/", {"reason": "Case 17.", "subject": "carla"}).json["id"]
+    invitation = olivia.post("members/", {"email": "new@acme.example", "role": "viewer"}).json["id"]
     ids = {
+        "{invitation_id}": invitation,
+        "{member_id}": str(world.bob.member.id),
+        "{key_id}": str(world.bob.key.id),
         "{memory_id}": memory,
         "{conversation_id}": turns,
         "{job_id}": job,
