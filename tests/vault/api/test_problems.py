@@ -89,8 +89,15 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
     olivia = contract(world, "olivia")
     memory, turns = olivia.add("One.")["id"], olivia.post("conversations/", {}).json["id"]
     job = olivia.post("memories/?async=true", {"content": "Later.", "persona": "nobody"}).json["job"]["id"]
+    export = olivia.post("audit/export/", {}).json["id"]
     run_jobs()
+    sink = olivia.post("audit/sinks/", {"name": "s", "kind": "syslog", "address": "syslog+tls://log.example"}).json[
+        "id"
+    ]
     ids = {"{memory_id}": memory, "{conversation_id}": turns, "{job_id}": job}
+    ids |= {"{export_id}": export, "{sink_id}": sink}
+    for name, listed in (("{entry_id}", "audit/"), ("{checkpoint_id}", "audit/checkpoints/")):
+        ids[name] = olivia.get(listed).json["results"][0]["id"]
     bodies = {"memories/": {"content": "x"}, "memories/bulk/": {"items": [{"content": "x"}]}}
     for path, operations in document()["paths"].items():
         address = path.removeprefix(API)
