@@ -64,8 +64,8 @@ def test_a_removed_members_link_no_longer_works(world: World, superuser: Callabl
 
 def test_an_auditor_begins_on_a_page_of_their_own(world: World) -> None:
     client = Client()
-    assert client.post(link_for(world.ada))["Location"] == "/you/"
-    assert client.get("/")["Location"] == client.get("/sign-in/")["Location"] == "/you/"
+    assert client.post(link_for(world.ada))["Location"] == "/audit/"
+    assert client.get("/")["Location"] == client.get("/sign-in/")["Location"] == "/audit/"
     page = client.get("/you/").content.decode()
     for shown in ("Signed in as ada", "auditor", "read the audit trail", "Sign out"):
         assert shown in page
