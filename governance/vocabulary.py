@@ -23,6 +23,13 @@ class Permission(StrEnum):
     MEMBER_MANAGE = "member.manage"
     APIKEY_MANAGE = "apikey.manage"
     OPERATIONS_MANAGE = "operations.manage"
+    ACCESS_SHARE = "access.share"
+    ACCESS_GOVERN = "access.govern"
+    GRANT_MANAGE = "grant.manage"
+    PERSONA_USE = "persona.use"
+    PERSONA_CREATE = "persona.create"
+    PERSONA_UPDATE = "persona.update"
+    TEMPLATE_MANAGE = "template.manage"
 
 
 class Scope(StrEnum):
@@ -38,6 +45,29 @@ class PrincipalKind(StrEnum):
     MEMBER = "member"
     API_KEY = "api_key"
     SYSTEM = "system"
+
+
+class HolderKind(StrEnum):
+    """Whom a grant is given to; each owns an access group."""
+
+    ROLE = "role"
+    MEMBER = "member"
+    PERSONA = "persona"
+    API_KEY = "api_key"
+
+
+class Effect(StrEnum):
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+class Action(StrEnum):
+    """What a grant is about. READ of a persona: to speak as it."""
+
+    READ = "read"
+    WRITE = "write"
+    SHARE = "share"
+    GOVERN = "govern"
 
 
 class PersonaKind(StrEnum):
@@ -91,6 +121,21 @@ class Verb(StrEnum):
     REPLY_REPEATED = "reply.repeated"
     WORK_RESUMED = "work.resumed"
     ACCESS_DENIED = "access.denied"
+    GRANT_CREATED = "grant.created"
+    GRANT_CHANGED = "grant.changed"
+    GRANT_REVOKED = "grant.revoked"
+    GRANT_LISTED = "grant.listed"
+    ACCESS_CHECKED = "access.checked"
+    ACCESS_LEVEL_CHANGED = "access_level.changed"
+    PERSONA_CREATED = "persona.created"
+    PERSONA_CHANGED = "persona.changed"
+    PERSONA_REMOVED = "persona.removed"
+    TEMPLATE_CREATED = "template.created"
+    TEMPLATE_CHANGED = "template.changed"
+    TEMPLATE_REMOVED = "template.removed"
+    TEMPLATE_APPLIED = "template.applied"
+    MEMBER_ROLE_CHANGED = "member.role_changed"
+    APIKEY_BOUND = "apikey.bound"
 
 
 class Topic(StrEnum):

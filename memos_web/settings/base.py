@@ -19,6 +19,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
+    "guardian",
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
@@ -43,7 +44,13 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # People
 AUTH_USER_MODEL = "governance.User"
 AUTHENTICATION_BACKENDS: list[str] = []  # governance.tenants signs people in; nothing else may
-SILENCED_SYSTEM_CHECKS = ["auth.W004"]  # e-mail is unique, without regard to case, by a constraint
+SILENCED_SYSTEM_CHECKS = [
+    "auth.W004",  # e-mail is unique, without regard to case, by a constraint
+    "guardian.W001",  # permission is asked of governance.authz, never of a backend
+]
+ANONYMOUS_USER_NAME = None  # guardian's: nobody is anonymous here
+GUARDIAN_MONKEY_PATCH_USER = False
+GUARDIAN_MONKEY_PATCH_GROUP = False
 SESSION_ENGINE = "governance.web.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_HTTPONLY = True

@@ -12,17 +12,26 @@ from governance.authz.services import authorize
 from governance.errors import NotFound
 from governance.vocabulary import Permission
 from vault.models import Cube
-from vault.vocabulary import AccessLevel, NamespaceKind
+from vault.namespaces.services import namespace_target
+from vault.vocabulary import AccessLevel
 
 
 def cube_target(cube: Cube) -> Target:
     """What the law must know of a cube; its namespace is loaded with it."""
-    owners = set()
-    if cube.namespace.kind == NamespaceKind.PRIVATE:
-        owners.add(cube.namespace.owner_id)
-    if cube.access_level == AccessLevel.PRIVATE:
-        owners.add(cube.owner_id)
-    return Target(object_type="memory", object_id=cube.id, tenant_id=cube.tenant_id, private_to=frozenset(owners))
+    within = namespace_target(cube.namespace)
+    private = cube.access_level == AccessLevel.PRIVATE
+    return Target(
+        object_type="memory",
+        object_id=cube.id,
+        tenant_id=cube.tenant_id,
+        private_to=within.private_to | (frozenset({cube.owner_id}) if private else frozenset()),
+        owner_id=cube.owner_id,
+        within=within,
+        open_within=not private or (cube.owner_id is not None and cube.owner_id == cube.namespace.owner_id),
+        curated=cube.access_level == AccessLevel.READ_ONLY,
+        path=cube.namespace.path,
+        persona_id=cube.persona_id,
+    )
 
 
 def locate(actor: Actor, cube_id: UUID, *, lock: bool = False) -> Cube:

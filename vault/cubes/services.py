@@ -23,7 +23,6 @@ from vault.cubes.inserting import insert_rows
 from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.postings import postings_delete, postings_insert
 from vault.models import Cube, CubeLink, CubeVersion, Embedding
-from vault.namespaces.services import refuse_read_only
 from vault.vocabulary import LinkKind
 
 EVENT_CHUNK = 200  # cubes in one indexing job
@@ -81,7 +80,6 @@ def cube_update(
         cube = locate(actor, cube_id, lock=True)
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
-        refuse_read_only(cube.namespace)
         if expected_version is None:
             raise PreconditionRequired
         _check_version(cube, expected_version)
@@ -178,7 +176,6 @@ def _unhide(actor: Actor, cube: Cube) -> None:
 
 def _deletable(actor: Actor, cube: Cube, expected_version: int | None) -> Cube:
     authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
-    refuse_read_only(cube.namespace)
     if expected_version is not None:
         _check_version(cube, expected_version)
     return cube

@@ -1,13 +1,14 @@
 from vault.models.conversation import Conversation, Turn
-from vault.models.cube import Cube, CubeLink, CubeUse, CubeVersion
+from vault.models.cube import Cube, CubeGrant, CubeLink, CubeUse, CubeVersion
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding, NamespaceSize, Posting
 from vault.models.job import Job
-from vault.models.namespace import Namespace
+from vault.models.namespace import Namespace, NamespaceGrant
 
 __all__ = [
     "Conversation",
     "Cube",
+    "CubeGrant",
     "CubeLink",
     "CubeUse",
     "CubeVersion",
@@ -15,6 +16,7 @@ __all__ = [
     "EmbeddingModel",
     "Job",
     "Namespace",
+    "NamespaceGrant",
     "NamespaceSize",
     "Posting",
     "Turn",

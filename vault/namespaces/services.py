@@ -22,6 +22,10 @@ def namespace_target(namespace: Namespace) -> Target:
         object_id=namespace.id,
         tenant_id=namespace.tenant_id,
         private_to=frozenset({namespace.owner_id}) if private else frozenset(),
+        owner_id=namespace.owner_id,
+        locked=namespace.read_only,
+        curated=namespace.kind == NamespaceKind.EXPERT,
+        path=namespace.path,
     )
 
 
@@ -35,19 +39,7 @@ def namespace_for_writing(
     with acting(actor):
         namespace = _private_namespace(actor) if path is None else _namespace_at(actor, path)
         authorize(actor, permission, namespace_target(namespace))
-        refuse_read_only(namespace)
     return namespace
-
-
-def refuse_read_only(namespace: Namespace) -> None:
-    """Raises Forbidden for a namespace that is read-only."""
-    if namespace.read_only:
-        raise Forbidden(
-            f"The namespace {namespace.path} is read-only.",
-            rule="read_only",
-            object_type="namespace",
-            object_id=namespace.id,
-        )
 
 
 def _private_namespace(actor: Actor) -> Namespace:
