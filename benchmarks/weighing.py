@@ -15,6 +15,8 @@ from benchmarks.tenants import drafts_of, filled, jobs_awaited, owner_of
 from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import token_maker
+from vault.cubes.exceptions import NO_EXCEPTIONS
+from vault.graph.walks import Among
 from vault.lexicon.moments import spans_of
 from vault.models import Cube
 from vault.providers.registry import embedder
@@ -141,6 +143,8 @@ def _found(actor: Actor, asked: Asked, weights: Weights, limit: int) -> list[str
         )
         if weights.graph:
             marks = asked_marks(maker, search.query)
-            scores = walked(actor, entity_marks=marks, hits=ranked, namespaces=surveyed.namespaces, visible=visible)
+            scores = walked(
+                actor, entity_marks=marks, hits=ranked, among=Among(surveyed.namespaces, NO_EXCEPTIONS), visible=visible
+            )
             ranked = with_walk(ranked, scores, weights, limit)
     return [asked.stored.turns[row.cube_id] for row in ranked]

@@ -13,7 +13,8 @@ from vault.namespaces.services import namespace_target
 
 
 def declare_grantables() -> None:
-    declare(Grantable("namespace", "memory", NamespaceGrant, _namespace, _permissions(Permission.MEMORY_CREATE)))
+    writing = _permissions(Permission.MEMORY_CREATE)
+    declare(Grantable("namespace", "memory", NamespaceGrant, _namespace, writing, by_name=_namespace_at))
     declare(Grantable("memory", "memory", CubeGrant, _memory, _permissions(Permission.MEMORY_UPDATE)))
 
 
@@ -31,6 +32,10 @@ def _namespace(actor: Actor, namespace_id: UUID) -> Target:
     if found is None:
         raise NotFound
     return namespace_target(found)
+
+
+def _namespace_at(actor: Actor, path: str) -> UUID | None:
+    return Namespace.objects.filter(tenant_id=actor.tenant_id, path=path).values_list("id", flat=True).first()
 
 
 def _memory(actor: Actor, cube_id: UUID) -> Target:

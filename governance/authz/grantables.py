@@ -18,6 +18,7 @@ class Grantable:
     """One kind of object. locate: what the law must know of one of them; raises NotFound.
 
     family: the first part of the permissions that grants on it give. permissions: what an action on it is, as one.
+    by_name: the id of the one that the tenant calls so, if names are unique in it.
     """
 
     object_type: str
@@ -25,6 +26,7 @@ class Grantable:
     grants: Any  # the model, a subclass of ObjectGrant
     locate: Callable[[Actor, UUID], Target]
     permissions: dict[Action, Permission]
+    by_name: Callable[[Actor, str], UUID | None] = lambda actor, name: None
 
     @property
     def table(self) -> str:

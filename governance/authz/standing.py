@@ -43,14 +43,14 @@ SELECT condition_id FROM {table} WHERE tenant_id = %(tenant)s AND group_id IN (S
 class Standing:
     """groups: the access groups of the principal. present: the kinds of objects and effects that it has grants of.
 
-    met: the conditions that hold in its context, for each effect. now: the database's time.
+    met: the conditions that hold in its context, for each effect. as_of: None: now, by the database's clock.
     """
 
     tenant_id: UUID
     groups: tuple[UUID, ...]
     present: frozenset[str]
     met: dict[Effect, tuple[UUID, ...]]
-    now: datetime
+    as_of: datetime | None
 
     def has(self, object_type: str, effect: Effect) -> bool:
         """Whether there may be such grants at all; where not, no query need look for them."""
@@ -83,9 +83,12 @@ def has_any_grant(actor: Actor, permission: Permission) -> bool:
     )
 
 
-def granted_on(actor: Actor, target: Target) -> list[Granted]:
-    """The actor's live grants on the target and on what it lies in, oldest first. A query for each, if any can be."""
-    standing = standing_of(actor)
+def granted_on(actor: Actor, target: Target, *, at: datetime | None = None) -> list[Granted]:
+    """The actor's live grants on the target and on what it lies in, oldest first. A query for each, if any can be.
+
+    at: as of then; None: now.
+    """
+    standing = standing_of(actor) if at is None else _find(actor, at)
     found: list[Granted] = []
     for one in target.chain:
         kind = grantable_of(one.object_type)
@@ -106,7 +109,7 @@ def _on(kind: Grantable, standing: Standing, object_id: UUID) -> list[Granted]:
 
 def _live(kind: Grantable, standing: Standing) -> QuerySet[Any]:
     rows: QuerySet[Any] = kind.grants.objects.filter(tenant_id=standing.tenant_id, group_id__in=standing.groups)
-    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
+    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=standing.as_of or Now()))
 
 
 def _in_effect(rows: QuerySet[Any], standing: Standing, effect: Effect) -> QuerySet[Any]:
@@ -118,7 +121,7 @@ def _met(standing: Standing, effect: Effect) -> Q:
     return met | Q(condition_id__in=standing.met[effect]) if standing.met[effect] else met
 
 
-def _find(actor: Actor) -> Standing:
+def _find(actor: Actor, as_of: datetime | None = None) -> Standing:
     kinds, ids = _holders(actor)
     parameters: dict[str, Any] = {"tenant": actor.tenant_id, "kinds": kinds, "ids": ids, "role": actor.role or ""}
     with connection.cursor() as cursor:
@@ -126,10 +129,10 @@ def _find(actor: Actor) -> Standing:
         now, groups, present, stored = cursor.fetchone()
     conditions = json.loads(stored)
     met = {
-        effect: tuple(UUID(id) for id, document in conditions if holds(document, effect, actor.context, now))
+        effect: tuple(UUID(id) for id, document in conditions if holds(document, effect, actor.context, as_of or now))
         for effect in Effect
     }
-    return Standing(actor.tenant_id, tuple(groups), frozenset(present), met, now)
+    return Standing(actor.tenant_id, tuple(groups), frozenset(present), met, as_of)
 
 
 def _holders(actor: Actor) -> tuple[list[str], list[UUID]]:

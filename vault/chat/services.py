@@ -17,7 +17,7 @@ from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
 from governance.keys.services import member_scope, seal_for
 from governance.personas.selectors import persona_get
-from governance.vocabulary import Permission, PersonaKind, Verb
+from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
 from vault.chat.rules import (
     Evidence,
     PastTurn,
@@ -115,7 +115,8 @@ def conversation_create(
     _check_title(draft.title)
     _check_model(draft.model)
     with acting(actor):
-        persona = persona_get(actor=actor, reference=draft.persona) if draft.persona else None
+        named = draft.persona or (str(actor.persona_id) if actor.persona_id else None)
+        persona = persona_get(actor=actor, reference=named) if named else None
         agent = (
             persona_get(actor=actor, reference=draft.agent_persona, field="agent_persona", kind=PersonaKind.AGENT)
             if draft.agent_persona
@@ -128,6 +129,7 @@ def conversation_create(
             persona=persona,
             agent_persona=agent,
             model=draft.model,
+            key_id=actor.principal_id if actor.principal_kind is PrincipalKind.API_KEY else None,
         )
         row.sealed_title = _sealed_title(row, draft.title)
         row.save(force_insert=True)

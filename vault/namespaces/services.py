@@ -32,10 +32,14 @@ def namespace_target(namespace: Namespace) -> Target:
 def namespace_for_writing(
     *, actor: Actor, path: str | None, permission: Permission = Permission.MEMORY_CREATE
 ) -> Namespace:
-    """The namespace at `path` (None: the actor's private one), made if need be, if new memory may go there.
+    """The namespace at `path`, made if need be, if new memory may go there.
+
+    None: the first that the actor's key is bound to, else the actor's private one.
 
     Raises Invalid (no path), Forbidden (somebody else's, or read-only). Writes: Namespace?, AuditEntry?.
     """
+    if path is None and actor.binding is not None and actor.binding.namespaces:
+        path = actor.binding.namespaces[0]
     with acting(actor):
         namespace = _private_namespace(actor) if path is None else _namespace_at(actor, path)
         authorize(actor, permission, namespace_target(namespace))

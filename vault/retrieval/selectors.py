@@ -14,8 +14,10 @@ from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
 from vault.cubes.embedding import active_model, answering
+from vault.cubes.exceptions import Exceptions, exceptions_of
 from vault.cubes.rules import searchable
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
+from vault.graph.walks import Among
 from vault.lexicon.moments import spans_of
 from vault.models import Cube
 from vault.models.cube import CubeQuerySet
@@ -121,8 +123,8 @@ def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: 
 def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -> list[Ranked]:
     """The first `top_k` that may be shown: a memory may have been changed, hidden or deleted while it was reranked."""
     condition = states(search) & narrowing(token_maker(actor.tenant_id), search)
-    visible = Cube.objects.visible_to(actor).filter(condition, namespace__in=seen_namespaces(actor, search))
-    visible = visible.exclude(search.excluded)
+    visible = Cube.objects.visible_to(actor).filter(condition).exclude(search.excluded)
+    visible = visible.filter(namespace__path__in=search.namespaces) if search.namespaces else visible
     shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
     kept = [row for row in found if row.cube_id in shown][: search.top_k]
     return kept + _newest(visible, kept, search.top_k - len(kept))
@@ -148,11 +150,12 @@ def _found(actor: Actor, search: SearchQuery, asked: _Asked, limit: int) -> list
     maker = token_maker(actor.tenant_id)
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
-    surveyed = survey(actor, question, seen_namespaces(actor, search))
-    if not surveyed.namespaces:
+    seen = seen_namespaces(actor, search)
+    excepted = exceptions_of(actor, seen, among=search.namespaces)
+    surveyed = survey(actor, question, seen, excepted)
+    if not surveyed.namespaces and not excepted.granted:
         return []
-    visible = Cube.objects.visible_to(actor).filter(states(search), namespace_id__in=surveyed.namespaces)
-    visible = visible.filter(condition).exclude(search.excluded)
+    visible = _visible(actor, search, surveyed.namespaces, excepted).filter(condition).exclude(search.excluded)
     if search.mode is SearchMode.TAG:
         found = _by_tag(visible, search)
     else:
@@ -163,6 +166,7 @@ def _found(actor: Actor, search: SearchQuery, asked: _Asked, limit: int) -> list
             question=question,
             spans=spans_of(search.query, surveyed.now),
             surveyed=surveyed,
+            excepted=excepted,
             visible=visible,
             narrowed=bool(condition),
             vector=asked.vector,
@@ -172,11 +176,20 @@ def _found(actor: Actor, search: SearchQuery, asked: _Asked, limit: int) -> list
         )
         if walks:
             marks = asked_marks(maker, search.query)
-            scores = walked(actor, entity_marks=marks, hits=found, namespaces=surveyed.namespaces, visible=visible)
+            among = Among(surveyed.namespaces, excepted)
+            scores = walked(actor, entity_marks=marks, hits=found, among=among, visible=visible)
             alone = search.mode is SearchMode.GRAPH
             found = by_walk(scores, found, limit) if alone else with_walk(found, scores, weights, limit)
         found += _newest(visible, found, limit - len(found))
     return found
+
+
+def _visible(actor: Actor, search: SearchQuery, namespaces: Sequence[UUID], excepted: Exceptions) -> CubeQuerySet:
+    """What may be shown. A memory that is granted by itself may lie in any namespace that was asked for."""
+    visible = Cube.objects.visible_to(actor).filter(states(search))
+    if not excepted.granted:
+        return visible.filter(namespace_id__in=namespaces)
+    return visible.filter(namespace__path__in=search.namespaces) if search.namespaces else visible
 
 
 def _newest(visible: CubeQuerySet, found: list[Ranked], missing: int) -> list[Ranked]:
