@@ -47,6 +47,12 @@ def authorize(actor: Actor, permission: Permission, target: Target | None = None
         )
 
 
+def authorize_giving(actor: Actor, permission: Permission, target: Target) -> None:
+    """`authorize` for what is about access itself: who manages all grants may it on every object, whatever denies."""
+    managing = is_allowed(actor, Permission.GRANT_MANAGE)
+    authorize(actor, Permission.GRANT_MANAGE if managing else permission, target)
+
+
 def _on_anything(actor: Actor, permission: Permission) -> Decision:
     """A role that lacks a permission may have it for single objects: then lists show those."""
     own = decide(actor, permission, None)

@@ -12,10 +12,10 @@ from governance.actor import Actor, CallContext, system_actor
 from governance.audit.services import record
 from governance.authz.grantables import Grantable, grantable_of, grantables
 from governance.authz.rules import Decision, Target, decide
-from governance.authz.services import authorize, is_allowed
+from governance.authz.services import authorize_giving, is_allowed
 from governance.authz.standing import granted_on, standing_of
 from governance.database import acting
-from governance.errors import FieldError, Forbidden, Invalid, NotFound
+from governance.errors import FieldError, Forbidden, Invalid
 from governance.grants.holders import holder_find
 from governance.grants.services import grant_locate, grantable_named
 from governance.grants.views import GrantView, grant_views
@@ -66,8 +66,8 @@ def grant_get(*, actor: Actor, grant_id: UUID) -> GrantView:
     with acting(actor):
         kind, row = grant_locate(actor, grant_id)
         view = grant_views([(kind.object_type, row)])[0]
-        if row.group_id not in standing_of(actor).groups and not is_allowed(actor, Permission.GRANT_MANAGE):
-            authorize(actor, Permission.ACCESS_SHARE, kind.locate(actor, view.object_id))
+        if row.group_id not in standing_of(actor).groups:
+            authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, view.object_id))
         record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id])
     return view
 
@@ -95,8 +95,8 @@ def access_check(
         )
     with acting(actor):
         target = found.locate(actor, object_id)
-        if not _is_self(actor, kind, principal) and not is_allowed(actor, Permission.GRANT_MANAGE):
-            authorize(actor, Permission.ACCESS_GOVERN, target)
+        if not _is_self(actor, kind, principal):
+            authorize_giving(actor, Permission.ACCESS_GOVERN, target)
         decision = _decided(actor, kind, principal, found.permissions[action], target, context, at)
         record(
             actor=actor,
@@ -229,15 +229,3 @@ def _own(actor: Actor, wanted: GrantFilter) -> Q:
 def _rows(actor: Actor, kind: Grantable, condition: Q) -> Rows:
     rows: Rows = kind.grants.objects.filter(condition, tenant_id=actor.tenant_id)
     return rows.select_related("condition").order_by("-id")
-
-
-def visible_target(actor: Actor, object_type: str, object_id: UUID) -> Target:
-    """What the law knows of an object that the actor may share. Raises NotFound; Forbidden."""
-    kind = grantable_of(object_type)
-    if kind is None:
-        raise NotFound
-    with acting(actor):
-        target = kind.locate(actor, object_id)
-        if not is_allowed(actor, Permission.GRANT_MANAGE):
-            authorize(actor, Permission.ACCESS_SHARE, target)
-        return target

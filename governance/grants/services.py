@@ -13,7 +13,7 @@ from governance.audit.services import record
 from governance.authz.conditions import ConditionFault, conditions_checked, narrows
 from governance.authz.grantables import Grantable, grantable_of, grantables, permission_ids
 from governance.authz.rules import Target
-from governance.authz.services import authorize, decision_on, is_allowed
+from governance.authz.services import authorize, authorize_giving, decision_on, is_allowed
 from governance.database import acting, database_now, forget_known
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.grants.holders import Holder, group_ensure, holder_find
@@ -70,25 +70,23 @@ def grant_create_ask(*, actor: Actor, object_type: str, object_id: UUID) -> None
     """Whether the actor may give any grant on this object at all. Raises NotFound; Forbidden; Invalid."""
     kind = grantable_named(object_type, field="object.type")
     with acting(actor):
-        target = kind.locate(actor, object_id)
-        if not is_allowed(actor, Permission.GRANT_MANAGE):
-            authorize(actor, Permission.ACCESS_SHARE, target)
+        authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, object_id))
 
 
 def grant_revoke(*, actor: Actor, grant_id: UUID, dry_run: bool = False) -> None:
-    """Take a grant back: whoever governs its object may, and who gave it. A dry run only checks.
+    """Take a grant back: who governs its object may, and who gave it and still shares that. A dry run only checks.
 
     Raises NotFound; Forbidden. Writes: deletes the grant; AuditEntry.
     """
     with acting(actor):
         kind, row = grant_locate(actor, grant_id)
-        target = kind.locate(actor, _object_id(row))
-        own = (row.given_by_kind, row.given_by) == (actor.principal_kind, actor.principal_id)
-        if not (own and row.effect == Effect.ALLOW) and not is_allowed(actor, Permission.GRANT_MANAGE):
-            authorize(actor, Permission.ACCESS_GOVERN, target)
+        view = grant_views([(kind.object_type, row)])[0]
+        given = (row.given_by_kind, row.given_by) == (actor.principal_kind, actor.principal_id)
+        own = given and view.effect is Effect.ALLOW
+        needed = Permission.ACCESS_SHARE if own else Permission.ACCESS_GOVERN
+        authorize_giving(actor, needed, kind.locate(actor, view.object_id))
         if dry_run:
             return
-        view = grant_views([(kind.object_type, row)])[0]
         row.delete()
         _tell(actor, Verb.GRANT_REVOKED, view)
 
@@ -114,8 +112,8 @@ def grantable_named(object_type: str, *, field: str) -> Grantable:
 def _ask(actor: Actor, kind: Grantable, target: Target, draft: GrantDraft) -> None:
     """May the actor give this away? Raises NotFound; Forbidden."""
     governing = draft.effect is Effect.DENY or draft.action in {Action.SHARE, Action.GOVERN}
+    authorize_giving(actor, Permission.ACCESS_GOVERN if governing else Permission.ACCESS_SHARE, target)
     if not is_allowed(actor, Permission.GRANT_MANAGE):
-        authorize(actor, Permission.ACCESS_GOVERN if governing else Permission.ACCESS_SHARE, target)
         _refuse_past(actor, Permission.ACCESS_SHARE, target, draft)
     if draft.effect is Effect.ALLOW:
         permission = kind.permissions[draft.action]
@@ -207,8 +205,3 @@ def _tell(actor: Actor, verb: Verb, view: GrantView) -> None:
             "conditional": bool(view.conditions),
         },
     )
-
-
-def _object_id(row: ObjectGrant) -> UUID:
-    found: UUID = row.content_object_id  # type: ignore[attr-defined]
-    return found

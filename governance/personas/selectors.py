@@ -27,14 +27,13 @@ def personas_of(actor: Actor) -> QuerySet[Persona]:
     rows = Persona.objects.filter(tenant_id=actor.tenant_id, removed_at=None)
     if actor.is_system:
         return rows
-    reach = _by_role(actor)
-    if standing_of(actor).has(OBJECT_TYPE, Effect.ALLOW):
-        reach |= Q(pk__in=_granted(actor, Effect.ALLOW))
+    if not sees_private(actor):
+        rows = rows.filter(_in_reach_of(actor))
     if actor.binding is not None and actor.binding.persona_id is not None:
         rows = rows.filter(id=actor.binding.persona_id)
     if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
         rows = rows.exclude(pk__in=_granted(actor, Effect.DENY))
-    return rows.filter(reach)
+    return rows
 
 
 def personas_list(*, actor: Actor, paginate: Paginate) -> list[Persona]:
@@ -72,12 +71,11 @@ def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: P
     return found[0]
 
 
-def _by_role(actor: Actor) -> Q:
-    if sees_private(actor):
-        return Q()
-    if not reads_content(actor):
-        return Q(pk__in=[])
-    return Q(member_id=actor.member_id) | Q(kind=PersonaKind.AGENT)
+def _in_reach_of(actor: Actor) -> Q:
+    reach = Q(member_id=actor.member_id) | Q(kind=PersonaKind.AGENT) if reads_content(actor) else Q(pk__in=[])
+    if standing_of(actor).has(OBJECT_TYPE, Effect.ALLOW):
+        reach |= Q(pk__in=_granted(actor, Effect.ALLOW))
+    return reach
 
 
 def _granted(actor: Actor, effect: Effect) -> QuerySet[Any]:

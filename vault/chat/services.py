@@ -16,7 +16,7 @@ from governance.errors import FieldError, Forbidden, Invalid, TooLarge
 from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
 from governance.keys.services import member_scope, seal_for
-from governance.personas.selectors import persona_get
+from governance.personas.selectors import persona_get, personas_of
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
 from vault.chat.rules import (
     Evidence,
@@ -37,6 +37,7 @@ from vault.chat.selectors import (
     turn_view,
     turns_list,
 )
+from vault.chat.watching import Watch
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add, cubes_hide
 from vault.models import Conversation, Cube, Turn
@@ -174,6 +175,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
+        actor = _speaking(actor, conversation)
     _check_content(content)
     search = SearchQuery(query=content, top_k=CONSIDERED, excluded=CHATTER)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
@@ -198,13 +200,16 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
     """Answer, piece by piece; the turn is stored before Done. Closed early, what was said is stored as interrupted.
 
     The model is asked outside any transaction. `commit` runs in the transaction that stores the turn.
-    Raises ProviderUnavailable: nothing is stored then. Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
+    Raises ProviderUnavailable, and Forbidden once the reader may no longer: nothing is stored then.
+    Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
     """
     said, end = "", TurnEnd.COMPLETE
     cited: list[int] = []
     completion = Completion(text="", model=_model_name(plan), prompt_tokens=None, completion_tokens=None)
+    watch = Watch(plan.actor, {citation.memory_id for citation in plan.citations})
     try:
         for piece in _answer(plan):
+            watch.ask()
             if isinstance(piece, Completion):
                 completion = piece
                 continue
@@ -218,9 +223,10 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
                     cited.append(marker)
                     yield Cited(plan.citations[marker - 1])
     except GeneratorExit:
-        if said:
+        if said and watch.allows():
             _turn_store(plan, said, completion, TurnEnd.INTERRUPTED, commit)
         raise
+    watch.ask(now=True)
     yield Done(_turn_store(plan, said, completion, end, commit))
 
 
@@ -231,6 +237,12 @@ def turn_run(*, actor: Actor, conversation_id: UUID, content: str, commit: Commi
     last = events[-1]
     assert isinstance(last, Done)
     return last.turn
+
+
+def _speaking(actor: Actor, conversation: Conversation) -> Actor:
+    """As the conversation's persona, as long as the actor may use that one."""
+    usable = conversation.persona_id and personas_of(actor).filter(id=conversation.persona_id).exists()
+    return actor.speaking_as(conversation.persona_id) if usable else actor
 
 
 def _past(actor: Actor, conversation: Conversation) -> tuple[PastTurn, ...]:

@@ -22,22 +22,20 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
         rows = self.filter(tenant_id=actor.tenant_id)
         if actor.is_system:
             return rows
-        reach = by_role(actor)
-        if standing_of(actor).has(OBJECT_TYPE, Effect.ALLOW):
-            reach |= Q(pk__in=namespaces_granted(actor, Effect.ALLOW))
-        rows = rows.filter(reach, bound_to(actor, "path"))
+        if not sees_private(actor):
+            rows = rows.filter(_in_reach_of(actor))
+        rows = rows.filter(bound_to(actor, "path"))
         if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
             rows = rows.exclude(pk__in=namespaces_granted(actor, Effect.DENY))
         return rows
 
 
-def by_role(actor: Actor) -> Q:
-    """What the actor's role and ownership let it read: its own private namespaces, and all that are not private."""
-    if sees_private(actor):
-        return Q()
-    if not reads_content(actor):
-        return NOTHING
-    return ~Q(kind=NamespaceKind.PRIVATE) | Q(owner_id=actor.member_id)
+def _in_reach_of(actor: Actor) -> Q:
+    """What role and ownership let the actor read, its own private namespaces and all that are not; and grants."""
+    reach = ~Q(kind=NamespaceKind.PRIVATE) | Q(owner_id=actor.member_id) if reads_content(actor) else NOTHING
+    if standing_of(actor).has(OBJECT_TYPE, Effect.ALLOW):
+        reach |= Q(pk__in=namespaces_granted(actor, Effect.ALLOW))
+    return reach
 
 
 def namespaces_granted(actor: Actor, effect: Effect) -> models.QuerySet[Any]:
