@@ -101,7 +101,7 @@ def _conditions(random: Random) -> dict[str, Any]:
         "channel": random.choice([["chat"], ["api", "web"]]),
         "session": ["s1"],
         "address": ["10.0.0.0/8"],
-        "hours": random.choice([(8, 18), (18, 8), (13, 15), (0, 12), (12, 13)]),
+        "hours": random.choice([(8, 18), (18, 8), (18, 13), (13, 15), (0, 12), (12, 13)]),
         "phase_of_the_moon": "full",
     }
     return {name: possible[name] for name in random.sample(list(possible), random.choice([1, 1, 2]))}
@@ -203,7 +203,6 @@ def _actor(
 ) -> Actor:
     key = None if caller.key is None else keys[caller.key]
     bound = None if caller.bound_persona is None else personas[caller.bound_persona].id
-    says = caller.says
     return Actor(
         tenant_id=tenant_id,
         principal_kind=PrincipalKind.API_KEY if key else PrincipalKind.MEMBER,
@@ -212,14 +211,19 @@ def _actor(
         role=RoleName(caller.role),
         scopes=None if caller.scopes is None else frozenset(Scope(scope) for scope in caller.scopes),
         request_id="request-of-a-test",
-        context=CallContext(
-            channel=Channel(says["channel"]),
-            purpose=says.get("purpose", ""),
-            session=says.get("session", ""),
-            address=says.get("address", ""),
-        ),
+        context=context_of(caller),
         persona_id=None if caller.persona is None else personas[caller.persona].id,
         binding=Binding(bound, caller.bound_paths) if bound or caller.bound_paths else None,
+    )
+
+
+def context_of(caller: Caller) -> CallContext:
+    says = caller.says
+    return CallContext(
+        channel=Channel(says["channel"]),
+        purpose=says.get("purpose", ""),
+        session=says.get("session", ""),
+        address=says.get("address", ""),
     )
 
 
@@ -254,11 +258,7 @@ def _store_grants(stored: Stored, roles: dict[str, Role]) -> None:
 def _condition_row(tenant_id: UUID, grant: Grant) -> GrantCondition | None:
     if not grant.conditions:
         return None
-    document = {name: value for name, value in grant.conditions.items() if name != "hours"}
-    if "hours" in grant.conditions:
-        start, end = grant.conditions["hours"]
-        # The worlds' noon is the database's now: hours are told from there.
-        document["daily"] = {"from": _clock(start), "until": _clock(end)}
+    document = document_of(grant, datetime.now(UTC))
     fingerprint = repr(sorted(document.items())).encode()[:32].ljust(32, b"\0")
     found = GrantCondition.objects.filter(document=document).first()
     if found is not None:
@@ -268,9 +268,18 @@ def _condition_row(tenant_id: UUID, grant: Grant) -> GrantCondition | None:
     return row
 
 
-def _clock(hour: int) -> str:
-    """A time of day as far from the present as `hour` is from the worlds' noon; half an hour earlier, off its edges."""
-    moment = datetime.now(UTC) + timedelta(hours=hour - NOON) - timedelta(minutes=30)
+def document_of(grant: Grant, now: datetime) -> dict[str, Any]:
+    """The conditions of a grant as they are stored. The worlds' noon is now: hours are told from there."""
+    document = {name: value for name, value in grant.conditions.items() if name != "hours"}
+    if "hours" in grant.conditions:
+        start, end = grant.conditions["hours"]
+        document["daily"] = {"from": _clock(now, start), "until": _clock(now, end)}
+    return document
+
+
+def _clock(now: datetime, hour: int) -> str:
+    """A time of day as far from `now` as `hour` is from the worlds' noon; half an hour earlier, off its edges."""
+    moment = now + timedelta(hours=hour - NOON) - timedelta(minutes=30)
     return moment.time().replace(microsecond=0).isoformat()
 
 
@@ -295,7 +304,7 @@ def disagreements(stored: Stored) -> Iterator[str]:
     """Where the engine, alone or inside a query, does not say what the oracle says. An empty text for each question."""
     for caller, actor in stored.callers:
         yield from _decided(stored, caller, actor)
-        yield from _listed(stored, caller, actor)
+        yield from listed(stored, caller, actor)
 
 
 def _decided(stored: Stored, caller: Caller, actor: Actor) -> Iterator[str]:
@@ -316,7 +325,7 @@ def _asked(
         yield "" if decision.allowed == expected else f"{caller} {action} {target}: {decision}, not {expected}"
 
 
-def _listed(stored: Stored, caller: Caller, actor: Actor) -> Iterator[str]:
+def listed(stored: Stored, caller: Caller, actor: Actor) -> Iterator[str]:
     """A list is asked for first: scopes are no matter of the query. What is left is what reading it would say."""
     unscoped = Caller(**{**vars(caller), "scopes": None})
     seen = set(Cube.objects.visible_to(actor).values_list("id", flat=True))
