@@ -11,6 +11,7 @@ urlpatterns = [
     path("api/schema/", ApiSchemaView.as_view(), name="schema"),
     path("api/docs/", ApiDocsView.as_view(), name="api-docs"),
     path("api/v1/", include("vault.api.urls")),
+    path("api/v1/", include("governance.api.access_urls")),
     path("", include("memos_web.web_urls")),
 ]
 handler400 = "governance.api.errors.bad_request"

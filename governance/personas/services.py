@@ -90,14 +90,18 @@ def persona_update(*, actor: Actor, persona_id: UUID, changes: Callable[[], Pers
     return persona
 
 
-def persona_remove(*, actor: Actor, persona_id: UUID) -> None:
+def persona_remove(*, actor: Actor, persona_id: UUID, dry_run: bool = False) -> None:
     """Nobody speaks as it any more, and keys bound to it end; the memories that it left stay with its name.
+
+    A dry run only checks.
 
     Raises NotFound; Forbidden. Writes: Persona, AuditEntry.
     """
     with acting(actor):
         persona = persona_locate(actor, persona_id, lock=True)
         authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
+        if dry_run:
+            return
         Persona.objects.filter(id=persona.id).update(removed_at=Now())
         forget_known()
         record(actor=actor, verb=Verb.PERSONA_REMOVED, object_type=OBJECT_TYPE, object_ids=[persona.id])

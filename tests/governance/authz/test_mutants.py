@@ -20,7 +20,7 @@ from governance.authz.standing import granted_on
 from governance.database import tenant_transaction
 from governance.vocabulary import Effect, Permission
 from tests.factories import World
-from tests.governance.authz.oracle import Caller, applies, may
+from tests.governance.authz.oracle import NOON, Caller, applies, may
 from tests.governance.authz.test_oracle import people
 from tests.governance.authz.worlds import (
     ACTIONS,
@@ -128,7 +128,7 @@ def test_every_broken_rule_shows(world: World) -> None:
 
 
 def test_every_broken_condition_shows() -> None:
-    random, now = Random(1), datetime.now(UTC)
+    random, now = Random(1), datetime(2026, 1, 1, NOON, tzinfo=UTC)
     told = [imagine(random) for _ in range(40)]
     grants = [grant for one in told for grant in one.grants if grant.conditions]
     callers = [Caller(member=0, role="viewer", says=dict(says)) for says in SAYS]
