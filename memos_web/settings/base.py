@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from governance.vocabulary import HolderKind, PersonaKind, RoleName
 from memos_web.config import read_config
 from vault.vocabulary import Layer, MemoryType
 
@@ -114,6 +115,11 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "LayerEnum": [(layer.value, layer.value) for layer in Layer],
         "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
+        "HolderKindEnum": [(kind.value, kind.value) for kind in HolderKind],
+        "AskedAboutEnum": [(kind, kind) for kind in [*map(str, HolderKind), "system"]],
+        "PersonaKindEnum": [(kind.value, kind.value) for kind in PersonaKind],
+        "PresetKindEnum": [(kind, kind) for kind in ("member", "persona", "api_key")],
+        "PresetRoleEnum": [(role.value, role.value) for role in RoleName if role is not RoleName.OWNER],
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

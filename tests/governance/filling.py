@@ -4,10 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from governance.database import acting
+from governance.grants.services import GrantDraft, grant_create
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.services import Handler, events_run
+from governance.personas.services import PersonaDraft, persona_create
+from governance.presets.services import TemplateDraft, template_create
 from governance.tenants.services import sign_in_link_create
-from governance.vocabulary import Topic
+from governance.vocabulary import Action, HolderKind, PersonaKind, RoleName, Topic
 from tests.factories import Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges, CubeDraft
@@ -15,6 +19,7 @@ from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.jobs.services import jobs_run, memories_add_later
+from vault.models import Namespace
 
 HANDLERS: dict[Topic, Handler] = {
     Topic.CUBES_WRITTEN: cubes_index,
@@ -60,8 +65,29 @@ def fill(person: Person, canary: str) -> Filled:
     job = memories_add_later(actor=actor, drafts=[CubeDraft(content=f"The {canary} flies away.")])
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
+    _grant(person, canary, cube_id)
     drain()
     return Filled(person, canary, cube_id, conversation.id, job.id)
+
+
+def _grant(person: Person, canary: str, cube_id: UUID) -> None:
+    """A grant of each kind, one under a condition, and a preset."""
+    actor = person.actor
+    persona = persona_create(actor=actor, draft=PersonaDraft(name=f"{canary} agent", kind=PersonaKind.AGENT))
+    with acting(actor):
+        namespace = Namespace.objects.get(path=f"/{canary}")
+    for object_type, object_id in (("memory", cube_id), ("namespace", namespace.id), ("persona", persona.id)):
+        draft = GrantDraft(
+            holder_kind=HolderKind.ROLE,
+            holder=RoleName.VIEWER,
+            object_type=object_type,
+            object_id=object_id,
+            action=Action.READ,
+            conditions={"purpose": [canary]},
+        )
+        grant_create(actor=actor, draft=draft)
+    preset = TemplateDraft(name=f"{canary} preset", purpose=canary, namespaces=(f"/{canary}",))
+    template_create(actor=actor, draft=preset)
 
 
 def drain() -> None:

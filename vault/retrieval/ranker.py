@@ -100,8 +100,9 @@ def _survey_excepted(actor: Actor, question: Question, seen: NamespaceQuerySet, 
     parameters |= {**excepted.parameters, "marks": marks, "tenant": actor.tenant_id}
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        namespaces, cubes, words, speakers, now = cursor.fetchone()
-    return Survey(namespaces=namespaces, cubes=cubes, words=words, speakers=frozenset(speakers), now=now)
+        namespaces, cubes, words, speakers, now, more = cursor.fetchone()
+    typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
+    return Survey(namespaces, cubes + more, words + more * typical, frozenset(speakers), now)
 
 
 def rank(

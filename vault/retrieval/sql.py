@@ -152,12 +152,12 @@ taken AS MATERIALIZED (
     AND (cube.deleted_at IS NULL OR cube.deleted_at > size.refreshed_at)
 )
 SELECT ARRAY(SELECT id FROM seen),
-  greatest(0, coalesce(sum(size.cubes), 0) - (SELECT cubes FROM taken) + ({more}))::bigint,
+  greatest(0, coalesce(sum(size.cubes), 0) - (SELECT cubes FROM taken))::bigint,
   greatest(0, coalesce(sum(size.words), 0) - (SELECT words FROM taken))::float8,
   ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
       AND (posting.namespace_id IN (SELECT id FROM seen) {beyond}) {unhidden})),
-  transaction_timestamp()
+  transaction_timestamp(), ({more})
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
 GRANTED_COUNT = "SELECT count(*) FROM granted"
