@@ -12,22 +12,19 @@ from tests.vault.api.contract import MISSING, Contract, contract, fields_at_faul
 from tests.vault.outbox import run_jobs
 
 Superuser = Callable[[], psycopg.Connection]
+Body = dict[str, Any]
 FACT = "The otter sleeps under the old weir."
 
 
-def grant_body(
-    world: World, who: str, object_type: str, object_id: str, action: str = "read", **more: object
-) -> object:
+def grant_body(world: World, who: str, object_type: str, object_id: str, action: str = "read", **more: Any) -> Body:
     principal = {"kind": "member", "id": str(world.person(who).member.id)}
     return {"principal": principal, "object": {"type": object_type, "id": object_id}, "action": action, **more}
 
 
-def given(
-    giver: Contract, world: World, who: str, object_type: str, object_id: str, **more: object
-) -> dict[str, object]:
-    reply = giver.post("grants/", grant_body(world, who, object_type, object_id, **more))  # type: ignore[arg-type]
+def given(giver: Contract, world: World, who: str, object_type: str, object_id: str, **more: Any) -> Body:
+    reply = giver.post("grants/", grant_body(world, who, object_type, object_id, **more))
     assert reply.status == 201, reply
-    found: dict[str, object] = reply.json
+    found: Body = reply.json
     return found
 
 
@@ -231,7 +228,7 @@ def test_an_idempotent_grant_is_given_once(world: World, alice: Contract, memory
 
 
 def test_bad_grants_are_answered(world: World, alice: Contract, memory_id: str) -> None:
-    body = dict(grant_body(world, "bob", "memory", memory_id))
+    body = grant_body(world, "bob", "memory", memory_id)
     for wrong, field in (
         ({"object": {"type": "planet", "id": memory_id}}, "object.type"),
         ({"action": "eat"}, "action"),
