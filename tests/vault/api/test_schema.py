@@ -6,12 +6,15 @@ from django.test import Client, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
+from governance.api.access_urls import urlpatterns as access
 from governance.api.audit_urls import urlpatterns as audit
 from governance.api.urls import urlpatterns as accounts
 from tests.factories import ApiReply, World
 from tests.vault.api.contract import MISSING, Contract
 from tests.vault.api.openapi import document, faults_of
-from vault.api.urls import urlpatterns as product
+from vault.api.urls import urlpatterns as memory
+
+product = [*memory, *access]
 
 EXTERNAL = re.compile(r"""(?:src|href|url)\s*[=(:]\s*["']?(?:https?:)?//""")
 
@@ -36,8 +39,8 @@ def test_the_api_has_no_other_addresses() -> None:
         for route in resolver.url_patterns
     ]
     assert all(isinstance(route, URLPattern) for route in under_v1)
-    assert len(under_v1) == len(product) + len(audit) + len(accounts)
-    assert (len(product), len(audit), len(accounts)) == (30, 15, 7)
+    assert len(under_v1) == len(product) + len(audit) + len(accounts) + len(access)
+    assert (len(product), len(audit), len(accounts), len(access)) == (30, 15, 7, 8)
 
 
 def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:
