@@ -1,6 +1,7 @@
 """grants/: who may give what to whom, and what it changes from the next request on."""
 
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import pytest
