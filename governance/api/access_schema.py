@@ -22,7 +22,7 @@ ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, descrip
 DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
 
 
-class HolderSchema(Schema):
+class GranteeSchema(Schema):
     kind = serializers.ChoiceField(choices=list(GranteeKind))
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -35,7 +35,7 @@ class ObjectSchema(Schema):
 
 class GrantSchema(Schema):
     id = serializers.UUIDField()
-    principal = HolderSchema()
+    principal = GranteeSchema()
     object = ObjectSchema()
     action = serializers.ChoiceField(choices=list(Action))
     effect = serializers.ChoiceField(choices=list(Effect))

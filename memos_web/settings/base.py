@@ -4,7 +4,17 @@ import os
 from pathlib import Path
 from typing import Any
 
-from governance.vocabulary import GranteeKind, HolderKind, PersonaKind, PolicyKind, PrincipalKind, RoleName, SinkKind
+from governance.vocabulary import (
+    Effect,
+    ExportFormat,
+    GranteeKind,
+    HolderKind,
+    PersonaKind,
+    PolicyKind,
+    PrincipalKind,
+    RoleName,
+    SinkKind,
+)
 from memos_web.config import read_config
 from vault.vocabulary import JobStatus, Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity
 
@@ -176,6 +186,8 @@ SPECTACULAR_SETTINGS = {
         "PrincipalKindEnum": [(kind.value, kind.value) for kind in PrincipalKind],
         "SinkKindEnum": [(kind.value, kind.value) for kind in SinkKind],
         "HolderKindEnum": [(kind.value, kind.value) for kind in HolderKind],
+        "ExportFormatEnum": [(form.value, form.value) for form in ExportFormat],
+        "GrantEffectEnum": [(effect.value, effect.value) for effect in Effect],
         "PolicyKindEnum": [(kind.value, kind.value) for kind in PolicyKind],
         "GranteeKindEnum": [(kind.value, kind.value) for kind in GranteeKind],
         "AskedAboutEnum": [(kind, kind) for kind in [*map(str, GranteeKind), "system"]],

@@ -39,6 +39,8 @@ GOVERN = {
     Permission.OPERATIONS_MANAGE,
     Permission.AUDIT_READ,
     Permission.HOLD_MANAGE,
+    Permission.POLICY_READ,
+    Permission.POLICY_MANAGE,
     Permission.GRANT_MANAGE,
     Permission.TEMPLATE_MANAGE,
 }
@@ -47,7 +49,7 @@ BY_ROLE = {
     RoleName.ADMIN: READ | WRITE | CHAT | SHARE | GOVERN,
     RoleName.EDITOR: READ | WRITE | CHAT | SHARE,
     RoleName.VIEWER: READ | CHAT,
-    RoleName.AUDITOR: {Permission.AUDIT_READ},
+    RoleName.AUDITOR: {Permission.AUDIT_READ, Permission.POLICY_READ},
 }
 BY_SCOPE = {Scope.MEMORIES_READ: READ, Scope.MEMORIES_WRITE: WRITE, Scope.CHAT: CHAT, Scope.ADMIN: GOVERN | SHARE}
 
