@@ -123,7 +123,7 @@ def test_foreign_holders_are_like_none(world: World, olivia: Contract, preset: s
 
 def test_applying_is_on_the_trail(world: World, olivia: Contract, preset: str, superuser: Superuser) -> None:
     apply(olivia, preset, "member", world.alice.member.id)
-    verbs = "SELECT verb, detail->>'before', detail->>'after' FROM governance_auditentry WHERE object_ids[1] = %s ORDER BY id"
-    rows = superuser().execute(verbs, [world.alice.member.id]).fetchall()
+    verbs = "SELECT verb, detail->>'before', detail->>'after' FROM governance_auditentry "
+    rows = superuser().execute(verbs + "WHERE object_ids[1] = %s ORDER BY id", [world.alice.member.id]).fetchall()
     assert ("member.role_changed", "editor", "viewer") in rows
     assert rows[-1][0] == "template.applied"
