@@ -50,6 +50,14 @@ def reader_of(slug: str) -> Caller:
     return _caller(tenant_id, RoleName.EDITOR, READER)
 
 
+def editor_of(slug: str, name: str) -> Caller:
+    """One more editor of the tenant, with this name."""
+    tenant_id = tenant_id_by_slug(slug)
+    if tenant_id is None:
+        raise BenchmarkError(f"there is no tenant {slug}")
+    return _caller(tenant_id, RoleName.EDITOR, f"benchmark-{name}@localhost.example")
+
+
 def drafts_of(turns: Sequence[Said], namespace: str | None) -> list[CubeDraft]:
     """The turns as a REST call without inference would have them: one message is one memory."""
     drafts = []

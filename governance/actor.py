@@ -22,8 +22,26 @@ class CallContext:
 
 
 @dataclass(frozen=True)
+class Binding:
+    """What an API key is bound to: it sees and writes only there.
+
+    `persona_id`: memory of this persona alone. `namespaces`: paths, with all below them; empty: wherever else it may.
+    """
+
+    persona_id: UUID | None = None
+    namespaces: tuple[str, ...] = ()
+
+    def covers(self, path: str) -> bool:
+        """Whether the namespace at `path` lies within."""
+        return not self.namespaces or any(path == root or path.startswith(f"{root}/") for root in self.namespaces)
+
+
+@dataclass(frozen=True)
 class Actor:
-    """A principal of one tenant. `member_id` is None for the system alone; `scopes` is None for no key's limit."""
+    """A principal of one tenant. `member_id` is None for the system alone; `scopes` is None for no key's limit.
+
+    `persona_id`: whom it speaks as, if that was said; grants of that persona hold then.
+    """
 
     tenant_id: UUID
     principal_kind: PrincipalKind
@@ -33,6 +51,8 @@ class Actor:
     scopes: frozenset[Scope] | None
     request_id: str
     context: CallContext = field(default_factory=lambda: CallContext(channel=Channel.API))
+    persona_id: UUID | None = None
+    binding: Binding | None = None
 
     @property
     def is_system(self) -> bool:
@@ -41,6 +61,10 @@ class Actor:
     def within(self, channel: Channel) -> "Actor":
         """The same principal, speaking through another channel."""
         return replace(self, context=replace(self.context, channel=channel))
+
+    def speaking_as(self, persona_id: UUID | None) -> "Actor":
+        """The same principal as a persona that it may use; None changes nothing."""
+        return self if persona_id is None else replace(self, persona_id=persona_id)
 
 
 SYSTEM_PRINCIPAL = UUID(int=0)

@@ -4,3 +4,8 @@ from django.apps import AppConfig
 class GovernanceConfig(AppConfig):
     name = "governance"
     verbose_name = "MemGovernance"
+
+    def ready(self) -> None:
+        from governance.personas.locating import declare_personas
+
+        declare_personas()

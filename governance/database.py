@@ -3,11 +3,12 @@
 The tenant is set inside the transaction and is gone with it, so that a pooled connection carries nothing over.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import OperationalError, connection, transaction
@@ -15,7 +16,9 @@ from django.db import OperationalError, connection, transaction
 from governance.actor import Actor
 from governance.errors import Unavailable
 
+Known = TypeVar("Known")
 _pinned: ContextVar[bool] = ContextVar("pinned", default=False)
+_known: ContextVar[dict[Hashable, Any] | None] = ContextVar("known", default=None)
 _acting_for: ContextVar[UUID | None] = ContextVar("acting_for", default=None)
 _epoch: ContextVar["Epoch | None"] = ContextVar("epoch", default=None)
 
@@ -56,11 +59,30 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
         return
     with _transaction():
         _epoch.set(Epoch(tenant_id, _enter(tenant_id)))
-        token = _acting_for.set(tenant_id)
+        token, known = _acting_for.set(tenant_id), _known.set({})
         try:
             yield
         finally:
+            _known.reset(known)
             _acting_for.reset(token)
+
+
+def known_in_transaction(name: Hashable, find: Callable[[], Known]) -> Known:
+    """What `find` found, once for the tenant's open transaction; outside of one it is found anew each time."""
+    known = _known.get()
+    if known is None:
+        return find()
+    if name not in known:
+        known[name] = find()
+    found: Known = known[name]
+    return found
+
+
+def forget_known() -> None:
+    """Find everything anew: the transaction has changed what it rests on."""
+    known = _known.get()
+    if known is not None:
+        known.clear()
 
 
 @contextmanager

@@ -15,6 +15,11 @@ def tenant_table(
     table: str, *, rights: str = "SELECT, INSERT, UPDATE", references: Iterable[tuple[str, str]] = ()
 ) -> RunSQL:
     """Force row-level security on `table`, give the app role `rights`, tie each (column, target) within the tenant."""
+    return _forward(tenant_statements(table, rights=rights, references=references))
+
+
+def tenant_statements(table: str, *, rights: str, references: Iterable[tuple[str, str]]) -> list[str]:
+    """What `tenant_table` runs."""
     statements = [
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
         f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
@@ -24,8 +29,7 @@ def tenant_table(
         f"REVOKE ALL ON {table} FROM PUBLIC",
         f"GRANT {rights} ON {table} TO memos_app",
     ]
-    statements += [reference(table, column, target) for column, target in references]
-    return _forward(statements)
+    return statements + [reference(table, column, target) for column, target in references]
 
 
 def without_statistics(table: str, *columns: str) -> RunSQL:
@@ -59,6 +63,16 @@ def reference(table: str, column: str, target: str, *, on_delete: str = "NO ACTI
         f"ALTER TABLE {table} ADD CONSTRAINT {table}_{column}_in_tenant FOREIGN KEY (tenant_id, {column}) "
         f"REFERENCES {target} (tenant_id, id) ON DELETE {on_delete}"
     )
+
+
+def grant_table(table: str, *, of: str) -> RunSQL:
+    """A table of grants on the rows of `of`: they go with their object; of a grant only its end may change."""
+    statements = tenant_statements(
+        table,
+        rights="SELECT, INSERT, UPDATE (expires_at), DELETE",
+        references=[("group_id", "governance_accessgroup"), ("condition_id", "governance_grantcondition")],
+    )
+    return _forward([*statements, reference(table, "content_object_id", of, on_delete="CASCADE")])
 
 
 def append_only(table: str) -> RunSQL:

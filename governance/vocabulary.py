@@ -27,6 +27,13 @@ class Permission(StrEnum):
     HOLD_MANAGE = "hold.manage"
     POLICY_READ = "policy.read"
     POLICY_MANAGE = "policy.manage"
+    ACCESS_SHARE = "access.share"
+    ACCESS_GOVERN = "access.govern"
+    GRANT_MANAGE = "grant.manage"
+    PERSONA_USE = "persona.use"
+    PERSONA_CREATE = "persona.create"
+    PERSONA_UPDATE = "persona.update"
+    TEMPLATE_MANAGE = "template.manage"
 
 
 class Scope(StrEnum):
@@ -42,6 +49,29 @@ class PrincipalKind(StrEnum):
     MEMBER = "member"
     API_KEY = "api_key"
     SYSTEM = "system"
+
+
+class GranteeKind(StrEnum):
+    """Whom a grant is given to; each owns an access group."""
+
+    ROLE = "role"
+    MEMBER = "member"
+    PERSONA = "persona"
+    API_KEY = "api_key"
+
+
+class Effect(StrEnum):
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+class Action(StrEnum):
+    """What a grant is about. READ of a persona: to speak as it."""
+
+    READ = "read"
+    WRITE = "write"
+    SHARE = "share"
+    GOVERN = "govern"
 
 
 class PersonaKind(StrEnum):
@@ -152,6 +182,21 @@ class Verb(StrEnum):
     SIGN_IN_RULES_READ = "sign_in_rules.read"
     SIGN_IN_RULES_CHANGED = "sign_in_rules.changed"
     IDENTITY_LINKED = "identity.linked"
+    # grants
+    GRANT_CREATED = "grant.created"
+    GRANT_CHANGED = "grant.changed"
+    GRANT_REVOKED = "grant.revoked"
+    GRANT_LISTED = "grant.listed"
+    ACCESS_CHECKED = "access.checked"
+    ACCESS_LEVEL_CHANGED = "access_level.changed"
+    PERSONA_CREATED = "persona.created"
+    PERSONA_CHANGED = "persona.changed"
+    PERSONA_REMOVED = "persona.removed"
+    TEMPLATE_CREATED = "template.created"
+    TEMPLATE_CHANGED = "template.changed"
+    TEMPLATE_REMOVED = "template.removed"
+    TEMPLATE_APPLIED = "template.applied"
+    APIKEY_BOUND = "apikey.bound"
 
 
 class Topic(StrEnum):

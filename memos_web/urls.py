@@ -13,6 +13,7 @@ urlpatterns = [
     path("api/v1/", include("vault.api.urls")),
     path("api/v1/", include("governance.api.audit_urls")),
     path("api/v1/", include("governance.api.urls")),
+    path("api/v1/", include("governance.api.access_urls")),
     path("", include("memos_web.web_urls")),
 ]
 handler400 = "governance.api.errors.bad_request"

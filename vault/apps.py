@@ -4,3 +4,8 @@ from django.apps import AppConfig
 class VaultConfig(AppConfig):
     name = "vault"
     verbose_name = "MemVault"
+
+    def ready(self) -> None:
+        from vault.grantables import declare_grantables
+
+        declare_grantables()

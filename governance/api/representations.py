@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from governance.actor import Actor
-from governance.tenants.selectors import Me
+from governance.tenants.selectors import Me, PersonaView
 from governance.vocabulary import Scope
 
 
@@ -23,9 +23,16 @@ def me_json(actor: Actor, me: Me) -> dict[str, Any]:
             "name": me.display_name,
             "key_prefix": me.key_prefix,
             "expires_at": time_json(me.key_expires_at),
+            "persona": persona_ref_json(me.bound_persona) if me.bound_persona else None,
+            "namespaces": list(me.bound_namespaces),
+            "purpose": me.purpose,
         },
         "tenant": {"id": str(me.tenant_id), "slug": me.tenant_slug, "name": me.tenant_name},
         "roles": [actor.role] if actor.role else [],
         "scopes": sorted(actor.scopes if actor.scopes is not None else Scope),
-        "personas": [{"id": str(one.id), "name": one.name, "kind": one.kind} for one in me.personas],
+        "personas": [persona_ref_json(one) for one in me.personas],
     }
+
+
+def persona_ref_json(persona: PersonaView) -> dict[str, Any]:
+    return {"id": str(persona.id), "name": persona.name, "kind": persona.kind}

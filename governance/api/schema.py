@@ -25,6 +25,12 @@ class ProblemSchema(serializers.Serializer[object]):
     errors = FaultSchema(many=True, required=False)  # type: ignore[assignment]
 
 
+class PersonaSchema(serializers.Serializer[object]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=list(PersonaKind))
+
+
 class PrincipalSchema(serializers.Serializer[object]):
     kind = serializers.ChoiceField(choices=list(PrincipalKind))
     id = serializers.UUIDField()
@@ -32,18 +38,15 @@ class PrincipalSchema(serializers.Serializer[object]):
     name = serializers.CharField(allow_blank=True)
     key_prefix = serializers.CharField(allow_null=True)
     expires_at = serializers.DateTimeField(allow_null=True)
+    persona = PersonaSchema(allow_null=True, help_text="What the key is bound to.")
+    namespaces = serializers.ListField(child=serializers.CharField(), help_text="What the key is bound to.")
+    purpose = serializers.CharField(allow_blank=True, help_text="Of this call.")
 
 
 class TenantSchema(serializers.Serializer[object]):
     id = serializers.UUIDField()
     slug = serializers.CharField()
     name = serializers.CharField()
-
-
-class PersonaSchema(serializers.Serializer[object]):
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    kind = serializers.ChoiceField(choices=list(PersonaKind))
 
 
 class WhoSchema(serializers.Serializer[object]):

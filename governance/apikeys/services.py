@@ -41,7 +41,7 @@ def apikey_update(*, actor: Actor, key_id: UUID, changes: KeyChanges) -> KeyView
 
     Writes: ApiKey, AuditEntry.
     """
-    row = _changeable(actor, key_id)
+    row = apikey_changeable(actor=actor, key_id=key_id)
     with acting(actor):
         locked = _locked(row)
         if "expires_at" in changes.given:
@@ -62,7 +62,7 @@ def apikey_rotate(
 
     Raises NotFound; Forbidden; Invalid; Conflict (revoked). Writes: ApiKey, AuditEntry.
     """
-    row = _changeable(actor, key_id)
+    row = apikey_changeable(actor=actor, key_id=key_id)
     if not timedelta(0) <= overlap <= timedelta(seconds=settings.KEY_LONGEST_OVERLAP_SECONDS):
         longest = settings.KEY_LONGEST_OVERLAP_SECONDS
         raise Invalid(errors=[FieldError("overlap_seconds", f"0 to {longest}")])
@@ -99,7 +99,8 @@ def _reachable(actor: Actor, key_id: UUID) -> ApiKey:
     return row
 
 
-def _changeable(actor: Actor, key_id: UUID) -> ApiKey:
+def apikey_changeable(*, actor: Actor, key_id: UUID) -> ApiKey:
+    """The row of a key that the actor may change. Raises NotFound; Forbidden; Conflict (revoked)."""
     row = _reachable(actor, key_id)
     if row.revoked_at is not None:
         raise Conflict("This key was revoked.")

@@ -7,15 +7,18 @@ from governance.models.audit import (
     AuditSink,
     AuditUnsealed,
 )
+from governance.models.grant import AccessGroup, GrantCondition
 from governance.models.idempotency import IdempotencyKey
 from governance.models.outbox import OutboxEvent
-from governance.models.persona import Persona
+from governance.models.persona import Persona, PersonaGrant
 from governance.models.policy import Policy, PolicyVersion, Usage
+from governance.models.role_template import RoleTemplate
 from governance.models.subject import DataSubject
 from governance.models.tenant import ApiKey, Member, Role, SignInLink, Tenant
 from governance.models.user import User
 
 __all__ = [
+    "AccessGroup",
     "ApiKey",
     "AuditCheckpoint",
     "AuditEntry",
@@ -25,6 +28,7 @@ __all__ = [
     "AuditUnsealed",
     "BrowserSession",
     "DataSubject",
+    "GrantCondition",
     "IdempotencyKey",
     "Invitation",
     "Member",
@@ -33,9 +37,11 @@ __all__ = [
     "OutboxEvent",
     "PasswordReset",
     "Persona",
+    "PersonaGrant",
     "Policy",
     "PolicyVersion",
     "Role",
+    "RoleTemplate",
     "SignInLink",
     "Tenant",
     "Usage",

@@ -1,6 +1,7 @@
 from django.db import models
 
 from governance.models.base import TenantModel
+from governance.models.grant import OBJECT_PERMISSIONS, ObjectGrant
 from governance.models.tenant import Member
 from governance.vocabulary import PersonaKind
 
@@ -13,15 +14,33 @@ class Persona(TenantModel):
     member = models.ForeignKey(
         Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
+    attributes = models.JSONField(default=dict)  # what a preset says of it: short texts by name
+    removed_at = models.DateTimeField(null=True)  # nobody speaks as it any more; what it said stays
 
     class Meta:
+        permissions = OBJECT_PERMISSIONS
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(kind=PersonaKind.AGENT) | models.Q(member__isnull=False),
                 name="user_persona_has_a_member",
             ),
-            models.UniqueConstraint(fields=["tenant", "member", "name"], name="persona_name_is_unique_for_member"),
+            models.UniqueConstraint(
+                fields=["tenant", "member", "name"],
+                condition=models.Q(removed_at=None),
+                name="persona_name_is_unique_for_member",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+
+class PersonaGrant(ObjectGrant):
+    """Who may speak as a persona (read), change it (write), pass that on (share, govern)."""
+
+    content_object = models.ForeignKey(
+        Persona, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+
+    class Meta(ObjectGrant.Meta):
+        pass

@@ -22,7 +22,7 @@ class Tenant(models.Model):
 
 
 class Role(TenantModel):
-    """A role of the tenant. What it may do: governance/authz/rules.py. Grants will hang on these rows."""
+    """A role of the tenant. What it may do: governance/authz/rules.py."""
 
     name = models.CharField(max_length=20, choices=[(name, name) for name in RoleName])
 
@@ -64,6 +64,17 @@ class ApiKey(TenantModel):
     revoked_at = models.DateTimeField(null=True, blank=True)
     rotated_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)  # some minutes behind: see tenants/last_use.py
+    # What the key is bound to: it sees and writes only there. No persona, no namespaces: it is not bound.
+    persona = models.ForeignKey(
+        "governance.Persona",
+        null=True,
+        on_delete=models.DO_NOTHING,
+        db_index=False,
+        db_constraint=False,
+        related_name="+",
+    )
+    namespaces = ArrayField(models.CharField(max_length=200), default=list)
+    purpose = models.CharField(max_length=200, blank=True, default="")  # of a call that names none
 
     def __str__(self) -> str:
         return self.prefix

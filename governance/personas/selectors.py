@@ -1,21 +1,54 @@
 """Who speaks: the personas that an actor may use."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from governance.actor import Actor
-from governance.authz.rules import sees_private
+from governance.authz.rules import closing, opening, reads_content, sees_private
+from governance.authz.services import authorize
+from governance.authz.standing import grants_of, standing_of
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.models import Persona
-from governance.vocabulary import PersonaKind
+from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.vocabulary import Action, Effect, Permission, PersonaKind
+
+Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 
 
 def personas_of(actor: Actor) -> QuerySet[Persona]:
-    """The actor's own personas and the tenant's agents; all of them for those who govern. Use inside `acting`."""
-    rows = Persona.objects.filter(tenant_id=actor.tenant_id)
-    return rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id) | Q(kind=PersonaKind.AGENT))
+    """The actor's own personas, the tenant's agents, and what is granted; all of them for those who govern.
+
+    Not those that are denied, and a bound key has its own alone. Use inside `acting`.
+    """
+    rows = Persona.objects.filter(tenant_id=actor.tenant_id, removed_at=None)
+    if actor.is_system:
+        return rows
+    if not sees_private(actor):
+        rows = rows.filter(_in_reach_of(actor))
+    if actor.binding is not None and actor.binding.persona_id is not None:
+        rows = rows.filter(id=actor.binding.persona_id)
+    if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
+        rows = rows.exclude(pk__in=_granted(actor, Effect.DENY))
+    return rows
+
+
+def personas_list(*, actor: Actor, paginate: Paginate) -> list[Persona]:
+    """A page of the personas that the actor may use, newest first. Raises Forbidden."""
+    authorize(actor, Permission.PERSONA_USE)
+    with acting(actor):
+        return list(paginate(personas_of(actor).order_by("-id")))
+
+
+def persona_show(*, actor: Actor, persona_id: UUID) -> Persona:
+    """Raises NotFound; Forbidden."""
+    with acting(actor):
+        persona = persona_locate(actor, persona_id)
+        authorize(actor, Permission.PERSONA_USE, persona_target(persona))
+        return persona
 
 
 def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: PersonaKind | None = None) -> Persona:
@@ -36,3 +69,15 @@ def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: P
         )
         raise Invalid(errors=[FieldError(field, known)])
     return found[0]
+
+
+def _in_reach_of(actor: Actor) -> Q:
+    reach = Q(member_id=actor.member_id) | Q(kind=PersonaKind.AGENT) if reads_content(actor) else Q(pk__in=[])
+    if standing_of(actor).has(OBJECT_TYPE, Effect.ALLOW):
+        reach |= Q(pk__in=_granted(actor, Effect.ALLOW))
+    return reach
+
+
+def _granted(actor: Actor, effect: Effect) -> QuerySet[Any]:
+    actions = opening(Action.READ) if effect is Effect.ALLOW else closing(Action.READ)
+    return grants_of(actor, OBJECT_TYPE, effect, actions).values("content_object_id")

@@ -1,11 +1,12 @@
 """Principals again, later: a job acts as the one who asked for it, with the rights that one has when it runs."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from governance.actor import Actor, CallContext
+from governance.actor import Actor, Binding, CallContext
 from governance.database import database_now, tenant_transaction
 from governance.errors import Forbidden
 from governance.models import ApiKey, Member, SignInLink
@@ -30,7 +31,14 @@ def actor_again(
         scopes=frozenset(Scope(scope) for scope in key.scopes) if key else None,
         request_id=request_id,
         context=context,
+        persona_id=key.persona_id if key else None,
+        binding=binding_of(key.persona_id, key.namespaces) if key else None,
     )
+
+
+def binding_of(persona_id: UUID | None, namespaces: Sequence[str]) -> Binding | None:
+    """What a key is bound to, as its row says it; None: to nothing."""
+    return Binding(persona_id, tuple(namespaces)) if persona_id or namespaces else None
 
 
 def member_active(member_id: UUID) -> Member | None:
@@ -47,4 +55,5 @@ def links_usable(now: datetime) -> QuerySet[SignInLink]:
 
 def _key(key_id: UUID) -> ApiKey | None:
     not_expired = Q(expires_at=None) | Q(expires_at__gt=database_now())
-    return ApiKey.objects.filter(id=key_id, revoked_at=None).filter(not_expired).first()
+    usable = ApiKey.objects.filter(id=key_id, revoked_at=None, persona__removed_at=None).filter(not_expired)
+    return usable.first()

@@ -1,12 +1,11 @@
 """Finding principals. What must be known before a tenant is goes through the router's functions: ids only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from django.db import connection
-from django.db.models import Q
 
 from governance.actor import Actor, CallContext
 from governance.authz.services import authorize
@@ -14,8 +13,9 @@ from governance.database import acting, database_now, no_tenant, tenant_transact
 from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
+from governance.personas.selectors import personas_of
 from governance.tenants.last_use import key_used
-from governance.tenants.principals import links_usable
+from governance.tenants.principals import binding_of, links_usable
 from governance.tenants.rules import credential_parse
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, RoleName, Scope
 
@@ -38,6 +38,9 @@ class Me:
     display_name: str
     key_prefix: str | None
     key_expires_at: datetime | None
+    bound_persona: PersonaView | None
+    bound_namespaces: tuple[str, ...]
+    purpose: str
     personas: tuple[PersonaView, ...]
 
 
@@ -91,7 +94,9 @@ def actor_by_key(*, presented: str, request_id: str, context: CallContext) -> Ac
         role=RoleName(row.role),
         scopes=frozenset(Scope(scope) for scope in row.scopes),
         request_id=request_id,
-        context=context,
+        context=context if context.purpose else replace(context, purpose=row.purpose),
+        persona_id=row.persona_id,
+        binding=binding_of(row.persona_id, row.namespaces),
     )
 
 
@@ -101,21 +106,25 @@ class _KeyRow(NamedTuple):
     scopes: list[str]
     member_id: UUID
     role: str
+    persona_id: UUID | None
+    namespaces: list[str]
+    purpose: str
 
 
 # The hash is compared here, before anything is joined: a wrong secret costs what an unknown prefix costs. What is
 # compared is a keyed hash, of which a caller can choose no byte, so that the time of the comparison tells nothing.
 USABLE_KEY = """
-SELECT key.id, key.tenant_id, key.scopes, key.member_id, role.name
+SELECT key.id, key.tenant_id, key.scopes, key.member_id, role.name, key.persona_id, key.namespaces, key.purpose
 FROM governance_apikey AS key
   JOIN governance_member AS member ON member.id = key.member_id
   JOIN governance_role AS role ON role.id = member.role_id
   JOIN governance_user AS person ON person.id = member.user_id
+  LEFT JOIN governance_persona AS persona ON persona.id = key.persona_id
 WHERE key.id = %(key)s
   AND (key.secret_hash = %(digest)s
     OR (key.previous_until > transaction_timestamp() AND key.previous_hash = %(digest)s))
   AND key.revoked_at IS NULL AND (key.expires_at IS NULL OR key.expires_at > transaction_timestamp())
-  AND member.removed_at IS NULL AND person.is_active
+  AND member.removed_at IS NULL AND person.is_active AND persona.removed_at IS NULL
 """
 
 
@@ -148,8 +157,8 @@ def me_get(*, actor: Actor) -> Me:
     with acting(actor):
         tenant = Tenant.objects.get(id=actor.tenant_id)
         member = Member.objects.filter(id=actor.member_id).select_related("user").first() if actor.member_id else None
-        key = ApiKey.objects.filter(id=actor.principal_id).first()
-        personas = Persona.objects.filter(Q(member_id=actor.member_id) | Q(kind=PersonaKind.AGENT)).order_by("id")
+        key = ApiKey.objects.filter(id=actor.principal_id).select_related("persona").first()
+        personas = personas_of(actor).order_by("id")
         return Me(
             tenant_id=tenant.id,
             tenant_slug=tenant.slug,
@@ -158,8 +167,15 @@ def me_get(*, actor: Actor) -> Me:
             display_name=member.display_name if member else "",
             key_prefix=key.prefix if key else None,
             key_expires_at=key.expires_at if key else None,
-            personas=tuple(PersonaView(id=row.id, name=row.name, kind=PersonaKind(row.kind)) for row in personas),
+            bound_persona=_persona(key.persona) if key and key.persona else None,
+            bound_namespaces=tuple(key.namespaces) if key else (),
+            purpose=actor.context.purpose,
+            personas=tuple(_persona(row) for row in personas),
         )
+
+
+def _persona(row: Persona) -> PersonaView:
+    return PersonaView(id=row.id, name=row.name, kind=PersonaKind(row.kind))
 
 
 def _router_id(sql: str, argument: str) -> UUID | None:

@@ -19,6 +19,7 @@ from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Role, SignInLink, Tenant, User
+from governance.tenants.bonds import FREE, KeyBonds, bonds_detail, bonds_set
 from governance.tenants.principals import links_usable
 from governance.tenants.rules import credential_new, link_token_new
 from governance.tenants.selectors import tenant_id_by_slug, user_id_by_email
@@ -110,11 +111,12 @@ def apikey_create(
     scopes: Collection[Scope],
     name: str = "",
     expires_at: datetime | None = None,
+    bonds: KeyBonds = FREE,
     commit: Callable[[NewKey], None] = lambda made: None,
 ) -> NewKey:
-    """A key that can do what `member` may do and `scopes` allow. `commit` runs inside its transaction.
+    """A key that can do what `member` may do and `scopes` allow, within what `bonds` say.
 
-    Raises NotFound; Forbidden; Invalid. Writes: ApiKey, AuditEntry.
+    `commit` runs inside its transaction. Raises NotFound; Forbidden; Invalid. Writes: ApiKey, AuditEntry.
     """
     authorize(actor, Permission.APIKEY_MANAGE, _member_target(member))
     refuse_above(actor, RoleName(member.role.name))
@@ -134,13 +136,14 @@ def apikey_create(
             scopes=sorted(scopes),
             expires_at=expires_at,
         )
+        bonds_set(key, bonds)
         key.save(force_insert=True)
         record(
             actor=actor,
             verb=Verb.APIKEY_CREATED,
             object_type="api_key",
             object_ids=[key.id],
-            detail={"prefix": key.prefix, "scopes": " ".join(key.scopes)},
+            detail={"prefix": key.prefix, "scopes": " ".join(key.scopes), **bonds_detail(key)},
         )
         made = NewKey(id=key.id, prefix=key.prefix, text=credential.text)
         commit(made)

@@ -19,6 +19,8 @@ def signed_in(request: HttpRequest) -> dict[str, Any]:
         "may_operate": _may(actor, Permission.OPERATIONS_MANAGE),
         "may_hold": _may(actor, Permission.HOLD_MANAGE),
         "may_see_policies": _may(actor, Permission.POLICY_READ),
+        "may_speak_as": _may(actor, Permission.PERSONA_USE),
+        "may_share": _may(actor, Permission.ACCESS_SHARE),
         "may_review": _may(actor, Permission.MEMORY_UPDATE),
     }
 

@@ -20,9 +20,15 @@ class Newest:
         self.older: UUID | int | None = None
 
     def __call__(self, rows: QuerySet[Any]) -> Sequence[Any]:
+        return self._cut(list(self._before(rows)))
+
+    def _before(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """The page's rows, and one more where there is an older page."""
         if self.cursor is not None:
             rows = rows.filter(**{f"{self.key}__lt": self.cursor})
-        found = list(rows.order_by(f"-{self.key}")[: self.size + 1])
+        return rows.order_by(f"-{self.key}")[: self.size + 1]
+
+    def _cut(self, found: list[Any]) -> list[Any]:
         if len(found) > self.size:
             self.older = getattr(found[self.size - 1], self.key)
         return found[: self.size]
@@ -33,6 +39,20 @@ class NewestLast(Newest):
 
     def __call__(self, rows: QuerySet[Any]) -> Sequence[Any]:
         return list(reversed(super().__call__(rows)))
+
+
+class NewestOf(Newest):
+    """By id, from the cursor as an address has it; of one table or of several together."""
+
+    def __init__(self, size: int, cursor: str) -> None:
+        super().__init__(size=size, key="id", cursor=uuid_or_none(cursor))
+
+    def merged(self, tables: Sequence[tuple[str, QuerySet[Any]]]) -> list[tuple[str, Any]]:
+        """A page of several tables, each row with its table's name."""
+        found = [(name, row) for name, rows in tables for row in self._before(rows)]
+        found.sort(key=lambda one: one[1].id, reverse=True)
+        kept = {row.id for row in self._cut([row for _, row in found])}
+        return [one for one in found if one[1].id in kept]
 
 
 def uuid_or_none(text: str) -> UUID | None:

@@ -31,6 +31,13 @@ RIGHTS: dict[Permission, Promise] = {
     Permission.HOLD_MANAGE: _("make and release legal holds"),
     Permission.POLICY_READ: _("read policies"),
     Permission.POLICY_MANAGE: _("set policies"),
+    Permission.ACCESS_SHARE: _("share memories"),
+    Permission.ACCESS_GOVERN: _("say who may share"),
+    Permission.GRANT_MANAGE: _("manage all grants"),
+    Permission.PERSONA_USE: _("speak as personas"),
+    Permission.PERSONA_CREATE: _("make personas"),
+    Permission.PERSONA_UPDATE: _("change personas"),
+    Permission.TEMPLATE_MANAGE: _("manage presets"),
 }
 
 

@@ -1,7 +1,7 @@
 from django.urls import path
 from django.views.i18n import set_language
 
-from governance.web import account, keys, members, recovering, sign_in_rules, views
+from governance.web import access, account, keys, members, personas, presets, recovering, sign_in_rules, views
 
 urlpatterns = [
     path("", views.home, name="home"),
@@ -41,4 +41,15 @@ urlpatterns = [
     path("settings/sign-in/", sign_in_rules.sign_in_rules, name="sign_in_rules"),
     path("settings/sign-in/second-factor/", sign_in_rules.second_factor_rule, name="second_factor_rule"),
     path("settings/sign-in/remove/", sign_in_rules.provider_end, name="provider_end"),
+    # who may do what
+    path("access/", access.access_list, name="access_list"),
+    path("access/<slug:object_type>/<uuid:object_id>/", access.access_object, name="access_object"),
+    path("access/grants/<uuid:grant_id>/revoke/", access.grant_remove, name="grant_revoke"),
+    path("personas/", personas.personas, name="personas"),
+    path("personas/<uuid:persona_id>/", personas.persona, name="persona"),
+    path("personas/<uuid:persona_id>/delete/", personas.persona_delete, name="persona_delete"),
+    path("presets/", presets.presets, name="presets"),
+    path("presets/<uuid:template_id>/", presets.preset, name="preset"),
+    path("presets/<uuid:template_id>/apply/", presets.preset_apply, name="preset_apply"),
+    path("presets/<uuid:template_id>/remove/", presets.preset_remove, name="preset_remove"),
 ]

@@ -4,7 +4,17 @@ import os
 from pathlib import Path
 from typing import Any
 
-from governance.vocabulary import HolderKind, PolicyKind, PrincipalKind, RoleName, SinkKind
+from governance.vocabulary import (
+    Effect,
+    ExportFormat,
+    GranteeKind,
+    HolderKind,
+    PersonaKind,
+    PolicyKind,
+    PrincipalKind,
+    RoleName,
+    SinkKind,
+)
 from memos_web.config import read_config
 from vault.vocabulary import JobStatus, Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity
 
@@ -26,6 +36,7 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
+    "guardian",
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
@@ -51,7 +62,13 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # People
 AUTH_USER_MODEL = "governance.User"
 AUTHENTICATION_BACKENDS: list[str] = []  # governance.tenants signs people in; nothing else may
-SILENCED_SYSTEM_CHECKS = ["auth.W004"]  # e-mail is unique, without regard to case, by a constraint
+SILENCED_SYSTEM_CHECKS = [
+    "auth.W004",  # e-mail is unique, without regard to case, by a constraint
+    "guardian.W001",  # permission is asked of governance.authz, never of a backend
+]
+ANONYMOUS_USER_NAME = None  # guardian's: nobody is anonymous here
+GUARDIAN_MONKEY_PATCH_USER = False
+GUARDIAN_MONKEY_PATCH_GROUP = False
 SESSION_ENGINE = "governance.web.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_HTTPONLY = True
@@ -169,7 +186,14 @@ SPECTACULAR_SETTINGS = {
         "PrincipalKindEnum": [(kind.value, kind.value) for kind in PrincipalKind],
         "SinkKindEnum": [(kind.value, kind.value) for kind in SinkKind],
         "HolderKindEnum": [(kind.value, kind.value) for kind in HolderKind],
+        "ExportFormatEnum": [(form.value, form.value) for form in ExportFormat],
+        "GrantEffectEnum": [(effect.value, effect.value) for effect in Effect],
         "PolicyKindEnum": [(kind.value, kind.value) for kind in PolicyKind],
+        "GranteeKindEnum": [(kind.value, kind.value) for kind in GranteeKind],
+        "AskedAboutEnum": [(kind, kind) for kind in [*map(str, GranteeKind), "system"]],
+        "PersonaKindEnum": [(kind.value, kind.value) for kind in PersonaKind],
+        "PresetKindEnum": [(kind, kind) for kind in ("member", "persona", "api_key")],
+        "PresetRoleEnum": [(role.value, role.value) for role in RoleName if role is not RoleName.OWNER],
     },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -25,6 +25,9 @@ OF_NOBODY = frozenset(
         "django_content_type",
         "django_migrations",
         "django_session",
+        # guardian's own two tables, which nobody may touch: grants have tables of their own
+        "guardian_groupobjectpermission",
+        "guardian_userobjectpermission",
     }
 )
 # A person may be in several tenants: these rows are theirs, and seen as that person alone (`app.user`).
@@ -83,6 +86,12 @@ APP_RIGHTS = {
     "vault_turn": ALL,
     "vault_piifinding": ALL,
     "vault_review": ALL,
+    "governance_accessgroup": ADD,
+    "governance_grantcondition": ADD,
+    "governance_personagrant": "DELETE INSERT SELECT",
+    "governance_roletemplate": ALL,
+    "vault_cubegrant": "DELETE INSERT SELECT",
+    "vault_namespacegrant": "DELETE INSERT SELECT",
 }
 OTHER_RIGHTS = {
     ("memos_auditor", "governance_auditentry", READ),
@@ -118,6 +127,9 @@ COLUMN_RIGHTS = {
     ("memos_router", "vault_embeddingmodel", "SELECT", "model tenant_id"),
     ("memos_router", "vault_job", "SELECT", "kept_until"),
     ("memos_router", "vault_job", "UPDATE", "kept_until sealed_request"),
+    ("memos_app", "governance_personagrant", "UPDATE", "expires_at"),
+    ("memos_app", "vault_cubegrant", "UPDATE", "expires_at"),
+    ("memos_app", "vault_namespacegrant", "UPDATE", "expires_at"),
 }
 # Policies for roles other than the one that serves; each sees no more columns than COLUMN_RIGHTS gives it.
 OTHER_POLICIES = {

@@ -47,6 +47,14 @@ def test_ingest_measures_one_many_and_copy(running_server: RunningServer, tmp_pa
     assert any("cubes_add" in name for name in figures["profile"]["the product's functions, with what they call"])
 
 
+def test_authorization_measures_readers_with_few_and_many_grants(running_server: RunningServer, tmp_path: Path) -> None:
+    figures = figures_of(running_server, tmp_path, "authorization", "--cubes", "60", "--queries", "5")
+    sees = {name: found["sees"] for name, found in figures["systems"].items()}
+    assert sees == {"no grants": 30, "30 granted": 60, "half granted at once": 60, "27 denied": 3}
+    assert figures["decisions"]["rules"] > figures["decisions"]["engine"] > 0
+    assert figures["searches, granted one by one to at once"] > 0
+
+
 def test_ablation_leaves_out_what_counts_and_tries_what_does_not(
     running_server: RunningServer, tmp_path: Path, locomo_file: Path
 ) -> None:

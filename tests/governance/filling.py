@@ -7,18 +7,32 @@ from uuid import UUID
 from governance.accounts.identities import Claims, ProviderDraft, oidc_sign_in, provider_of, provider_save
 from governance.accounts.mail import invitations_send, resets_send
 from governance.actor import Actor
+from governance.database import acting
+from governance.grants.services import GrantDraft, grant_create
 from governance.members.services import invitation_create
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.services import Handler, events_run
+from governance.personas.services import PersonaDraft, persona_create
 from governance.policies.rules import HolderChoice, Limits, Quota
 from governance.policies.services import PolicyDraft, policy_create, quota_set
+from governance.presets.services import TemplateDraft, template_create
 from governance.tenants.selectors import me_get
 from governance.tenants.services import sign_in_link_create
 from governance.trail.exports import export_create, exports_run
 from governance.trail.queries import TrailQuery
 from governance.trail.selectors import entries_list
 from governance.trail.sinks import SinkDraft, sink_create
-from governance.vocabulary import ExportFormat, HolderKind, PolicyKind, RoleName, SinkKind, Topic
+from governance.vocabulary import (
+    Action,
+    ExportFormat,
+    GranteeKind,
+    HolderKind,
+    PersonaKind,
+    PolicyKind,
+    RoleName,
+    SinkKind,
+    Topic,
+)
 from tests.factories import REQUEST_ID, Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges, CubeDraft
@@ -27,6 +41,7 @@ from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.services import jobs_run, memories_add_later
+from vault.models import Namespace
 from vault.policies.jobs import retention_apply
 
 HANDLERS: dict[Topic, Handler] = {
@@ -83,6 +98,7 @@ def fill(person: Person, canary: str) -> Filled:
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
     policy_id = _policies_fill(actor)
+    _grant(person, canary, cube_id)
     _keep_trail(person)
     return Filled(person, canary, cube_id, conversation.id, job.id, policy_id)
 
@@ -123,6 +139,26 @@ def _keep_trail(person: Person) -> None:
     export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
     drain()
     entries_list(actor=actor, query=TrailQuery(), paginate=list)
+
+
+def _grant(person: Person, canary: str, cube_id: UUID) -> None:
+    """A grant of each kind, one under a condition, and a preset."""
+    actor = person.actor
+    persona = persona_create(actor=actor, draft=PersonaDraft(name=f"{canary} agent", kind=PersonaKind.AGENT))
+    with acting(actor):
+        namespace = Namespace.objects.get(path=f"/{canary}")
+    for object_type, object_id in (("memory", cube_id), ("namespace", namespace.id), ("persona", persona.id)):
+        draft = GrantDraft(
+            holder_kind=GranteeKind.ROLE,
+            holder=RoleName.VIEWER,
+            object_type=object_type,
+            object_id=object_id,
+            action=Action.READ,
+            conditions={"purpose": [canary]},
+        )
+        grant_create(actor=actor, draft=draft)
+    preset = TemplateDraft(name=f"{canary} preset", purpose=canary, namespaces=(f"/{canary}",))
+    template_create(actor=actor, draft=preset)
 
 
 def drain() -> None:

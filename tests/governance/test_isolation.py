@@ -1,6 +1,7 @@
 """No tenant sees another, even where the application asks for everything, by raw SQL and by bare querysets."""
 
 from collections.abc import Callable
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -31,6 +32,21 @@ POINTERS = [
     ("vault_job", "member_id", "governance_member"),
     ("vault_piifinding", "version_id", "vault_cubeversion"),
     ("vault_review", "cube_id", "vault_cube"),
+    ("governance_apikey", "persona_id", "governance_persona"),
+]
+# Of a grant only its end may change: its pointers are tried by inserting a copy.
+GRANT_POINTERS = [
+    (table, column, target)
+    for table, owner in (
+        ("vault_cubegrant", "vault_cube"),
+        ("vault_namespacegrant", "vault_namespace"),
+        ("governance_personagrant", "governance_persona"),
+    )
+    for column, target in (
+        ("content_object_id", owner),
+        ("group_id", "governance_accessgroup"),
+        ("condition_id", "governance_grantcondition"),
+    )
 ]
 Superuser = Callable[[], psycopg.Connection]
 
@@ -47,7 +63,7 @@ def test_raw_sql_without_a_where_shows_the_own_tenant_and_no_other(
     root = superuser()
     tenants = tenant_tables(root)
     for own, foreign in (both, both[::-1]):
-        for table in sorted(tenants):
+        for table in sorted(tenant_tables(everybody)):
             seen = rows_as(app_connection, own.person.actor, table)
             assert sorted(seen) == sorted(rows_of(root, own.person.actor, table)), table
             assert seen, f"{table} is empty, so that this shows nothing"
@@ -111,6 +127,22 @@ def test_a_row_cannot_point_at_another_tenants_row(
             become(app_connection, own.person.actor.tenant_id)
             with pytest.raises(psycopg.errors.ForeignKeyViolation):
                 app_connection.execute(statement, [their_id])
+
+
+def test_a_grant_cannot_point_at_another_tenants_row(
+    both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
+) -> None:
+    own, foreign = both
+    for table, column, target in GRANT_POINTERS:
+        copy = first_row(superuser(), table, "tenant_id", own.person.actor.tenant_id)
+        their_id = first_row(superuser(), target, "tenant_id", foreign.person.actor.tenant_id)["id"]
+        names = {"table": sql.Identifier(table)}
+        statement = sql.SQL("INSERT INTO {table} SELECT * FROM jsonb_populate_record(NULL::{table}, %s)")
+        with app_connection.transaction(force_rollback=True):
+            become(app_connection, own.person.actor.tenant_id)
+            row = Jsonb(copy | {"id": str(uuid4()), column: their_id})
+            with pytest.raises(psycopg.errors.ForeignKeyViolation):
+                app_connection.execute(statement.format(**names), [row])
 
 
 @pytest.mark.parametrize("ending", ["COMMIT", "ROLLBACK"])

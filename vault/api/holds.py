@@ -72,13 +72,13 @@ class HoldInput(ReasonInput):
         return value
 
 
-class HolderSchema(Schema):
+class MemberRefSchema(Schema):
     id = serializers.UUIDField()
     name = serializers.CharField()
 
 
 class ApprovalSchema(Schema):
-    member = HolderSchema()
+    member = MemberRefSchema()
     at = serializers.DateTimeField()
 
 
@@ -91,7 +91,7 @@ class HoldSchema(Schema):
     filters = serializers.DictField(allow_null=True)
     subject = SubjectSchema(allow_null=True)
     covered = serializers.IntegerField(help_text="Memories that came under it so far.")
-    created_by = HolderSchema()
+    created_by = MemberRefSchema()
     created_at = serializers.DateTimeField()
     approvals = ApprovalSchema(many=True, help_text="Of its release: two different members' are needed.")
 

@@ -71,7 +71,7 @@ def conversations_list(*, actor: Actor, paginate: Paginate) -> list[Conversation
     """The actor's own conversations, the newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.CONVERSATION_USE)
     with acting(actor):
-        mine = Conversation.objects.filter(Q(member_id=actor.member_id), tenant_id=actor.tenant_id, deleted_at=None)
+        mine = _in_reach(actor).filter(Q(member_id=actor.member_id), deleted_at=None)
         page = paginate(mine.order_by("-id"))
         ids = [row.id for row in page]
         record(actor=actor, verb=Verb.CONVERSATION_READ, object_type="conversation", object_ids=ids)
@@ -98,7 +98,7 @@ def turns_list(*, actor: Actor, conversation_id: UUID, paginate: Paginate) -> li
 
 def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = False) -> Conversation:
     """The row of the actor's own conversation. Raises NotFound; Forbidden: a conversation is its member's alone."""
-    rows = Conversation.objects.filter(tenant_id=actor.tenant_id, id=conversation_id, deleted_at=None)
+    rows = _in_reach(actor).filter(id=conversation_id, deleted_at=None)
     row = (rows.select_for_update() if lock else rows.select_related("agent_persona")).first()
     if row is None:
         raise NotFound
@@ -113,6 +113,12 @@ def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = Fal
             object_id=row.id,
         )
     return row
+
+
+def _in_reach(actor: Actor) -> QuerySet[Conversation]:
+    """A bound key knows of no conversation but those that it began itself."""
+    rows = Conversation.objects.filter(tenant_id=actor.tenant_id)
+    return rows if actor.binding is None else rows.filter(key_id=actor.principal_id)
 
 
 def conversation_view(row: Conversation) -> ConversationView:

@@ -15,9 +15,9 @@ from governance.errors import FieldError, Forbidden, Invalid, TooLarge
 from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
 from governance.keys.services import member_scope, seal_for
-from governance.personas.selectors import persona_get
+from governance.personas.selectors import persona_get, personas_of
 from governance.policies.quotas import tokens_add, tokens_check
-from governance.vocabulary import Permission, PersonaKind, Verb
+from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
 from vault.chat.rules import (
     Evidence,
     PastTurn,
@@ -39,6 +39,7 @@ from vault.chat.selectors import (
     turn_view,
     turns_list,
 )
+from vault.chat.watching import Watch
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.screening import drafts_screened, title_screened
 from vault.cubes.services import Added, cubes_add, cubes_hide
@@ -120,7 +121,8 @@ def conversation_create(
     _check_title(draft.title)
     _check_model(draft.model)
     with acting(actor):
-        persona = persona_get(actor=actor, reference=draft.persona) if draft.persona else None
+        named = draft.persona or (str(actor.persona_id) if actor.persona_id else None)
+        persona = persona_get(actor=actor, reference=named) if named else None
         agent = (
             persona_get(actor=actor, reference=draft.agent_persona, field="agent_persona", kind=PersonaKind.AGENT)
             if draft.agent_persona
@@ -133,6 +135,7 @@ def conversation_create(
             persona=persona,
             agent_persona=agent,
             model=draft.model,
+            key_id=actor.principal_id if actor.principal_kind is PrincipalKind.API_KEY else None,
         )
         row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=draft.title))
         row.save(force_insert=True)
@@ -178,6 +181,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
+        actor = _speaking(actor, conversation)
     _check_content(content)
     if _model(conversation.model) is not None:
         tokens_check(actor, usage_count)
@@ -207,13 +211,16 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
     """Answer, piece by piece; the turn is stored before Done. Closed early, what was said is stored as interrupted.
 
     The model is asked outside any transaction. `commit` runs in the transaction that stores the turn.
-    Raises ProviderUnavailable: nothing is stored then. Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
+    Raises ProviderUnavailable, and Forbidden once the reader may no longer: nothing is stored then.
+    Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
     """
     said, end = "", TurnEnd.COMPLETE
     cited: list[int] = []
     completion = Completion(text="", model=_model_name(plan), prompt_tokens=None, completion_tokens=None)
+    watch = Watch(plan.actor, {citation.memory_id for citation in plan.citations})
     try:
         for piece in _answer(plan):
+            watch.ask()
             if isinstance(piece, Completion):
                 completion = piece
                 continue
@@ -227,9 +234,10 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
                     cited.append(marker)
                     yield Cited(plan.citations[marker - 1])
     except GeneratorExit:
-        if said:
+        if said and watch.allows():
             _turn_store(plan, said, completion, TurnEnd.INTERRUPTED, commit)
         raise
+    watch.ask(now=True)
     yield Done(_turn_store(plan, said, completion, end, commit))
 
 
@@ -253,6 +261,12 @@ def _quoted_first(question: str, hits: Sequence[Hit]) -> list[Hit]:
     evidence = [_evidence(marker, hit) for marker, hit in enumerate(hits)]
     quoted = [one.marker for one in quotes(question, evidence)]
     return [hits[marker] for marker in [*quoted, *(set(range(len(hits))) - set(quoted))]]
+
+
+def _speaking(actor: Actor, conversation: Conversation) -> Actor:
+    """As the conversation's persona, as long as the actor may use that one."""
+    usable = conversation.persona_id and personas_of(actor).filter(id=conversation.persona_id).exists()
+    return actor.speaking_as(conversation.persona_id) if usable else actor
 
 
 def _past(actor: Actor, conversation: Conversation) -> tuple[PastTurn, ...]:

@@ -90,6 +90,9 @@ class Resolver:
         return self._namespaces[path]
 
     def persona(self, reference: str | None) -> Persona | None:
+        """None: the one that the actor's key is bound to, if it is bound to one."""
+        bound = self.actor.binding.persona_id if self.actor.binding else None
+        reference = str(bound) if reference is None and bound else reference
         if reference is None:
             return None
         if reference not in self._personas:

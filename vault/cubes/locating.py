@@ -15,22 +15,26 @@ from governance.policies.rules import binding_of
 from governance.vocabulary import Permission
 from vault.cubes.retention import facts_of
 from vault.models import Cube
-from vault.vocabulary import AccessLevel, NamespaceKind
+from vault.namespaces.services import namespace_target
+from vault.vocabulary import AccessLevel
 
 
 def cube_target(cube: Cube) -> Target:
     """What the law must know of a cube; its namespace is loaded with it. Use inside `acting`."""
-    owners = set()
-    if cube.namespace.kind == NamespaceKind.PRIVATE:
-        owners.add(cube.namespace.owner_id)
-    if cube.access_level == AccessLevel.PRIVATE:
-        owners.add(cube.owner_id)
+    within = namespace_target(cube.namespace)
+    private = cube.access_level == AccessLevel.PRIVATE
     bound = binding_of(policies_in_force().purpose, facts_of(cube))
     return Target(
         object_type="memory",
         object_id=cube.id,
         tenant_id=cube.tenant_id,
-        private_to=frozenset(owners),
+        private_to=within.private_to | (frozenset({cube.owner_id}) if private else frozenset()),
+        owner_id=cube.owner_id,
+        within=within,
+        open_within=not private or (cube.owner_id is not None and cube.owner_id == cube.namespace.owner_id),
+        curated=cube.access_level == AccessLevel.READ_ONLY,
+        path=cube.namespace.path,
+        persona_id=cube.persona_id,
         purposes=bound.purposes if bound else None,
         purpose_rule=bound.rule if bound else "",
     )

@@ -26,7 +26,6 @@ from vault.cubes.services import check_version, version_write
 from vault.cubes.texts import Texts, moved, without
 from vault.cubes.words import words_open
 from vault.models import Cube, CubeVersion, Embedding, PiiFinding, Review
-from vault.namespaces.services import refuse_read_only
 from vault.vocabulary import ReviewStatus
 
 
@@ -77,7 +76,6 @@ def locate_for_redacting(actor: Actor, cube_id: UUID, expected_versions: Collect
     cube = locate(actor, cube_id, lock=True)
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
     authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
-    refuse_read_only(cube.namespace)
     refuse_held(actor, [cube.id])
     if expected_versions is not None:
         check_version(cube, expected_versions)

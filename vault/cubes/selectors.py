@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from governance.actor import Actor
 from governance.audit.services import record
+from governance.authz.rules import sees_private
 from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
@@ -22,6 +23,7 @@ from vault.cubes.reading import CubeRow, cube_rows
 from vault.cubes.words import Words, words_open
 from vault.models import Cube, CubeVersion, Namespace
 from vault.providers.registry import embedder
+from vault.vocabulary import AccessLevel
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,28 @@ def versions_list(*, actor: Actor, cube_id: UUID, paginate: Paginate) -> list[Ve
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
-        # A version is as private as the namespace that it was written in, wherever the cube is now.
-        open_to = Namespace.objects.visible_to(actor)
-        rows = CubeVersion.objects.filter(cube=cube, namespace__in=open_to).select_related("namespace")
+        rows = CubeVersion.objects.filter(_open_versions(actor, cube), cube=cube).select_related("namespace")
         denied = denied_by_purpose(actor, type_field="cube__type")
         rows = rows.exclude(denied) if denied is not None else rows
         page = paginate(rows.order_by("-number"))
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
         return [VersionView(row=row, words=_open(row.tenant_id, cube.id, row.number, row.sealed)) for row in page]
+
+
+def _open_versions(actor: Actor, cube: Cube) -> Q:
+    """A version is as private as it was when it was written, in the namespace of then, wherever the cube is now.
+
+    The namespace of now is open to whoever reads the cube: a grant on the cube alone opens what it was there.
+    """
+    place = Q(namespace__in=Namespace.objects.visible_to(actor)) | Q(namespace_id=cube.namespace_id)
+    if actor.binding is not None and actor.binding.persona_id is not None:
+        place &= Q(persona_id=actor.binding.persona_id)
+    if sees_private(actor):
+        return place
+    kept = Q(access_level=AccessLevel.PRIVATE) & ~Q(owner_id=actor.member_id)
+    if cube.access_level == AccessLevel.PRIVATE:
+        kept &= ~Q(owner_id=cube.owner_id)
+    return place & ~kept
 
 
 def _view(row: CubeRow) -> CubeView:

@@ -29,7 +29,6 @@ from vault.cubes.postings import postings_delete, postings_insert
 from vault.cubes.retention import refuse_after_grace
 from vault.cubes.usage import usage_count
 from vault.models import Cube, CubeLink, CubeVersion, Embedding
-from vault.namespaces.services import refuse_read_only
 from vault.vocabulary import LinkKind
 
 EVENT_CHUNK = 200  # cubes in one indexing job
@@ -100,7 +99,6 @@ def cube_update(
         cube = locate(actor, cube_id, lock=True)
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
-        refuse_read_only(cube.namespace)
         refuse_held(actor, [cube.id])
         if expected_versions is None:
             raise PreconditionRequired
@@ -231,7 +229,6 @@ def _unhide(actor: Actor, cube: Cube) -> None:
 
 def _deletable(actor: Actor, cube: Cube, expected_versions: Collection[int] | None) -> Cube:
     authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
-    refuse_read_only(cube.namespace)
     refuse_held(actor, [cube.id])
     if expected_versions is not None:
         check_version(cube, expected_versions)

@@ -4,9 +4,9 @@ Permission is inside the statements: a walk neither ends on nor passes through a
 caller has asked `authorize`, and is inside a transaction.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from governance.actor import Actor
+from vault.cubes.exceptions import Exceptions, named
 from vault.graph.pagerank import Edge, personalised_pagerank
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import LinkKind
@@ -28,13 +29,13 @@ KIND_WEIGHTS = {
     LinkKind.PARENT: 1.0,
     LinkKind.CONTRADICTS: 0.5,
 }
-_PLACEHOLDER = re.compile(r"(?<!%)%s")
 
 NAMED = f"""
-WITH named AS MATERIALIZED (
+WITH {{granted}} gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{hidden}}), named AS MATERIALIZED (
   SELECT asked.mark, posting.cube_id AS id FROM unnest(%(marks)s::bigint[]) AS asked (mark) CROSS JOIN LATERAL (
     SELECT cube_id FROM vault_posting
-    WHERE tenant_id = %(tenant)s AND term = asked.mark AND frequency = 0 AND namespace_id = ANY(%(namespaces)s::uuid[])
+    WHERE tenant_id = %(tenant)s AND term = asked.mark AND frequency = 0
+      AND (namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}}) {{unhidden}}
     ORDER BY cube_id DESC LIMIT {MOST_NAMED}
   ) AS posting
 ), visible AS MATERIALIZED ({{among_named}})
@@ -70,16 +71,25 @@ AMONG_FIRST = "vault_cube.id = ANY (ARRAY(SELECT beside FROM first_links))"
 AMONG_SECOND = "vault_cube.id = ANY (ARRAY(SELECT beside FROM second_links))"
 
 
+@dataclass(frozen=True)
+class Among:
+    """Where an actor sees: in these namespaces, but for what grants except."""
+
+    namespaces: Sequence[UUID]
+    excepted: Exceptions
+
+
 def named_cubes(
-    actor: Actor, *, entity_marks: Collection[int], namespaces: Sequence[UUID], visible: CubeQuerySet
+    actor: Actor, *, entity_marks: Collection[int], among: Among, visible: CubeQuerySet
 ) -> dict[UUID, float]:
     """The visible cubes that name entities of a question, each weighing 1 / (cubes that name it). One query."""
     if not entity_marks:
         return {}
-    among, parameters = _compiled(visible, AMONG_NAMED)
-    parameters |= {"tenant": actor.tenant_id, "marks": list(entity_marks), "namespaces": list(namespaces)}
+    compiled, parameters = _compiled(visible, AMONG_NAMED)
+    parameters |= {"tenant": actor.tenant_id, "marks": list(entity_marks), "namespaces": list(among.namespaces)}
+    parameters |= among.excepted.parameters
     with connection.cursor() as cursor, _predictable_plans(cursor):
-        cursor.execute(NAMED.format(among_named=among), parameters)
+        cursor.execute(NAMED.format(among_named=compiled, **among.excepted.parts), parameters)
         rows: list[tuple[int, UUID]] = cursor.fetchall()
     namers: dict[int, int] = {}
     for mark, _ in rows:
@@ -116,8 +126,4 @@ def _predictable_plans(cursor: CursorWrapper) -> Iterator[None]:
 
 def _compiled(visible: CubeQuerySet, among: str) -> tuple[str, dict[str, Any]]:
     """The ORM's statement for the ids of visible cubes `among` some, with named parameters, to stand inside ours."""
-    compiled, values = visible.extra(where=[among]).order_by().values("id").query.sql_with_params()
-    names = [f"visible_{index}" for index in range(len(values))]
-    remaining = iter(names)
-    named = _PLACEHOLDER.sub(lambda _: f"%({next(remaining)})s", compiled)
-    return named, dict(zip(names, values, strict=True))
+    return named(visible.extra(where=[among]).values("id"), "visible")

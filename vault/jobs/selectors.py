@@ -38,7 +38,7 @@ def jobs_list(*, actor: Actor, paginate: Callable[[QuerySet[Job]], Sequence[Job]
     """The actor's own jobs, all of them for those who govern; newest first. Raises Forbidden."""
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
-        rows = Job.objects.filter(tenant_id=actor.tenant_id).order_by("-id")
+        rows = _in_reach(actor).order_by("-id")
         page = paginate(rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id)))
         return [job_view(job) for job in page]
 
@@ -52,13 +52,19 @@ def job_get(*, actor: Actor, job_id: UUID) -> JobView:
 
 def job_locate(actor: Actor, job_id: UUID, *, lock: bool = False) -> Job:
     """The job's row, if it is the actor's. Raises NotFound; Forbidden."""
-    rows = Job.objects.filter(tenant_id=actor.tenant_id, id=job_id)
+    rows = _in_reach(actor).filter(id=job_id)
     job = (rows.select_for_update() if lock else rows).first()
     if job is None:
         raise NotFound
     target = Target("job", job.id, job.tenant_id, private_to=frozenset({job.member_id}))
     authorize(actor, Permission.JOB_READ, target)
     return job
+
+
+def _in_reach(actor: Actor) -> QuerySet[Job]:
+    """A bound key knows of no job but its own."""
+    rows = Job.objects.filter(tenant_id=actor.tenant_id)
+    return rows if actor.binding is None else rows.filter(principal_id=actor.principal_id)
 
 
 def job_view(job: Job) -> JobView:

@@ -21,6 +21,7 @@ class Conversation(TenantModel):
         Persona, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
     model = models.CharField(max_length=100, blank=True, default="")
+    key_id = models.UUIDField(null=True)  # the API key that began it: a bound key uses these alone
     sealed_title = models.BinaryField()
     updated_at = models.DateTimeField(db_default=Now())
     deleted_at = models.DateTimeField(null=True)

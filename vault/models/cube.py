@@ -1,18 +1,22 @@
-from typing import ClassVar
+from typing import Any, ClassVar
+from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from governance.actor import Actor
-from governance.authz.rules import sees_private
+from governance.authz.rules import closing, opening, reads_content, sees_private
+from governance.authz.standing import grants_of, standing_of
 from governance.models.base import TenantModel
+from governance.models.grant import OBJECT_PERMISSIONS, ObjectGrant
 from governance.models.persona import Persona
 from governance.models.subject import DataSubject
 from governance.models.tenant import Member
 from governance.policies.purposes import denied_by_purpose
-from vault.models.namespace import Namespace
+from governance.vocabulary import Action, Effect
+from vault.models.namespace import NOTHING, Namespace, bound_to, namespaces_granted
 from vault.vocabulary import (
     AccessLevel,
     Layer,
@@ -30,6 +34,8 @@ IS_HELD = models.expressions.RawSQL(
     "vault_cube_is_held(vault_cube.tenant_id, vault_cube.id)", [], models.BooleanField()
 )
 
+OBJECT_TYPE = "memory"
+
 
 class CubeQuerySet(models.QuerySet["Cube"]):
     def readable(self) -> "CubeQuerySet":
@@ -45,12 +51,52 @@ class CubeQuerySet(models.QuerySet["Cube"]):
         denied = denied_by_purpose(actor)
         rows = self.filter(tenant_id=actor.tenant_id)
         rows = rows.exclude(denied) if denied is not None else rows
-        if sees_private(actor):
+        if actor.is_system:
             return rows
-        mine = Q(namespace__owner_id=actor.member_id)
-        not_private = ~Q(namespace__kind=NamespaceKind.PRIVATE)
-        own_or_open = Q(owner_id=actor.member_id) | ~Q(access_level=AccessLevel.PRIVATE)
-        return rows.filter((mine | not_private) & own_or_open)
+        if not sees_private(actor):
+            rows = rows.filter(_by_role(actor) | _by_grant(actor))
+        if actor.binding is not None:
+            rows = rows.filter(_bound(actor.binding.persona_id), bound_to(actor, "namespace__path"))
+        return rows.undenied(actor)
+
+    def undenied(self, actor: Actor) -> "CubeQuerySet":
+        """Without the cubes that a grant denies to the actor, by themselves or with their namespace."""
+        rows = self
+        if standing_of(actor).has("namespace", Effect.DENY):
+            rows = rows.exclude(namespace_id__in=namespaces_granted(actor, Effect.DENY))
+        if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
+            rows = rows.exclude(Exists(cubes_granted(actor, Effect.DENY).filter(content_object_id=OuterRef("pk"))))
+        return rows
+
+
+def cubes_granted(actor: Actor, effect: Effect) -> models.QuerySet[Any]:
+    """The grants that allow, or deny, the actor to read single cubes; to stand inside a query."""
+    actions = opening(Action.READ) if effect is Effect.ALLOW else closing(Action.READ)
+    return grants_of(actor, OBJECT_TYPE, effect, actions)
+
+
+def _by_role(actor: Actor) -> Q:
+    if not reads_content(actor):
+        return NOTHING
+    mine = Q(namespace__owner_id=actor.member_id)
+    not_private = ~Q(namespace__kind=NamespaceKind.PRIVATE)
+    own_or_open = Q(owner_id=actor.member_id) | ~Q(access_level=AccessLevel.PRIVATE)
+    return (mine | not_private) & own_or_open
+
+
+def _by_grant(actor: Actor) -> Q:
+    """A grant on a namespace opens what is not another's private memory in it; one on a cube opens that cube."""
+    reach = NOTHING
+    if standing_of(actor).has("namespace", Effect.ALLOW):
+        of_namespace = ~Q(access_level=AccessLevel.PRIVATE) | Q(owner_id=F("namespace__owner_id"))
+        reach |= Q(namespace_id__in=namespaces_granted(actor, Effect.ALLOW)) & of_namespace
+    if standing_of(actor).has(OBJECT_TYPE, Effect.ALLOW):
+        reach |= Q(Exists(cubes_granted(actor, Effect.ALLOW).filter(content_object_id=OuterRef("pk"))))
+    return reach
+
+
+def _bound(persona_id: UUID | None) -> Q:
+    return Q() if persona_id is None else Q(persona_id=persona_id)
 
     def free(self) -> "CubeQuerySet":
         """Rows that no freeze and no legal hold keeps as they are. The database alone decides (vault_cube_is_held)."""
@@ -116,6 +162,7 @@ class Cube(Described, TenantModel):
     objects: ClassVar[CubeQuerySet] = CubeQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
+        permissions = OBJECT_PERMISSIONS
         indexes = [
             models.Index(fields=["tenant", "-id"], name="cube_newest_first"),
             models.Index(fields=["tenant", "namespace", "-id"], name="cube_by_namespace"),
@@ -133,6 +180,17 @@ class Cube(Described, TenantModel):
                 name="validity_ends_after_it_begins",
             ),
         ]
+
+
+class CubeGrant(ObjectGrant):
+    """Who may do what with one memory, wherever it lies. It goes with its memory."""
+
+    content_object = models.ForeignKey(
+        Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+
+    class Meta(ObjectGrant.Meta):
+        pass
 
 
 class CubeVersion(Described, TenantModel):

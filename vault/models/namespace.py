@@ -1,28 +1,68 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
+from django.db.models import Q
 
 from governance.actor import Actor
-from governance.authz.rules import sees_private
+from governance.authz.rules import closing, opening, reads_content, sees_private
+from governance.authz.standing import grants_of, standing_of
 from governance.models.base import TenantModel
+from governance.models.grant import OBJECT_PERMISSIONS, ObjectGrant
 from governance.models.tenant import Member
 from governance.policies.purposes import namespaces_denied_by_purpose
+from governance.vocabulary import Action, Effect
 from vault.vocabulary import NamespaceKind
+
+OBJECT_TYPE = "namespace"
+NOTHING = Q(pk__in=[])
+CHATS = Q(kind=NamespaceKind.PRIVATE, path__regex=r"^/users/[^/]+/chat$")
 
 
 class NamespaceQuerySet(models.QuerySet["Namespace"]):
     def visible_to(self, actor: Actor) -> "NamespaceQuerySet":
-        """Namespaces of the actor's tenant that it may read: its own private ones, and all that are not private."""
+        """Namespaces of the actor's tenant that it may read: by its role and as owner, by grants, and not denied."""
         denied = namespaces_denied_by_purpose(actor)
         rows = self.filter(tenant_id=actor.tenant_id)
         rows = rows.exclude(denied) if denied is not None else rows
-        if sees_private(actor):
+        if actor.is_system:
             return rows
-        return rows.exclude(models.Q(kind=NamespaceKind.PRIVATE) & ~models.Q(owner_id=actor.member_id))
+        if not sees_private(actor):
+            rows = rows.filter(_in_reach_of(actor))
+        rows = rows.filter(bound_to(actor, "path"))
+        if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
+            rows = rows.exclude(pk__in=namespaces_granted(actor, Effect.DENY))
+        return rows
+
+    def chats(self) -> "NamespaceQuerySet":
+        """Those that `vault.namespaces.rules.chat_path` names."""
+        return self.filter(CHATS)
 
     def without_chats(self) -> "NamespaceQuerySet":
-        """Without those that `vault.namespaces.rules.chat_path` names."""
-        return self.exclude(kind=NamespaceKind.PRIVATE, path__regex=r"^/users/[^/]+/chat$")
+        return self.exclude(CHATS)
+
+
+def _in_reach_of(actor: Actor) -> Q:
+    """What role and ownership let the actor read, its own private namespaces and all that are not; and grants."""
+    reach = ~Q(kind=NamespaceKind.PRIVATE) | Q(owner_id=actor.member_id) if reads_content(actor) else NOTHING
+    if standing_of(actor).has(OBJECT_TYPE, Effect.ALLOW):
+        reach |= Q(pk__in=namespaces_granted(actor, Effect.ALLOW))
+    return reach
+
+
+def namespaces_granted(actor: Actor, effect: Effect) -> models.QuerySet[Any]:
+    """The ids of the namespaces whose reading is granted, or denied, to the actor; to stand inside a query."""
+    actions = opening(Action.READ) if effect is Effect.ALLOW else closing(Action.READ)
+    return grants_of(actor, OBJECT_TYPE, effect, actions).values("content_object_id")
+
+
+def bound_to(actor: Actor, path: str) -> Q:
+    """Within the namespaces that the actor's key is bound to. `path`: how a path is reached in the query."""
+    if actor.binding is None or not actor.binding.namespaces:
+        return Q()
+    inside = Q()
+    for root in actor.binding.namespaces:
+        inside |= Q(**{path: root}) | Q(**{f"{path}__startswith": f"{root}/"})
+    return inside
 
 
 class Namespace(TenantModel):
@@ -38,6 +78,7 @@ class Namespace(TenantModel):
     objects: ClassVar[NamespaceQuerySet] = NamespaceQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
+        permissions = OBJECT_PERMISSIONS
         constraints = [
             models.UniqueConstraint(fields=["tenant", "path"], name="namespace_path_is_unique"),
             models.CheckConstraint(
@@ -48,3 +89,14 @@ class Namespace(TenantModel):
 
     def __str__(self) -> str:
         return self.path
+
+
+class NamespaceGrant(ObjectGrant):
+    """Who may do what in a namespace, and with the memories in it that are no other owner's private ones."""
+
+    content_object = models.ForeignKey(
+        Namespace, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+
+    class Meta(ObjectGrant.Meta):
+        pass

@@ -22,45 +22,44 @@ def namespace_target(namespace: Namespace) -> Target:
         object_id=namespace.id,
         tenant_id=namespace.tenant_id,
         private_to=frozenset({namespace.owner_id}) if private else frozenset(),
+        owner_id=namespace.owner_id,
+        locked=namespace.read_only,
+        curated=namespace.kind == NamespaceKind.EXPERT,
+        path=namespace.path,
     )
 
 
 def namespace_for_writing(
     *, actor: Actor, path: str | None, permission: Permission = Permission.MEMORY_CREATE
 ) -> Namespace:
-    """The namespace at `path` (None: the actor's private one), made if need be, if new memory may go there.
+    """The namespace at `path`, made if need be, if new memory may go there.
+
+    None: the first that the actor's key is bound to, else the actor's private one.
 
     Raises Invalid (no path), Forbidden (somebody else's, or read-only). Writes: Namespace?, AuditEntry?.
     """
+    if path is None and actor.binding is not None and actor.binding.namespaces:
+        path = actor.binding.namespaces[0]
     with acting(actor):
         namespace = _private_namespace(actor) if path is None else _namespace_at(actor, path)
         authorize(actor, permission, namespace_target(namespace))
-        refuse_read_only(namespace)
     return namespace
 
 
 def chat_namespace(*, actor: Actor) -> Namespace:
     """Where what the actor asks and is answered in chats lies, made if need be; whoever may chat may have it.
 
+    Of a key that is bound to namespaces: the first of these.
     Raises Forbidden; Invalid (the system has none). Writes: Namespace?, AuditEntry?.
     """
     authorize(actor, Permission.CONVERSATION_USE)
+    if actor.binding is not None and actor.binding.namespaces:
+        return namespace_for_writing(actor=actor, path=None, permission=Permission.CONVERSATION_USE)
     with acting(actor):
         home = _private_namespace(actor)
         path = chat_path(home.path)
         found = Namespace.objects.filter(path=path).first()
         return found or _make(actor, path, NamespaceKind.PRIVATE, owner=home.owner)
-
-
-def refuse_read_only(namespace: Namespace) -> None:
-    """Raises Forbidden for a namespace that is read-only."""
-    if namespace.read_only:
-        raise Forbidden(
-            f"The namespace {namespace.path} is read-only.",
-            rule="read_only",
-            object_type="namespace",
-            object_id=namespace.id,
-        )
 
 
 def _private_namespace(actor: Actor) -> Namespace:

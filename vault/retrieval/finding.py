@@ -6,11 +6,13 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker, token_maker
+from vault.cubes.exceptions import Exceptions, exceptions_of
+from vault.graph.walks import Among
 from vault.lexicon.moments import spans_of
-from vault.models import Cube
+from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
-from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states
-from vault.retrieval.ranker import MOST_TERMS, Ranked, Survey, question_of, rank, survey
+from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states, within_asked
+from vault.retrieval.ranker import MOST_TERMS, Ranked, question_of, rank, survey
 from vault.retrieval.ranking import NO_PARTS, Weights
 from vault.retrieval.standing import standings, with_standing
 from vault.retrieval.walking import asked_marks, by_walk, walked, with_walk
@@ -44,12 +46,13 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     maker = token_maker(actor.tenant_id)
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
-    surveyed = survey(actor, question, seen_namespaces(actor, search))
-    if not surveyed.namespaces:
+    seen = seen_namespaces(actor, search)
+    excepted = exceptions_of(actor, seen, among=search.namespaces)
+    surveyed = survey(actor, question, seen, excepted)
+    if not surveyed.namespaces and not excepted.granted:
         return []
     check_model(surveyed.model, asked)
-    visible = Cube.objects.visible_to(actor).filter(states(search), namespace_id__in=surveyed.namespaces)
-    visible = visible.filter(condition)
+    visible = _visible(actor, search, surveyed.namespaces, excepted).filter(condition)
     if search.mode is SearchMode.TAG:
         return _by_tag(visible, search)
     found = rank(
@@ -57,6 +60,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
         question=question,
         spans=spans_of(search.query, surveyed.now),
         surveyed=surveyed,
+        excepted=excepted,
         visible=visible,
         narrowed=bool(condition),
         vector=asked.vector,
@@ -64,7 +68,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
         weights=weights,
         limit=max(limit, WEIGHED_AMONG) if _weighed_again(search, weights) else limit,
     )
-    found = _with_walk(actor, search, maker, surveyed, visible, found, weights, limit)
+    found = _with_walk(actor, search, maker, Among(surveyed.namespaces, excepted), visible, found, weights, limit)
     if weights.heat or weights.trust or weights.diversity:
         found = with_standing(found, standings(visible, found), weights, limit)
     found += newest(visible, found, limit - len(found))
@@ -72,6 +76,16 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
         anywhere = Cube.objects.visible_to(actor).filter(states(search)).filter(condition)
         found += newest(anywhere, found, limit - len(found))
     return found
+
+
+def _visible(actor: Actor, search: SearchQuery, namespaces: Sequence[UUID], excepted: Exceptions) -> CubeQuerySet:
+    """What may be shown. A memory that is granted by itself may lie in any namespace that was asked for."""
+    visible = Cube.objects.visible_to(actor).filter(states(search))
+    if not excepted.granted:
+        return visible.filter(namespace_id__in=namespaces)
+    if search.is_open:
+        return visible.exclude(namespace_id__in=Namespace.objects.chats().values("id"))
+    return within_asked(visible, search)
 
 
 def check_model(active: str | None, asked: Asked) -> None:
@@ -97,7 +111,7 @@ def _with_walk(
     actor: Actor,
     search: SearchQuery,
     maker: TokenMaker,
-    surveyed: Survey,
+    among: Among,
     visible: CubeQuerySet,
     found: list[Ranked],
     weights: Weights,
@@ -107,7 +121,7 @@ def _with_walk(
     if not alone and not weights.graph:
         return found
     marks = asked_marks(maker, search.query)
-    scores = walked(actor, entity_marks=marks, hits=found, namespaces=surveyed.namespaces, visible=visible)
+    scores = walked(actor, entity_marks=marks, hits=found, among=among, visible=visible)
     return by_walk(scores, found, limit) if alone else with_walk(found, scores, weights, max(limit, WEIGHED_AMONG))
 
 

@@ -12,6 +12,7 @@ from governance.keys.services import TokenMaker
 from vault.cubes import marks
 from vault.cubes.filters import filter_read, mark_condition, persona_condition
 from vault.models import Namespace
+from vault.models.cube import CubeQuerySet
 from vault.models.namespace import NamespaceQuerySet
 from vault.vocabulary import Layer, MemoryType, SearchMode, State
 
@@ -51,6 +52,11 @@ def seen_namespaces(actor: Actor, search: SearchQuery) -> NamespaceQuerySet:
     if search.is_open:
         return seen.without_chats()
     return seen.filter(path__in=search.namespaces) if search.namespaces else seen
+
+
+def within_asked(rows: CubeQuerySet, search: SearchQuery) -> CubeQuerySet:
+    """Of cubes, those that lie where is asked for; with those of chats."""
+    return rows.filter(namespace__path__in=search.namespaces) if search.namespaces else rows
 
 
 def narrowing(maker: TokenMaker, search: SearchQuery) -> Q:

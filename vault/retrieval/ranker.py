@@ -1,7 +1,6 @@
 """Runs the ranking statements. Inside the caller's transaction."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from django.db.models import QuerySet
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
 from vault.cubes import marks
+from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions, named
 from vault.cubes.rules import WORD_KIND
 from vault.cubes.vector_index import DEFAULT_MODEL, nearest_by_index
 from vault.lexicon.moments import Span, asks_for_time
@@ -23,13 +23,12 @@ from vault.lexicon.tokens import query_terms, terms
 from vault.models.cube import CubeQuerySet
 from vault.models.namespace import NamespaceQuerySet
 from vault.retrieval.ranking import BEST, EF_SEARCH, NEAREST, Parts, Weights, fused, index_pays
-from vault.retrieval.sql import EXACT, INDEXED, NEAREST_BY_SCAN, SURVEY
+from vault.retrieval.sql import EXACT, GRANTED_COUNT, INDEXED, NEAREST_BY_SCAN, SURVEY, SURVEY_EXCEPTED
 
 INDEXED_MODEL = DEFAULT_MODEL  # of which embedding_nearest holds the vectors; an operator may index another
 LONGEST_NAME = 40  # characters of a speaker's name in a question
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
-PLACEHOLDER = re.compile(r"(?<!%)%s")
 STEADY_PLANS = f"""
 SET LOCAL enable_nestloop = off; SET LOCAL enable_sort = off;
 SET LOCAL hnsw.ef_search = {EF_SEARCH}; SET LOCAL hnsw.iterative_scan = relaxed_order
@@ -71,26 +70,41 @@ class Ranked:
 
 def question_of(maker: TokenMaker, text: str) -> Question:
     """The question's words. A word that names a speaker is found by its first spelling in the question."""
-    named: dict[str, int] = {}
+    speakers: dict[str, int] = {}
     for word in marks.WORD.findall(text)[:MOST_TERMS]:
         if len(word) <= LONGEST_NAME:
             mark = marks.contains(maker, "speaker", word)
-            named |= dict.fromkeys(terms(word), mark)
+            speakers |= dict.fromkeys(terms(word), mark)
     wanted = list(dict.fromkeys(query_terms(text)))[:MOST_TERMS]
     return Question(
-        words={maker.token(WORD_KIND, term): named.get(term, 0) for term in wanted},
+        words={maker.token(WORD_KIND, term): speakers.get(term, 0) for term in wanted},
         asks_for_time=asks_for_time(text),
     )
 
 
-def survey(actor: Actor, question: Question, seen: NamespaceQuerySet) -> Survey:
+def survey(actor: Actor, question: Question, seen: NamespaceQuerySet, excepted: Exceptions = NO_EXCEPTIONS) -> Survey:
     """One query. Sizes come from the indexing job, so they lag a little behind; ranking only needs their order."""
+    if excepted:
+        return _survey_excepted(actor, question, seen, excepted)
     compiled, parameters = seen.order_by().values("id").query.sql_with_params()
     asked = [mark for mark in question.words.values() if mark]
     with connection.cursor() as cursor:
         cursor.execute(SURVEY.format(seen=compiled), [*parameters, asked, actor.tenant_id, actor.tenant_id])
         namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
     return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
+
+
+def _survey_excepted(actor: Actor, question: Question, seen: NamespaceQuerySet, excepted: Exceptions) -> Survey:
+    compiled, parameters = named(seen.values("id"), "seen")
+    more = GRANTED_COUNT if excepted.granted else "0"
+    statement = SURVEY_EXCEPTED.format(seen=compiled, more=more, **excepted.parts)
+    marks = [mark for mark in question.words.values() if mark]
+    parameters |= {**excepted.parameters, "marks": marks, "tenant": actor.tenant_id}
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        namespaces, cubes, words, speakers, model, vectors, now, more = cursor.fetchone()
+    typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
+    return Survey(namespaces, cubes + more, words + more * typical, frozenset(speakers), model, vectors, now)
 
 
 def rank(
@@ -105,6 +119,7 @@ def rank(
     model: str,
     weights: Weights,
     limit: int,
+    excepted: Exceptions = NO_EXCEPTIONS,
 ) -> list[Ranked]:
     """The best `limit` of the visible cubes, best first. One query.
 
@@ -113,8 +128,9 @@ def rank(
     speakers = surveyed.speakers if len(surveyed.speakers) == 1 else frozenset()
     words = [term for term, mark in question.words.items() if mark not in surveyed.speakers]
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
-    statement, parameters = _statement(visible, narrowed, _distance(surveyed, model, vector))
+    statement, parameters = _statement(visible, narrowed, _distance(surveyed, model, vector), excepted)
     parameters |= {
+        **excepted.parameters,
         "tenant": actor.tenant_id,
         "terms": words or list(question.words),
         "namespaces": surveyed.namespaces,
@@ -139,11 +155,13 @@ def rank(
     return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in rows]
 
 
-def _statement(visible: CubeQuerySet, narrowed: bool, distance: str) -> tuple[str, dict[str, Any]]:
+def _statement(
+    visible: CubeQuerySet, narrowed: bool, distance: str, excepted: Exceptions
+) -> tuple[str, dict[str, Any]]:
     compiled, parameters = _compiled(visible)
     if narrowed:
-        return EXACT.format(visible=compiled), parameters
-    return INDEXED.format(visible=compiled, distance=distance), parameters
+        return EXACT.format(visible=compiled, **excepted.parts), parameters
+    return INDEXED.format(visible=compiled, distance=distance, **excepted.parts), parameters
 
 
 def _distance(surveyed: Survey, model: str, vector: Sequence[float] | None) -> str:
@@ -155,11 +173,7 @@ def _distance(surveyed: Survey, model: str, vector: Sequence[float] | None) -> s
 
 def _compiled(visible: QuerySet[Any]) -> tuple[str, dict[str, Any]]:
     """The ORM's statement with named parameters, to stand inside ours."""
-    compiled, values = visible.order_by().values(*COLUMNS).query.sql_with_params()
-    names = [f"visible_{index}" for index in range(len(values))]
-    remaining = iter(names)
-    named = PLACEHOLDER.sub(lambda _: f"%({next(remaining)})s", compiled)
-    return named, dict(zip(names, values, strict=True))
+    return named(visible.values(*COLUMNS), "visible")
 
 
 @contextmanager

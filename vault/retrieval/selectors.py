@@ -22,7 +22,7 @@ from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
 from vault.providers.reranking import RERANKED, blended
 from vault.retrieval.finding import Asked, OtherModel, check_model, find, newest
-from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states
+from vault.retrieval.queries import SearchQuery, narrowing, states, within_asked
 from vault.retrieval.ranker import Ranked
 from vault.retrieval.ranking import DENSE, HYBRID, LEXICAL, Parts, Weights
 from vault.vocabulary import SearchMode
@@ -110,7 +110,7 @@ def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: 
 def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -> list[Ranked]:
     """The first `top_k` that may be shown: a memory may have been changed, hidden or deleted while it was reranked."""
     condition = states(search) & narrowing(token_maker(actor.tenant_id), search)
-    visible = Cube.objects.visible_to(actor).filter(condition, namespace__in=seen_namespaces(actor, search))
+    visible = within_asked(Cube.objects.visible_to(actor).filter(condition), search)
     shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
     kept = [row for row in found if row.cube_id in shown][: search.top_k]
     return kept + newest(visible, kept, search.top_k - len(kept))

@@ -16,16 +16,19 @@ def _float(value: float) -> str:
 
 CONTEXT_WEIGHT = " ".join(f"WHEN {distance} THEN {_float(weight)}" for distance, weight in CONTEXT.items())
 
+# {{granted}}, {{hidden}}, {{beyond}}, {{unhidden}}: what grants except from the rule (vault/cubes/exceptions.py).
 _HITS = """
+{{granted}}
 gone AS MATERIALIZED (
-  SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp()
+  SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp(){{hidden}}
 ),
 hits AS MATERIALIZED (
   SELECT posting.cube_id, posting.term, posting.frequency::float8 AS frequency, posting.length,
          posting.session_token, posting.position
   FROM vault_posting AS posting {only}
   WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(terms)s::bigint[]) AND posting.frequency > 0
-    AND posting.namespace_id = ANY(%(namespaces)s::uuid[]) AND posting.cube_id NOT IN (SELECT id FROM gone)
+    AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}})
+    AND posting.cube_id NOT IN (SELECT id FROM gone)
 ),
 """
 
@@ -58,7 +61,8 @@ near AS MATERIALIZED (
 _NEAR = """
 near AS MATERIALIZED (
   SELECT cube_id AS id FROM vault_embedding
-  WHERE tenant_id = %(tenant)s AND model = %(model)s AND namespace_id = ANY(%(namespaces)s::uuid[])
+  WHERE tenant_id = %(tenant)s AND model = %(model)s
+    AND (namespace_id = ANY(%(namespaces)s::uuid[]) {beyond}) {unhidden}
   ORDER BY {distance} LIMIT %(nearest)s
 ),
 """
@@ -161,3 +165,27 @@ SELECT ARRAY(SELECT id FROM seen),
   transaction_timestamp()
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
+
+# The same where grants except something from the rule of namespaces: no number tells of what is hidden.
+SURVEY_EXCEPTED = """
+WITH {granted} seen AS MATERIALIZED ({seen}),
+gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{hidden}),
+taken AS MATERIALIZED (
+  SELECT count(*) AS cubes, coalesce(sum(cube.term_count), 0) AS words
+  FROM gone JOIN vault_cube AS cube ON cube.id = gone.id AND cube.tenant_id = %(tenant)s
+    JOIN vault_namespacesize AS size ON size.namespace_id = cube.namespace_id
+  WHERE cube.namespace_id IN (SELECT id FROM seen) AND cube.created_at < size.refreshed_at
+    AND (cube.deleted_at IS NULL OR cube.deleted_at > size.refreshed_at)
+)
+SELECT ARRAY(SELECT id FROM seen),
+  greatest(0, coalesce(sum(size.cubes), 0) - (SELECT cubes FROM taken))::bigint,
+  greatest(0, coalesce(sum(size.words), 0) - (SELECT words FROM taken))::float8,
+  ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
+    SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
+      AND (posting.namespace_id IN (SELECT id FROM seen) {beyond}) {unhidden})),
+  (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
+  (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
+  transaction_timestamp(), ({more})
+FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
+"""
+GRANTED_COUNT = "SELECT count(*) FROM granted"

@@ -11,7 +11,7 @@ from uuid import UUID
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
 from vault.cubes import marks
-from vault.graph.walks import named_cubes, near_cubes
+from vault.graph.walks import Among, named_cubes, near_cubes
 from vault.lexicon.entities import asked_entities
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.ranker import Ranked
@@ -31,11 +31,11 @@ def walked(
     *,
     entity_marks: Sequence[int],
     hits: Sequence[Ranked],
-    namespaces: Sequence[UUID],
+    among: Among,
     visible: CubeQuerySet,
 ) -> dict[UUID, float]:
     """The cubes near to the question's entities and to the best of `hits`, in 0..1. Two queries at most."""
-    named = named_cubes(actor, entity_marks=entity_marks, namespaces=namespaces, visible=visible)
+    named = named_cubes(actor, entity_marks=entity_marks, among=among, visible=visible)
     best = {row.cube_id: row.score for row in hits[:STARTS] if row.score > 0}
     return near_cubes(actor, seeds=_begun(named, best), visible=visible)
 

@@ -19,7 +19,6 @@ from vault.cubes.screening import EVERYWHERE, Finding
 from vault.cubes.texts import Texts, places_in
 from vault.cubes.words import words_open
 from vault.models import Cube, CubeVersion, PiiFinding, Review
-from vault.namespaces.services import refuse_read_only
 from vault.vocabulary import ReviewStatus
 
 
@@ -55,7 +54,6 @@ def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
     with acting(actor):
         _, cube = _locate(actor, review_id)
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
-        refuse_read_only(cube.namespace)
 
 
 def review_reject(*, actor: Actor, review_id: UUID) -> Review:
@@ -66,7 +64,6 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
     with acting(actor):
         review, cube = _locate(actor, review_id)
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
-        refuse_read_only(cube.namespace)
         _refuse_decided(review)
         _decide(actor, review, ReviewStatus.REJECTED)
         record(actor=actor, verb=Verb.REVIEW_REJECTED, object_type="review", object_ids=[review.id])

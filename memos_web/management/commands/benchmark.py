@@ -10,6 +10,8 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from benchmarks.ablation import ablation, ablation_table
+from benchmarks.authorization import Load as Access
+from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
 from benchmarks.first_journey import first_journey
 from benchmarks.ingest import Load, ingest, ingest_table
@@ -46,6 +48,10 @@ BENCHMARKS = {
         lambda target, options: ingest(target, Load(options["cubes"], options["singles"], options["profile"])),
         ingest_table,
     ),
+    "authorization": Benchmark(
+        lambda target, options: authorization(target, Access(options["cubes"], options["queries"])),
+        authorization_table,
+    ),
     "ablation": Benchmark(lambda target, options: ablation(options["data"]), ablation_table),
     "sweep": Benchmark(lambda target, options: sweep(options["data"]), sweep_table),
 }
@@ -72,7 +78,10 @@ class Command(InstalledCommand):
         _latency_arguments(latency)
         writing = names.add_parser("ingest", help="adding one, adding in bulk, and raw COPY of the same rows")
         _ingest_arguments(writing)
-        for one in (journey, quality, without, around, latency, writing):
+        access = names.add_parser("authorization", help="decisions a second; searches and lists with 0 … 10,000 grants")
+        access.add_argument("--cubes", type=int, default=20_000, help="half of them private; default %(default)s")
+        access.add_argument("--queries", type=int, default=200, help="default %(default)s")
+        for one in (journey, quality, without, around, latency, writing, access):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
             one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
 

@@ -11,10 +11,11 @@ from governance.authz.rules import SCOPE_PERMISSIONS, Decision, Target, decide, 
 from governance.authz.services import authorize
 from governance.errors import Forbidden, NotFound
 from governance.vocabulary import Channel, Permission, PrincipalKind, RoleName, Scope
+from tests.harness.databases import Clone
 
 TENANT, MEMBER, SOMEBODY = UUID(int=1), UUID(int=2), UUID(int=3)
 
-READ = {Permission.MEMORY_READ, Permission.JOB_READ}
+READ = {Permission.MEMORY_READ, Permission.JOB_READ, Permission.PERSONA_USE}
 WRITE = {
     Permission.MEMORY_CREATE,
     Permission.MEMORY_UPDATE,
@@ -22,8 +23,17 @@ WRITE = {
     Permission.NAMESPACE_CREATE,
     Permission.JOB_READ,
     Permission.MEMORY_FREEZE,
+    Permission.PERSONA_USE,
+    Permission.PERSONA_CREATE,
+    Permission.PERSONA_UPDATE,
 }
-CHAT = {Permission.CONVERSATION_USE}
+CHAT = {
+    Permission.CONVERSATION_USE,
+    Permission.PERSONA_USE,
+    Permission.PERSONA_CREATE,
+    Permission.PERSONA_UPDATE,
+}
+SHARE = {Permission.ACCESS_SHARE, Permission.ACCESS_GOVERN}
 GOVERN = {
     Permission.MEMBER_MANAGE,
     Permission.APIKEY_MANAGE,
@@ -32,15 +42,17 @@ GOVERN = {
     Permission.HOLD_MANAGE,
     Permission.POLICY_READ,
     Permission.POLICY_MANAGE,
+    Permission.GRANT_MANAGE,
+    Permission.TEMPLATE_MANAGE,
 }
 BY_ROLE = {
-    RoleName.OWNER: READ | WRITE | CHAT | GOVERN,
-    RoleName.ADMIN: READ | WRITE | CHAT | GOVERN,
-    RoleName.EDITOR: READ | WRITE | CHAT,
+    RoleName.OWNER: READ | WRITE | CHAT | SHARE | GOVERN,
+    RoleName.ADMIN: READ | WRITE | CHAT | SHARE | GOVERN,
+    RoleName.EDITOR: READ | WRITE | CHAT | SHARE,
     RoleName.VIEWER: READ | CHAT,
     RoleName.AUDITOR: {Permission.AUDIT_READ, Permission.POLICY_READ},
 }
-BY_SCOPE = {Scope.MEMORIES_READ: READ, Scope.MEMORIES_WRITE: WRITE, Scope.CHAT: CHAT, Scope.ADMIN: GOVERN}
+BY_SCOPE = {Scope.MEMORIES_READ: READ, Scope.MEMORIES_WRITE: WRITE, Scope.CHAT: CHAT, Scope.ADMIN: GOVERN | SHARE}
 
 
 def actor(role: RoleName | None, *scopes: Scope, limited: bool = False) -> Actor:
@@ -131,7 +143,7 @@ def test_a_foreign_object_is_not_found_even_where_the_permission_is_missing() ->
         (actor(RoleName.EDITOR), SOMEBODY, "private"),
     ],
 )
-def test_a_refusal_names_permission_rule_and_object(who: Actor, kept_to: UUID, rule: str) -> None:
+def test_a_refusal_names_permission_rule_and_object(database: Clone, who: Actor, kept_to: UUID, rule: str) -> None:
     with pytest.raises(Forbidden) as refusal:
         authorize(who, Permission.MEMORY_UPDATE, target(kept_to))
     told = refusal.value
@@ -139,7 +151,7 @@ def test_a_refusal_names_permission_rule_and_object(who: Actor, kept_to: UUID, r
     assert (told.object_type, told.object_id) == ("memory", UUID(int=9))
 
 
-def test_a_refusal_without_an_object_names_the_tenant() -> None:
+def test_a_refusal_without_an_object_names_the_tenant(database: Clone) -> None:
     with pytest.raises(Forbidden) as refusal:
         authorize(actor(RoleName.VIEWER), Permission.MEMORY_CREATE)
     assert (refusal.value.object_type, refusal.value.object_id) == ("tenant", TENANT)

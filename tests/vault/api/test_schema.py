@@ -6,6 +6,7 @@ from django.test import Client, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
+from governance.api.access_urls import urlpatterns as access
 from governance.api.audit_urls import urlpatterns as audit
 from governance.api.urls import urlpatterns as accounts
 from tests.factories import ApiReply, World
@@ -23,7 +24,9 @@ def test_the_document_is_openapi_3() -> None:
 
 def test_every_address_of_the_api_is_in_it() -> None:
     described = {re.sub(r"\{\w+\}", "*", path) for path in document()["paths"]}
-    served = {"/api/v1/" + re.sub(r"<[^>]+>", "*", str(route.pattern)) for route in (*product, *audit, *accounts)}
+    served = {
+        "/api/v1/" + re.sub(r"<[^>]+>", "*", str(route.pattern)) for route in (*product, *audit, *accounts, *access)
+    }
     assert served <= described
 
 
@@ -36,8 +39,8 @@ def test_the_api_has_no_other_addresses() -> None:
         for route in resolver.url_patterns
     ]
     assert all(isinstance(route, URLPattern) for route in under_v1)
-    assert len(under_v1) == len(product) + len(audit) + len(accounts)
-    assert (len(product), len(audit), len(accounts)) == (30, 15, 7)
+    assert len(under_v1) == len(product) + len(audit) + len(accounts) + len(access)
+    assert (len(product), len(audit), len(accounts), len(access)) == (30, 15, 7, 8)
 
 
 def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:

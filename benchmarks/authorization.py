@@ -1,0 +1,176 @@
+"""What permission costs: a decision by itself, and searches and lists by readers with none, some, and many grants.
+
+Half of a tenant's memories are open to every member, half are private to its owner. Readers differ in what of the
+private half they were granted, memory by memory. One more reader got the whole half by a single grant on its namespace:
+it sees what the reader with a grant on each memory sees, so that their ratio is what the grants themselves cost.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from benchmarks.client import Client, Target
+from benchmarks.databases import settled
+from benchmarks.report import timing
+from benchmarks.search_latency import OPEN, SEED
+from benchmarks.synthetic import conversation, questions
+from benchmarks.tables import markdown
+from benchmarks.tenants import Caller, cubes_in, drafts_of, editor_of, filled, jobs_awaited, owner_of
+from governance.authz.grantables import permission_ids
+from governance.authz.rules import Granted, decide
+from governance.authz.rules import Target as Object
+from governance.authz.services import decision_on
+from governance.database import acting
+from governance.grants.holders import Holder, group_ensure
+from governance.vocabulary import Action, Effect, GranteeKind, Permission, PrincipalKind
+from vault.cubes.locating import cube_target
+from vault.models import Cube, CubeGrant, Namespace, NamespaceGrant
+
+MANY, SOME = 10_000, 100
+WARM_UP = 10
+PURE, ASKED = 50_000, 500  # decisions that are timed, without and with the database
+LIST_PAGE = 50
+
+
+@dataclass(frozen=True)
+class Load:
+    cubes: int
+    queries: int
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Somebody who searches. grants: how many they have on single memories."""
+
+    name: str
+    caller: Caller
+    grants: int
+
+
+def authorization(target: Target, load: Load) -> dict[str, Any]:
+    """The figures of one run. The tenant stays."""
+    slug = f"bench-access-{load.cubes}"
+    owner, turns = owner_of(slug), conversation(load.cubes, SEED)
+    half = load.cubes // 2
+    if cubes_in(owner.actor) != load.cubes:
+        filled(owner.actor, drafts_of(turns[:half], OPEN))
+        filled(owner.actor, drafts_of(turns[half:], None))
+    jobs_awaited(owner.actor)
+    readers = _readers(slug, owner, half)
+    vacuumed = settled()
+    asked = questions(turns, WARM_UP + load.queries, SEED + 1)
+    measured = _measured(target, readers, asked)
+    return {
+        "cubes": load.cubes,
+        "queries": load.queries,
+        "seed": SEED,
+        "vacuumed before": vacuumed,
+        "decisions": _decisions(readers),
+        "systems": measured,
+        "searches, granted one by one to at once": _ratio(measured, "search p50"),
+        "lists, granted one by one to at once": _ratio(measured, "list p50"),
+    }
+
+
+def authorization_table(figures: dict[str, Any]) -> str:
+    columns = ("grants", "search p50", "search p95", "list p50", "list p95", "sees")
+    rows = [[name, *(one[column] for column in columns)] for name, one in figures["systems"].items()]
+    return markdown(["reader", *(f"{name} ms" if " p" in name else name for name in columns)], rows)
+
+
+def _readers(slug: str, owner: Caller, half: int) -> list[Reader]:
+    with acting(owner.actor):
+        private = Namespace.objects.get(owner_id=owner.actor.member_id, path__startswith="/users/")
+        closed = list(Cube.objects.filter(namespace=private).order_by("id").values_list("id", flat=True))
+        opened = list(Cube.objects.filter(namespace__path=OPEN).order_by("id").values_list("id", flat=True))
+    denied = opened[: min(MANY, half) * 9 // 10]
+    return [
+        Reader("no grants", editor_of(slug, "none"), 0),
+        *(
+            _granted(Reader(f"{count} granted", editor_of(slug, f"{count}-granted"), count), closed[:count])
+            for count in sorted({min(SOME, half), min(MANY, half)})
+        ),
+        _granted(Reader("half granted at once", editor_of(slug, "at-once"), 1), [private.id], NamespaceGrant),
+        _granted(Reader(f"{len(denied)} denied", editor_of(slug, "denied"), len(denied)), denied, deny=True),
+    ]
+
+
+def _granted(reader: Reader, object_ids: Sequence[UUID], model: Any = CubeGrant, *, deny: bool = False) -> Reader:
+    """Rows as the service writes them, but many in a statement, and none that are there."""
+    actor = reader.caller.actor
+    assert actor.member_id is not None
+    with acting(actor):
+        group = group_ensure(actor.tenant_id, Holder(GranteeKind.MEMBER, actor.member_id, ""))
+        rows = [
+            model(
+                tenant_id=actor.tenant_id,
+                content_object_id=object_id,
+                group=group,
+                permission_id=permission_ids(model)[Action.READ],
+                effect=Effect.DENY if deny else Effect.ALLOW,
+                given_by_kind=PrincipalKind.SYSTEM,
+                given_by=UUID(int=0),
+            )
+            for object_id in object_ids
+        ]
+        model.objects.bulk_create(rows, ignore_conflicts=True, batch_size=1_000)
+    return reader
+
+
+def _measured(target: Target, readers: Sequence[Reader], asked: Sequence[str]) -> dict[str, Any]:
+    """Each question goes to every reader in turn, so that whatever else the machine does hits all alike."""
+    clients = {one.name: Client(replace(target, api_key=one.caller.api_key)) for one in readers}
+    searches: dict[str, list[float]] = {one.name: [] for one in readers}
+    lists: dict[str, list[float]] = {one.name: [] for one in readers}
+    sees: dict[str, int] = {}
+    for question in asked:
+        for name, client in clients.items():
+            client.call("POST", "memories/search/", {"query": question, "top_k": 10})
+            searches[name].append(client.last_ms)
+            sees[name] = client.call("GET", f"memories/?page_size={LIST_PAGE}")["count"]
+            lists[name].append(client.last_ms)
+    return {one.name: _figures(one, searches[one.name], lists[one.name], sees[one.name]) for one in readers}
+
+
+def _figures(reader: Reader, searches: list[float], lists: list[float], sees: int) -> dict[str, Any]:
+    search, listing = timing(searches[WARM_UP:]), timing(lists[WARM_UP:])
+    return {
+        "grants": reader.grants,
+        "search p50": search.p50,
+        "search p95": search.p95,
+        "list p50": listing.p50,
+        "list p95": listing.p95,
+        "sees": sees,
+    }
+
+
+def _ratio(measured: dict[str, Any], name: str) -> float:
+    many = max((one for one in measured if one.endswith(" granted")), key=lambda one: measured[one]["grants"])
+    ratio: float = measured[many][name] / measured["half granted at once"][name]
+    return round(ratio, 2)
+
+
+def _decisions(readers: Sequence[Reader]) -> dict[str, Any]:
+    """Decisions a second: of the rules alone, with ten grants at hand; and of the engine, which looks for grants."""
+    reader = max(readers, key=lambda one: one.grants)
+    actor = reader.caller.actor
+    with acting(actor):
+        found = CubeGrant.objects.select_related("content_object__namespace").filter(tenant_id=actor.tenant_id)[:ASKED]
+        targets = [cube_target(row.content_object) for row in found]
+        ten = [Granted(UUID(int=number), Effect.ALLOW, Action.WRITE, UUID(int=0)) for number in range(10)]
+        asked = _per_second(ASKED, lambda number: decision_on(actor, Permission.MEMORY_READ, _one(targets, number)))
+    pure = _per_second(PURE, lambda number: decide(actor, Permission.MEMORY_READ, _one(targets, number), ten))
+    return {"rules": pure, "engine": asked}
+
+
+def _one(targets: Sequence[Object], number: int) -> Object:
+    return targets[number % len(targets)]
+
+
+def _per_second(count: int, decision: Callable[[int], object]) -> int:
+    started = time.perf_counter()
+    for number in range(count):
+        decision(number)
+    return round(count / (time.perf_counter() - started))

@@ -1,0 +1,195 @@
+"""Bodies of grants/, personas/ and role-templates/: checked shapes, turned into what services take."""
+
+import json
+from typing import Any
+
+from rest_framework import serializers
+
+from governance.actor import CallContext
+from governance.api.fields import StrictSerializer, TextField, refuse_broken_text
+from governance.errors import FieldError, Invalid
+from governance.grants.services import GrantDraft
+from governance.personas.services import PersonaChanges, PersonaDraft
+from governance.presets.services import APPLICABLE, TemplateDraft
+from governance.vocabulary import (
+    Action,
+    Channel,
+    Effect,
+    GranteeKind,
+    PersonaKind,
+    PrincipalKind,
+    RoleName,
+    Scope,
+)
+
+LONGEST_CONDITION = 16 * 1024
+ASKED_ABOUT = (*GranteeKind, str(PrincipalKind.SYSTEM))
+
+
+class ConditionsField(serializers.JSONField):
+    """{purpose, channel, session, address: lists; not_before, not_after; daily: {from, until}}; each optional."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            raise serializers.ValidationError("an object is needed")
+        try:
+            text = json.dumps(data, ensure_ascii=False)
+        except RecursionError as error:
+            raise serializers.ValidationError("nested too deeply") from error
+        refuse_broken_text(text)
+        if len(text) > LONGEST_CONDITION or any(character in text for character in ("\\u0000", "NaN", "Infinity")):
+            raise serializers.ValidationError("texts of a reasonable length, without NUL, NaN and Infinity")
+        return data
+
+
+class PrincipalInput(StrictSerializer):
+    kind = serializers.ChoiceField(choices=list(GranteeKind))
+    id = TextField(max_length=100, help_text="Of a role also its name.")
+
+
+class AnybodyInput(StrictSerializer):
+    kind = serializers.ChoiceField(choices=list(ASKED_ABOUT))
+    id = TextField(max_length=100, required=False, allow_blank=True, help_text="Of a role also its name.")
+
+
+class ObjectInput(StrictSerializer):
+    type = TextField(max_length=40, help_text="namespace, memory or persona")
+    id = serializers.UUIDField()
+
+
+class GrantInput(StrictSerializer):
+    principal = PrincipalInput()
+    object = ObjectInput()
+    action = serializers.ChoiceField(choices=list(Action))
+    effect = serializers.ChoiceField(choices=list(Effect), required=False)
+    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+    conditions = ConditionsField(required=False)
+
+
+class CheckContextInput(StrictSerializer):
+    purpose = TextField(max_length=200, required=False, allow_blank=True)
+    channel = serializers.ChoiceField(choices=list(Channel), required=False)
+    session = TextField(max_length=200, required=False, allow_blank=True)
+    address = TextField(max_length=60, required=False, allow_blank=True)
+    time = serializers.DateTimeField(required=False, help_text="Default: now.")
+
+
+class CheckInput(StrictSerializer):
+    principal = AnybodyInput()
+    action = serializers.ChoiceField(choices=list(Action))
+    object = ObjectInput()
+    context = CheckContextInput(required=False)  # type: ignore[assignment]
+
+
+class AttributesField(serializers.DictField):
+    """Short texts by name, stored in the clear."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=TextField(allow_blank=True), **options)
+
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        found: dict[str, str] = super().to_internal_value(data)
+        for name in found:
+            refuse_broken_text(name)
+        return found
+
+
+class PersonaInput(StrictSerializer):
+    name = TextField(max_length=200)
+    kind = serializers.ChoiceField(choices=list(PersonaKind), required=False)
+    member = serializers.UUIDField(required=False, help_text="Default: the caller's own.")
+    attributes = AttributesField(required=False)
+
+
+class PersonaChangesInput(StrictSerializer):
+    name = TextField(max_length=200, required=False)
+    attributes = AttributesField(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs:
+            raise serializers.ValidationError(f"name what to change: {', '.join(self.fields)}")
+        return attrs
+
+
+class TemplateChangesInput(StrictSerializer):
+    name = TextField(max_length=100, required=False)
+    role = serializers.ChoiceField(
+        choices=[role for role in RoleName if role is not RoleName.OWNER], required=False, allow_null=True
+    )
+    namespaces = serializers.ListField(child=TextField(max_length=200), required=False, max_length=50)
+    purpose = TextField(max_length=200, required=False, allow_blank=True)
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(Scope)), required=False)
+    persona_attributes = AttributesField(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs:
+            raise serializers.ValidationError(f"name what to change: {', '.join(self.fields)}")
+        return attrs
+
+
+class TemplateInput(TemplateChangesInput):
+    name = TextField(max_length=100)
+
+
+class ApplyInput(StrictSerializer):
+    kind = serializers.ChoiceField(choices=list(APPLICABLE))
+    id = serializers.UUIDField()
+
+
+def grant_draft(body: dict[str, Any]) -> GrantDraft:
+    return GrantDraft(
+        holder_kind=GranteeKind(body["principal"]["kind"]),
+        holder=body["principal"]["id"],
+        object_type=body["object"]["type"],
+        object_id=body["object"]["id"],
+        action=Action(body["action"]),
+        effect=Effect(body.get("effect", Effect.ALLOW)),
+        expires_at=body.get("expires_at"),
+        conditions=body.get("conditions", {}),
+    )
+
+
+def check_context(body: dict[str, Any], own: CallContext) -> CallContext:
+    """What is asked about; what is left out is not said, but for the channel: the caller's."""
+    asked = body.get("context", {})
+    return CallContext(
+        channel=Channel(asked.get("channel", own.channel)),
+        purpose=asked.get("purpose", ""),
+        session=asked.get("session", ""),
+        address=asked.get("address", ""),
+    )
+
+
+def principal_id(body: dict[str, Any]) -> str:
+    """The system alone has none. Raises Invalid."""
+    kind, found = body["principal"]["kind"], str(body["principal"].get("id", ""))
+    if not found and kind != PrincipalKind.SYSTEM:
+        raise Invalid(errors=[FieldError("principal.id", "say who")])
+    return found
+
+
+def persona_draft(body: dict[str, Any]) -> PersonaDraft:
+    return PersonaDraft(
+        name=body["name"],
+        kind=PersonaKind(body.get("kind", PersonaKind.USER)),
+        member_id=body.get("member"),
+        attributes=body.get("attributes", {}),
+    )
+
+
+def persona_changes(body: dict[str, Any]) -> PersonaChanges:
+    return PersonaChanges(name=body.get("name"), attributes=body.get("attributes"))
+
+
+def template_draft(body: dict[str, Any], before: TemplateDraft | None = None) -> TemplateDraft:
+    """What is not named stays as it was."""
+    kept = before or TemplateDraft(name="")
+    role = body.get("role", kept.role)
+    return TemplateDraft(
+        name=body.get("name", kept.name),
+        role=RoleName(role) if role else None,
+        namespaces=tuple(body.get("namespaces", kept.namespaces)),
+        purpose=body.get("purpose", kept.purpose),
+        scopes=tuple(Scope(scope) for scope in body.get("scopes", kept.scopes)),
+        persona_attributes=body.get("persona_attributes", kept.persona_attributes),
+    )

@@ -1,0 +1,169 @@
+"""What grants/, personas/ and role-templates/ answer, for the OpenAPI document; and the same as JSON."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+
+from governance.api.representations import time_json
+from governance.api.schema import problems
+from governance.grants.selectors import Checked
+from governance.grants.views import GrantView
+from governance.models import Persona, RoleTemplate
+from governance.vocabulary import Action, Effect, GranteeKind, PersonaKind, RoleName, Scope
+
+Schema = serializers.Serializer[Any]
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+Json = dict[str, Any]
+PAGE = [OpenApiParameter("page_size", int), OpenApiParameter("cursor", str)]
+ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
+DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
+
+
+class GranteeSchema(Schema):
+    kind = serializers.ChoiceField(choices=list(GranteeKind))
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+
+
+class ObjectSchema(Schema):
+    type = serializers.CharField()
+    id = serializers.UUIDField()
+
+
+class GrantSchema(Schema):
+    id = serializers.UUIDField()
+    principal = GranteeSchema()
+    object = ObjectSchema()
+    action = serializers.ChoiceField(choices=list(Action))
+    effect = serializers.ChoiceField(choices=list(Effect))
+    expires_at = serializers.DateTimeField(allow_null=True)
+    conditions = serializers.DictField()
+    given_by = serializers.UUIDField()
+    created_at = serializers.DateTimeField()
+
+
+class PageOf(Schema):
+    count = serializers.IntegerField()
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)
+
+
+class GrantListSchema(PageOf):
+    results = GrantSchema(many=True)
+
+
+class CheckedSchema(Schema):
+    allowed = serializers.BooleanField()
+    rule = serializers.CharField(help_text="The rule that decided.")
+    grant = GrantSchema(allow_null=True, help_text="The grant that decided, where one did.")
+
+
+class PersonaDetailSchema(Schema):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=list(PersonaKind))
+    member = serializers.UUIDField(allow_null=True)
+    attributes = serializers.DictField(child=serializers.CharField(allow_blank=True))
+    created_at = serializers.DateTimeField()
+
+
+class PersonaListSchema(PageOf):
+    results = PersonaDetailSchema(many=True)
+
+
+class TemplateSchema(Schema):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    role = serializers.ChoiceField(choices=[one for one in RoleName if one is not RoleName.OWNER], allow_null=True)
+    namespaces = serializers.ListField(child=serializers.CharField())
+    purpose = serializers.CharField(allow_blank=True)
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(Scope)))
+    persona_attributes = serializers.DictField(child=serializers.CharField(allow_blank=True))
+    created_at = serializers.DateTimeField()
+
+
+class TemplateListSchema(PageOf):
+    results = TemplateSchema(many=True)
+
+
+class RemovalSchema(Schema):
+    """What a dry run would remove."""
+
+    dry_run = serializers.BooleanField()
+    count = serializers.IntegerField()
+    ids = serializers.ListField(child=serializers.UUIDField())
+
+
+def described(
+    name: str,
+    reply: Any,
+    *,
+    status: int = 200,
+    request: Any = None,
+    parameters: Sequence[OpenApiParameter] = (),
+    also: dict[Any, Any] | None = None,
+    may: Sequence[int] = (),
+) -> Callable[[Handler], Handler]:
+    """`extend_schema` with the problems of every call, of its body and headers, and those it `may` have beside."""
+    codes = {400, 401, 403, 405, 503, *may}
+    if request is not None:
+        codes.add(413)
+    if ONCE in parameters:
+        codes |= {409, 413, 422}
+    decorator: Callable[[Handler], Handler] = extend_schema(
+        operation_id=name,
+        request=request,
+        responses={**problems(*sorted(codes)), status: reply, **(also or {})},
+        parameters=list(parameters),
+        tags=[name.rpartition("_")[0]],
+    )
+    return decorator
+
+
+def grant_json(view: GrantView) -> Json:
+    return {
+        "id": str(view.id),
+        "principal": {"kind": view.holder.kind, "id": str(view.holder.id), "name": view.holder.name},
+        "object": {"type": view.object_type, "id": str(view.object_id)},
+        "action": view.action,
+        "effect": view.effect,
+        "expires_at": time_json(view.expires_at),
+        "conditions": dict(view.conditions),
+        "given_by": str(view.given_by),
+        "created_at": time_json(view.created_at),
+    }
+
+
+def checked_json(checked: Checked) -> Json:
+    return {
+        "allowed": checked.decision.allowed,
+        "rule": checked.decision.rule,
+        "grant": grant_json(checked.grant) if checked.grant else None,
+    }
+
+
+def persona_json(persona: Persona) -> Json:
+    return {
+        "id": str(persona.id),
+        "name": persona.name,
+        "kind": persona.kind,
+        "member": str(persona.member_id) if persona.member_id else None,
+        "attributes": persona.attributes,
+        "created_at": time_json(persona.created_at),
+    }
+
+
+def template_json(row: RoleTemplate) -> Json:
+    return {
+        "id": str(row.id),
+        "name": row.name,
+        "role": row.role or None,
+        "namespaces": row.namespaces,
+        "purpose": row.purpose,
+        "scopes": row.scopes,
+        "persona_attributes": row.persona_attributes,
+        "created_at": time_json(row.created_at),
+    }

@@ -1,0 +1,136 @@
+"""grants/ of the REST contract."""
+
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.access_inputs import CheckInput, GrantInput, check_context, grant_draft, principal_id
+from governance.api.access_schema import (
+    DRY_RUN,
+    ONCE,
+    PAGE,
+    CheckedSchema,
+    GrantListSchema,
+    GrantSchema,
+    RemovalSchema,
+    checked_json,
+    described,
+    grant_json,
+)
+from governance.api.bodies import body_of
+from governance.api.idempotency import Commit
+from governance.api.merged_pages import MergedPages
+from governance.api.views import ApiView, asked_only, flag
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.grants.selectors import GrantFilter, access_check, grant_get, grants_list
+from governance.grants.services import grant_create, grant_create_ask, grant_revoke
+from governance.idempotency.services import Reply
+from governance.vocabulary import Action, GranteeKind
+
+FILTERS = ("object_type", "object_id", "principal_kind", "principal_id")
+LIST_PARAMETERS = [
+    OpenApiParameter("object_type", str, description="namespace, memory or persona"),
+    OpenApiParameter("object_id", str),
+    OpenApiParameter("principal_kind", str, enum=[*GranteeKind]),
+    OpenApiParameter("principal_id", str),
+    *PAGE,
+]
+
+
+class GrantsView(ApiView):
+    @described("grants_list", GrantListSchema, parameters=LIST_PARAMETERS, may=[404])
+    def get(self, request: Request) -> Response:
+        """Grants, newest first: all of them for who manages grants; else one's own, and those on what one may share."""
+        pages = MergedPages(request, also_known=FILTERS)
+        views = grants_list(actor=self.actor(), wanted=_filter(request), paginate=pages.take)
+        return pages.envelope([grant_json(view) for view in views])
+
+    @described(
+        "grants_create",
+        GrantSchema,
+        status=201,
+        request=GrantInput,
+        parameters=[ONCE],
+        also={200: GrantSchema},
+        may=[404],
+    )
+    def post(self, request: Request) -> Response:
+        """Allow or deny somebody an action on an object. The same grant again gets its end anew: 200."""
+        actor = self.actor()
+        asked_only(request)
+        draft = grant_draft(body_of(GrantInput, request))
+
+        def call(commit: Commit) -> Reply:
+            view, new = grant_create(
+                actor=actor,
+                draft=draft,
+                commit=lambda made, new: commit(Reply(201 if new else 200, grant_json(made))),
+            )
+            return Reply(201 if new else 200, grant_json(view))
+
+        return self.post_once(
+            call, ask=lambda: grant_create_ask(actor=actor, object_type=draft.object_type, object_id=draft.object_id)
+        )
+
+
+class GrantView(ApiView):
+    @described("grants_get", GrantSchema, may=[404])
+    def get(self, request: Request, grant_id: UUID) -> Response:
+        """One grant."""
+        actor = self.actor()
+        with acting(actor):
+            view = grant_get(actor=actor, grant_id=grant_id)
+            asked_only(request)
+        return Response(grant_json(view))
+
+    @described("grants_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
+    def delete(self, request: Request, grant_id: UUID) -> Response:
+        """Revoke it, from the next request on."""
+        actor = self.actor()
+        with acting(actor):
+            grant_revoke(actor=actor, grant_id=grant_id, dry_run=True)  # 404, 403; then 400
+            asked_only(request, "dry_run")
+            if flag(request, "dry_run"):
+                return Response({"dry_run": True, "count": 1, "ids": [str(grant_id)]})
+            grant_revoke(actor=actor, grant_id=grant_id)
+        return Response(status=204)
+
+
+class CheckView(ApiView):
+    @described("grants_check", CheckedSchema, request=CheckInput, may=[404])
+    def post(self, request: Request) -> Response:
+        """What somebody may do, and by which rule. About oneself anybody may ask."""
+        actor = self.actor()
+        asked_only(request)
+        body = body_of(CheckInput, request)
+        checked = access_check(
+            actor=actor,
+            kind=body["principal"]["kind"],
+            principal=principal_id(body),
+            action=Action(body["action"]),
+            object_type=body["object"]["type"],
+            object_id=body["object"]["id"],
+            context=check_context(body, actor.context),
+            at=body.get("context", {}).get("time"),
+        )
+        return Response(checked_json(checked))
+
+
+def _filter(request: Request) -> GrantFilter:
+    asked = {name: request.query_params.get(name) for name in FILTERS}
+    kind = asked["principal_kind"]
+    if kind is not None and kind not in set(GranteeKind):
+        raise Invalid(errors=[FieldError("principal_kind", f"one of {', '.join(GranteeKind)}")])
+    try:
+        object_id = UUID(asked["object_id"]) if asked["object_id"] is not None else None
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("object_id", "an id is needed")]) from error
+    return GrantFilter(
+        object_type=asked["object_type"],
+        object_id=object_id,
+        holder_kind=GranteeKind(kind) if kind else None,
+        holder=asked["principal_id"],
+    )

@@ -1,0 +1,98 @@
+"""personas/ of the REST contract."""
+
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.access_inputs import PersonaChangesInput, PersonaInput, persona_changes, persona_draft
+from governance.api.access_schema import (
+    DRY_RUN,
+    ONCE,
+    PAGE,
+    PersonaDetailSchema,
+    PersonaListSchema,
+    RemovalSchema,
+    described,
+    persona_json,
+)
+from governance.api.bodies import body_of
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.views import ApiView, asked_only, flag
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
+from governance.models import Persona
+from governance.personas.selectors import persona_show, personas_list
+from governance.personas.services import PersonaChanges, persona_create, persona_remove, persona_update
+from governance.vocabulary import Permission, PersonaKind
+
+KIND = OpenApiParameter("kind", str, enum=[*PersonaKind])
+
+
+class PersonasView(ApiView):
+    @described("personas_list", PersonaListSchema, parameters=[KIND, *PAGE])
+    def get(self, request: Request) -> Response:
+        """The personas that the caller may speak as, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.PERSONA_USE)
+        kind = request.query_params.get("kind")
+        if kind is not None and kind not in set(PersonaKind):
+            raise Invalid(errors=[FieldError("kind", f"one of {', '.join(PersonaKind)}")])
+        pages = CursorPages(also_known=("kind",))
+        rows = personas_list(
+            actor=actor,
+            paginate=lambda found: pages.paginate_queryset(found.filter(kind=kind) if kind else found, request) or [],
+        )
+        return pages.envelope([persona_json(row) for row in rows])
+
+    @described("personas_create", PersonaDetailSchema, status=201, request=PersonaInput, parameters=[ONCE])
+    def post(self, request: Request) -> Response:
+        """Make a persona: another part of oneself, or an agent."""
+        actor = self.actor()
+        authorize(actor, Permission.PERSONA_CREATE)
+        asked_only(request)
+        draft = persona_draft(body_of(PersonaInput, request))
+
+        def call(commit: Commit) -> Reply:
+            with acting(actor):
+                made = persona_create(actor=actor, draft=draft)
+                reply = Reply(201, persona_json(Persona.objects.get(id=made.id)))
+                commit(reply)
+            return reply
+
+        return self.post_once(call)
+
+
+class PersonaView(ApiView):
+    @described("personas_get", PersonaDetailSchema, may=[404])
+    def get(self, request: Request, persona_id: UUID) -> Response:
+        """One persona."""
+        persona = persona_show(actor=self.actor(), persona_id=persona_id)
+        asked_only(request)
+        return Response(persona_json(persona))
+
+    @described("personas_update", PersonaDetailSchema, request=PersonaChangesInput, may=[404, 409])
+    def patch(self, request: Request, persona_id: UUID) -> Response:
+        """Change its name or its attributes."""
+
+        def changes() -> PersonaChanges:
+            asked_only(request)
+            return persona_changes(body_of(PersonaChangesInput, request))
+
+        return Response(persona_json(persona_update(actor=self.actor(), persona_id=persona_id, changes=changes)))
+
+    @described("personas_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
+    def delete(self, request: Request, persona_id: UUID) -> Response:
+        """Nobody speaks as it any more; its memories stay."""
+        actor = self.actor()
+        with acting(actor):
+            persona_remove(actor=actor, persona_id=persona_id, dry_run=True)  # 404, 403; then 400
+            asked_only(request, "dry_run")
+            if flag(request, "dry_run"):
+                return Response({"dry_run": True, "count": 1, "ids": [str(persona_id)]})
+            persona_remove(actor=actor, persona_id=persona_id)
+        return Response(status=204)

@@ -1,0 +1,119 @@
+"""role-templates/ of the REST contract: presets of the tenant's admins."""
+
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.access_inputs import ApplyInput, TemplateChangesInput, TemplateInput, template_draft
+from governance.api.access_schema import (
+    DRY_RUN,
+    ONCE,
+    PAGE,
+    RemovalSchema,
+    TemplateListSchema,
+    TemplateSchema,
+    described,
+    template_json,
+)
+from governance.api.bodies import body_of
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.views import ApiView, asked_only, flag
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.idempotency.services import Reply
+from governance.models import RoleTemplate
+from governance.presets.selectors import template_get, templates_list
+from governance.presets.services import (
+    TemplateDraft,
+    draft_of,
+    template_apply,
+    template_create,
+    template_remove,
+    template_update,
+)
+from governance.vocabulary import GranteeKind, Permission
+
+
+class TemplatesView(ApiView):
+    @described("role_templates_list", TemplateListSchema, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """Presets, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.TEMPLATE_MANAGE)
+        pages = CursorPages()
+        rows = templates_list(actor=actor, paginate=lambda found: pages.paginate_queryset(found, request) or [])
+        return pages.envelope([template_json(row) for row in rows])
+
+    @described("role_templates_create", TemplateSchema, status=201, request=TemplateInput, parameters=[ONCE])
+    def post(self, request: Request) -> Response:
+        """Make a preset."""
+        actor = self.actor()
+        authorize(actor, Permission.TEMPLATE_MANAGE)
+        asked_only(request)
+        draft = template_draft(body_of(TemplateInput, request))
+
+        def call(commit: Commit) -> Reply:
+            with acting(actor):
+                made = template_create(actor=actor, draft=draft)
+                reply = Reply(201, template_json(RoleTemplate.objects.get(id=made.id)))
+                commit(reply)
+            return reply
+
+        return self.post_once(call)
+
+
+class TemplateView(ApiView):
+    @described("role_templates_get", TemplateSchema, may=[404])
+    def get(self, request: Request, template_id: UUID) -> Response:
+        """One preset."""
+        row = template_get(actor=self.actor(), template_id=template_id)
+        asked_only(request)
+        return Response(template_json(row))
+
+    @described("role_templates_update", TemplateSchema, request=TemplateChangesInput, may=[404, 409])
+    def patch(self, request: Request, template_id: UUID) -> Response:
+        """Change it. What it was applied to stays as it is."""
+
+        def change(row: RoleTemplate) -> TemplateDraft:
+            asked_only(request)
+            return template_draft(body_of(TemplateChangesInput, request), draft_of(row))
+
+        return Response(template_json(template_update(actor=self.actor(), template_id=template_id, change=change)))
+
+    @described(
+        "role_templates_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409]
+    )
+    def delete(self, request: Request, template_id: UUID) -> Response:
+        """Remove it. What it was applied to stays as it is."""
+        actor = self.actor()
+        with acting(actor):
+            template_get(actor=actor, template_id=template_id)  # 404, 403; then 400
+            asked_only(request, "dry_run")
+            if flag(request, "dry_run"):
+                return Response({"dry_run": True, "count": 1, "ids": [str(template_id)]})
+            template_remove(actor=actor, template_id=template_id)
+        return Response(status=204)
+
+
+class ApplyView(ApiView):
+    @described("role_templates_apply", TemplateSchema, request=ApplyInput, parameters=[ONCE], may=[404])
+    def post(self, request: Request, template_id: UUID) -> Response:
+        """Give a member, a persona or an API key what the preset says; all of it or nothing."""
+        actor = self.actor()
+        template_get(actor=actor, template_id=template_id)
+        asked_only(request)
+        body = body_of(ApplyInput, request)
+
+        def call(commit: Commit) -> Reply:
+            row = template_apply(
+                actor=actor,
+                template_id=template_id,
+                kind=GranteeKind(body["kind"]),
+                holder_id=body["id"],
+                commit=lambda applied: commit(Reply(200, template_json(applied))),
+            )
+            return Reply(200, template_json(row))
+
+        return self.post_once(call)

@@ -1,0 +1,158 @@
+"""In which context a grant holds. Pure.
+
+Each part of a condition is true, false, or unknown: unknown where the call does not say (no purpose, no session), and
+for a part that this version does not know. An allowance needs every part to be true; a denial stands unless one is
+false. So whatever is left out or not understood never opens anything.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, time
+from functools import cache
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from governance.actor import CallContext
+from governance.vocabulary import Channel, Effect
+
+LISTS = ("purpose", "channel", "session", "address")
+MOMENTS = ("not_before", "not_after")
+KNOWN = (*LISTS, *MOMENTS, "daily")
+MOST_VALUES = 50
+LONGEST_VALUE = 200
+Document = Mapping[str, Any]
+"""{purpose: […], channel: […], session: […], address: [CIDR…], not_before, not_after, daily: {from, until}}; UTC."""
+
+
+@dataclass(frozen=True)
+class ConditionFault(Exception):
+    """What is wrong with a part of a condition."""
+
+    part: str
+    message: str
+
+
+def holds(document: Document, effect: Effect, context: CallContext, now: datetime) -> bool:
+    """Whether a grant under this condition counts for a call. `now`: the database's."""
+    parts = [_part(name, value, context, now) for name, value in document.items()]
+    return all(part is True for part in parts) if effect is Effect.ALLOW else all(part is not False for part in parts)
+
+
+def conditions_checked(document: Document) -> dict[str, Any]:
+    """The condition as it is stored: known parts alone, lists sorted. Raises ConditionFault."""
+    for name in document:
+        if name not in KNOWN:
+            raise ConditionFault(str(name), f"unknown condition; known are {', '.join(KNOWN)}")
+    return {name: _CHECKS[name](name, value) for name, value in sorted(document.items())}
+
+
+def narrows(inner: Document, outer: Document) -> bool:
+    """Whether `inner` holds only where `outer` does, as far as that can be read off their parts."""
+    return all(name in inner and _within(inner[name], value) for name, value in outer.items())
+
+
+def _within(inner: Any, outer: Any) -> bool:
+    if isinstance(inner, list) and isinstance(outer, list):
+        return set(inner) <= set(outer)
+    return bool(inner == outer)
+
+
+def _part(name: str, value: Any, context: CallContext, now: datetime) -> bool | None:
+    judge = _JUDGES.get(name)
+    try:
+        return judge(value, context, now) if judge else None
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return None  # stored by another version: not understood
+
+
+def _listed(said: str, values: Any) -> bool | None:
+    return said in _texts(values) if said else None
+
+
+def _texts(values: Any) -> list[str]:
+    if not isinstance(values, list):
+        raise TypeError
+    return values
+
+
+def _address(values: Any, context: CallContext, now: datetime) -> bool | None:
+    if not context.address:
+        return None
+    address = ip_address(context.address)
+    return any(address in _network(one) for one in _texts(values))
+
+
+def _daily(value: Any, context: CallContext, now: datetime) -> bool:
+    """Between two times of the day; one that ends before it begins goes on after midnight."""
+    start, end, at = time.fromisoformat(value["from"]), time.fromisoformat(value["until"]), now.time()
+    return start <= at < end if start <= end else at >= start or at < end
+
+
+Judge = Callable[[Any, CallContext, datetime], bool | None]
+_JUDGES: dict[str, Judge] = {
+    "purpose": lambda value, context, now: _listed(context.purpose, value),
+    "channel": lambda value, context, now: _listed(context.channel, value),
+    "session": lambda value, context, now: _listed(context.session, value),
+    "address": _address,
+    "not_before": lambda value, context, now: now >= datetime.fromisoformat(value),
+    "not_after": lambda value, context, now: now < datetime.fromisoformat(value),
+    "daily": _daily,
+}
+_network = cache(ip_network)
+
+
+def _checked_list(name: str, value: Any) -> list[str]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_VALUES:
+        raise ConditionFault(name, f"a list of 1 to {MOST_VALUES} texts")
+    for one in value:
+        if not isinstance(one, str) or not 1 <= len(one) <= LONGEST_VALUE or not one.isprintable():
+            raise ConditionFault(name, f"texts of 1 to {LONGEST_VALUE} printable characters")
+    return sorted(set(value))
+
+
+def _checked_channels(name: str, value: Any) -> list[str]:
+    return _all(name, _checked_list(name, value), lambda one: str(Channel(one)), f"some of {', '.join(Channel)}")
+
+
+def _checked_addresses(name: str, value: Any) -> list[str]:
+    return _all(name, _checked_list(name, value), lambda one: str(ip_network(one)), "networks such as 10.0.0.0/8")
+
+
+def _all(name: str, values: Iterable[str], read: Callable[[str], str], wanted: str) -> list[str]:
+    try:
+        return sorted({read(one) for one in values})
+    except ValueError as error:
+        raise ConditionFault(name, wanted) from error
+
+
+def _checked_moment(name: str, value: Any) -> str:
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError) as error:
+        raise ConditionFault(name, "an RFC 3339 time") from error
+    if moment.tzinfo is None:
+        raise ConditionFault(name, "an RFC 3339 time with an offset")
+    return moment.isoformat()
+
+
+def _checked_daily(name: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or set(value) != {"from", "until"}:
+        raise ConditionFault(name, 'two times of the day in UTC, as in {"from": "08:00", "until": "18:00"}')
+    try:
+        times = {key: time.fromisoformat(value[key]) for key in ("from", "until")}
+    except (TypeError, ValueError) as error:
+        raise ConditionFault(name, "times such as 08:00") from error
+    if any(one.tzinfo is not None for one in times.values()) or times["from"] == times["until"]:
+        raise ConditionFault(name, "two different times of the day, without an offset: they are UTC")
+    return {key: one.isoformat() for key, one in times.items()}
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "purpose": _checked_list,
+    "channel": _checked_channels,
+    "session": _checked_list,
+    "address": _checked_addresses,
+    "not_before": _checked_moment,
+    "not_after": _checked_moment,
+    "daily": _checked_daily,
+}

@@ -1,0 +1,140 @@
+"""Personas: a member in one of their parts, or an assistant. Each has a stream of memories of its own."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting, forget_known
+from governance.errors import Conflict, FieldError, Invalid
+from governance.ids import uuid7
+from governance.models import Member, Persona
+from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.vocabulary import Permission, PersonaKind, Verb
+
+LONGEST_NAME = 200
+MOST_ATTRIBUTES, LONGEST_ATTRIBUTE = 50, 500
+Attributes = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class PersonaDraft:
+    """member_id: whose it is; None: the actor's own member. attributes: short texts by name; labels, stored clear."""
+
+    name: str
+    kind: PersonaKind = PersonaKind.USER
+    member_id: UUID | None = None
+    attributes: Attributes = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PersonaChanges:
+    """None leaves what is there."""
+
+    name: str | None = None
+    attributes: Attributes | None = None
+
+
+def persona_create(
+    *, actor: Actor, draft: PersonaDraft, commit: Callable[[Persona], None] = lambda persona: None
+) -> Persona:
+    """One more persona. For another member: only those who manage members may.
+
+    Raises Forbidden; Invalid; Conflict when the member has one of this name. Writes: Persona, AuditEntry.
+    """
+    authorize(actor, Permission.PERSONA_CREATE)
+    if draft.member_id not in {None, actor.member_id}:
+        authorize(actor, Permission.MEMBER_MANAGE)
+    _check(draft.name, draft.attributes)
+    with acting(actor):
+        persona = Persona(
+            id=uuid7(),
+            tenant_id=actor.tenant_id,
+            kind=draft.kind,
+            name=draft.name,
+            member=_member(actor, draft),
+            attributes=dict(draft.attributes),
+        )
+        _save(persona, force_insert=True)
+        record(
+            actor=actor,
+            verb=Verb.PERSONA_CREATED,
+            object_type=OBJECT_TYPE,
+            object_ids=[persona.id],
+            detail={"kind": draft.kind},
+        )
+        commit(persona)
+    return persona
+
+
+def persona_update(*, actor: Actor, persona_id: UUID, changes: Callable[[], PersonaChanges]) -> Persona:
+    """`changes` is asked only once the actor may make them. Raises NotFound; Forbidden; Invalid; Conflict.
+
+    Writes: Persona, AuditEntry.
+    """
+    with acting(actor):
+        persona = persona_locate(actor, persona_id, lock=True)
+        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
+        asked = changes()
+        persona.name = persona.name if asked.name is None else asked.name
+        persona.attributes = persona.attributes if asked.attributes is None else dict(asked.attributes)
+        _check(persona.name, persona.attributes)
+        _save(persona, update_fields=["name", "attributes"])
+        record(actor=actor, verb=Verb.PERSONA_CHANGED, object_type=OBJECT_TYPE, object_ids=[persona.id])
+    return persona
+
+
+def persona_remove(*, actor: Actor, persona_id: UUID, dry_run: bool = False) -> None:
+    """Nobody speaks as it any more, and keys bound to it end; the memories that it left stay with its name.
+
+    A dry run only checks.
+
+    Raises NotFound; Forbidden. Writes: Persona, AuditEntry.
+    """
+    with acting(actor):
+        persona = persona_locate(actor, persona_id, lock=True)
+        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
+        if dry_run:
+            return
+        Persona.objects.filter(id=persona.id).update(removed_at=Now())
+        forget_known()
+        record(actor=actor, verb=Verb.PERSONA_REMOVED, object_type=OBJECT_TYPE, object_ids=[persona.id])
+
+
+def _member(actor: Actor, draft: PersonaDraft) -> Member | None:
+    """An agent that the system makes belongs to nobody; everything else has a member."""
+    member_id = draft.member_id or actor.member_id
+    if member_id is None and draft.kind is PersonaKind.AGENT:
+        return None
+    found = Member.objects.filter(Q(id=member_id), tenant_id=actor.tenant_id, removed_at=None).first()
+    if found is None:
+        raise Invalid(errors=[FieldError("member", "no member has this id")])
+    return found
+
+
+def _save(persona: Persona, **options: object) -> None:
+    try:
+        with transaction.atomic():
+            persona.save(**options)  # type: ignore[arg-type]
+    except IntegrityError as error:
+        raise Conflict(f"There is a persona {persona.name} of this member already.") from error
+
+
+def _check(name: str, attributes: Attributes) -> None:
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise Invalid(errors=[FieldError("name", f"1 to {LONGEST_NAME} printable characters")])
+    attributes_checked(attributes, "attributes")
+
+
+def attributes_checked(attributes: Attributes, place: str) -> None:
+    """Raises Invalid for more or longer attributes than a persona may have."""
+    long = [name for name, value in attributes.items() if not name or len(name) > 100 or len(value) > LONGEST_ATTRIBUTE]
+    if len(attributes) > MOST_ATTRIBUTES or long:
+        message = f"at most {MOST_ATTRIBUTES}, each a name and a text of at most {LONGEST_ATTRIBUTE} characters"
+        raise Invalid(errors=[FieldError(place, message)])

@@ -1,0 +1,46 @@
+"""Reading presets."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from governance.actor import Actor
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.grants.holders import Holder
+from governance.grants.overview import MOST_HOLDERS
+from governance.models import ApiKey, Member, RoleTemplate
+from governance.personas.selectors import personas_of
+from governance.presets.services import template_locate
+from governance.vocabulary import GranteeKind, Permission
+
+Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
+
+
+def templates_list(*, actor: Actor, paginate: Paginate) -> list[RoleTemplate]:
+    """A page of the tenant's presets, newest first. Raises Forbidden."""
+    authorize(actor, Permission.TEMPLATE_MANAGE)
+    with acting(actor):
+        return list(paginate(RoleTemplate.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
+
+
+def template_get(*, actor: Actor, template_id: UUID) -> RoleTemplate:
+    """Raises NotFound; Forbidden."""
+    with acting(actor):
+        return template_locate(actor, template_id)
+
+
+def applicable(*, actor: Actor) -> list[Holder]:
+    """To whom a preset can be applied: members, keys, and the personas that the actor may use. Raises Forbidden."""
+    authorize(actor, Permission.TEMPLATE_MANAGE)
+    with acting(actor):
+        members = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).order_by("display_name")
+        keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None).order_by("name")
+        personas = personas_of(actor)
+        return [
+            *(Holder(GranteeKind.MEMBER, one.id, one.display_name) for one in members[:MOST_HOLDERS]),
+            *(Holder(GranteeKind.PERSONA, one.id, one.name) for one in personas.order_by("name")[:MOST_HOLDERS]),
+            *(Holder(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys[:MOST_HOLDERS]),
+        ]

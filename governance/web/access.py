@@ -1,0 +1,141 @@
+"""Who can see this, and why: the grants on one object, and all of one's grants."""
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.actor import Actor, CallContext
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.grants.overview import access_overview, holders_to_choose
+from governance.grants.selectors import GrantFilter, grant_get, grants_list
+from governance.grants.services import GrantDraft, grant_create, grant_revoke
+from governance.vocabulary import Action, Channel, Effect, GranteeKind
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import NewestOf
+
+MEMBERS, GRANTS = 50, 50  # of one page
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """All grants for who manages them; for others what they were given and gave."""
+    take = NewestOf(GRANTS, request.GET.get("before", ""))
+    grants = grants_list(actor=actor, wanted=GrantFilter(), paginate=take.merged)
+    return draw(request, "governance/access/list.html", {"grants": grants, "older": take.older})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def access_object(request: HttpRequest, actor: Actor, object_type: str, object_id: UUID) -> HttpResponseBase:
+    """GET shows members with what they may do and why, in the context asked about; POST gives a grant."""
+    if request.method != "POST":
+        return _show(request, actor, object_type, object_id)
+    try:
+        grant_create(actor=actor, draft=_draft(request.POST, object_type, object_id))
+    except Invalid as fault:
+        return _show(request, actor, object_type, object_id, fault=_told(fault))
+    return see_other(reverse("access_object", args=[object_type, object_id]))
+
+
+@require_POST
+@page
+def grant_remove(request: HttpRequest, actor: Actor, grant_id: UUID) -> HttpResponseBase:
+    with acting(actor):
+        grant = grant_get(actor=actor, grant_id=grant_id)
+        grant_revoke(actor=actor, grant_id=grant_id)
+    if request.POST.get("from") == "list":
+        return see_other(reverse("access_list"))
+    return see_other(reverse("access_object", args=[grant.object_type, grant.object_id]))
+
+
+def _show(
+    request: HttpRequest, actor: Actor, object_type: str, object_id: UUID, *, fault: str = ""
+) -> HttpResponseBase:
+    context = _context(request)
+    members, grants = (NewestOf(size, request.GET.get(name, "")) for size, name in ((MEMBERS, "m"), (GRANTS, "g")))
+    wanted = GrantFilter(object_type=object_type, object_id=object_id)
+    with acting(actor):  # one transaction for all that the page reads
+        shown: dict[str, Any] = {
+            "overview": access_overview(
+                actor=actor, object_type=object_type, object_id=object_id, context=context, paginate=members
+            ),
+            "grants": grants_list(actor=actor, wanted=wanted, paginate=grants.merged),
+            "holders": holders_to_choose(actor=actor, object_type=object_type, object_id=object_id),
+            "members_older": members.older,
+            "grants_older": grants.older,
+            "actions": list(Action),
+            "effects": list(Effect),
+            "channels": list(Channel),
+            "context": context,
+            "asked": request.POST,
+            "fault": fault,
+        }
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+        return draw(request, "governance/access/object.html", shown, status=status)
+
+
+def _context(request: HttpRequest) -> CallContext:
+    """In which context members are shown: a browser's, unless another is asked about."""
+    channel = request.GET.get("channel", "")
+    return CallContext(
+        channel=Channel(channel) if channel in set(Channel) else Channel.WEB,
+        purpose=request.GET.get("purpose", "")[:200],
+    )
+
+
+def _draft(form: QueryDict, object_type: str, object_id: UUID) -> GrantDraft:
+    """What the form asks for. Raises Invalid."""
+    kind, _separator, holder = form.get("holder", "").partition(":")
+    return GrantDraft(
+        holder_kind=_member_of(GranteeKind, kind, "principal"),
+        holder=holder,
+        object_type=object_type,
+        object_id=object_id,
+        action=_member_of(Action, form.get("action", ""), "action"),
+        effect=_member_of(Effect, form.get("effect", ""), "effect"),
+        expires_at=_moment(form.get("expires_at", "")),
+        conditions=_conditions(form),
+    )
+
+
+def _conditions(form: QueryDict) -> dict[str, Any]:
+    listed = {name: _words(form.get(name, "")) for name in ("purpose", "address")}
+    listed["channel"] = form.getlist("channel")
+    conditions: dict[str, Any] = {name: values for name, values in listed.items() if values}
+    hours = {"from": form.get("from", ""), "until": form.get("until", "")}
+    return conditions | ({"daily": hours} if any(hours.values()) else {})
+
+
+def _words(text: str) -> list[str]:
+    return [word for part in text.split(",") if (word := part.strip())]
+
+
+def _member_of(kind: Any, text: str, field: str) -> Any:
+    if text not in set(kind):
+        raise _invalid(field)
+    return kind(text)
+
+
+def _moment(text: str) -> datetime | None:
+    """What a browser sends of a date and a time; in UTC, as the page says."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
+    except ValueError as error:
+        raise _invalid("expires_at") from error
+
+
+def _invalid(field: str) -> Invalid:
+    return Invalid(errors=[FieldError(field, _("choose one"))])
+
+
+def _told(fault: Invalid) -> str:
+    return "; ".join(f"{one.field}: {one.message}" for one in fault.errors) or fault.detail

@@ -1,0 +1,88 @@
+"""Personas: one's own, and the tenant's agents."""
+
+from http import HTTPStatus
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Conflict, Invalid
+from governance.models import Persona
+from governance.personas.selectors import persona_show, personas_list
+from governance.personas.services import (
+    LONGEST_NAME,
+    PersonaChanges,
+    PersonaDraft,
+    persona_create,
+    persona_remove,
+    persona_update,
+)
+from governance.vocabulary import PersonaKind
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import NewestOf
+
+PERSONAS = 50  # of one page
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def personas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The list; POST makes one more."""
+    if request.method != "POST":
+        return _listed(request, actor)
+    kind = PersonaKind.AGENT if request.POST.get("kind") == PersonaKind.AGENT else PersonaKind.USER
+    name = request.POST.get("name", "").strip()
+    try:
+        persona_create(actor=actor, draft=PersonaDraft(name=name, kind=kind))
+    except (Invalid, Conflict) as failure:
+        return _listed(request, actor, name=name, fault=_fault(failure))
+    return see_other(reverse("personas"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
+    """One of them; POST gives it another name."""
+    known = persona_show(actor=actor, persona_id=persona_id)
+    context = {"persona": known, "name": known.name, "longest": LONGEST_NAME}
+    if request.method != "POST":
+        return draw(request, "governance/personas/persona.html", context)
+    name = request.POST.get("name", "").strip()
+    try:
+        persona_update(actor=actor, persona_id=persona_id, changes=lambda: PersonaChanges(name=name))
+    except (Invalid, Conflict) as failure:
+        context |= {"name": name, "fault": _fault(failure)}
+        return draw(request, "governance/personas/persona.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(reverse("personas"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def persona_delete(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
+    """GET says what will happen; POST removes it."""
+    with acting(actor):
+        persona_remove(actor=actor, persona_id=persona_id, dry_run=request.method != "POST")
+        if request.method == "POST":
+            return see_other(reverse("personas"))
+        known = persona_show(actor=actor, persona_id=persona_id)
+    return draw(request, "governance/personas/delete.html", {"persona": known})
+
+
+def _listed(request: HttpRequest, actor: Actor, *, name: str = "", fault: str = "") -> HttpResponseBase:
+    take = NewestOf(PERSONAS, request.GET.get("before", ""))
+    with acting(actor):
+        found: list[Persona] = personas_list(actor=actor, paginate=take)
+        context = {"personas": found, "older": take.older, "name": name, "fault": fault, "longest": LONGEST_NAME}
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+        return draw(request, "governance/personas/list.html", context, status=status)
+
+
+def _fault(failure: Invalid | Conflict) -> str:
+    if isinstance(failure, Conflict):
+        return _("You have a persona of this name.")
+    return _("Write a name of at most %(limit)s characters.") % {"limit": LONGEST_NAME}

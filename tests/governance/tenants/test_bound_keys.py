@@ -1,0 +1,165 @@
+"""A key that is bound to a persona or to namespaces sees and writes only there."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from governance.errors import Forbidden, Invalid, NotFound
+from governance.tenants.bonds import KeyBonds, apikey_bind
+from governance.tenants.services import apikey_create
+from governance.vocabulary import Scope
+from tests.factories import Person, World
+from tests.governance.grants.test_grants import _but_denials
+from tests.governance.personas.test_personas import made
+from tests.governance.tables import everything
+from tests.vault.api.contract import Contract, contract, fields_at_fault
+from tests.vault.outbox import run_jobs
+
+Superuser = Callable[[], psycopg.Connection]
+
+
+def bound(world: World, person: Person, *scopes: Scope, **bonds: object) -> Contract:
+    """A key of `person` with these bonds; all scopes by default."""
+    key = apikey_create(
+        actor=world.olivia.actor,
+        member=person.member,
+        scopes=scopes or list(Scope),
+        bonds=KeyBonds(**bonds),  # type: ignore[arg-type]
+    )
+    return Contract(key=key.text)
+
+
+@pytest.fixture
+def alice(world: World) -> Contract:
+    return contract(world, "alice")
+
+
+def test_it_sees_its_namespaces_and_what_lies_below_and_nothing_else(world: World, alice: Contract) -> None:
+    for path in ("/team", "/team/notes", "/teamwork", "/other"):
+        alice.add(f"The otter of {path}.", namespace=path)
+    mine = alice.add("My own otter.")
+    run_jobs()
+    key = bound(world, world.alice, namespaces=("/team",))
+    assert key.listed() == ["The otter of /team/notes.", "The otter of /team."]
+    assert key.found("otter") == ["The otter of /team.", "The otter of /team/notes."]
+    assert key.found("otter", namespaces=["/other"]) == []
+    assert key.get(f"memories/{mine['id']}/").status == 403
+    assert key.get(f"memories/{mine['id']}/versions/").status == 403
+
+
+def test_it_writes_there_and_nowhere_else(world: World, alice: Contract) -> None:
+    alice.add("There already.", namespace="/other")
+    key = bound(world, world.alice, namespaces=("/team",))
+    assert key.add("Without a name.")["namespace"]["path"] == "/team"
+    assert key.add("Below.", namespace="/team/new")["namespace"]["path"] == "/team/new"
+    for path in ("/other", "/teamwork", "/users/alice"):
+        assert key.post("memories/", {"content": "x", "namespace": path}).status == 403, path
+    inside = key.add("Moved.", namespace="/team")
+    assert key.patch(f"memories/{inside['id']}/", {"namespace": "/other"}, if_match='"1"').status == 403
+    assert alice.get("memories/?namespace=/teamwork").json["count"] == 0
+
+
+def test_it_sees_and_writes_as_its_persona_alone(world: World, alice: Contract) -> None:
+    work = made(alice, "at work")
+    alice.add("The otter at work.", persona="at work", namespace="/team")
+    alice.add("The otter of nobody.", namespace="/team")
+    other = alice.add("The otter at home.", persona="alice", namespace="/team")
+    run_jobs()
+    key = bound(world, world.alice, persona_id=UUID(work))
+    assert key.listed() == key.found("otter") == ["The otter at work."]
+    assert key.get(f"memories/{other['id']}/").status == 403
+    assert key.add("Said.", namespace="/team")["persona"]["id"] == work
+    assert fields_at_fault(key.post("memories/", {"content": "x", "persona": "alice"})) == {"persona"}
+    assert [one["name"] for one in key.get("personas/").json["results"]] == ["at work"]
+
+
+def test_what_it_does_not_see_leaves_no_trace_in_its_scores(world: World, alice: Contract) -> None:
+    """With and without memories of another persona, by another speaker, its search is the same to the last digit."""
+    work = made(alice, "at work")
+    key = bound(world, world.alice, persona_id=UUID(work))
+    for text in ("The otter swims.", "The heron waits by the weir.", "Zelda feeds the otter."):
+        alice.add(text, persona="at work", namespace="/team")
+    run_jobs()
+    before = [(one["content"], one["score"]) for one in key.search("Where does Zelda see the otter?")]
+    messages = [{"role": "user", "name": "Zelda", "content": f"The otter, the otter {n}."} for n in range(9)]
+    alice.post("memories/", {"messages": messages, "infer": False, "session_id": "s", "namespace": "/team"})
+    run_jobs()
+    assert [(one["content"], one["score"]) for one in key.search("Where does Zelda see the otter?")] == before
+
+
+def test_it_uses_only_conversations_and_jobs_of_its_own(world: World, alice: Contract) -> None:
+    before = alice.post("conversations/", {"title": "Secret plans"}).json["id"]
+    job = alice.post("memories/?async=true", {"content": "x"}).json["job"]["id"]
+    key = bound(world, world.alice, namespaces=("/team",))
+    assert key.get("conversations/").json["count"] == key.get("jobs/").json["count"] == 0
+    assert key.get(f"conversations/{before}/").status == key.get(f"jobs/{job}/").status == 404
+    own = key.post("conversations/", {}).json["id"]
+    assert key.post(f"conversations/{own}/turns/", {"content": "I take the early train."}).status == 201
+    assert [one["namespace"]["path"] for one in key.get("memories/").json["results"]] == ["/team", "/team"]
+
+
+def test_it_manages_and_shares_nothing(world: World) -> None:
+    olivia = contract(world, "olivia")
+    memory = olivia.add("Shared.", namespace="/team")
+    key = bound(world, world.olivia, namespaces=("/team",))
+    body = {
+        "principal": {"kind": "role", "id": "viewer"},
+        "object": {"type": "memory", "id": memory["id"]},
+        "action": "read",
+    }
+    assert key.post("grants/", body).status == 403
+    assert key.get("role-templates/").status == 403
+    assert key.post("personas/", {"name": "x"}).status == 403
+    assert key.get("grants/").json["count"] == 0
+
+
+def test_me_shows_what_it_is_bound_to(world: World, alice: Contract) -> None:
+    work = made(alice, "at work")
+    me = bound(world, world.alice, persona_id=UUID(work), namespaces=("/team",), purpose="treatment").get("me/").json
+    assert me["principal"]["persona"] == {"id": work, "name": "at work", "kind": "user"}
+    assert me["principal"]["namespaces"] == ["/team"]
+    assert me["principal"]["purpose"] == "treatment"
+    assert [one["name"] for one in me["personas"]] == ["at work"]
+    assert alice.get("me/").json["principal"]["persona"] is None
+
+
+def test_its_purpose_stands_for_one_that_a_call_does_not_name(world: World, alice: Contract) -> None:
+    memory = alice.add("Private.")
+    body = {
+        "principal": {"kind": "role", "id": "viewer"},
+        "object": {"type": "memory", "id": memory["id"]},
+        "action": "read",
+        "conditions": {"purpose": ["treatment"]},
+    }
+    assert alice.post("grants/", body).status == 201
+    key = bound(world, world.bob, purpose="treatment")
+    assert key.get(f"memories/{memory['id']}/").status == 200
+    assert key.get(f"memories/{memory['id']}/", x_memory_purpose="billing").status == 403
+
+
+def test_removing_its_persona_ends_it(world: World, alice: Contract) -> None:
+    work = made(alice, "at work")
+    key = bound(world, world.alice, persona_id=UUID(work))
+    assert key.get("me/").status == 200
+    alice.delete(f"personas/{work}/")
+    assert key.get("me/").status == 401
+
+
+def test_it_is_bound_to_its_members_personas_and_to_agents_alone(world: World, alice: Contract) -> None:
+    work, agent = made(alice, "at work"), made(alice, "Helper", kind="agent")
+    with pytest.raises(Invalid):
+        bound(world, world.bob, persona_id=UUID(work))
+    assert bound(world, world.bob, persona_id=UUID(agent)).get("me/").status == 200
+
+
+@pytest.mark.parametrize(("who", "refusal"), [("bob", Forbidden), ("alice", Forbidden), ("charlie", NotFound)])
+def test_who_may_not_binds_nothing(world: World, superuser: Superuser, who: str, refusal: type[Exception]) -> None:
+    connection = superuser()
+    before = _but_denials(everything(connection))
+    with pytest.raises(refusal):
+        apikey_bind(actor=world.person(who).actor, key_id=world.alice.key.id, bonds=KeyBonds(namespaces=("/team",)))
+    assert _but_denials(everything(connection)) == before
+    apikey_bind(actor=world.olivia.actor, key_id=world.alice.key.id, bonds=KeyBonds(namespaces=("/team",)))
+    assert world.client("alice").get("me/").json["principal"]["namespaces"] == ["/team"]

@@ -1,0 +1,148 @@
+"""The pages of access, personas and presets: they work without a script, and refuse whom they should."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from governance.vocabulary import RoleName
+from tests.factories import World, person_add
+from tests.governance.grants.test_grants import _but_denials
+from tests.governance.tables import everything
+from tests.governance.web.visitors import signed_in
+
+Superuser = Callable[[], psycopg.Connection]
+
+
+@pytest.fixture
+def memory_id(world: World) -> str:
+    """A private memory of alice's."""
+    reply = world.client("alice").post("memories/", {"content": "The otter sleeps."})
+    found: str = reply.json["results"][0]["id"]
+    return found
+
+
+def form(world: World, **more: str) -> dict[str, str]:
+    return {"holder": f"member:{world.bob.member.id}", "effect": "allow", "action": "read", **more}
+
+
+def test_a_grant_is_given_and_revoked_on_the_page_of_its_object(world: World, memory_id: str) -> None:
+    alice, address = signed_in(world.alice), f"/access/memory/{memory_id}/"
+    assert signed_in(world.bob).get(f"/memories/{memory_id}/").status_code == 403
+    assert f'href="{address}"' in alice.get(f"/memories/{memory_id}/").content.decode()
+    given = alice.post(address, form(world))
+    assert (given.status_code, given["Location"]) == (303, address)
+    page = alice.get(address).content.decode()
+    assert "allow read" in page
+    assert signed_in(world.bob).get(f"/memories/{memory_id}/").status_code == 200
+    revoke = page.partition('action="/access/grants/')[2].partition('"')[0]
+    assert alice.post(f"/access/grants/{revoke}", {"from": "object"})["Location"] == address
+    assert signed_in(world.bob).get(f"/memories/{memory_id}/").status_code == 403
+
+
+def test_it_says_who_may_what_and_by_which_rule(world: World, memory_id: str) -> None:
+    olivia, address = signed_in(world.olivia), f"/access/memory/{memory_id}/"
+    olivia.post(address, form(world, purpose="treatment, billing"))
+    plain, asked = (olivia.get(address + query).content.decode() for query in ("", "?purpose=treatment&channel=web"))
+    for page, rule in ((plain, "private"), (asked, "grant")):
+        row = page.partition("<td>bob ")[2].partition("</tr>")[0]
+        assert rule in row
+    assert "role:editor" in plain.partition("<td>alice ")[2].partition("</tr>")[0]
+
+
+@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("ada", 403), ("charlie", 404)])
+def test_who_may_not_share_sees_and_gives_nothing(
+    world: World, memory_id: str, superuser: Superuser, who: str, status: int
+) -> None:
+    visitor, address, database = signed_in(world.person(who)), f"/access/memory/{memory_id}/", superuser()
+    before = _but_denials(everything(database))
+    assert visitor.get(address).status_code == status
+    assert visitor.post(address, form(world)).status_code == status
+    assert visitor.post("/access/grants/019f0000-0000-7000-8000-000000000000/revoke/").status_code == 404
+    assert _but_denials(everything(database)) == before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"holder": "planet:x"}, {"holder": "member:x"}, {"action": "eat"}, {"effect": "?"}, {"expires_at": "soon"},
+     {"expires_at": "2001-01-01T00:00"}, {"address": "nowhere"}, {"from": "8"}],
+)  # fmt: skip
+def test_a_form_that_cannot_be_used_is_shown_again(world: World, memory_id: str, wrong: dict[str, str]) -> None:
+    response = signed_in(world.alice).post(f"/access/memory/{memory_id}/", form(world, **wrong))
+    assert response.status_code == 422
+    assert 'role="alert"' in response.content.decode()
+
+
+def test_the_page_of_an_object_costs_the_same_for_many_members(world: World, memory_id: str) -> None:
+    alice, address = signed_in(world.alice), f"/access/memory/{memory_id}/"
+    alice.post(address, form(world))
+    alice.get(address)
+
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert alice.get(address).status_code == 200
+        return len(queries)
+
+    few = cost()
+    for number in range(5):
+        person_add(world.acme, f"more{number}@acme.example", RoleName.VIEWER)
+    assert cost() == few <= 40
+
+
+def test_personas_are_made_renamed_and_removed(world: World) -> None:
+    alice = signed_in(world.alice)
+    assert alice.post("/personas/", {"name": "at work", "kind": "user"}).status_code == 303
+    page = alice.get("/personas/").content.decode()
+    assert "at work" in page
+    again = alice.post("/personas/", {"name": "at work"})
+    assert again.status_code == 422
+    address = next(part.partition('"')[0] for part in page.split('href="')[1:] if ">at work<" in part[:80])
+    assert signed_in(world.bob).get(address).status_code == 403
+    assert signed_in(world.charlie).get(address).status_code == 404
+    assert alice.post(address, {"name": ""}).status_code == 422
+    assert alice.post(address, {"name": "at the ward"}).status_code == 303
+    assert signed_in(world.bob).post(f"{address}delete/").status_code == 403
+    assert "at the ward" in alice.get(f"{address}delete/").content.decode()
+    assert alice.post(f"{address}delete/").status_code == 303
+    assert "at the ward" not in alice.get("/personas/").content.decode()
+
+
+def test_presets_are_made_changed_applied_and_removed(world: World) -> None:
+    olivia = signed_in(world.olivia)
+    olivia.get("/presets/")
+    made = olivia.post("/presets/", {"name": "clerk", "role": "viewer", "purpose": "billing", "scopes": "chat"})
+    assert made.status_code == 303
+    assert olivia.post("/presets/", {"name": "clerk"}).status_code == 422
+    page = olivia.get("/presets/").content.decode()
+    address = next(part.partition('"')[0] for part in page.split('href="')[1:] if ">clerk<" in part[:80])
+    assert olivia.post(address, {"name": "clerk", "namespaces": "nowhere"}).status_code == 422
+    assert olivia.post(address, {"name": "front desk", "role": "viewer"}).status_code == 303
+    for who, status in (("alice", 403), ("bob", 403), ("charlie", 404)):
+        visitor = signed_in(world.person(who))
+        for method in (visitor.get, visitor.post):
+            assert method(address).status_code == status
+        assert visitor.post(f"{address}apply/", {"holder": "member:x"}).status_code == status
+        assert visitor.post(f"{address}remove/").status_code == status
+    applied = olivia.post(f"{address}apply/", {"holder": f"member:{world.alice.member.id}"})
+    assert applied.status_code == 303
+    assert world.client("alice").get("me/").json["roles"] == ["viewer"]
+    assert "front desk" in olivia.get(applied["Location"]).content.decode()
+    assert olivia.post(f"{address}remove/").status_code == 303
+    assert olivia.get(address).status_code == 404
+
+
+def test_the_list_of_grants_is_everybodys_own(world: World, memory_id: str) -> None:
+    alice = signed_in(world.alice)
+    alice.post(f"/access/memory/{memory_id}/", form(world))
+    for who, sees in (("olivia", True), ("alice", True), ("bob", True), ("ada", False), ("charlie", False)):
+        page = signed_in(world.person(who)).get("/access/")
+        assert page.status_code == 200
+        assert (memory_id in page.content.decode()) is sees, who
+
+
+@pytest.mark.parametrize("address", ["/access/", "/personas/", "/presets/"])
+def test_nobody_sees_them_without_signing_in(world: World, address: str) -> None:
+    assert Client().get(address).status_code == 303

@@ -1,0 +1,42 @@
+"""What of the product grants can be about, declared to the law when the product starts."""
+
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.authz.grantables import Grantable, declare
+from governance.authz.rules import Target
+from governance.errors import NotFound
+from governance.vocabulary import Action, Permission
+from vault.cubes.locating import cube_target, locate
+from vault.models import CubeGrant, Namespace, NamespaceGrant
+from vault.namespaces.services import namespace_target
+
+
+def declare_grantables() -> None:
+    writing = _permissions(Permission.MEMORY_CREATE)
+    declare(Grantable("namespace", "memory", NamespaceGrant, _namespace, writing, by_name=_namespace_at))
+    declare(Grantable("memory", "memory", CubeGrant, _memory, _permissions(Permission.MEMORY_UPDATE)))
+
+
+def _permissions(writing: Permission) -> dict[Action, Permission]:
+    return {
+        Action.READ: Permission.MEMORY_READ,
+        Action.WRITE: writing,
+        Action.SHARE: Permission.ACCESS_SHARE,
+        Action.GOVERN: Permission.ACCESS_GOVERN,
+    }
+
+
+def _namespace(actor: Actor, namespace_id: UUID) -> Target:
+    found = Namespace.objects.filter(tenant_id=actor.tenant_id, id=namespace_id).first()
+    if found is None:
+        raise NotFound
+    return namespace_target(found)
+
+
+def _namespace_at(actor: Actor, path: str) -> UUID | None:
+    return Namespace.objects.filter(tenant_id=actor.tenant_id, path=path).values_list("id", flat=True).first()
+
+
+def _memory(actor: Actor, cube_id: UUID) -> Target:
+    return cube_target(locate(actor, cube_id))
