@@ -152,6 +152,8 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, title: str) -> C
         _check_title(title)
         row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=title))
         row.save(update_fields=["sealed_title"])
+        Conversation.objects.filter(id=row.id).update(updated_at=Now())
+        row.refresh_from_db(fields=["updated_at"])
         record(actor=actor, verb=Verb.CONVERSATION_UPDATED, object_type="conversation", object_ids=[row.id])
         return conversation_view(row)
 

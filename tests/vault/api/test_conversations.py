@@ -24,7 +24,9 @@ def test_a_conversation_is_made_renamed_and_deleted(alice: Contract) -> None:
     assert made.json["persona"] == alice.get("me/").json["personas"][0]["id"]
     address = f"conversations/{made.json['id']}/"
     assert alice.get(address).json == made.json
-    assert alice.patch(address, {"title": "我的狗"}).json["title"] == "我的狗"
+    renamed = alice.patch(address, {"title": "我的狗"}).json
+    assert renamed["title"] == "我的狗"
+    assert renamed["updated_at"] > made.json["updated_at"]
     assert alice.get("conversations/").json["count"] == 1
     assert alice.delete(address).status == 204
     for reply in (alice.get(address), alice.delete(address), alice.get(address + "turns/")):
