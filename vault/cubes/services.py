@@ -13,17 +13,17 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting, database_now
-from governance.errors import PreconditionRequired, VersionConflict
+from governance.errors import FieldError, Invalid, PreconditionRequired, VersionConflict
 from governance.idempotency.services import replies_forget
 from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
-from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft
 from vault.cubes.inserting import insert_rows
 from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.postings import postings_delete, postings_insert
 from vault.models import Cube, CubeLink, CubeVersion, Embedding
-from vault.vocabulary import LinkKind
+from vault.vocabulary import AccessLevel, LinkKind, NamespaceKind
 
 EVENT_CHUNK = 200  # cubes in one indexing job
 
@@ -83,8 +83,10 @@ def cube_update(
         if expected_version is None:
             raise PreconditionRequired
         _check_version(cube, expected_version)
+        asked = changes()
+        _ask_to_open(actor, cube, asked)
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
-        built = build_version(actor=actor, cube=cube, before=before, changes=changes(), reason=reason)
+        built = build_version(actor=actor, cube=cube, before=before, changes=asked, reason=reason)
         refused_times(built.cube, database_now())
         built.cube.save(force_update=True)
         built.version.save(force_insert=True)
@@ -165,6 +167,20 @@ def cube_purge(*, actor: Actor, cube_id: UUID, expected_version: int | None = No
         replies_forget(actor=actor, object_ids=[cube.id])
         Cube.objects.filter(id=cube.id)._raw_delete(using="default")  # the database's own foreign keys cascade
         record(actor=actor, verb=Verb.MEMORY_PURGED, object_type="memory", object_ids=[cube.id], version=cube.version)
+
+
+def _ask_to_open(actor: Actor, cube: Cube, asked: CubeChanges) -> None:
+    """To take a memory out of what is private, or to say who may change it, is to share it.
+
+    Raises Forbidden; Invalid.
+    """
+    target = cube_target(cube)
+    if asked.access_level is not UNSET or (asked.namespace is not UNSET and target.private_to):
+        authorize(actor, Permission.ACCESS_SHARE, target)
+    private = cube.namespace.kind == NamespaceKind.PRIVATE
+    if asked.access_level is not UNSET and (asked.access_level is AccessLevel.PRIVATE) is not private:
+        message = "private is what lies in a private namespace, and nothing else: move the memory"
+        raise Invalid(errors=[FieldError("access_level", message)])
 
 
 def _unhide(actor: Actor, cube: Cube) -> None:
