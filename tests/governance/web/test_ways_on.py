@@ -64,8 +64,8 @@ def test_a_removed_members_link_no_longer_works(world: World, superuser: Callabl
 
 def test_an_auditor_begins_on_a_page_of_their_own(world: World) -> None:
     client = Client()
-    assert client.post(link_for(world.ada))["Location"] == "/you/"
-    assert client.get("/")["Location"] == client.get("/sign-in/")["Location"] == "/you/"
+    assert client.post(link_for(world.ada))["Location"] == "/audit/"
+    assert client.get("/")["Location"] == client.get("/sign-in/")["Location"] == "/audit/"
     page = client.get("/you/").content.decode()
     for shown in ("Signed in as ada", "auditor", "read the audit trail", "Sign out"):
         assert shown in page
@@ -77,7 +77,8 @@ def test_an_auditor_begins_on_a_page_of_their_own(world: World) -> None:
 
 def test_the_page_of_oneself_tells_each_role_what_it_may_do(world: World) -> None:
     page = signed_in(world.bob).get("/you/").content.decode()
-    assert re.findall(r"<li>(.*?)</li>", page) == ["read memories", "chat", "see jobs"]
+    may = ["read memories", "chat", "see jobs", "speak as personas", "make personas", "change personas"]
+    assert re.findall(r"<li>(.*?)</li>", page) == may
     assert Client().get("/you/")["Location"] == "/sign-in/?next=%2Fyou%2F"
 
 
