@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from governance.accounts.rules import SignedIn
 from governance.actor import Actor, CallContext
 from governance.audit.services import record
-from governance.database import acting, as_person, database_now, no_tenant, tenant_transaction
+from governance.database import acting, as_person, database_now, no_tenant, person_transaction, tenant_transaction
 from governance.models import BrowserSession, Member, Tenant, User
 from governance.tenants.selectors import user_id_by_email
 from governance.vocabulary import PrincipalKind, RoleName, Verb
@@ -116,7 +116,7 @@ def signed_in(*, kept: Kept, request_id: str, context: CallContext) -> SignedIn 
 
     Writes, once in SEEN_EVERY_SECONDS: BrowserSession.
     """
-    with tenant_transaction(kept.tenant_id), as_person(kept.user_id):
+    with person_transaction(kept.tenant_id, kept.user_id):
         with connection.cursor() as cursor:
             cursor.execute(SIGNED_IN, [SEEN_EVERY_SECONDS, kept.session_id, kept.member_id])
             row = cursor.fetchone()

@@ -196,8 +196,10 @@ class AuditUnusualView(ApiView):
     @described("audit_unusual_reads", UnusualReadListSchema, tag=TAG)
     def get(self, request: Request) -> Response:
         """Memories that are read, and principals who read, far more than they use to; the most unusual first."""
-        found = unusual_reading(actor=self.actor())
+        actor = self.actor()
+        authorize(actor, Permission.AUDIT_READ)
         asked_only(request)
+        found = unusual_reading(actor=actor)
         results = [unusual_json(one) for one in found]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import F, QuerySet
 
 from governance.actor import Actor
@@ -109,8 +110,11 @@ def publishing_allowed(*, actor: Actor, facts: Facts) -> Allowed:
 
 
 def pii_rule(*, actor: Actor, namespace_path: str, sensitivity: str) -> PiiRule:
-    """What to do about findings in a text that is written there, kind by kind."""
-    return pii_rule_of(policies_active(actor).pii, Facts(namespace=namespace_path, sensitivity=sensitivity))
+    """What to do about findings in a text that is written there, kind by kind; the installation's own word where no
+    policy speaks of it.
+    """
+    found = pii_rule_of(policies_active(actor).pii, Facts(namespace=namespace_path, sensitivity=sensitivity))
+    return found if found.rule else PiiRule(action=PiiAction(settings.PII_ACTION))
 
 
 def pii_action(*, actor: Actor, namespace_path: str, sensitivity: str) -> PiiAction:

@@ -16,13 +16,11 @@ from governance.database import acting, epoch_advance
 from governance.errors import Conflict, FieldError, Invalid, PreconditionRequired, VersionConflict
 from governance.ids import uuid7
 from governance.models import ApiKey, Member, Policy, PolicyVersion
-from governance.outbox.services import emit
+from governance.policies.retention import retention_changed
 from governance.policies.rules import AnyDocument, Limits, Quota, Terms, document_json, document_read
 from governance.policies.selectors import PolicyView, policy_locate, policy_view
 from governance.versions import version_check
-from governance.vocabulary import HolderKind, Permission, PolicyKind, Topic, Verb
-
-FIRST = UUID(int=0)
+from governance.vocabulary import HolderKind, Permission, PolicyKind, Verb
 
 
 @dataclass(frozen=True)
@@ -189,7 +187,7 @@ def _version_add(
         detail={"kind": kind, "name": policy.name, "enabled": enabled},
     )
     if kind is PolicyKind.RETENTION:
-        emit(actor=actor, topic=Topic.RETENTION_CHANGED, payload={"after": str(FIRST)})
+        retention_changed(actor)
     return policy_view(row)
 
 

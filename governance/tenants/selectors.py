@@ -15,7 +15,7 @@ from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
 from governance.personas.selectors import personas_of
 from governance.tenants.last_use import key_used
-from governance.tenants.principals import binding_of, links_usable, member_active
+from governance.tenants.principals import binding_of, links_usable
 from governance.tenants.rules import credential_parse
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, RoleName, Scope
 
@@ -138,24 +138,6 @@ def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
             cursor.execute(USABLE_KEY, {"key": found[0], "digest": digest})
             row = cursor.fetchone()
     return _KeyRow(*row) if row else None
-
-
-def actor_by_session(*, tenant_id: UUID, member_id: UUID, request_id: str, context: CallContext) -> Actor | None:
-    """The actor of a signed-in browser, or None once the membership has ended."""
-    with tenant_transaction(tenant_id):
-        member = member_active(member_id)
-    if member is None:
-        return None
-    return Actor(
-        tenant_id=tenant_id,
-        principal_kind=PrincipalKind.MEMBER,
-        principal_id=member.id,
-        member_id=member.id,
-        role=RoleName(member.role.name),
-        scopes=None,
-        request_id=request_id,
-        context=context,
-    )
 
 
 def sign_in_link_works(*, token: str) -> bool:

@@ -213,6 +213,7 @@ IDEMPOTENCY_HOURS = 24
 # Personal data
 PII_DETECTOR = "governance.privacy.pii.detector.PatternDetector"  # takes the regions; see its port, Detector
 PII_PHONE_REGIONS = CONFIG.phone_regions
+PII_ACTION = "flag"  # where no policy says otherwise
 
 # The audit trail
 AUDIT_CHECKPOINT_SECONDS = 60  # a checkpoint is signed so long after the last, if there are new seals

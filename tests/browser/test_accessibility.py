@@ -40,11 +40,13 @@ def test_no_page_has_a_serious_finding(server: RunningServer, visit: OpenVisit, 
     page.locator(".chip").first.click()
     page.locator("#pane #memory-title").wait_for()
     found += findings(page)
-    for address in (memory, f"{conversation}rename/", f"{conversation}delete/", "/you/", "/nope/"):
+    own = ("/account/", "/account/second-factor/", "/account/organisations/")
+    tenants = ("/settings/members/", "/settings/keys/", "/settings/sign-in/")
+    for address in (memory, f"{conversation}rename/", f"{conversation}delete/", "/you/", "/nope/", *own, *tenants):
         page.goto(address)
         found += findings(page)
     outside = visit(signed_in=False, color_scheme=scheme, viewport=WIDTHS[width]).page
-    for address in ("/sign-in/", sign_in_link(server)):
+    for address in ("/sign-in/", "/sign-in/home/", "/sign-in/~/forgotten/", "/reset/made-up/", sign_in_link(server)):
         outside.goto(address)
         found += findings(outside)
     outside.goto("/sign-in/made-up/")

@@ -23,6 +23,31 @@ def test_a_link_signs_in_once_and_only_by_its_button(server: RunningServer, visi
     expect(page.get_by_role("heading", name="This link no longer works")).to_be_visible()
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_an_invited_person_sets_a_password_and_comes_back_with_it(
+    server: RunningServer, visit: OpenVisit, scripts: bool
+) -> None:
+    email = f"vera-{'with' if scripts else 'without'}@example.org"
+    admin = visit(java_script_enabled=scripts).page
+    admin.goto("/settings/members/")
+    admin.get_by_label("E-mail address").fill(email)
+    admin.get_by_role("button", name="Invite").click()
+    link = admin.locator(".shown code").inner_text()
+    page = visit(signed_in=False, java_script_enabled=scripts).page
+    page.goto(link)
+    page.get_by_label("New password").fill("a heron by the mill")
+    page.get_by_role("button", name="Join").click()
+    expect(page.get_by_role("heading", name="Ask what is remembered")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("E-mail address").fill(email)
+    page.get_by_label("Password").fill("a heron by the mill")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Ask what is remembered")).to_be_visible()
+    page.get_by_role("link", name="Your account").click()
+    expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+    expect(page.get_by_text("this one")).to_be_visible()
+
+
 def test_the_language_is_switched_in_place(visit: OpenVisit) -> None:
     page = visit().page
     page.goto("/chat/")

@@ -60,11 +60,12 @@ def both(world: World) -> tuple[Filled, Filled]:
 def test_raw_sql_without_a_where_shows_the_own_tenant_and_no_other(
     both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
 ) -> None:
-    everybody = superuser()
+    root = superuser()
+    tenants = tenant_tables(root)
     for own, foreign in (both, both[::-1]):
         for table in sorted(tenant_tables(everybody)):
             seen = rows_as(app_connection, own.person.actor, table)
-            assert sorted(seen) == sorted(rows_of(everybody, own.person.actor, table)), table
+            assert sorted(seen) == sorted(rows_of(root, own.person.actor, table)), table
             assert seen, f"{table} is empty, so that this shows nothing"
             assert not [row for row in seen if foreign.canary in row or str(foreign.person.actor.tenant_id) in row]
 
@@ -72,33 +73,37 @@ def test_raw_sql_without_a_where_shows_the_own_tenant_and_no_other(
 def test_a_policy_that_was_loosened_shows(
     both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
 ) -> None:
+    root = superuser()
     own, foreign = both
-    superuser().execute("ALTER POLICY tenant_only ON vault_cube USING (true)")
+    root.execute("ALTER POLICY tenant_only ON vault_cube USING (true)")
     assert [row for row in rows_as(app_connection, own.person.actor, "vault_cube") if foreign.canary in row]
 
 
 def test_without_a_tenant_no_row_of_any_tenant_is_seen(
     both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
 ) -> None:
-    for table in sorted(tenant_tables(superuser())):
+    root = superuser()
+    for table in sorted(tenant_tables(root)):
         assert rows(app_connection, table) == [], table
 
 
 def test_tables_of_nobody_hold_nothing_of_a_tenant(both: tuple[Filled, Filled], superuser: Superuser) -> None:
+    root = superuser()
     for table in sorted(OF_NOBODY):
-        assert not [row for row in rows(superuser(), table) if "nightingale" in row or "kingfisher" in row], table
+        assert not [row for row in rows(root, table) if "nightingale" in row or "kingfisher" in row], table
 
 
 def test_writes_across_the_border_are_refused_or_reach_no_row(
     both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
 ) -> None:
+    root = superuser()
     own, foreign = both
-    before = everything(superuser())
-    for table in sorted(tenant_tables(superuser()) - {"governance_user"}):
+    before = everything(root)
+    for table in sorted(tenant_tables(root) - {"governance_user"}):
         column = "id" if table == "governance_tenant" else "tenant_id"
         names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
         theirs = foreign.person.actor.tenant_id
-        copy = first_row(superuser(), table, column, theirs)
+        copy = first_row(root, table, column, theirs)
         for statement, parameter in (
             ("UPDATE {table} SET {column} = {column} WHERE {column} = %s", theirs),
             ("UPDATE {table} SET {column} = %s", theirs),
@@ -107,15 +112,16 @@ def test_writes_across_the_border_are_refused_or_reach_no_row(
         ):
             reached = _attempt(app_connection, own.person.actor, sql.SQL(statement).format(**names), parameter)
             assert reached == 0, f"{table}: {statement}"
-    assert everything(superuser()) == before
+    assert everything(root) == before
 
 
 def test_a_row_cannot_point_at_another_tenants_row(
     both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
 ) -> None:
+    root = superuser()
     own, foreign = both
     for table, column, target in POINTERS:
-        their_id = first_row(superuser(), target, "tenant_id", foreign.person.actor.tenant_id)["id"]
+        their_id = first_row(root, target, "tenant_id", foreign.person.actor.tenant_id)["id"]
         statement = sql.SQL("UPDATE {} SET {} = %s").format(sql.Identifier(table), sql.Identifier(column))
         with app_connection.transaction(force_rollback=True):
             become(app_connection, own.person.actor.tenant_id)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from governance import tasks as _of_the_law  # noqa: F401  registers them
 from governance.outbox.dispatcher import dispatch_once
 from governance.vocabulary import Topic
 from memos_web.celery import OUTBOX_ROUTES, app

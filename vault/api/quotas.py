@@ -39,7 +39,7 @@ class QuotaInput(StrictSerializer):
     reason = TextField(max_length=500, required=False, allow_blank=True)
 
 
-class HolderSchema(Schema):
+class QuotaHolderSchema(Schema):
     kind = serializers.ChoiceField(choices=list(HolderKind))
     id = serializers.UUIDField(allow_null=True)
 
@@ -58,7 +58,7 @@ class UsedSchema(Schema):
 
 
 class QuotaSchema(Schema):
-    holder = HolderSchema()
+    holder = QuotaHolderSchema()
     limits = QuotaLimitsSchema()
     used = UsedSchema(allow_null=True, help_text="null where each member or key has its own.")
 

@@ -61,7 +61,7 @@ class ManifestItemSchema(Schema):
 class ManifestSchema(Schema):
     """Which memories an answer shows, in which versions, written by whom, to whom, when. docs/provenance.md"""
 
-    format = serializers.ChoiceField(choices=[FORMAT])
+    format = serializers.CharField(help_text=f"`{FORMAT}`")
     id = serializers.UUIDField()
     tenant = serializers.UUIDField()
     recipient = PrincipalRefSchema()

@@ -18,6 +18,7 @@ from governance.policies.rules import Expiry, Lifetime, Retention, Rule, expiry_
 from governance.vocabulary import Verb
 from vault.cubes.building import Built, build_version
 from vault.cubes.drafts import CubeChanges
+from vault.cubes.holding import come_under_queries
 from vault.cubes.inserting import insert_rows
 from vault.cubes.retention import facts_of
 from vault.models import Cube, CubeVersion
@@ -57,8 +58,11 @@ class Moved:
 
 
 def followers(actor: Actor) -> CubeQuerySet:
-    """The cubes that retention reaches: what has expired stays expired, and what was deleted waits for its purge."""
-    rows = Cube.objects.readable().filter(tenant_id=actor.tenant_id)
+    """The cubes that retention reaches: what has expired stays expired, what was deleted waits for its purge.
+
+    What is held follows once it is released.
+    """
+    rows = Cube.objects.readable().free().filter(tenant_id=actor.tenant_id)
     return rows.select_related("namespace", "persona").order_by("id")
 
 
@@ -94,7 +98,6 @@ def cubes_follow(*, actor: Actor, after: UUID, looked_at: int = LOOKED_AT, most:
 
 def _write(actor: Actor, moved: Sequence[Moved]) -> None:
     built = _versions(actor, moved)
-    insert_rows([one.version for one in built])
     ids, numbers = [one.cube.id for one in built], [one.cube.version for one in built]
     with connection.cursor() as cursor:
         cursor.execute(
@@ -107,7 +110,9 @@ def _write(actor: Actor, moved: Sequence[Moved]) -> None:
                 [one.cube.retention_class for one in built],
             ],
         )
+        insert_rows([one.version for one in built])  # after the cubes: from here on a hold may keep them
         cursor.execute(MOVE_VECTORS, [ids, numbers, actor.tenant_id])
+    come_under_queries(actor, ids)
     detail = {"cubes": len(ids)}
     record(actor=actor, verb=Verb.RETENTION_APPLIED, object_type="memory", object_ids=ids, detail=detail)
 

@@ -1,6 +1,6 @@
 """What a hold means to whoever writes cubes: held ones stay as they are, and new ones come under what stands.
 
-The database itself refuses (vault/migrations/0006_holds.py); here it is asked first, so that the answer is a clear one.
+The database itself refuses (vault/migrations/0007_holds.py); here it is asked first, so that the answer is a clear one.
 What is about a held subject the database brings under the hold; what matches a query is found here.
 """
 

@@ -17,6 +17,7 @@ from governance.errors import FieldError, Forbidden, Invalid, SecondMemberNeeded
 from governance.ids import uuid7
 from governance.keys.services import token_maker
 from governance.models import Member
+from governance.policies.retention import retention_asked
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission, Verb
 from vault.cubes.filters import filter_read
@@ -86,7 +87,7 @@ def hold_release(*, actor: Actor, hold_id: UUID, commit: Callable[[HoldView], No
     """Approve the end of a legal hold. It ends with the approvals of two different members; the maker may be one.
 
     Approving twice changes nothing. `commit` runs in the same transaction.
-    Raises NotFound; Forbidden; SecondMemberNeeded. Writes: HoldReleaseApproval?, AuditEntry.
+    Raises NotFound; Forbidden; SecondMemberNeeded. Writes: HoldReleaseApproval?, AuditEntry, OutboxEvent?.
     """
     member_id = _member_of(actor)
     with acting(actor):
@@ -101,6 +102,8 @@ def hold_release(*, actor: Actor, hold_id: UUID, commit: Callable[[HoldView], No
         verb = Verb.HOLD_RELEASED if released else Verb.HOLD_RELEASE_APPROVED
         detail = {"approvals": len(view.approvals)}
         record(actor=actor, verb=verb, object_type="hold", object_ids=[hold.id], detail=detail)
+        if released:
+            retention_asked(actor)
         commit(view)
     return view
 
@@ -126,7 +129,7 @@ def cube_freeze(*, actor: Actor, cube_id: UUID, reason: Callable[[], str]) -> No
 def cube_unfreeze(*, actor: Actor, cube_id: UUID) -> None:
     """End the actor's own freezes of a memory, or all of them for those who govern. Legal holds stay.
 
-    Raises NotFound; Forbidden. Writes: HoldReleaseApproval …, AuditEntry.
+    Raises NotFound; Forbidden. Writes: HoldReleaseApproval …, AuditEntry, OutboxEvent?.
     """
     member_id = _member_of(actor)
     with acting(actor):
@@ -134,6 +137,7 @@ def cube_unfreeze(*, actor: Actor, cube_id: UUID) -> None:
         for hold in _own_freezes(actor, cube, member_id):
             _approve(hold, member_id)
         record(actor=actor, verb=Verb.MEMORY_UNFROZEN, object_type="memory", object_ids=[cube.id], version=cube.version)
+        retention_asked(actor)
 
 
 def cube_freezable(*, actor: Actor, cube_id: UUID) -> Cube:

@@ -30,6 +30,10 @@ from vault.vocabulary import (
     State,
 )
 
+IS_HELD = models.expressions.RawSQL(
+    "vault_cube_is_held(vault_cube.tenant_id, vault_cube.id)", [], models.BooleanField()
+)
+
 OBJECT_TYPE = "memory"
 
 
@@ -93,6 +97,10 @@ def _by_grant(actor: Actor) -> Q:
 
 def _bound(persona_id: UUID | None) -> Q:
     return Q() if persona_id is None else Q(persona_id=persona_id)
+
+    def free(self) -> "CubeQuerySet":
+        """Rows that no freeze and no legal hold keeps as they are. The database alone decides (vault_cube_is_held)."""
+        return self.exclude(IS_HELD)
 
 
 class Described(models.Model):

@@ -1,6 +1,6 @@
 """The effects of a changed policy, kind by kind, on what is stored. Reads only; use inside `acting`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -12,7 +12,19 @@ from django.db.models import Count, Q, QuerySet
 from governance.models import ApiKey, AuditEntry, Member
 from governance.policies.active import ActivePolicies
 from governance.policies.purposes import denied_rows
-from governance.policies.rules import Expiry, Facts, Holder, Quota, limits_of, pii_rule_of, purpose_levels
+from governance.policies.rules import (
+    Expiry,
+    Facts,
+    Holder,
+    Lifetime,
+    Quota,
+    Retention,
+    Rule,
+    lifetime_of,
+    limits_of,
+    pii_rule_of,
+    purpose_levels,
+)
 from governance.vocabulary import HolderKind, Measure, Verb
 from vault.cubes.usage import usage_count
 from vault.models import Cube
@@ -68,17 +80,23 @@ class _Row(NamedTuple):
 
 def retention_effects(change: Change) -> list[Outcome]:
     """On what is stored, and on writes like those of late."""
-    before, after = change.before.retention, change.after.retention
+    before, after = (_lifetimes(policies.retention) for policies in (change.before, change.after))
     tally = Tally()
     for row in _rows(_live(change)):
-        effect = expiry_effect(after, row.facts(), born=row.born, present=row.expiry(), now=change.now)
+        effect = expiry_effect(after(row.facts()), born=row.born, present=row.expiry(), now=change.now)
         if effect is not None:
             tally.add(effect, row.id)
     for row in _rows(_written(change)):
-        was, would = (refused(rules, row.facts(), born=row.born, asked=row.expiry()) for rules in (before, after))
+        facts = row.facts()
+        was, would = (refused(life(facts), born=row.born, asked=row.expiry()) for life in (before, after))
         if was != would:
             tally.add(Effect.WRITE_REFUSED if would else Effect.WRITE_ALLOWED, row.id)
     return tally.outcomes()
+
+
+def _lifetimes(rules: Sequence[Rule[Retention]]) -> Callable[[Facts], Lifetime | None]:
+    """What these rules say, worked out once for memories that are alike."""
+    return cache(lambda facts: lifetime_of(rules, facts))
 
 
 def sharing_changes(change: Change) -> list[Outcome]:
@@ -147,7 +165,7 @@ def quota_effects(change: Change, quota: Quota) -> list[Outcome]:
 
 
 def _live(change: Change) -> QuerySet[Cube]:
-    return Cube.objects.readable().filter(change.reach, tenant_id=change.tenant_id)
+    return Cube.objects.readable().free().filter(change.reach, tenant_id=change.tenant_id)
 
 
 def _written(change: Change) -> QuerySet[Cube]:

@@ -9,12 +9,11 @@ from uuid import UUID
 from governance.policies.rules import (
     Expiry,
     Facts,
-    Retention,
+    Lifetime,
     Rule,
     Sharing,
     exceeds,
     expiry_under,
-    lifetime_of,
     may_publish,
     may_share,
 )
@@ -74,11 +73,9 @@ class Tally:
         return [Outcome(key[0], self._counts[key], tuple(self._found[key]), key[1]) for key in keys]
 
 
-def expiry_effect(
-    rules: Sequence[Rule[Retention]], facts: Facts, *, born: datetime, present: Expiry, now: datetime
-) -> Effect | None:
-    """What these rules do to a memory that is there: the very question of the job that applies them."""
-    wanted = expiry_under(lifetime_of(rules, facts), born=born, present=present).at
+def expiry_effect(lifetime: Lifetime | None, *, born: datetime, present: Expiry, now: datetime) -> Effect | None:
+    """What retention does to a memory that is there: the very question of the job that applies it."""
+    wanted = expiry_under(lifetime, born=born, present=present).at
     if wanted == present.at:
         return None
     if wanted is None:
@@ -90,9 +87,8 @@ def expiry_effect(
     return Effect.EXPIRES_SOONER if wanted < present.at else Effect.EXPIRES_LATER
 
 
-def refused(rules: Sequence[Rule[Retention]], facts: Facts, *, born: datetime, asked: Expiry) -> bool:
+def refused(lifetime: Lifetime | None, *, born: datetime, asked: Expiry) -> bool:
     """Whether a writer who asked for this expiry would have been refused."""
-    lifetime = lifetime_of(rules, facts)
     if asked.at is None or asked.policy_id is not None or lifetime is None:
         return False
     return exceeds(lifetime, born=born, at=asked.at)

@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -21,9 +20,10 @@ ADDRESS = "192.0.2.7"
 Superuser = Callable[[], psycopg.Connection]
 
 
-def mailed_link() -> str:
-    """The path of the link in the last mail."""
-    found = re.search(r"https?://\S+", str(mail.outbox[-1].body))
+def mailed_link(to: str = "") -> str:
+    """The path of the link in the last mail (to this address)."""
+    last = [message for message in mail.outbox if not to or message.to == [to]][-1]
+    found = re.search(r"https?://\S+", str(last.body))
     assert found is not None
     return urlsplit(found[0]).path
 
@@ -36,11 +36,11 @@ def give_password(person: Person, password: str = PASSWORD) -> None:
     """By a mailed link, as anyone would: the password then opens every organisation of the person."""
     password_reset_ask(email=person.email, request_id=REQUEST_ID, address=ADDRESS)
     drain()
-    password_reset_use(token=token_of(mailed_link()), new=password, request_id=REQUEST_ID, address=ADDRESS)
+    password_reset_use(token=token_of(mailed_link(person.email)), new=password, request_id=REQUEST_ID, address=ADDRESS)
 
 
-def browser(**extra: Any) -> Client:
-    return Client(raise_request_exception=False, REMOTE_ADDR=ADDRESS, **extra)
+def browser(agent: str = "a browser") -> Client:
+    return Client(raise_request_exception=False, REMOTE_ADDR=ADDRESS, headers={"User-Agent": agent})
 
 
 def sign_in(email: str, password: str = PASSWORD, client: Client | None = None) -> Client:

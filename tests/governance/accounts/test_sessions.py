@@ -26,8 +26,8 @@ def _sessions(superuser: Superuser, world: World) -> list[str]:
 
 def test_a_person_sees_where_they_are_signed_in(world: World) -> None:
     give_password(world.alice)
-    here = sign_in(world.alice.email, client=browser(HTTP_USER_AGENT="Firefox on a phone"))
-    sign_in(world.alice.email, client=browser(HTTP_USER_AGENT="<script>alert(1)</script>"))
+    here = sign_in(world.alice.email, client=browser(agent="Firefox on a phone"))
+    sign_in(world.alice.email, client=browser(agent="<script>alert(1)</script>"))
     page = here.get("/account/").content.decode()
     assert "Firefox on a phone" in page
     assert ADDRESS in page

@@ -200,19 +200,21 @@ def test_every_route_is_listed() -> None:
 def test_without_the_trail_nothing_changes_and_nothing_is_told(
     world: World, places: dict[str, Any], superuser: Superuser
 ) -> None:
-    superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
-    client, before = world.client("olivia"), everything(superuser())
+    root = superuser()
+    root.execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
+    client, before = world.client("olivia"), everything(root)
     for (_, method), calls in CALLS.items():
         for call in calls:
             reply = client.send(method.upper(), call.address.format(**places), call.body, **call.headers())
             assert (reply.status, reply.code) == (503, "audit_unavailable"), (method, call, reply)
             assert b"nightingale" not in reply.body
             assert reply.headers["Retry-After"]
-            assert everything(superuser()) == before, (method, call)
+            assert everything(root) == before, (method, call)
 
 
 def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any], superuser: Superuser) -> None:
-    superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
+    root = superuser()
+    root.execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
     for route, method in NEEDS_NO_ROW:
         address = re.sub(r"<uuid:(\w+)_id>", lambda found: str(places[found[1]]), route)
         reply = world.client("olivia").send(method.upper(), address, SIMULATED if method == "post" else None)
@@ -236,39 +238,42 @@ def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, plac
 
 
 def test_a_stored_reply_is_repeated_only_on_the_trail(world: World, superuser: Superuser) -> None:
+    root = superuser()
     client, body = world.client("alice"), {"content": "the nightingale"}
     assert client.post("memories/", body, idempotency_key="once").status == 201
     rows = _rows(world)
     assert client.post("memories/", body, idempotency_key="once").status == 201
     assert _rows(world) == rows + 1
-    superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
+    root.execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
     reply = client.post("memories/", body, idempotency_key="once")
     assert (reply.status, reply.code) == (503, "audit_unavailable")
     assert b"nightingale" not in reply.body
 
 
 def test_a_denial_is_recorded_or_is_a_503(world: World, superuser: Superuser) -> None:
+    root = superuser()
     cube = world.client("olivia").post("memories/", {"content": "private"}).json["results"][0]["id"]
     for who, method, address, body, permission, rule in DENIALS:
-        before = everything(superuser())
+        before = everything(root)
         reply = world.client(who).send(method, address.format(cube=cube), body)
         assert (reply.status, reply.code) == (403, "forbidden"), (who, method, address)
         with acting(world.olivia.actor):
             row = AuditEntry.objects.filter(outcome=Outcome.DENIED).latest("id")
         assert (row.detail["permission"], row.detail["rule"]) == (permission, rule)
         assert row.member_id == world.person(who).member.id
-        after = everything(superuser())
+        after = everything(root)
         assert len(after.pop("governance_auditentry")) == len(before.pop("governance_auditentry")) + 1
         assert after == before
-    superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
+    root.execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
     for who, method, address, body, _, _ in DENIALS:
         reply = world.client(who).send(method, address.format(cube=cube), body)
         assert (reply.status, reply.code) == (503, "audit_unavailable"), (who, method, address)
 
 
 def test_a_foreign_memory_is_the_same_404_as_one_that_never_was(world: World, superuser: Superuser) -> None:
+    root = superuser()
     cube = world.client("olivia").post("memories/", {"content": "private"}).json["results"][0]["id"]
-    before = everything(superuser())
+    before = everything(root)
     for method, body in (("GET", None), ("PATCH", {"importance": 1}), ("DELETE", None)):
         foreign, random = (
             world.client("charlie").send(method, f"memories/{one}/", body, if_match='"1"', x_request_id="the-same-id")
@@ -276,7 +281,7 @@ def test_a_foreign_memory_is_the_same_404_as_one_that_never_was(world: World, su
         )
         assert foreign.status == 404
         assert foreign.body == random.body
-    assert everything(superuser()) == before
+    assert everything(root) == before
 
 
 def _rows(world: World) -> int:

@@ -127,7 +127,8 @@ def _multiply(superuser: Superuser, world: World, rows: int) -> None:
         "INSERT INTO governance_auditentry (id, tenant_id, principal_kind, principal_id, member_id, verb, outcome, "
         "object_type, object_ids, version, before_hash, after_hash, detail, context, request_id) "
         "SELECT uuidv7(), tenant_id, principal_kind, principal_id, member_id, verb, outcome, object_type, "
-        "ARRAY[uuidv7()], 3, sha256('a'), sha256('b'), detail, context, request_id FROM governance_auditentry, "
+        "ARRAY[uuidv7()], 3, sha256('a'), sha256('b'), '{\"mode\": \"hybrid\", \"count\": 5}', "
+        '\'{"channel": "api", "address": "127.0.0.1"}\', uuidv7()::text FROM governance_auditentry, '
         "generate_series(1, %s) WHERE tenant_id = %s AND verb = 'memory.updated'",
         [rows, world.acme.id],
     )

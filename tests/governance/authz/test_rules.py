@@ -1,15 +1,16 @@
 """Role × scope × target, against a table written by hand: what is not listed is denied."""
 
+from dataclasses import replace
 from itertools import product
 from uuid import UUID, uuid4
 
 import pytest
 
-from governance.actor import Actor, system_actor
+from governance.actor import Actor, CallContext, system_actor
 from governance.authz.rules import SCOPE_PERMISSIONS, Decision, Target, decide, sees_private
 from governance.authz.services import authorize
 from governance.errors import Forbidden, NotFound
-from governance.vocabulary import Permission, PrincipalKind, RoleName, Scope
+from governance.vocabulary import Channel, Permission, PrincipalKind, RoleName, Scope
 from tests.harness.databases import Clone
 
 TENANT, MEMBER, SOMEBODY = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -154,3 +155,25 @@ def test_a_refusal_without_an_object_names_the_tenant(database: Clone) -> None:
     with pytest.raises(Forbidden) as refusal:
         authorize(actor(RoleName.VIEWER), Permission.MEMORY_CREATE)
     assert (refusal.value.object_type, refusal.value.object_id) == ("tenant", TENANT)
+
+
+@pytest.mark.parametrize("role", [RoleName.OWNER, RoleName.EDITOR, RoleName.VIEWER])
+@pytest.mark.parametrize(
+    ("purposes", "asked", "allowed"),
+    [
+        (None, "", True),
+        (None, "x", True),
+        ({"x"}, "x", True),
+        ({"x"}, "", False),
+        ({"x"}, "y", False),
+        (set(), "x", False),
+    ],
+)
+def test_what_is_bound_to_purposes_is_read_for_them_alone(
+    role: RoleName, purposes: set[str] | None, asked: str, allowed: bool
+) -> None:
+    bound = replace(target(), purposes=None if purposes is None else frozenset(purposes), purpose_rule="policy:bound@3")
+    reader = replace(actor(role), context=CallContext(channel=Channel.API, purpose=asked))
+    expected = Decision(allowed=allowed, rule=f"role:{role}" if allowed else "policy:bound@3")
+    assert decide(reader, Permission.MEMORY_READ, bound) == expected
+    assert decide(system_actor(tenant_id=TENANT, request_id="job-of-a-test"), Permission.MEMORY_READ, bound).allowed

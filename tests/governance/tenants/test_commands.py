@@ -113,7 +113,7 @@ WORDS = {
     "a slug that is too long": "slug: Ensure this value has at most 63 characters (it has 300).",
     "a slug that differs by its case": "slug: use lower-case letters",
     "a key's name that is too long": "name: Ensure this value has at most 100 characters (it has 300).",
-    "a past date": "expires: must be in the future",
+    "a past date": "expires_at: must be in the future",
 }
 
 

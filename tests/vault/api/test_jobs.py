@@ -113,6 +113,7 @@ def test_a_failed_job_says_which_fields_were_at_fault(alice: Contract) -> None:
 
 def test_a_job_acts_in_the_context_of_its_request(alice: Contract, superuser: Superuser) -> None:
     headers = {"x_memory_purpose": "billing", "x_memory_session": "s-1", "x_memory_task": "t-1"}
+    headers["x_request_id"] = "the-request"
     assert alice.post("memories/?async=true", {"content": "Later."}, **headers).status == 202
     run_jobs()
     told = superuser().execute("SELECT context FROM governance_auditentry WHERE verb = 'memory.created'").fetchone()
@@ -123,6 +124,7 @@ def test_a_job_acts_in_the_context_of_its_request(alice: Contract, superuser: Su
         "session": "s-1",
         "task": "t-1",
         "address": "127.0.0.1",
+        "causes": ["the-request"],
     }
 
 

@@ -90,11 +90,16 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
     memory, turns = olivia.add("One: a@b.example.")["id"], olivia.post("conversations/", {}).json["id"]
     review = olivia.get("reviews/").json["results"][0]["id"]
     job = olivia.post("memories/?async=true", {"content": "Later.", "persona": "nobody"}).json["job"]["id"]
+    export = olivia.post("audit/export/", {}).json["id"]
     run_jobs()
     rule = {"kind": "retention", "name": "rule", "document": {"grace_days": 1}}
     policy = olivia.post("policies/", rule).json["id"]
     hold = olivia.post("holds/", {"reason": "Case 17.", "subject": "carla"}).json["id"]
+    invitation = olivia.post("members/", {"email": "new@acme.example", "role": "viewer"}).json["id"]
     ids = {
+        "{invitation_id}": invitation,
+        "{member_id}": str(world.bob.member.id),
+        "{key_id}": str(world.bob.key.id),
         "{memory_id}": memory,
         "{conversation_id}": turns,
         "{job_id}": job,
@@ -102,6 +107,12 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
         "{hold_id}": hold,
         "{review_id}": review,
     }
+    sink = olivia.post("audit/sinks/", {"name": "s", "kind": "syslog", "address": "syslog+tls://log.example"}).json[
+        "id"
+    ]
+    ids |= {"{export_id}": export, "{sink_id}": sink}
+    for name, listed in (("{entry_id}", "audit/"), ("{checkpoint_id}", "audit/checkpoints/")):
+        ids[name] = olivia.get(listed).json["results"][0]["id"]
     bodies = {"memories/": {"content": "x"}, "memories/bulk/": {"items": [{"content": "x"}]}}
     for path, operations in document()["paths"].items():
         address = path.removeprefix(API)

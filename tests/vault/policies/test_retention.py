@@ -161,3 +161,15 @@ def test_what_was_cut_to_the_maximum_stays_there(olivia: Contract, alice: Contra
     run_jobs()
     after = alice.get(f"memories/{memory['id']}/").json
     assert (life(after), after["version"]) == (timedelta(days=20), 2)
+
+
+def test_what_is_held_follows_once_it_is_released(world: World, olivia: Contract, alice: Contract) -> None:
+    held, free = alice.add("Held.", namespace="/team")["id"], alice.add("Free.", namespace="/team")["id"]
+    assert alice.post(f"memories/{held}/freeze/", {"reason": "Do not touch."}).status == 200
+    made(olivia, "retention", {"where": TEAM, "ttl_seconds": DAY})
+    run_jobs()
+    assert life(alice.get(f"memories/{free}/").json) == timedelta(days=1)
+    assert alice.get(f"memories/{held}/").json["expires_at"] is None
+    assert alice.post(f"memories/{held}/unfreeze/").status == 200
+    run_jobs()
+    assert life(alice.get(f"memories/{held}/").json) == timedelta(days=1)

@@ -1,0 +1,21 @@
+"""Asking the worker to look through the memories of a tenant for whose end another policy now stands."""
+
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.outbox.services import emit
+from governance.policies.active import policies_active
+from governance.vocabulary import Topic
+
+FIRST = UUID(int=0)
+
+
+def retention_asked(actor: Actor) -> None:
+    """Where retention is in force: in the caller's transaction, for what it set free. Writes: OutboxEvent?."""
+    if policies_active(actor).retention:
+        retention_changed(actor)
+
+
+def retention_changed(actor: Actor) -> None:
+    """Writes: OutboxEvent."""
+    emit(actor=actor, topic=Topic.RETENTION_CHANGED, payload={"after": str(FIRST)})

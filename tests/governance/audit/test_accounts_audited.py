@@ -1,0 +1,102 @@
+"""Audited or refused, for accounts: where the trail cannot be written nobody gets in and nothing changes."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from django.urls import URLPattern
+
+from governance.api.urls import urlpatterns as routes_of_the_law
+from governance.members.services import invitation_create
+from governance.vocabulary import RoleName
+from tests.factories import World
+from tests.governance.accounts.people import browser, give_password, is_in, set_up_factor, sign_in, token_of
+from tests.governance.tables import everything
+from tests.governance.web.visitors import link_for, signed_in
+
+Superuser = Callable[[], psycopg.Connection]
+METHODS = ("get", "post", "patch", "delete")
+CALLS: dict[tuple[str, str], tuple[str, object]] = {
+    ("members/", "get"): ("members/", None),
+    ("members/", "post"): ("members/", {"email": "vera@acme.example", "role": "viewer"}),
+    ("members/<uuid:member_id>/", "patch"): ("members/{member}/", {"role": "editor"}),
+    ("members/<uuid:member_id>/", "delete"): ("members/{member}/", None),
+    ("members/invitations/", "get"): ("members/invitations/", None),
+    ("members/invitations/<uuid:invitation_id>/", "delete"): ("members/invitations/{invitation}/", None),
+    ("api-keys/", "get"): ("api-keys/", None),
+    ("api-keys/", "post"): ("api-keys/", {"scopes": ["chat"]}),
+    ("api-keys/<uuid:key_id>/", "patch"): ("api-keys/{key}/", {"name": "new"}),
+    ("api-keys/<uuid:key_id>/", "delete"): ("api-keys/{key}/", None),
+    ("api-keys/<uuid:key_id>/rotate/", "post"): ("api-keys/{key}/rotate/", {}),
+}
+NEEDS_NO_ROW = {  # one object that a list has told of, read to be changed; no content
+    ("members/<uuid:member_id>/", "get"),
+    ("members/invitations/<uuid:invitation_id>/", "get"),
+    ("api-keys/<uuid:key_id>/", "get"),
+}
+
+
+def _places(world: World) -> dict[str, object]:
+    invitation = invitation_create(actor=world.olivia.actor, email="new@acme.example", role=RoleName.VIEWER)
+    return {"member": world.bob.member.id, "key": world.alice.key.id, "invitation": invitation.view.id}
+
+
+def _no_trail(superuser: Superuser) -> None:
+    superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
+
+
+def test_every_route_is_listed() -> None:
+    routes = {
+        (str(route.pattern), method)
+        for route in routes_of_the_law
+        if isinstance(route, URLPattern)
+        for method in METHODS
+        if hasattr(route.callback.view_class, method)  # type: ignore[attr-defined]
+    }
+    assert routes == set(CALLS) | NEEDS_NO_ROW
+
+
+def test_without_the_trail_nothing_changes_and_nothing_is_told(world: World, superuser: Superuser) -> None:
+    places = _places(world)
+    _no_trail(superuser)
+    before = everything(superuser())
+    for (_, method), (address, body) in CALLS.items():
+        reply = world.client("olivia").send(method.upper(), address.format(**places), body)
+        assert (reply.status, reply.code) == (503, "audit_unavailable"), (method, address)
+        assert everything(superuser()) == before, (method, address)
+
+
+@pytest.mark.parametrize("password", ["right", "wrong"])
+def test_without_the_trail_nobody_signs_in(world: World, superuser: Superuser, password: str) -> None:
+    give_password(world.alice)
+    _no_trail(superuser)
+    client = browser()
+    body = {"email": world.alice.email, "password": "a heron by the mill" if password == "right" else "wrong"}
+    assert client.post("/sign-in/", body).status_code == 503
+    assert not is_in(client)
+    assert superuser().execute("SELECT count(*) FROM governance_browsersession").fetchone() == (0,)
+
+
+def test_without_the_trail_links_and_codes_let_nobody_in(world: World, superuser: Superuser) -> None:
+    link = link_for(world.bob)
+    made = invitation_create(actor=world.olivia.actor, email="vera@acme.example", role=RoleName.VIEWER)
+    invitation = "/invitation/" + token_of(str(made.url)) + "/"
+    give_password(world.alice)
+    _, codes = set_up_factor(sign_in(world.alice.email))
+    waiting = sign_in(world.alice.email)
+    _no_trail(superuser)
+    assert browser().post(link).status_code == 503
+    assert browser().post(invitation, {"new": "a heron by the mill"}).status_code == 503
+    assert waiting.post("/sign-in/~/code/", {"code": codes[0]}).status_code == 503
+    assert not is_in(waiting)
+
+
+def test_without_the_trail_an_account_does_not_change(world: World, superuser: Superuser) -> None:
+    client = signed_in(world.alice)
+    _no_trail(superuser)
+    before = everything(superuser())
+    assert client.post("/account/password/", {"new": "a heron by the mill"}).status_code == 503
+    assert client.post("/account/sessions/end-others/").status_code == 503
+    assert client.post("/sign-out/").status_code == 503
+    assert client.get("/account/").status_code == 503
+    assert everything(superuser()) == before
