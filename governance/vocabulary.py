@@ -37,7 +37,7 @@ class Permission(StrEnum):
 
 
 class Scope(StrEnum):
-    """What an API key may be used for; a key can do what its member may do and its scopes allow, nothing more."""
+    """What an API key may be used for: of what its member may do, and what is granted to itself, nothing more."""
 
     MEMORIES_READ = "memories:read"
     MEMORIES_WRITE = "memories:write"

@@ -13,7 +13,7 @@ from vault.api.fields import ContentField, FiltersField, MetadataField, MomentFi
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
-from vault.vocabulary import Layer, MemoryType, MessageRole, SearchMode, SemanticType, Sensitivity
+from vault.vocabulary import AccessLevel, Layer, MemoryType, MessageRole, SearchMode, SemanticType, Sensitivity
 
 LONGEST_LABEL = 200
 LONGEST_TTL = 100 * 365 * 24 * 3600
@@ -140,6 +140,9 @@ class ChangesInput(StrictSerializer):
     persona = _label(allow_null=True)
     subject = _label(allow_null=True)
     sensitivity = serializers.ChoiceField(choices=list(Sensitivity), required=False)
+    access_level = serializers.ChoiceField(
+        choices=list(AccessLevel), required=False, help_text="read_only: only its owner and who has a grant change it."
+    )
     importance = NumberField(min_value=0, max_value=1, required=False)
     priority = NumberField(min_value=0, max_value=1, required=False)
     expires_at = MomentField(required=False, allow_null=True, help_text=EXPIRES)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from governance.errors import Invalid
 from vault.cubes.words import Metadata
-from vault.vocabulary import Layer, Modality, SemanticType, Sensitivity, Source
+from vault.vocabulary import AccessLevel, Layer, Modality, SemanticType, Sensitivity, Source
 
 
 class Unset(Enum):
@@ -73,6 +73,7 @@ class CubeChanges:
     persona: str | Unset | None = UNSET
     subject: str | Unset | None = UNSET
     sensitivity: Sensitivity | Unset = UNSET
+    access_level: AccessLevel | Unset = UNSET
     importance: float | Unset = UNSET
     priority: float | Unset = UNSET
     expires_at: datetime | Unset | None = UNSET

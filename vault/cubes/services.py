@@ -13,14 +13,14 @@ from governance.actor import Actor
 from governance.audit.services import Detail, record
 from governance.authz.services import authorize
 from governance.database import acting, database_now
-from governance.errors import PreconditionRequired
+from governance.errors import FieldError, Invalid, PreconditionRequired
 from governance.idempotency.services import replies_forget
 from governance.outbox.services import emit
 from governance.policies.quotas import usage_take
 from governance.versions import version_check
 from governance.vocabulary import Measure, Permission, Topic, Verb
 from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
-from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft
 from vault.cubes.findings import findings_insert, reviews_supersede
 from vault.cubes.holding import come_under_queries, refuse_held
 from vault.cubes.inserting import insert_rows
@@ -29,7 +29,7 @@ from vault.cubes.postings import postings_delete, postings_insert
 from vault.cubes.retention import refuse_after_grace
 from vault.cubes.usage import usage_count
 from vault.models import Cube, CubeLink, CubeVersion, Embedding
-from vault.vocabulary import LinkKind
+from vault.vocabulary import AccessLevel, LinkKind, NamespaceKind
 
 EVENT_CHUNK = 200  # cubes in one indexing job
 
@@ -103,8 +103,10 @@ def cube_update(
         if expected_versions is None:
             raise PreconditionRequired
         check_version(cube, expected_versions)
+        asked = changes()
+        _ask_to_open(actor, cube, asked)
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
-        built = build_version(actor=actor, cube=cube, before=before, changes=changes(), reason=reason)
+        built = build_version(actor=actor, cube=cube, before=before, changes=asked, reason=reason)
         refused_times(built.cube, database_now())
         usage_take(actor, _bytes([built]), usage_count)
         version_write(actor=actor, built=built, before=before)
@@ -218,6 +220,20 @@ def _bytes(built: Sequence[Built]) -> dict[Measure, int]:
 def _amounts_of_stored(cube: Cube) -> dict[Measure, int]:
     sealed = CubeVersion.objects.filter(cube=cube).values_list("sealed", flat=True)
     return {Measure.MEMORIES: 1, Measure.BYTES: sum(len(blob) for blob in sealed)}
+
+
+def _ask_to_open(actor: Actor, cube: Cube, asked: CubeChanges) -> None:
+    """To take a memory out of what is private, or to say who may change it, is to share it.
+
+    Raises Forbidden; Invalid.
+    """
+    target = cube_target(cube)
+    if asked.access_level is not UNSET or (asked.namespace is not UNSET and target.private_to):
+        authorize(actor, Permission.ACCESS_SHARE, target)
+    private = cube.namespace.kind == NamespaceKind.PRIVATE
+    if asked.access_level is not UNSET and (asked.access_level is AccessLevel.PRIVATE) is not private:
+        message = "private is what lies in a private namespace, and nothing else: move the memory"
+        raise Invalid(errors=[FieldError("access_level", message)])
 
 
 def _unhide(actor: Actor, cube: Cube) -> None:

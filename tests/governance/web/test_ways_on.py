@@ -77,7 +77,8 @@ def test_an_auditor_begins_on_a_page_of_their_own(world: World) -> None:
 
 def test_the_page_of_oneself_tells_each_role_what_it_may_do(world: World) -> None:
     page = signed_in(world.bob).get("/you/").content.decode()
-    assert re.findall(r"<li>(.*?)</li>", page) == ["read memories", "chat", "see jobs"]
+    may = ["read memories", "chat", "see jobs", "speak as personas", "make personas", "change personas"]
+    assert re.findall(r"<li>(.*?)</li>", page) == may
     assert Client().get("/you/")["Location"] == "/sign-in/?next=%2Fyou%2F"
 
 

@@ -1,0 +1,89 @@
+"""Private, shared, read_only: what a memory is to those who did not write it; and what opens a private one."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from governance.vocabulary import RoleName
+from tests.factories import World, person_add
+from tests.governance.grants.test_grants import given
+from tests.vault.api.contract import Contract, fields_at_fault
+
+Superuser = Callable[[], psycopg.Connection]
+
+
+@pytest.fixture
+def eve(world: World) -> Contract:
+    """Another editor in acme."""
+    return Contract(key=person_add(world.acme, "eve@acme.example", RoleName.EDITOR).key.text)
+
+
+def test_what_is_read_only_is_changed_by_its_owner_and_by_grant(world: World, alice: Contract, eve: Contract) -> None:
+    memory = f"memories/{alice.add('Ours.', namespace='/team')['id']}/"
+    assert eve.patch(memory, {"title": "a"}, if_match='"1"').status == 200
+    assert alice.patch(memory, {"access_level": "read_only"}, if_match='"2"').status == 200
+    assert eve.get(memory).status == 200
+    assert eve.patch(memory, {"title": "b"}, if_match='"3"').status == 403
+    assert eve.delete(memory).status == 403
+    assert alice.patch(memory, {"title": "c"}, if_match='"3"').status == 200
+    assert alice.patch(memory, {"access_level": "shared"}, if_match='"4"').status == 200
+    assert eve.patch(memory, {"title": "d"}, if_match='"5"').status == 200
+
+
+def test_only_who_may_share_says_who_may_change(
+    alice: Contract, bob: Contract, eve: Contract, charlie: Contract
+) -> None:
+    memory = f"memories/{alice.add('Ours.', namespace='/team')['id']}/"
+    change = {"access_level": "read_only"}
+    for person, status in ((eve, 403), (bob, 403), (charlie, 404)):
+        assert person.patch(memory, change, if_match='"1"').status == status
+    assert alice.get(memory).json["version"] == 1
+
+
+def test_private_is_where_a_memory_lies(alice: Contract) -> None:
+    own, shared = alice.add("Mine."), alice.add("Ours.", namespace="/team")
+    for memory, level in ((own, "shared"), (own, "read_only"), (shared, "private")):
+        reply = alice.patch(f"memories/{memory['id']}/", {"access_level": level}, if_match='"1"')
+        assert fields_at_fault(reply) == {"access_level"}
+    assert fields_at_fault(alice.patch(f"memories/{own['id']}/", {"access_level": "x"}, if_match='"1"')) == {
+        "access_level"
+    }
+
+
+def test_who_may_only_write_takes_nothing_out_of_what_is_private(world: World, alice: Contract, eve: Contract) -> None:
+    alice.add("Ours.", namespace="/team")
+    own = alice.add("Mine.")
+    address = f"memories/{own['id']}/"
+    eve_id = eve.get("me/").json["principal"]["id"]
+    body = {"principal": {"kind": "api_key", "id": eve_id}, "object": {"type": "memory", "id": own["id"]}}
+    assert alice.post("grants/", body | {"action": "write"}).status == 201
+    assert eve.patch(address, {"title": "t"}, if_match='"1"').status == 200
+    assert eve.patch(address, {"namespace": "/team"}, if_match='"2"').status == 403
+    assert alice.post("grants/", body | {"action": "share"}).status == 201
+    assert eve.patch(address, {"namespace": "/team"}, if_match='"2"').status == 200
+
+
+def test_an_expert_namespace_is_written_by_those_who_are_named(
+    world: World, alice: Contract, eve: Contract, superuser: Superuser
+) -> None:
+    curated = alice.add("Known.", namespace="/experts")
+    superuser().execute("UPDATE vault_namespace SET kind = 'expert' WHERE path = '/experts'")
+    assert eve.get(f"memories/{curated['id']}/").status == 200
+    assert eve.post("memories/", {"content": "x", "namespace": "/experts"}).status == 403
+    olivia = Contract(key=world.olivia.key.text)
+    given(olivia, world, "alice", "namespace", curated["namespace"]["id"], action="write")
+    assert alice.post("memories/", {"content": "y", "namespace": "/experts"}).status == 201
+
+
+def test_a_read_only_namespace_is_written_by_nobody(
+    world: World, olivia: Contract, alice: Contract, superuser: Superuser
+) -> None:
+    memory = alice.add("Kept.", namespace="/kept")
+    given(olivia, world, "alice", "namespace", memory["namespace"]["id"], action="write")
+    superuser().execute("UPDATE vault_namespace SET read_only = true WHERE path = '/kept'")
+    for person in (alice, olivia):
+        assert person.post("memories/", {"content": "x", "namespace": "/kept"}).status == 403
+        assert person.patch(f"memories/{memory['id']}/", {"title": "t"}, if_match='"1"').status == 403
+        assert person.delete(f"memories/{memory['id']}/").status == 403
+        assert person.get(f"memories/{memory['id']}/").status == 200
