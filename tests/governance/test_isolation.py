@@ -63,7 +63,7 @@ def test_raw_sql_without_a_where_shows_the_own_tenant_and_no_other(
     root = superuser()
     tenants = tenant_tables(root)
     for own, foreign in (both, both[::-1]):
-        for table in sorted(tenant_tables(everybody)):
+        for table in sorted(tenants):
             seen = rows_as(app_connection, own.person.actor, table)
             assert sorted(seen) == sorted(rows_of(root, own.person.actor, table)), table
             assert seen, f"{table} is empty, so that this shows nothing"

@@ -68,6 +68,10 @@ class CubeQuerySet(models.QuerySet["Cube"]):
             rows = rows.exclude(Exists(cubes_granted(actor, Effect.DENY).filter(content_object_id=OuterRef("pk"))))
         return rows
 
+    def free(self) -> "CubeQuerySet":
+        """Rows that no freeze and no legal hold keeps as they are. The database alone decides (vault_cube_is_held)."""
+        return self.exclude(IS_HELD)
+
 
 def cubes_granted(actor: Actor, effect: Effect) -> models.QuerySet[Any]:
     """The grants that allow, or deny, the actor to read single cubes; to stand inside a query."""
@@ -97,10 +101,6 @@ def _by_grant(actor: Actor) -> Q:
 
 def _bound(persona_id: UUID | None) -> Q:
     return Q() if persona_id is None else Q(persona_id=persona_id)
-
-    def free(self) -> "CubeQuerySet":
-        """Rows that no freeze and no legal hold keeps as they are. The database alone decides (vault_cube_is_held)."""
-        return self.exclude(IS_HELD)
 
 
 class Described(models.Model):
