@@ -38,7 +38,6 @@ ASK_NOBODY = {
     ("governance.personas.selectors", "personas_of"): "is the filter itself: the actor's own and the tenant's agents",
     ("governance.personas.selectors", "persona_get"): "finds among personas_of alone",
     ("governance.tenants.selectors", "me_get"): "everyone may know who they are",
-    ("governance.tenants.selectors", "actor_by_session"): "makes the actor",
     ("governance.accounts.selectors", "member_user"): "everyone may know who they are",
     ("governance.accounts.mail", "invitations_send"): "the worker's; mails what was allowed",
     ("governance.accounts.mail", "resets_send"): "the worker's; mails an account its own link",

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -111,6 +112,7 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
         "id"
     ]
     ids |= {"{export_id}": export, "{sink_id}": sink}
+    ids |= _of_grants(olivia, memory, world.bob.member.id)
     for name, listed in (("{entry_id}", "audit/"), ("{checkpoint_id}", "audit/checkpoints/")):
         ids[name] = olivia.get(listed).json["results"][0]["id"]
     bodies = {"memories/": {"content": "x"}, "memories/bulk/": {"items": [{"content": "x"}]}}
@@ -126,6 +128,15 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
     assert olivia.get(f"jobs/{job}/").json["status"] == "failed"
     assert olivia.get(f"holds/{hold}/").json["status"] == "active"
     assert fields_at_fault(olivia.post("memories/bulk/?async=true", bodies["memories/bulk/"])) == {"async"}
+
+
+def _of_grants(olivia: Contract, memory: str, bob: UUID) -> dict[str, str]:
+    body = {"principal": {"kind": "member", "id": str(bob)}, "object": {"type": "memory", "id": memory}}
+    return {
+        "{grant_id}": olivia.post("grants/", {**body, "action": "read"}).json["id"],
+        "{persona_id}": olivia.post("personas/", {"name": "Nurse", "kind": "agent"}).json["id"],
+        "{template_id}": olivia.post("role-templates/", {"name": "Nurses"}).json["id"],
+    }
 
 
 def test_what_an_address_asks_wrongly_is_told_after_404_403_and_412(world: World, alice: Contract) -> None:

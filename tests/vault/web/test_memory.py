@@ -110,7 +110,7 @@ def test_it_costs_few_queries(world: World) -> None:
     client, address = signed_in(world.alice), stored(world)
     with CaptureQueriesContext(connection) as queries:
         client.get(address)
-    assert len(queries) <= 23  # with those that begin and end the two transactions
+    assert len(queries) <= 22  # with those that begin and end the two transactions
 
 
 def test_metadata_that_is_no_text_is_shown_as_json() -> None:
