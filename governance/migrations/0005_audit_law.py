@@ -21,6 +21,7 @@ OLDER = [
     "ALTER TABLE governance_auditentry NO FORCE ROW LEVEL SECURITY",
     "ALTER TABLE governance_auditunsealed NO FORCE ROW LEVEL SECURITY",
     "INSERT INTO governance_auditunsealed (id, tenant_id) SELECT id, tenant_id FROM governance_auditentry",
+    "SET CONSTRAINTS ALL IMMEDIATE",  # no table can be altered while a foreign key waits to be checked
     "ALTER TABLE governance_auditentry FORCE ROW LEVEL SECURITY",
     "ALTER TABLE governance_auditunsealed FORCE ROW LEVEL SECURITY",
 ]
