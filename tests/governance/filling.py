@@ -73,7 +73,7 @@ def fill(person: Person, canary: str) -> Filled:
 def _grant(person: Person, canary: str, cube_id: UUID) -> None:
     """A grant of each kind, one under a condition, and a preset."""
     actor = person.actor
-    persona = persona_create(actor=actor, draft=PersonaDraft(name=f"{canary} agent", kind=PersonaKind.AGENT))
+    persona = persona_create(actor=actor, draft=PersonaDraft("Helper", PersonaKind.AGENT, attributes={"bird": canary}))
     with acting(actor):
         namespace = Namespace.objects.get(path=f"/{canary}")
     for object_type, object_id in (("memory", cube_id), ("namespace", namespace.id), ("persona", persona.id)):

@@ -9,8 +9,9 @@ import psycopg
 import pytest
 from django.urls import URLPattern
 
+from governance.api.access_urls import urlpatterns as routes_of_access
 from governance.database import acting
-from governance.models import AuditEntry
+from governance.models import AuditEntry, Persona, PersonaGrant, RoleTemplate
 from governance.vocabulary import Outcome
 from tests.factories import World
 from tests.governance.filling import fill
@@ -37,6 +38,11 @@ class Call:
 
 
 MESSAGES = {"messages": [{"role": "user", "content": "I like nightingale songs."}]}
+GRANT: dict[str, Any] = {
+    "principal": {"kind": "role", "id": "viewer"},
+    "object": {"type": "memory", "id": "{cube}"},
+    "action": "write",
+}
 CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/", "get"): [Call("memories/"), Call("memories/?namespace=/nightingale")],
     ("memories/", "post"): [
@@ -71,6 +77,26 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         ),
     ],
     ("jobs/<uuid:job_id>/retry/", "post"): [Call("jobs/{job}/retry/")],
+    ("grants/", "get"): [Call("grants/"), Call("grants/?object_type=memory")],
+    ("grants/", "post"): [Call("grants/", GRANT), Call("grants/", GRANT | {"effect": "deny"})],
+    ("grants/check/", "post"): [
+        Call("grants/check/", {name: GRANT[name] for name in ("principal", "object", "action")})
+    ],
+    ("grants/<uuid:grant_id>/", "get"): [Call("grants/{grant}/")],
+    ("grants/<uuid:grant_id>/", "delete"): [Call("grants/{grant}/")],
+    ("personas/", "get"): [Call("personas/")],
+    ("personas/", "post"): [Call("personas/", {"name": "new"})],
+    ("personas/<uuid:persona_id>/", "get"): [Call("personas/{persona}/")],
+    ("personas/<uuid:persona_id>/", "patch"): [Call("personas/{persona}/", {"name": "newer"})],
+    ("personas/<uuid:persona_id>/", "delete"): [Call("personas/{persona}/")],
+    ("role-templates/", "get"): [Call("role-templates/")],
+    ("role-templates/", "post"): [Call("role-templates/", {"name": "new"})],
+    ("role-templates/<uuid:template_id>/", "get"): [Call("role-templates/{template}/")],
+    ("role-templates/<uuid:template_id>/", "patch"): [Call("role-templates/{template}/", {"name": "newer"})],
+    ("role-templates/<uuid:template_id>/", "delete"): [Call("role-templates/{template}/")],
+    ("role-templates/<uuid:template_id>/apply/", "post"): [
+        Call("role-templates/{template}/apply/", {"kind": "persona", "id": "{persona}"})
+    ],
 }
 NEEDS_NO_ROW = {
     ("me/", "get"): "everyone may know who they are; no content",
@@ -92,7 +118,7 @@ DENIALS: list[tuple[str, str, str, Any, str, str]] = [
 def _routes() -> set[tuple[str, str]]:
     return {
         (str(route.pattern), method)
-        for route in routes_of_the_vault
+        for route in (*routes_of_the_vault, *routes_of_access)
         if isinstance(route, URLPattern)
         for method in METHODS
         if hasattr(route.callback.view_class, method)  # type: ignore[attr-defined]
@@ -108,12 +134,25 @@ def places(world: World) -> dict[str, Any]:
     assert client.delete(f"memories/{deleted}/").status == 204
     with acting(world.olivia.actor):
         Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED)
+        access = {
+            "grant": PersonaGrant.objects.get().id,
+            "persona": Persona.objects.get(kind="agent").id,
+            "template": RoleTemplate.objects.get().id,
+        }
     return {
         "cube": filled.cube_id,
         "deleted": deleted,
         "conversation": filled.conversation_id,
         "job": filled.job_id,
+        **access,
     }
+
+
+def _filled_in(body: Any, places: dict[str, Any]) -> Any:
+    """The body with the ids of the rows that it names."""
+    if isinstance(body, dict):
+        return {name: _filled_in(value, places) for name, value in body.items()}
+    return str(places[body[1:-1]]) if isinstance(body, str) and body[:1] == "{" else body
 
 
 def test_every_route_is_listed() -> None:
@@ -127,7 +166,9 @@ def test_without_the_trail_nothing_changes_and_nothing_is_told(
     client, before = world.client("olivia"), everything(superuser())
     for (_, method), calls in CALLS.items():
         for call in calls:
-            reply = client.send(method.upper(), call.address.format(**places), call.body, **call.headers())
+            reply = client.send(
+                method.upper(), call.address.format(**places), _filled_in(call.body, places), **call.headers()
+            )
             assert (reply.status, reply.code) == (503, "audit_unavailable"), (method, call, reply)
             assert b"nightingale" not in reply.body
             assert reply.headers["Retry-After"]
@@ -144,13 +185,15 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
 
 def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, places: dict[str, Any]) -> None:
     """What the refusals above are compared with: no call fails for a reason of its own."""
-    last = [("memories/<uuid:memory_id>/", "delete"), ("conversations/<uuid:conversation_id>/", "delete")]
+    ending = ("memories/<uuid:memory_id>/", "conversations/<uuid:conversation_id>/")
+    ending += ("personas/<uuid:persona_id>/", "role-templates/<uuid:template_id>/")
+    last = [(route, "delete") for route in ending]
     for route, method in [*(one for one in CALLS if one not in last), *last]:
         for call in CALLS[(route, method)]:
             rows = _rows(world)
             sent = {"if_match": '"2"'} if method == "patch" else {}
             reply = world.client("olivia").send(
-                method.upper(), call.address.format(**places), call.body, **(call.headers() | sent)
+                method.upper(), call.address.format(**places), _filled_in(call.body, places), **(call.headers() | sent)
             )
             assert reply.status in {200, 201, 202, 204}, (method, call, reply)
             assert _rows(world) > rows, (method, call)
