@@ -40,7 +40,8 @@ def test_no_page_has_a_serious_finding(server: RunningServer, visit: OpenVisit, 
     page.locator(".chip").first.click()
     page.locator("#pane #memory-title").wait_for()
     found += findings(page)
-    for address in (memory, f"{conversation}rename/", f"{conversation}delete/", "/nope/"):
+    ruling = (f"/access{memory.replace('memories', 'memory')}", "/access/", "/personas/", "/presets/")
+    for address in (memory, f"{conversation}rename/", f"{conversation}delete/", *ruling, "/nope/"):
         page.goto(address)
         found += findings(page)
     outside = visit(signed_in=False, color_scheme=scheme, viewport=WIDTHS[width]).page

@@ -185,8 +185,12 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
 
 def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, places: dict[str, Any]) -> None:
     """What the refusals above are compared with: no call fails for a reason of its own."""
-    ending = ("memories/<uuid:memory_id>/", "conversations/<uuid:conversation_id>/")
-    ending += ("personas/<uuid:persona_id>/", "role-templates/<uuid:template_id>/")
+    ending = [
+        "memories/<uuid:memory_id>/",
+        "conversations/<uuid:conversation_id>/",
+        "personas/<uuid:persona_id>/",
+        "role-templates/<uuid:template_id>/",
+    ]
     last = [(route, "delete") for route in ending]
     for route, method in [*(one for one in CALLS if one not in last), *last]:
         for call in CALLS[(route, method)]:
