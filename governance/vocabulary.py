@@ -188,7 +188,6 @@ class Verb(StrEnum):
     GRANT_REVOKED = "grant.revoked"
     GRANT_LISTED = "grant.listed"
     ACCESS_CHECKED = "access.checked"
-    ACCESS_LEVEL_CHANGED = "access_level.changed"
     PERSONA_CREATED = "persona.created"
     PERSONA_CHANGED = "persona.changed"
     PERSONA_REMOVED = "persona.removed"
@@ -197,6 +196,8 @@ class Verb(StrEnum):
     TEMPLATE_REMOVED = "template.removed"
     TEMPLATE_APPLIED = "template.applied"
     APIKEY_BOUND = "apikey.bound"
+    PERSONA_READ = "persona.read"
+    TEMPLATE_READ = "template.read"
 
 
 class Topic(StrEnum):

@@ -29,6 +29,7 @@ from governance.presets.services import (
     TemplateDraft,
     draft_of,
     template_apply,
+    template_ask,
     template_create,
     template_remove,
     template_update,
@@ -89,7 +90,7 @@ class TemplateView(ApiView):
         """Remove it. What it was applied to stays as it is."""
         actor = self.actor()
         with acting(actor):
-            template_get(actor=actor, template_id=template_id)  # 404, 403; then 400
+            template_ask(actor=actor, template_id=template_id)  # 404, 403; then 400
             asked_only(request, "dry_run")
             if flag(request, "dry_run"):
                 return Response({"dry_run": True, "count": 1, "ids": [str(template_id)]})
@@ -102,7 +103,7 @@ class ApplyView(ApiView):
     def post(self, request: Request, template_id: UUID) -> Response:
         """Give a member, a persona or an API key what the preset says; all of it or nothing."""
         actor = self.actor()
-        template_get(actor=actor, template_id=template_id)
+        template_ask(actor=actor, template_id=template_id)
         asked_only(request)
         body = body_of(ApplyInput, request)
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from governance.actor import Actor
+from governance.audit.services import record
 from governance.authz.rules import closing, opening, reads_content, sees_private
 from governance.authz.services import authorize
 from governance.authz.standing import grants_of, standing_of
@@ -14,7 +15,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.models import Persona
 from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
-from governance.vocabulary import Action, Effect, Permission, PersonaKind
+from governance.vocabulary import Action, Effect, Permission, PersonaKind, Verb
 
 Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 
@@ -37,17 +38,20 @@ def personas_of(actor: Actor) -> QuerySet[Persona]:
 
 
 def personas_list(*, actor: Actor, paginate: Paginate) -> list[Persona]:
-    """A page of the personas that the actor may use, newest first. Raises Forbidden."""
+    """A page of the personas that the actor may use, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.PERSONA_USE)
     with acting(actor):
-        return list(paginate(personas_of(actor).order_by("-id")))
+        page = list(paginate(personas_of(actor).order_by("-id")))
+        record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[row.id for row in page])
+        return page
 
 
 def persona_show(*, actor: Actor, persona_id: UUID) -> Persona:
-    """Raises NotFound; Forbidden."""
+    """Raises NotFound; Forbidden. Writes: AuditEntry."""
     with acting(actor):
         persona = persona_locate(actor, persona_id)
         authorize(actor, Permission.PERSONA_USE, persona_target(persona))
+        record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona.id])
         return persona
 
 

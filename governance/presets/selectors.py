@@ -7,29 +7,34 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from governance.actor import Actor
+from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting
 from governance.grants.holders import Holder
 from governance.grants.overview import MOST_HOLDERS
 from governance.models import ApiKey, Member, RoleTemplate
 from governance.personas.selectors import personas_of
-from governance.presets.services import template_locate
-from governance.vocabulary import GranteeKind, Permission
+from governance.presets.services import OBJECT_TYPE, template_locate
+from governance.vocabulary import GranteeKind, Permission, Verb
 
 Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 
 
 def templates_list(*, actor: Actor, paginate: Paginate) -> list[RoleTemplate]:
-    """A page of the tenant's presets, newest first. Raises Forbidden."""
+    """A page of the tenant's presets, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.TEMPLATE_MANAGE)
     with acting(actor):
-        return list(paginate(RoleTemplate.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
+        page = list(paginate(RoleTemplate.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
+        record(actor=actor, verb=Verb.TEMPLATE_READ, object_type=OBJECT_TYPE, object_ids=[row.id for row in page])
+        return page
 
 
 def template_get(*, actor: Actor, template_id: UUID) -> RoleTemplate:
-    """Raises NotFound; Forbidden."""
+    """Raises NotFound; Forbidden. Writes: AuditEntry."""
     with acting(actor):
-        return template_locate(actor, template_id)
+        row = template_locate(actor, template_id)
+        record(actor=actor, verb=Verb.TEMPLATE_READ, object_type=OBJECT_TYPE, object_ids=[row.id])
+        return row
 
 
 def applicable(*, actor: Actor) -> list[Holder]:

@@ -109,6 +109,12 @@ def template_apply(
     return row
 
 
+def template_ask(*, actor: Actor, template_id: UUID) -> None:
+    """Whether the actor may do anything with this preset. Raises NotFound; Forbidden."""
+    with acting(actor):
+        template_locate(actor, template_id)
+
+
 def template_locate(actor: Actor, template_id: UUID) -> RoleTemplate:
     """Raises NotFound; Forbidden."""
     row = RoleTemplate.objects.filter(tenant_id=actor.tenant_id, id=template_id).first()

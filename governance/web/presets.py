@@ -19,6 +19,7 @@ from governance.presets.services import (
     TemplateDraft,
     draft_of,
     template_apply,
+    template_ask,
     template_create,
     template_remove,
     template_update,
@@ -60,7 +61,7 @@ def preset(request: HttpRequest, actor: Actor, template_id: UUID) -> HttpRespons
 @require_POST
 @page
 def preset_apply(request: HttpRequest, actor: Actor, template_id: UUID) -> HttpResponseBase:
-    template_get(actor=actor, template_id=template_id)
+    template_ask(actor=actor, template_id=template_id)
     kind, _separator, holder = request.POST.get("holder", "").partition(":")
     try:
         if kind not in set(GranteeKind):

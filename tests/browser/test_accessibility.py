@@ -42,7 +42,9 @@ def test_no_page_has_a_serious_finding(server: RunningServer, visit: OpenVisit, 
     found += findings(page)
     own = ("/account/", "/account/second-factor/", "/account/organisations/")
     tenants = ("/settings/members/", "/settings/keys/", "/settings/sign-in/")
-    for address in (memory, f"{conversation}rename/", f"{conversation}delete/", "/you/", "/nope/", *own, *tenants):
+    ruling = (f"/access{memory.replace('memories', 'memory')}", "/access/", "/personas/", "/presets/")
+    plain = (f"{conversation}rename/", f"{conversation}delete/", "/you/", "/nope/")
+    for address in (memory, *plain, *own, *tenants, *ruling):
         page.goto(address)
         found += findings(page)
     outside = visit(signed_in=False, color_scheme=scheme, viewport=WIDTHS[width]).page

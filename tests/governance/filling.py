@@ -144,7 +144,7 @@ def _keep_trail(person: Person) -> None:
 def _grant(person: Person, canary: str, cube_id: UUID) -> None:
     """A grant of each kind, one under a condition, and a preset."""
     actor = person.actor
-    persona = persona_create(actor=actor, draft=PersonaDraft(name="an agent", kind=PersonaKind.AGENT))
+    persona = persona_create(actor=actor, draft=PersonaDraft("Helper", PersonaKind.AGENT, attributes={"bird": canary}))
     with acting(actor):
         namespace = Namespace.objects.get(path=f"/{canary}")
     for object_type, object_id in (("memory", cube_id), ("namespace", namespace.id), ("persona", persona.id)):

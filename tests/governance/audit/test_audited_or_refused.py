@@ -10,9 +10,18 @@ import psycopg
 import pytest
 from django.urls import URLPattern
 
+from governance.api.access_urls import urlpatterns as routes_of_access
 from governance.api.audit_urls import urlpatterns as routes_of_the_trail
 from governance.database import acting
-from governance.models import AuditCheckpoint, AuditEntry, AuditExport, AuditSink
+from governance.models import (
+    AuditCheckpoint,
+    AuditEntry,
+    AuditExport,
+    AuditSink,
+    Persona,
+    PersonaGrant,
+    RoleTemplate,
+)
 from governance.vocabulary import Outcome
 from tests.factories import World
 from tests.governance.filling import fill
@@ -40,6 +49,11 @@ class Call:
 
 MESSAGES = {"messages": [{"role": "user", "content": "I like nightingale songs."}]}
 SINK = {"name": "new", "kind": "syslog", "address": "syslog+tls://log.example"}
+GRANT: dict[str, Any] = {
+    "principal": {"kind": "role", "id": "viewer"},
+    "object": {"type": "memory", "id": "{cube}"},
+    "action": "write",
+}
 CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/", "get"): [Call("memories/"), Call("memories/?namespace=/nightingale")],
     ("memories/", "post"): [
@@ -105,6 +119,26 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("audit/sinks/", "post"): [Call("audit/sinks/", SINK)],
     ("audit/sinks/<uuid:sink_id>/retry/", "post"): [Call("audit/sinks/{sink}/retry/")],
     ("audit/sinks/<uuid:sink_id>/", "delete"): [Call("audit/sinks/{sink}/")],
+    ("grants/", "get"): [Call("grants/"), Call("grants/?object_type=memory")],
+    ("grants/", "post"): [Call("grants/", GRANT), Call("grants/", GRANT | {"effect": "deny"})],
+    ("grants/check/", "post"): [
+        Call("grants/check/", {name: GRANT[name] for name in ("principal", "object", "action")})
+    ],
+    ("grants/<uuid:grant_id>/", "get"): [Call("grants/{grant}/")],
+    ("grants/<uuid:grant_id>/", "delete"): [Call("grants/{grant}/")],
+    ("personas/", "get"): [Call("personas/")],
+    ("personas/", "post"): [Call("personas/", {"name": "new"})],
+    ("personas/<uuid:persona_id>/", "get"): [Call("personas/{persona}/")],
+    ("personas/<uuid:persona_id>/", "patch"): [Call("personas/{persona}/", {"name": "newer"})],
+    ("personas/<uuid:persona_id>/", "delete"): [Call("personas/{persona}/")],
+    ("role-templates/", "get"): [Call("role-templates/")],
+    ("role-templates/", "post"): [Call("role-templates/", {"name": "new"})],
+    ("role-templates/<uuid:template_id>/", "get"): [Call("role-templates/{template}/")],
+    ("role-templates/<uuid:template_id>/", "patch"): [Call("role-templates/{template}/", {"name": "newer"})],
+    ("role-templates/<uuid:template_id>/", "delete"): [Call("role-templates/{template}/")],
+    ("role-templates/<uuid:template_id>/apply/", "post"): [
+        Call("role-templates/{template}/apply/", {"kind": "persona", "id": "{persona}"})
+    ],
 }
 SIMULATED = {"kind": "retention", "document": {"max_seconds": 60}}
 NEEDS_NO_ROW = {
@@ -155,7 +189,7 @@ DENIALS: list[tuple[str, str, str, Any, str, str]] = [
 def _routes() -> set[tuple[str, str]]:
     return {
         (str(route.pattern), method)
-        for route in (*routes_of_the_vault, *routes_of_the_trail)
+        for route in (*routes_of_the_vault, *routes_of_the_trail, *routes_of_access)
         if isinstance(route, URLPattern)
         for method in METHODS
         if hasattr(route.callback.view_class, method)  # type: ignore[attr-defined]
@@ -180,6 +214,11 @@ def places(world: World) -> dict[str, Any]:
             "export": AuditExport.objects.latest("id").id,
             "sink": AuditSink.objects.latest("id").id,
         }
+        access = {
+            "grant": PersonaGrant.objects.get().id,
+            "persona": Persona.objects.get(kind="agent").id,
+            "template": RoleTemplate.objects.get().id,
+        }
     return of_the_trail | {
         "flagged": flagged,
         "doubted": doubted,
@@ -190,7 +229,15 @@ def places(world: World) -> dict[str, Any]:
         "kept": client.post("memories/", {"content": "the kept nightingale"}).json["results"][0]["id"],
         "hold": client.post("holds/", {"reason": "nightingale", "subject": "the nightingale's"}).json["id"],
         "policy": filled.policy_id,
+        **access,
     }
+
+
+def _filled_in(body: Any, places: dict[str, Any]) -> Any:
+    """The body with the ids of the rows that it names."""
+    if isinstance(body, dict):
+        return {name: _filled_in(value, places) for name, value in body.items()}
+    return str(places[body[1:-1]]) if isinstance(body, str) and body[:1] == "{" else body
 
 
 def test_every_route_is_listed() -> None:
@@ -205,7 +252,9 @@ def test_without_the_trail_nothing_changes_and_nothing_is_told(
     client, before = world.client("olivia"), everything(root)
     for (_, method), calls in CALLS.items():
         for call in calls:
-            reply = client.send(method.upper(), call.address.format(**places), call.body, **call.headers())
+            reply = client.send(
+                method.upper(), call.address.format(**places), _filled_in(call.body, places), **call.headers()
+            )
             assert (reply.status, reply.code) == (503, "audit_unavailable"), (method, call, reply)
             assert b"nightingale" not in reply.body
             assert reply.headers["Retry-After"]
@@ -224,14 +273,20 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
 
 def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, places: dict[str, Any]) -> None:
     """What the refusals above are compared with: no call fails for a reason of its own."""
-    last = [("memories/<uuid:memory_id>/", "delete"), ("conversations/<uuid:conversation_id>/", "delete")]
-    last.append(("audit/sinks/<uuid:sink_id>/", "delete"))
+    ending = [
+        "memories/<uuid:memory_id>/",
+        "conversations/<uuid:conversation_id>/",
+        "personas/<uuid:persona_id>/",
+        "role-templates/<uuid:template_id>/",
+        "audit/sinks/<uuid:sink_id>/",
+    ]
+    last = [(route, "delete") for route in ending]
     for route, method in [*(one for one in CALLS if one not in last), *last]:
         for call in CALLS[(route, method)]:
             rows = _rows(world)
             sent = {"if_match": '"2"'} if route.startswith("memories/") and method == "patch" else {}
             reply = world.client("olivia").send(
-                method.upper(), call.address.format(**places), call.body, **(call.headers() | sent)
+                method.upper(), call.address.format(**places), _filled_in(call.body, places), **(call.headers() | sent)
             )
             assert reply.status in {200, 201, 202, 204}, (method, call, reply)
             assert _rows(world) > rows, (method, call)

@@ -85,6 +85,7 @@ CONDITIONS = [
     ("a foreign address is none of ours", "any(address in _network(one)", "any(True"),
     ("nights go over midnight", "at >= start or at < end", "at >= start"),
     ("days end", "start <= at < end if", "start <= at if"),
+    ("days begin", "start <= at < end if", "at < end if"),
     ("an unknown part is unknown", "if judge else None", "if judge else True"),
 ]
 QUERIES = [
@@ -96,6 +97,8 @@ QUERIES = [
     ("a role reads", cube, "_by_role", "if not reads_content(actor):", "if False:"),
     ("private memory is its owner's", cube, "_by_role", "& own_or_open", ""),
     ("private namespaces are their owner's", cube, "_by_role", "(mine | not_private) &", ""),
+    ("private memory is its owner's beside grants, too", cube, "_by_role_alone", "& own_or_open", ""),
+    ("private namespaces are their owner's beside grants, too", cube, "_by_role_alone", "mine_or_open, ", ""),
     ("a bound key lists its persona's", cube, "_bound", "return Q() if persona_id is None", "return Q() if True"),
     ("a bound key lists its namespaces", namespace, "bound_to", "if actor.binding is None", "if True or actor.binding is None"),
     ("a root is no prefix of a name", namespace, "bound_to", 'f"{root}/"', "root"),
@@ -128,7 +131,7 @@ def test_every_broken_rule_shows(world: World) -> None:
 
 
 def test_every_broken_condition_shows() -> None:
-    random, now = Random(1), datetime(2026, 1, 1, NOON, tzinfo=UTC)
+    random, now = Random(2), datetime(2026, 1, 1, NOON, tzinfo=UTC)
     told = [imagine(random) for _ in range(40)]
     grants = [grant for one in told for grant in one.grants if grant.conditions]
     callers = [Caller(member=0, role="viewer", says=dict(says)) for says in SAYS]

@@ -101,7 +101,7 @@ def _conditions(random: Random) -> dict[str, Any]:
         "channel": random.choice([["chat"], ["api", "web"]]),
         "session": ["s1"],
         "address": ["10.0.0.0/8"],
-        "hours": random.choice([(8, 18), (18, 8), (18, 13), (13, 15), (6, 12), (12, 13)]),
+        "hours": random.choice([(8, 18), (18, 8), (18, 13), (13, 15), (8, 12), (12, 13)]),
         "phase_of_the_moon": "full",
     }
     return {name: possible[name] for name in random.sample(list(possible), random.choice([1, 1, 2]))}
