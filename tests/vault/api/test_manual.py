@@ -77,7 +77,6 @@ def test_every_example_works(alice: Contract) -> None:
             reply = alice.send(method.upper(), address, example["value"], if_match='"1"')
             assert reply.status in {200, 201}, (path, reply)
             tried += 1
-        assert bool(content) == bool(content.get("examples")), (path, method)
     assert tried == 7
 
 
