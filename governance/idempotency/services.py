@@ -45,10 +45,11 @@ def reply_alone(*, actor: Actor, key: str) -> Iterator[None]:
             cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", [name])
             if not cursor.fetchone()[0]:
                 raise InFlight
+        session = connection.connection
         try:
             yield
         finally:
-            if connection.connection is not None and not connection.connection.closed:
+            if connection.connection is session and not session.closed:  # a lost session has lost its lock
                 with connection.cursor() as cursor:
                     cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", [name])
 

@@ -24,10 +24,14 @@ def insert_rows(rows: Sequence[Model]) -> None:
         return
     fields = _fields(type(rows[0]))
     columns = [_column(field, [getattr(row, field.attname) for row in rows]) for field in fields]
+    execute_bound(_statement(type(rows[0])), columns)
+
+
+def execute_bound(statement: bytes, parameters: Sequence[Any]) -> None:
+    """Run a statement whose values the server binds: they travel as they are, not quoted into the text one by one."""
     connection.ensure_connection()
-    # Bound by the server: the values travel as they are instead of being quoted into the text one by one.
-    with psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(_statement(type(rows[0])), columns)
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        cursor.execute(statement, parameters)
 
 
 @cache

@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-import psycopg
-from django.db import connection
-
 from vault.cubes.building import Built
-from vault.cubes.inserting import sql_array
+from vault.cubes.inserting import execute_bound, sql_array
 from vault.models import Posting
 
-INSERT = """
+INSERT = b"""
 INSERT INTO vault_posting (tenant_id, term, cube_id, namespace_id, frequency, length, session_token, position)
 SELECT %s::uuid, entry.term, cube.id, cube.namespace_id, entry.frequency, cube.length, cube.session_token, cube.position
 FROM unnest(%s::bigint[], %s::smallint[], %s::integer[]) AS entry (term, frequency, number)
@@ -32,8 +29,7 @@ def postings_insert(built: Sequence[Built]) -> None:
         for one in built
     ]
     columns = [sql_array(column) for rows in (entries, cubes) for column in zip(*rows, strict=True)]
-    with psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(INSERT, [built[0].cube.tenant_id, *columns])
+    execute_bound(INSERT, [built[0].cube.tenant_id, *columns])
 
 
 def postings_delete(cube_id: UUID, terms: Sequence[int]) -> None:
