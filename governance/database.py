@@ -15,6 +15,7 @@ from django.db import OperationalError, connection, transaction
 
 from governance.actor import Actor
 from governance.errors import Unavailable
+from governance.prepared import prepared_cursor
 
 Known = TypeVar("Known")
 _pinned: ContextVar[bool] = ContextVar("pinned", default=False)
@@ -196,6 +197,6 @@ def _transaction() -> Iterator[None]:
 
 def _enter(tenant_id: UUID) -> int:
     """Set the tenant, and learn in the same statement how often its policies were changed."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute("SELECT governance_enter(%s)", [tenant_id])
         return int(cursor.fetchone()[0])

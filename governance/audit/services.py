@@ -5,13 +5,14 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 from psycopg.types.json import Jsonb
 
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import AuditUnavailable, Forbidden
 from governance.ids import uuid7
+from governance.prepared import prepared_cursor
 from governance.vocabulary import Outcome, Verb
 
 # By hand: every request writes one, and the ORM takes longer to compose it than PostgreSQL to run it.
@@ -57,7 +58,7 @@ def record(
         actor.request_id,
     ]
     try:
-        with connection.cursor() as cursor:
+        with prepared_cursor() as cursor:
             cursor.execute(INSERT, row)
     except DatabaseError as error:
         raise AuditUnavailable from error

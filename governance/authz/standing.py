@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
@@ -16,6 +15,7 @@ from governance.authz.conditions import holds
 from governance.authz.grantables import Grantable, grantable_of, grantables, permission_ids
 from governance.authz.rules import ACTIONS, Granted, Target, opening
 from governance.database import acting, known_in_transaction
+from governance.prepared import prepared_cursor
 from governance.vocabulary import Action, Effect, GranteeKind, Permission, PrincipalKind
 
 MINE = """
@@ -124,7 +124,7 @@ def _met(standing: Standing, effect: Effect) -> Q:
 def _find(actor: Actor, as_of: datetime | None = None) -> Standing:
     kinds, ids = _holders(actor)
     parameters: dict[str, Any] = {"tenant": actor.tenant_id, "kinds": kinds, "ids": ids, "role": actor.role or ""}
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_statement(), parameters)
         now, groups, present, stored = cursor.fetchone()
     conditions = json.loads(stored)

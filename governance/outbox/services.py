@@ -22,6 +22,7 @@ from governance.authz.services import authorize
 from governance.database import acting, no_tenant, tenant_transaction
 from governance.ids import uuid7
 from governance.models import OutboxEvent
+from governance.prepared import prepared_cursor
 from governance.vocabulary import Permission, Topic, Verb
 
 CHANNEL = "memos_outbox"
@@ -53,7 +54,7 @@ class Claimed:
 
 def emit(*, actor: Actor, topic: Topic, payload: Payload) -> None:
     """Leave work in the caller's transaction. `payload` holds ids and numbers only, never content."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         row: list[Any] = [uuid7(), actor.tenant_id, topic, Jsonb(dict(payload)), actor.request_id, CHANNEL]
         cursor.execute(EMIT, row)
 

@@ -14,6 +14,7 @@ from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
 from governance.personas.selectors import personas_of
+from governance.prepared import prepared_cursor
 from governance.tenants.last_use import key_used
 from governance.tenants.principals import binding_of, links_usable
 from governance.tenants.rules import credential_parse
@@ -130,7 +131,7 @@ WHERE key.id = %(key)s
 
 def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
     """The usable key with this prefix and hash; one transaction, by hand: every request of the API begins with it."""
-    with no_tenant(), connection.cursor() as cursor:
+    with no_tenant(), prepared_cursor() as cursor:
         cursor.execute("SELECT id, tenant_id FROM governance_key_by_prefix(%s)", [prefix])
         # An unknown prefix takes as long as a known one.
         found = cursor.fetchone() or (uuid4(), uuid4())

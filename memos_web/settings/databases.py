@@ -1,5 +1,6 @@
 """DATABASES and Redis addresses, from URLs or from the embedded servers' sockets."""
 
+import sys
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,8 +25,9 @@ def databases(config: Config) -> dict[str, dict[str, Any]]:
         entry = _from_url("DATABASE_URL", config.database_url)
     entry["CONN_MAX_AGE"] = 0
     entry.setdefault("OPTIONS", {})
-    # Generic plans forget how many rows a tenant has; see docs/decisions.
-    entry["OPTIONS"]["prepare_threshold"] = None
+    # What is prepared is chosen by hand, and its one plan is kept: governance/prepared.py.
+    entry["OPTIONS"]["prepare_threshold"] = sys.maxsize
+    entry["OPTIONS"]["options"] = f"{entry['OPTIONS'].get('options', '')} -c plan_cache_mode=force_generic_plan".strip()
     if not owner:
         entry["OPTIONS"]["pool"] = POOL
     return {"default": entry}

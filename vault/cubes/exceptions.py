@@ -7,7 +7,7 @@ trace in a score, and what is granted is found. Without exceptions the statement
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,8 +50,8 @@ class Exceptions:
 NO_EXCEPTIONS = Exceptions()
 
 
-def exceptions_of(actor: Actor, seen: NamespaceQuerySet, *, among: Sequence[str] = ()) -> Exceptions:
-    """The exceptions for `actor`, who sees the namespaces `seen`. among: paths that it asks for; empty: anywhere."""
+def exceptions_of(actor: Actor, seen: Callable[[], NamespaceQuerySet], *, among: Sequence[str] = ()) -> Exceptions:
+    """The exceptions for `actor`, who sees what `seen` finds. among: paths that it asks for; empty: anywhere."""
     if actor.is_system:
         return NO_EXCEPTIONS
     statements: list[str] = []
@@ -76,12 +76,12 @@ def named(rows: QuerySet[Any], prefix: str) -> tuple[str, dict[str, Any]]:
     return statement, dict(zip(names, values, strict=True))
 
 
-def _hidden(actor: Actor, seen: NamespaceQuerySet) -> list[QuerySet[Any]]:
+def _hidden(actor: Actor, seen: Callable[[], NamespaceQuerySet]) -> list[QuerySet[Any]]:
     hidden: list[QuerySet[Any]] = []
     if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
         hidden.append(cubes_granted(actor, Effect.DENY).values("content_object_id"))
     if actor.binding is not None and actor.binding.persona_id is not None:
-        inside = Cube.objects.filter(tenant_id=actor.tenant_id, namespace__in=seen.values("id"))
+        inside = Cube.objects.filter(tenant_id=actor.tenant_id, namespace__in=seen().values("id"))
         others = ~Q(persona_id=actor.binding.persona_id) | Q(persona_id=None)
         hidden.append(inside.filter(others).values("id"))
     return hidden

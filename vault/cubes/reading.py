@@ -6,13 +6,14 @@ It is written by hand, and built once: the ORM takes several times as long to co
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Model
 
 from governance.models import DataSubject, Persona
+from governance.prepared import prepared_cursor
 from vault.models import Cube, Namespace
 from vault.vocabulary import LinkKind
 
@@ -41,11 +42,13 @@ class CubeRow:
 
 def cube_rows(*, tenant_id: UUID, cube_ids: Sequence[UUID], model: str) -> dict[UUID, CubeRow]:
     """The rows with these ids. One query. `model` says what counts as embedded until the tenant has an active model."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(READ, [LinkKind.DERIVED, list(cube_ids), tenant_id, tenant_id, model])
-        return {row.cube.id: row for row in map(_row, cursor.fetchall())}
+        known: dict[UUID, Model] = {}
+        return {row.cube.id: row for row in (_row(values, known) for values in cursor.fetchall())}
 
 
+@cache
 def _names(model: type[Model]) -> list[str]:
     return [field.attname for field in model._meta.concrete_fields]
 
@@ -89,12 +92,15 @@ FROM unnest(%s::uuid[]) AS wanted (id)
 """
 
 
-def _row(values: Sequence[Any]) -> CubeRow:
-    start, made = 0, {}
+def _row(values: Sequence[Any], known: dict[UUID, Model]) -> CubeRow:
+    """`known`: the objects of earlier rows; many cubes share a namespace."""
+    start, made = 0, dict[str, Model | None]()
     for alias, model in JOINED:
         names = _names(model)
         part = values[start : start + len(names)]
-        made[alias] = model.from_db("default", names, part) if part[0] is not None else None
+        if part[0] is not None and part[0] not in known:
+            known[part[0]] = model.from_db("default", names, part)
+        made[alias] = known.get(part[0])
         start += len(names)
     cube = made["cube"]
     assert isinstance(cube, Cube)

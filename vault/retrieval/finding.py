@@ -1,7 +1,8 @@
 """From a search to ranked rows: what the actor sees, the ranking, and what is weighed after it. Nothing is opened."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from uuid import UUID
 
 from governance.actor import Actor
@@ -11,8 +12,9 @@ from vault.graph.walks import Among
 from vault.lexicon.moments import spans_of
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
+from vault.retrieval.composing import Composed, compose, composed, sight_of
 from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states, within_asked
-from vault.retrieval.ranker import MOST_TERMS, Ranked, question_of, rank, survey
+from vault.retrieval.ranker import COLUMNS, MOST_TERMS, Ranked, question_of, rank, survey
 from vault.retrieval.ranking import NO_PARTS, Weights
 from vault.retrieval.standing import standings, with_standing
 from vault.retrieval.walking import asked_marks, by_walk, walked, with_walk
@@ -46,32 +48,40 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     maker = token_maker(actor.tenant_id)
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
-    seen = seen_namespaces(actor, search)
-    excepted = exceptions_of(actor, seen, among=search.namespaces)
+    excepted = exceptions_of(actor, partial(seen_namespaces, actor, search), among=search.namespaces)
+    sight = (sight_of(actor), search.is_open, search.namespaces, search.include_archived)
+    seen = composed("seen", lambda: seen_namespaces(actor, search).values("id"), key=sight)
     surveyed = survey(actor, question, seen, excepted)
     if not surveyed.namespaces and not excepted.granted:
         return []
     check_model(surveyed.model, asked)
-    visible = _visible(actor, search, surveyed.namespaces, excepted).filter(condition)
+
+    @cache
+    def visible() -> CubeQuerySet:
+        return _visible(actor, search, surveyed.namespaces, excepted).filter(condition)
+
     if search.mode is SearchMode.TAG:
-        return _by_tag(visible, search)
+        return _by_tag(visible(), search)
     found = rank(
         actor,
         question=question,
         spans=spans_of(search.query, surveyed.now),
         surveyed=surveyed,
         excepted=excepted,
-        visible=visible,
+        visible=_columns(visible, None if condition else (sight, tuple(surveyed.namespaces))),
         narrowed=bool(condition),
         vector=asked.vector,
         model=asked.model,
         weights=weights,
         limit=max(limit, WEIGHED_AMONG) if _weighed_again(search, weights) else limit,
     )
-    found = _with_walk(actor, search, maker, Among(surveyed.namespaces, excepted), visible, found, weights, limit)
+    if search.mode is SearchMode.GRAPH or weights.graph:
+        among = Among(surveyed.namespaces, excepted)
+        found = _with_walk(actor, search, maker, among, visible(), found, weights, limit)
     if weights.heat or weights.trust or weights.diversity:
-        found = with_standing(found, standings(visible, found), weights, limit)
-    found += newest(visible, found, limit - len(found))
+        found = with_standing(found, standings(visible(), found), weights, limit)
+    if len(found) < limit:
+        found += newest(visible(), found, limit - len(found))
     if search.is_open and len(found) < limit:
         anywhere = Cube.objects.visible_to(actor).filter(states(search)).filter(condition)
         found += newest(anywhere, found, limit - len(found))
@@ -86,6 +96,14 @@ def _visible(actor: Actor, search: SearchQuery, namespaces: Sequence[UUID], exce
     if search.is_open:
         return visible.exclude(namespace_id__in=Namespace.objects.chats().values("id"))
     return within_asked(visible, search)
+
+
+def _columns(visible: Callable[[], CubeQuerySet], key: Hashable | None) -> Composed:
+    """What is ranked of the visible rows. Without a key it is composed anew: filters come in any number of shapes."""
+
+    if key is None:
+        return compose("visible", visible().values(*COLUMNS))
+    return composed("visible", lambda: visible().values(*COLUMNS), key=key)
 
 
 def check_model(active: str | None, asked: Asked) -> None:
@@ -117,12 +135,11 @@ def _with_walk(
     weights: Weights,
     limit: int,
 ) -> list[Ranked]:
-    alone = search.mode is SearchMode.GRAPH
-    if not alone and not weights.graph:
-        return found
     marks = asked_marks(maker, search.query)
     scores = walked(actor, entity_marks=marks, hits=found, among=among, visible=visible)
-    return by_walk(scores, found, limit) if alone else with_walk(found, scores, weights, max(limit, WEIGHED_AMONG))
+    if search.mode is SearchMode.GRAPH:
+        return by_walk(scores, found, limit)
+    return with_walk(found, scores, weights, max(limit, WEIGHED_AMONG))
 
 
 def _by_tag(visible: CubeQuerySet, search: SearchQuery) -> list[Ranked]:

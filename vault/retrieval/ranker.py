@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,18 +10,18 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
-from django.db.models import QuerySet
+from psycopg import sql
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
+from governance.prepared import prepared_cursor
 from vault.cubes import marks
-from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions, named
+from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions
 from vault.cubes.rules import WORD_KIND
 from vault.cubes.vector_index import DEFAULT_MODEL, nearest_by_index
 from vault.lexicon.moments import Span, asks_for_time
 from vault.lexicon.tokens import query_terms, terms
-from vault.models.cube import CubeQuerySet
-from vault.models.namespace import NamespaceQuerySet
+from vault.retrieval.composing import Composed
 from vault.retrieval.ranking import BEST, EF_SEARCH, NEAREST, Parts, Weights, fused, index_pays
 from vault.retrieval.sql import EXACT, GRANTED_COUNT, INDEXED, NEAREST_BY_SCAN, SURVEY, SURVEY_EXCEPTED
 
@@ -82,25 +82,24 @@ def question_of(maker: TokenMaker, text: str) -> Question:
     )
 
 
-def survey(actor: Actor, question: Question, seen: NamespaceQuerySet, excepted: Exceptions = NO_EXCEPTIONS) -> Survey:
+def survey(actor: Actor, question: Question, seen: Composed, excepted: Exceptions = NO_EXCEPTIONS) -> Survey:
     """One query. Sizes come from the indexing job, so they lag a little behind; ranking only needs their order."""
     if excepted:
         return _survey_excepted(actor, question, seen, excepted)
-    compiled, parameters = seen.order_by().values("id").query.sql_with_params()
-    asked = [mark for mark in question.words.values() if mark]
-    with connection.cursor() as cursor:
-        cursor.execute(SURVEY.format(seen=compiled), [*parameters, asked, actor.tenant_id, actor.tenant_id])
+    marks = [mark for mark in question.words.values() if mark]
+    with prepared_cursor() as cursor:
+        parameters = {**seen.parameters, "marks": marks, "tenant": actor.tenant_id}
+        cursor.execute(SURVEY.format(seen=seen.statement), parameters)
         namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
     return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
 
 
-def _survey_excepted(actor: Actor, question: Question, seen: NamespaceQuerySet, excepted: Exceptions) -> Survey:
-    compiled, parameters = named(seen.values("id"), "seen")
+def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> Survey:
     more = GRANTED_COUNT if excepted.granted else "0"
-    statement = SURVEY_EXCEPTED.format(seen=compiled, more=more, **excepted.parts)
+    statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=more, **excepted.parts)
     marks = [mark for mark in question.words.values() if mark]
-    parameters |= {**excepted.parameters, "marks": marks, "tenant": actor.tenant_id}
-    with connection.cursor() as cursor:
+    parameters = {**seen.parameters, **excepted.parameters, "marks": marks, "tenant": actor.tenant_id}
+    with prepared_cursor() as cursor:
         cursor.execute(statement, parameters)
         namespaces, cubes, words, speakers, model, vectors, now, more = cursor.fetchone()
     typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
@@ -113,7 +112,7 @@ def rank(
     question: Question,
     spans: Sequence[Span],
     surveyed: Survey,
-    visible: CubeQuerySet,
+    visible: Composed,
     narrowed: bool,
     vector: Sequence[float] | None,
     model: str,
@@ -128,8 +127,9 @@ def rank(
     speakers = surveyed.speakers if len(surveyed.speakers) == 1 else frozenset()
     words = [term for term, mark in question.words.items() if mark not in surveyed.speakers]
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
-    statement, parameters = _statement(visible, narrowed, _distance(surveyed, model, vector), excepted)
-    parameters |= {
+    statement = _statement(visible, narrowed, model, _distance(surveyed, model, vector), excepted)
+    parameters: dict[str, Any] = {
+        **visible.parameters,
         **excepted.parameters,
         "tenant": actor.tenant_id,
         "terms": words or list(question.words),
@@ -148,20 +148,19 @@ def rank(
         "nearest": max(NEAREST, limit) if vector is not None else 0,
     }
     parameters |= {f"w_{name}": getattr(weights, name) for name in Parts.__dataclass_fields__}
-    with connection.cursor() as cursor, _predictable_plans(cursor):
+    with _predictable_plans(), _cursor(narrowed) as cursor:
         cursor.execute(statement, parameters)
         rows = [(row[0], Parts(*row[1:7])) for row in cursor.fetchall()]
     in_sessions = any(parts.session for _, parts in rows)
     return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in rows]
 
 
-def _statement(
-    visible: CubeQuerySet, narrowed: bool, distance: str, excepted: Exceptions
-) -> tuple[str, dict[str, Any]]:
-    compiled, parameters = _compiled(visible)
+def _statement(visible: Composed, narrowed: bool, model: str, distance: str, excepted: Exceptions) -> str:
     if narrowed:
-        return EXACT.format(visible=compiled, **excepted.parts), parameters
-    return INDEXED.format(visible=compiled, distance=distance, **excepted.parts), parameters
+        return EXACT.format(visible=visible.statement, **excepted.parts)
+    # A kept plan only goes by an index of one model's vectors where the statement itself names the model.
+    model = _literal(model)
+    return INDEXED.format(visible=visible.statement, distance=distance, model=model, **excepted.parts)
 
 
 def _distance(surveyed: Survey, model: str, vector: Sequence[float] | None) -> str:
@@ -171,18 +170,23 @@ def _distance(surveyed: Survey, model: str, vector: Sequence[float] | None) -> s
     return by_index or NEAREST_BY_SCAN
 
 
-def _compiled(visible: QuerySet[Any]) -> tuple[str, dict[str, Any]]:
-    """The ORM's statement with named parameters, to stand inside ours."""
-    return named(visible.values(*COLUMNS), "visible")
+def _literal(text: str) -> str:
+    return sql.Literal(text).as_string().replace("%", "%%")
+
+
+def _cursor(narrowed: bool) -> AbstractContextManager[CursorWrapper]:
+    """Filters come in any number of shapes: a statement with some is planned for them alone."""
+    return connection.cursor() if narrowed else prepared_cursor()
 
 
 @contextmanager
-def _predictable_plans(cursor: CursorWrapper) -> Iterator[None]:
+def _predictable_plans() -> Iterator[None]:
     """The planner cannot know how large the parts are: a nested loop over them may be quadratic, a hash join never is.
 
     Without sorts it takes the vector index wherever the statement lets it. That is asked for more rows than are wanted,
     and again until enough are visible.
     """
-    cursor.execute(STEADY_PLANS)
-    yield
-    cursor.execute(PLANS_AS_BEFORE)
+    with connection.cursor() as cursor:
+        cursor.execute(STEADY_PLANS)
+        yield
+        cursor.execute(PLANS_AS_BEFORE)

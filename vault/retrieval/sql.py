@@ -61,7 +61,7 @@ near AS MATERIALIZED (
 _NEAR = """
 near AS MATERIALIZED (
   SELECT cube_id AS id FROM vault_embedding
-  WHERE tenant_id = %(tenant)s AND model = %(model)s
+  WHERE tenant_id = %(tenant)s AND model = {model}
     AND (namespace_id = ANY(%(namespaces)s::uuid[]) {beyond}) {unhidden}
   ORDER BY {distance} LIMIT %(nearest)s
 ),
@@ -92,8 +92,7 @@ pool AS MATERIALIZED (
     SELECT 1 - (embedding.vector <=> %(vector)s::halfvec) AS dense FROM vault_embedding AS embedding
     WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = visible.id AND embedding.model = %(model)s
       AND embedding.version = visible.version OFFSET 0
-  ) AS embedded ON true
-  WHERE visible.id = ANY (ARRAY(SELECT id FROM candidates))
+  ) AS embedded ON true{only}
 ),
 """
 
@@ -144,10 +143,19 @@ EXACT = (
     + _LEXICAL
     + _NEAR_AMONG_VISIBLE
     + _CANDIDATES
-    + _POOL
+    + _POOL.format(only="\n  WHERE visible.id = ANY (ARRAY(SELECT id FROM candidates))")
     + _SCORES
 )
-INDEXED = "WITH" + _HITS.format(only="") + _LEXICAL + _NEAR + _CANDIDATES + _VISIBLE_OF_CANDIDATES + _POOL + _SCORES
+INDEXED = (
+    "WITH"
+    + _HITS.format(only="")
+    + _LEXICAL
+    + _NEAR
+    + _CANDIDATES
+    + _VISIBLE_OF_CANDIDATES
+    + _POOL.format(only="")
+    + _SCORES
+)
 
 # `<=>` on the bare column could not be answered by the index; on the cast it can (and adding nothing forbids it).
 NEAREST_BY_INDEX = "(vector::halfvec(256)) <=> %(vector)s::halfvec(256)"
@@ -157,10 +165,10 @@ SURVEY = """
 WITH seen AS MATERIALIZED ({seen})
 SELECT ARRAY(SELECT id FROM seen),
   coalesce(sum(size.cubes), 0)::bigint, coalesce(sum(size.words), 0)::float8,
-  ARRAY(SELECT mark FROM unnest(%s::bigint[]) AS mark WHERE EXISTS (
-    SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %s AND posting.term = mark
+  ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
+    SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
       AND posting.namespace_id IN (SELECT id FROM seen))),
-  (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %s),
+  (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
   transaction_timestamp()
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)

@@ -1,0 +1,65 @@
+"""What is kept of one search's statements never stands in another's that it does not fit."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.factories import World
+from tests.governance.grants.test_grants import given
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from tests.vault.policies.making import made
+from vault.retrieval import composing, finding
+from vault.retrieval.composing import Composed, compose, composed
+
+PURPOSES: list[dict[str, Any]] = [{}, {"x_memory_purpose": "treatment"}, {"x_memory_purpose": "billing"}]
+PLACES: list[dict[str, Any]] = [{}, {"namespaces": ["/clinic"]}, {"include_archived": True}]
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Each kept statement is compared with one made anew; the names of those that were."""
+    names: list[str] = []
+
+    def both(name: str, rows: Callable[[], Any], *, key: Any) -> Composed:
+        found = composed(name, rows, key=key)
+        assert found == compose(name, rows())
+        names.append(name)
+        return found
+
+    monkeypatch.setattr(finding, "composed", both)
+    return names
+
+
+def test_a_kept_statement_is_the_one_that_would_be_made(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract, compared: list[str]
+) -> None:
+    open_note = alice.add("Notes in the clinic.", namespace="/clinic")["id"]
+    private = alice.add("Notes of alice.")["id"]
+    run_jobs()
+
+    def all_search() -> None:
+        for _ in range(2):
+            for person in (olivia, alice, bob, charlie):
+                for purpose in PURPOSES:
+                    for place in PLACES:
+                        assert person.post("memories/search/", {"query": "notes", **place}, **purpose).status == 200
+
+    all_search()
+    grant = given(alice, world, "bob", "memory", private, conditions={"purpose": ["treatment"]})
+    all_search()
+    given(olivia, world, "bob", "memory", open_note, effect="deny")
+    all_search()
+    made(olivia, "purpose", {"where": {"namespace": "/clinic"}, "purposes": ["treatment"]}, name="clinic")
+    all_search()
+    assert alice.delete(f"grants/{grant['id']}/").status == 204
+    all_search()
+    assert {"seen", "visible"} == set(compared)
+
+
+def test_no_more_is_kept_than_has_room(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(composing, "MOST_KEPT", 2)
+    for purpose in range(4):
+        alice.post("memories/search/", {"query": "notes"}, x_memory_purpose=f"purpose-{purpose}")
+        assert len(composing._kept) <= 2

@@ -1,0 +1,55 @@
+"""The ORM's statements for what an actor sees, as text to stand inside ours; each composed once.
+
+To compose them takes the ORM as long as PostgreSQL needs for the whole search, and they depend on nothing but the
+actor, its grants, the purposes that its tenant's policies name, and the place that is asked for.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import QuerySet
+
+from governance.actor import Actor
+from governance.authz.standing import standing_of
+from governance.policies.active import policies_active
+from vault.cubes.exceptions import named
+
+MOST_KEPT = 2_000
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A statement, and its values by name."""
+
+    statement: str
+    parameters: dict[str, Any]
+
+
+_kept: dict[Hashable, Composed] = {}
+
+
+def sight_of(actor: Actor) -> Hashable:
+    """All that decides what `visible_to` composes for `actor`; equal sights compose equal statements."""
+    standing = standing_of(actor)
+    asker = replace(actor, request_id="", context=replace(actor.context, causes=()))
+    met = tuple(sorted(standing.met.items()))
+    return asker, standing.groups, standing.present, met, policies_active(actor).purpose
+
+
+def composed(name: str, rows: Callable[[], QuerySet[Any]], *, key: Hashable) -> Composed:
+    """The statement of `rows`, from the last time that the same `name` was asked for under an equal `key`.
+
+    `name` begins the names of its values.
+    """
+    found = _kept.get((name, key))
+    if found is None:
+        found = compose(name, rows())
+        if len(_kept) >= MOST_KEPT:
+            _kept.clear()
+        _kept[name, key] = found
+    return found
+
+
+def compose(name: str, rows: QuerySet[Any]) -> Composed:
+    return Composed(*named(rows, name))
