@@ -137,7 +137,7 @@ def the_person() -> UUID:
 
 def database_now() -> datetime:
     """The transaction's time by the database's clock, the only clock that decides."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute("SELECT transaction_timestamp()")
         row = cursor.fetchone()
     now: datetime = row[0]

@@ -15,12 +15,14 @@ from django.db import connection
 from governance.actor import Actor
 from governance.errors import Held, KeyUnavailable
 from governance.keys.services import GENERAL, open_sealed, seal_for, token_maker
+from governance.prepared import prepared_cursor
 from vault.cubes.filters import filter_read
 from vault.models import Cube, Hold
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import HoldKind
 
 ANY_HELD = "SELECT EXISTS (SELECT 1 FROM unnest(%s::uuid[]) AS cube (id) WHERE vault_cube_is_held(%s, cube.id))"
+ANY_QUERY = "SELECT EXISTS (SELECT 1 FROM vault_hold WHERE tenant_id = %s AND kind = %s)"
 COVER = """
 INSERT INTO vault_holdcube (id, tenant_id, hold_id, cube_id)
 SELECT uuidv7(), %s, %s, matched.id FROM ({matched}) AS matched ON CONFLICT DO NOTHING
@@ -46,8 +48,13 @@ def refuse_held(actor: Actor, cube_ids: Sequence[UUID]) -> None:
 def come_under_queries(actor: Actor, cube_ids: Sequence[UUID]) -> None:
     """Bring those of the written cubes that match a standing hold's query under it; in the transaction of the write.
 
-    One query, and two more for each hold over a query. Raises KeyUnavailable. Writes: HoldCube ….
+    One query, and where a hold over a query was ever made one more, and two for each that stands.
+    Raises KeyUnavailable. Writes: HoldCube ….
     """
+    with prepared_cursor() as cursor:
+        cursor.execute(ANY_QUERY, [actor.tenant_id, HoldKind.QUERY])
+        if not cursor.fetchone()[0]:
+            return
     for hold in Hold.objects.standing().filter(tenant_id=actor.tenant_id, kind=HoldKind.QUERY):
         cover(hold, Cube.objects.filter(id__in=cube_ids))
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-import psycopg
 from django.contrib.postgres.fields import ArrayField
 from django.db import connection
 from django.db.models import Field, Model
+
+from governance.prepared import prepared_cursor
 
 PLAIN = ("uuid", "bigint", "integer", "smallint")  # types whose values need no quotes in an array
 NOT_SENT = frozenset({"created_at", "updated_at"})  # the database's clock fills them in
@@ -24,14 +25,8 @@ def insert_rows(rows: Sequence[Model]) -> None:
         return
     fields = _fields(type(rows[0]))
     columns = [_column(field, [getattr(row, field.attname) for row in rows]) for field in fields]
-    execute_bound(_statement(type(rows[0])), columns)
-
-
-def execute_bound(statement: bytes, parameters: Sequence[Any]) -> None:
-    """Run a statement whose values the server binds: they travel as they are, not quoted into the text one by one."""
-    connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(statement, parameters)
+    with prepared_cursor() as cursor:
+        cursor.execute(_statement(type(rows[0])), columns)
 
 
 @cache
@@ -40,13 +35,12 @@ def _fields(model: type[Model]) -> "tuple[Field[Any, Any], ...]":
 
 
 @cache
-def _statement(model: type[Model]) -> bytes:
+def _statement(model: type[Model]) -> str:
     fields = _fields(model)
     names = ", ".join(str(field.column) for field in fields)
     arrays = ", ".join(f"%s::{_sent_type(field)}[]" for field in fields)
     chosen = ", ".join(_chosen(field) for field in fields)
-    statement = f"INSERT INTO {model._meta.db_table} ({names}) SELECT {chosen} FROM unnest({arrays}) AS sent ({names})"
-    return statement.encode()
+    return f"INSERT INTO {model._meta.db_table} ({names}) SELECT {chosen} FROM unnest({arrays}) AS sent ({names})"
 
 
 def _sent_type(field: "Field[Any, Any]") -> str:
@@ -66,7 +60,12 @@ def _column(field: "Field[Any, Any]", values: list[Any]) -> str | list[Any]:
     if isinstance(field, ArrayField):
         is_plain = field.base_field.get_internal_type() == "BigIntegerField"
         return [sql_array(value) if is_plain else json.dumps(value) for value in values]
-    return sql_array(values) if str(field.db_type(connection)).split()[0] in PLAIN else values
+    return sql_array(values) if _is_plain(field) else values
+
+
+@cache
+def _is_plain(field: "Field[Any, Any]") -> bool:
+    return str(field.db_type(connection)).split()[0] in PLAIN
 
 
 def sql_array(values: Iterable[Any]) -> str:

@@ -8,17 +8,20 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Max
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
+from governance.prepared import prepared_cursor
 from vault.cubes import marks
 from vault.cubes.drafts import CubeDraft
 from vault.models import Cube, Posting
 
 CONTENT_LOCKS = 64  # contents share these, so that a large call takes few
-
+SAME_CONTENTS = """
+SELECT id FROM vault_cube
+WHERE tenant_id = %s AND namespace_id = ANY(%s::uuid[]) AND content_hash = ANY(%s::bytea[])
+"""
 
 Message = tuple[UUID, int]  # namespace, and the mark of session and message id
 Content = tuple[UUID, UUID | None, bytes]  # namespace, persona, keyed hash
@@ -93,7 +96,7 @@ def _content_lock(namespace_id: UUID, digest: bytes) -> int:
 def _lock(names: Iterable[int]) -> None:
     ordered = sorted(names)
     if ordered:
-        with connection.cursor() as cursor:
+        with prepared_cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(name) FROM unnest(%s::bigint[]) AS name", [ordered])
 
 
@@ -117,13 +120,19 @@ def _stored_messages(actor: Actor, wanted: Collection[Message]) -> dict[Message,
     return {found[cube.id]: cube for cube in cubes}
 
 
+def _same_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> list[UUID]:
+    """The ids of all that has one of these contents there, whoever may see it."""
+    places = list({place for place, _ in wanted})
+    with prepared_cursor() as cursor:
+        cursor.execute(SAME_CONTENTS, [actor.tenant_id, places, [digest for _, digest in wanted]])
+        return [row[0] for row in cursor.fetchall()]
+
+
 def _stored_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> dict[Content, Cube]:
     if not wanted:
         return {}
-    cubes = (
-        Cube.objects.visible_to(actor)
-        .filter(namespace_id__in={place for place, _ in wanted}, content_hash__in=[digest for _, digest in wanted])
-        .select_related("namespace")
-        .order_by("-id")
-    )
+    same = _same_contents(actor, wanted)
+    if not same:  # nearly always: what may be shown need not be asked
+        return {}
+    cubes = Cube.objects.visible_to(actor).filter(id__in=same).select_related("namespace").order_by("-id")
     return {(cube.namespace_id, cube.persona_id, bytes(cube.content_hash)): cube for cube in cubes}

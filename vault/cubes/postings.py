@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from governance.prepared import prepared_cursor
 from vault.cubes.building import Built
-from vault.cubes.inserting import execute_bound, sql_array
+from vault.cubes.inserting import sql_array
 from vault.models import Posting
 
-INSERT = b"""
+INSERT = """
 INSERT INTO vault_posting (tenant_id, term, cube_id, namespace_id, frequency, length, session_token, position)
 SELECT %s::uuid, entry.term, cube.id, cube.namespace_id, entry.frequency, cube.length, cube.session_token, cube.position
 FROM unnest(%s::bigint[], %s::smallint[], %s::integer[]) AS entry (term, frequency, number)
@@ -29,7 +30,8 @@ def postings_insert(built: Sequence[Built]) -> None:
         for one in built
     ]
     columns = [sql_array(column) for rows in (entries, cubes) for column in zip(*rows, strict=True)]
-    execute_bound(INSERT, [built[0].cube.tenant_id, *columns])
+    with prepared_cursor() as cursor:
+        cursor.execute(INSERT, [built[0].cube.tenant_id, *columns])
 
 
 def postings_delete(cube_id: UUID, terms: Sequence[int]) -> None:

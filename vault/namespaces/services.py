@@ -10,6 +10,7 @@ from governance.ids import uuid7
 from governance.models import Member
 from governance.vocabulary import Permission, Verb
 from vault.models import Namespace
+from vault.namespaces.looking import namespace_by_path
 from vault.namespaces.rules import PRIVATE_ROOT, PathError, chat_path, is_under, path_checked, private_path
 from vault.vocabulary import NamespaceKind
 
@@ -85,7 +86,7 @@ def _namespace_at(actor: Actor, path: str) -> Namespace:
         path_checked(path)
     except PathError as fault:
         raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
-    found = Namespace.objects.filter(path=path).first()
+    found = namespace_by_path(actor, path)
     if found is not None:
         return found
     authorize(actor, Permission.NAMESPACE_CREATE)

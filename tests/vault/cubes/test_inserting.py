@@ -8,10 +8,11 @@ from django.db import IntegrityError, OperationalError, connection
 from django.db.models import Model
 
 from governance.database import acting
+from governance.prepared import prepared_cursor
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from vault.cubes import services
-from vault.cubes.inserting import execute_bound, insert_rows
+from vault.cubes.inserting import insert_rows
 from vault.models import Cube
 
 
@@ -27,7 +28,8 @@ def test_a_session_that_is_ended_is_an_operational_error(
     def ask_too_late() -> None:
         with acting(world.alice.actor):
             _end_session(superuser())
-            execute_bound(b"SELECT %s", [1])
+            with prepared_cursor() as cursor:
+                cursor.execute("SELECT %s", [1])
 
     with pytest.raises(OperationalError):
         ask_too_late()
