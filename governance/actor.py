@@ -40,7 +40,8 @@ class Binding:
 class Actor:
     """A principal of one tenant. `member_id` is None for the system alone; `scopes` is None for no key's limit.
 
-    `persona_id`: whom it speaks as, if that was said; grants of that persona hold then.
+    `persona_id`: whom it speaks as, if that was said; grants of that persona hold then. `is_proved`: it is a browser
+    session that nobody who governs a tenant could have begun.
     """
 
     tenant_id: UUID
@@ -53,6 +54,7 @@ class Actor:
     context: CallContext = field(default_factory=lambda: CallContext(channel=Channel.API))
     persona_id: UUID | None = None
     binding: Binding | None = None
+    is_proved: bool = False
 
     @property
     def is_system(self) -> bool:

@@ -122,6 +122,12 @@ class SecondFactorRequired(Forbidden):
     code, title = "second_factor_required", "A second factor is required here"
 
 
+class OwnHandNeeded(Forbidden):
+    """Two members must be two persons here, and another member may be behind this one."""
+
+    code, title = "own_hand_needed", "Two different persons are needed, and someone else may be acting as you"
+
+
 class Unavailable(DomainError):
     """A dependency that this request needs is down; nothing was changed."""
 

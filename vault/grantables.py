@@ -1,14 +1,18 @@
-"""What of the product grants can be about, declared to the law when the product starts."""
+"""What of the product grants can be about, and what policies know of it: declared to the law as the product starts."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from governance.actor import Actor
 from governance.authz.grantables import Grantable, declare
 from governance.authz.rules import Target
 from governance.errors import NotFound
+from governance.grants.sharing import declare_facts
+from governance.policies.rules import Facts
 from governance.vocabulary import Action, Permission
 from vault.cubes.locating import cube_target, locate
-from vault.models import CubeGrant, Namespace, NamespaceGrant
+from vault.cubes.retention import facts_of
+from vault.models import Cube, CubeGrant, Namespace, NamespaceGrant
 from vault.namespaces.services import namespace_target
 
 
@@ -16,6 +20,8 @@ def declare_grantables() -> None:
     writing = _permissions(Permission.MEMORY_CREATE)
     declare(Grantable("namespace", "memory", NamespaceGrant, _namespace, writing, by_name=_namespace_at))
     declare(Grantable("memory", "memory", CubeGrant, _memory, _permissions(Permission.MEMORY_UPDATE)))
+    declare_facts("namespace", _namespace_facts)
+    declare_facts("memory", _memory_facts)
 
 
 def _permissions(writing: Permission) -> dict[Action, Permission]:
@@ -40,3 +46,13 @@ def _namespace_at(actor: Actor, path: str) -> UUID | None:
 
 def _memory(actor: Actor, cube_id: UUID) -> Target:
     return cube_target(locate(actor, cube_id))
+
+
+def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
+    """Of what lies in it nothing else is known."""
+    return {row.id: Facts(row.path) for row in Namespace.objects.filter(id__in=ids)}
+
+
+def _memory_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
+    cubes = Cube.objects.readable().filter(id__in=ids).select_related("namespace")
+    return {cube.id: facts_of(cube) for cube in cubes}

@@ -133,6 +133,7 @@ def signed_in(*, kept: Kept, request_id: str, context: CallContext) -> SignedIn 
         scopes=None,
         request_id=request_id,
         context=context,
+        is_proved=kept.bound_to is None,
     )
     return SignedIn(
         actor=actor,

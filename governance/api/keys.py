@@ -13,7 +13,7 @@ from governance.api.described import ONCE, PAGE, ListSchema, described, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
-from governance.api.representations import time_json
+from governance.api.representations import persona_ref_json, time_json
 from governance.api.views import ApiView, asked_only
 from governance.apikeys.selectors import KeyView as View
 from governance.apikeys.selectors import apikey_get, apikeys_list, key_view
@@ -23,8 +23,9 @@ from governance.errors import FieldError, Invalid, NotFound
 from governance.idempotency.services import Reply
 from governance.members.selectors import member_get
 from governance.models import Member
+from governance.tenants.bonds import LONGEST_PURPOSE, MOST_NAMESPACES, KeyBonds
 from governance.tenants.services import NewKey, apikey_create
-from governance.vocabulary import Permission, Scope
+from governance.vocabulary import Permission, PersonaKind, Scope
 
 TAG = "api-keys"
 LONGEST_NAME = 100
@@ -33,6 +34,12 @@ LONGEST_NAME = 100
 class MemberOfKeySchema(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     email = serializers.CharField()
+
+
+class PersonaOfKeySchema(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=list(PersonaKind))
 
 
 class KeySchema(serializers.Serializer[Any]):
@@ -49,6 +56,9 @@ class KeySchema(serializers.Serializer[Any]):
     rotated_at = serializers.DateTimeField(allow_null=True)
     previous_until = serializers.DateTimeField(allow_null=True)
     last_used_at = serializers.DateTimeField(allow_null=True)
+    persona = PersonaOfKeySchema(allow_null=True)
+    namespaces = serializers.ListField(child=serializers.CharField())
+    purpose = serializers.CharField(allow_blank=True)
 
 
 class NewKeySchema(KeySchema):
@@ -61,7 +71,25 @@ class KeyListSchema(ListSchema):
     results = KeySchema(many=True)
 
 
-class KeyInput(StrictSerializer):
+class BondsInput(StrictSerializer):
+    persona = TextField(
+        max_length=200,
+        required=False,
+        allow_null=True,
+        help_text="An agent or a persona of the key's member, by id or name: the key sees and writes as it alone.",
+    )
+    namespaces = serializers.ListField(
+        child=TextField(max_length=200),
+        max_length=MOST_NAMESPACES,
+        required=False,
+        help_text="Paths: the key sees and writes there and below alone, and to the first where a call names none.",
+    )
+    purpose = TextField(
+        max_length=LONGEST_PURPOSE, required=False, allow_blank=True, help_text="Of its calls that name none."
+    )
+
+
+class KeyInput(BondsInput):
     member = serializers.UUIDField(required=False, help_text="Whose key; default: the caller's own.")
     name = TextField(max_length=LONGEST_NAME, required=False, allow_blank=True)
     scopes = serializers.ListField(
@@ -70,7 +98,7 @@ class KeyInput(StrictSerializer):
     expires_at = serializers.DateTimeField(required=False, allow_null=True)
 
 
-class KeyChangesInput(StrictSerializer):
+class KeyChangesInput(BondsInput):
     name = TextField(max_length=LONGEST_NAME, required=False, allow_blank=True)
     expires_at = serializers.DateTimeField(required=False, allow_null=True)
 
@@ -112,6 +140,7 @@ class KeysView(ApiView):
                 scopes=[Scope(scope) for scope in body["scopes"]],
                 name=body.get("name", ""),
                 expires_at=body.get("expires_at"),
+                bonds=_bonds(body),
                 commit=told,
             )
             return replies[0]
@@ -139,12 +168,17 @@ class KeyView(ApiView):
 
     @described("apikeys_update", KeySchema, tag=TAG, request=KeyChangesInput, may=[404, 409])
     def patch(self, request: Request, key_id: UUID) -> Response:
-        """Rename it, or move its end."""
+        """Rename it, move its end, or bind it anew. `null`, an empty list and an empty text take a bond away."""
         actor = self.actor()
         apikey_get(actor=actor, key_id=key_id)
         asked_only(request)
         body = read(KeyChangesInput, request)
-        changes = KeyChanges(given=frozenset(body), name=body.get("name", ""), expires_at=body.get("expires_at"))
+        changes = KeyChanges(
+            given=frozenset(body),
+            name=body.get("name", ""),
+            expires_at=body.get("expires_at"),
+            bonds=_bonds(body),
+        )
         return Response(key_json(apikey_update(actor=actor, key_id=key_id, changes=changes)))
 
     @described("apikeys_revoke", None, tag=TAG, status=204, may=[404, 409])
@@ -180,6 +214,10 @@ class KeyRotateView(ApiView):
         return self.post_once(call)
 
 
+def _bonds(body: dict[str, Any]) -> KeyBonds:
+    return KeyBonds(body.get("persona"), tuple(body.get("namespaces", ())), body.get("purpose", ""))
+
+
 def key_json(view: View) -> dict[str, Any]:
     return {
         "id": str(view.id),
@@ -193,4 +231,7 @@ def key_json(view: View) -> dict[str, Any]:
         "rotated_at": time_json(view.rotated_at),
         "previous_until": time_json(view.previous_until),
         "last_used_at": time_json(view.last_used_at),
+        "persona": persona_ref_json(view.persona) if view.persona else None,
+        "namespaces": list(view.namespaces),
+        "purpose": view.purpose,
     }

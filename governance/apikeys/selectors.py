@@ -14,6 +14,7 @@ from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
 from governance.models import ApiKey
+from governance.tenants.selectors import PersonaView, persona_view
 from governance.vocabulary import Permission, Scope, Verb
 
 Take = Callable[[QuerySet[ApiKey]], Sequence[ApiKey]]
@@ -21,7 +22,10 @@ Take = Callable[[QuerySet[ApiKey]], Sequence[ApiKey]]
 
 @dataclass(frozen=True)
 class KeyView:
-    """`previous_until`: how long the secret of before the last rotation works."""
+    """`previous_until`: how long the secret of before the last rotation works. persona, namespaces: its bonds.
+
+    purpose: of its calls that name none.
+    """
 
     id: UUID
     prefix: str
@@ -35,6 +39,9 @@ class KeyView:
     rotated_at: datetime | None
     previous_until: datetime | None
     last_used_at: datetime | None
+    persona: PersonaView | None
+    namespaces: tuple[str, ...]
+    purpose: str
 
 
 def apikeys_list(*, actor: Actor, paginate: Take) -> list[KeyView]:
@@ -71,8 +78,11 @@ def key_view(row: ApiKey) -> KeyView:
         rotated_at=row.rotated_at,
         previous_until=row.previous_until,
         last_used_at=row.last_used_at,
+        persona=persona_view(row.persona) if row.persona else None,
+        namespaces=tuple(row.namespaces),
+        purpose=row.purpose,
     )
 
 
 def _keys() -> QuerySet[ApiKey]:
-    return ApiKey.objects.select_related("member__user", "member__role")
+    return ApiKey.objects.select_related("member__user", "member__role", "persona")

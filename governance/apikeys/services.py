@@ -1,4 +1,4 @@
-"""Keys are renamed, given an end, rotated and revoked. They are born in tenants.services.apikey_create."""
+"""Keys are renamed, given an end, bound, rotated and revoked. They are born in tenants.services.apikey_create."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from governance.database import acting, database_now
 from governance.errors import Conflict, FieldError, Forbidden, Invalid
 from governance.keys.services import credential_hash
 from governance.models import ApiKey
+from governance.tenants.bonds import BONDS, FREE, KeyBonds, bonds_detail, bonds_set
 from governance.tenants.rules import credential_new_secret
 from governance.tenants.services import refuse_above
 from governance.vocabulary import Permission, RoleName, Verb
@@ -26,6 +27,7 @@ class KeyChanges:
     given: frozenset[str]
     name: str = ""
     expires_at: datetime | None = None
+    bonds: KeyBonds = FREE
 
 
 @dataclass(frozen=True)
@@ -37,22 +39,35 @@ class Rotated:
 
 
 def apikey_update(*, actor: Actor, key_id: UUID, changes: KeyChanges) -> KeyView:
-    """Rename a key, or move its end. Raises NotFound; Forbidden; Invalid; Conflict (revoked).
+    """Rename a key, move its end, or bind it anew, from its next request on.
 
-    Writes: ApiKey, AuditEntry.
+    Raises NotFound; Forbidden; Invalid; Conflict (revoked). Writes: ApiKey, AuditEntry for itself and for its bonds.
     """
     row = apikey_changeable(actor=actor, key_id=key_id)
     with acting(actor):
         locked = _locked(row)
-        if "expires_at" in changes.given:
-            if changes.expires_at is not None and changes.expires_at <= database_now():
-                raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
-            locked.expires_at = changes.expires_at
-        if "name" in changes.given:
-            locked.name = changes.name
-        locked.save(update_fields=["name", "expires_at"])
-        _told(actor, Verb.APIKEY_UPDATED, locked, {"changed": " ".join(sorted(changes.given))})
+        if changes.given - BONDS:
+            _change(actor, locked, changes)
+        if changes.given & BONDS:
+            _bind(actor, locked, changes)
     return key_view(locked)
+
+
+def _change(actor: Actor, key: ApiKey, changes: KeyChanges) -> None:
+    if "expires_at" in changes.given:
+        if changes.expires_at is not None and changes.expires_at <= database_now():
+            raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
+        key.expires_at = changes.expires_at
+    if "name" in changes.given:
+        key.name = changes.name
+    key.save(update_fields=["name", "expires_at"])
+    _told(actor, Verb.APIKEY_UPDATED, key, {"changed": " ".join(sorted(changes.given - BONDS))})
+
+
+def _bind(actor: Actor, key: ApiKey, changes: KeyChanges) -> None:
+    bonds_set(key, changes.bonds, changes.given)
+    key.save(update_fields=sorted(BONDS))
+    _told(actor, Verb.APIKEY_BOUND, key, bonds_detail(key))
 
 
 def apikey_rotate(
@@ -108,7 +123,7 @@ def apikey_changeable(*, actor: Actor, key_id: UUID) -> ApiKey:
 
 
 def _locked(row: ApiKey) -> ApiKey:
-    locked = ApiKey.objects.select_for_update(of=("self",)).select_related("member__user").get(id=row.id)
+    locked = ApiKey.objects.select_for_update(of=("self",)).select_related("member__user", "persona").get(id=row.id)
     if locked.revoked_at is not None:
         raise Conflict("This key was revoked.")
     return locked

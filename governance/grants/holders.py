@@ -15,7 +15,7 @@ from governance.vocabulary import GranteeKind, RoleName
 
 @dataclass(frozen=True)
 class Holder:
-    """kind and id say who; `name` is for people. `role`: of a role or a member, by which an owner is known."""
+    """kind and id say who; `name` is for people. `role`: of a role, a member, or the one whose key or persona it is."""
 
     kind: GranteeKind
     id: UUID
@@ -66,7 +66,7 @@ def _all(kind: GranteeKind):  # type: ignore[no-untyped-def]  # querysets of fou
         return Role.objects.all()
     if kind is GranteeKind.MEMBER:
         return Member.objects.select_related("role")
-    return Persona.objects.all() if kind is GranteeKind.PERSONA else ApiKey.objects.all()
+    return (Persona if kind is GranteeKind.PERSONA else ApiKey).objects.select_related("member__role")
 
 
 def _present(kind: GranteeKind):  # type: ignore[no-untyped-def]
@@ -80,6 +80,6 @@ def _holder(kind: GranteeKind, row: Model) -> Holder:
     if isinstance(row, Member):
         return Holder(kind, row.id, row.display_name, RoleName(row.role.name))
     if isinstance(row, ApiKey):
-        return Holder(kind, row.id, row.name or row.prefix)
+        return Holder(kind, row.id, row.name or row.prefix, RoleName(row.member.role.name))
     assert isinstance(row, Persona)
-    return Holder(kind, row.id, row.name)
+    return Holder(kind, row.id, row.name, RoleName(row.member.role.name) if row.member else None)

@@ -17,6 +17,7 @@ from governance.authz.services import authorize, authorize_giving, decision_on, 
 from governance.database import acting, database_now, forget_known
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.grants.holders import Holder, group_ensure, holder_find
+from governance.grants.sharing import refuse_unshared
 from governance.grants.views import GrantView, grant_views
 from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
@@ -47,7 +48,7 @@ def grant_create(
     """Allow or deny something to somebody; whether it is new. The same grant once more only gets its end anew.
 
     To read or write may be allowed by who may do just that and share the object; everything else takes the right to
-    govern it. `commit` runs in the same transaction.
+    govern it. No sharing policy may forbid it. `commit` runs in the same transaction.
     Raises NotFound; Forbidden; Invalid. Writes: AccessGroup?, GrantCondition?, the grant, AuditEntry.
     """
     kind = grantable_named(draft.object_type, field="object.type")
@@ -59,6 +60,8 @@ def grant_create(
             raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
         holder = holder_find(actor.tenant_id, draft.holder_kind, draft.holder)
         _refuse_above(actor, holder, draft)
+        if draft.effect is Effect.ALLOW:
+            refuse_unshared(actor, target, holder)
         row, new = _put(actor, kind, draft, holder, checked)
         view = grant_views([(draft.object_type, row)])[0]
         _tell(actor, Verb.GRANT_CREATED if new else Verb.GRANT_CHANGED, view)

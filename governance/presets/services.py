@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from governance.actor import Actor
-from governance.apikeys.services import apikey_changeable
+from governance.apikeys.services import KeyChanges, apikey_update
 from governance.audit.services import record
 from governance.authz.grantables import grantable_of
 from governance.authz.rules import ROLE_PERMISSIONS, Target
@@ -20,7 +20,7 @@ from governance.members.services import member_role_change
 from governance.models import ApiKey, Member, RoleTemplate
 from governance.personas.locating import persona_locate, persona_target
 from governance.personas.services import PersonaChanges, attributes_checked, persona_update
-from governance.tenants.bonds import KeyBonds, apikey_bind, bonds_laid_over, paths_checked
+from governance.tenants.bonds import KeyBonds, paths_checked
 from governance.vocabulary import Action, GranteeKind, Permission, RoleName, Scope, Verb
 
 OBJECT_TYPE = "role_template"
@@ -160,9 +160,9 @@ def _apply_to_member(actor: Actor, row: RoleTemplate, member_id: UUID) -> None:
 
 
 def _apply_to_key(actor: Actor, row: RoleTemplate, key_id: UUID) -> None:
-    key = apikey_changeable(actor=actor, key_id=key_id)
+    said = frozenset(part for part in ("namespaces", "purpose") if getattr(row, part))
     bonds = KeyBonds(namespaces=tuple(row.namespaces), purpose=row.purpose)
-    apikey_bind(actor=actor, key_id=key_id, bonds=bonds_laid_over(key, bonds))
+    apikey_update(actor=actor, key_id=key_id, changes=KeyChanges(given=said, bonds=bonds))
     if row.scopes:
         if actor.scopes is not None and not actor.scopes.issuperset(row.scopes):
             raise Forbidden(

@@ -1,26 +1,25 @@
 """What an API key is bound to: one persona, some namespaces; and the purpose of its calls that name none."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 from uuid import UUID
 
-from governance.actor import Actor
-from governance.audit.services import record
-from governance.authz.rules import Target
-from governance.authz.services import authorize
-from governance.database import acting
-from governance.errors import FieldError, Invalid, NotFound
+from django.db.models import Q
+
+from governance.errors import FieldError, Invalid
 from governance.models import ApiKey, Persona
-from governance.vocabulary import Permission, PersonaKind, Verb
+from governance.vocabulary import PersonaKind
 
 MOST_NAMESPACES = 50
 LONGEST_PURPOSE = 200
+BONDS = frozenset({"persona", "namespaces", "purpose"})
 
 
 @dataclass(frozen=True)
 class KeyBonds:
-    """persona_id: an agent, or a persona of the key's member. namespaces: paths; each counts with all below it."""
+    """persona: an agent or a persona of the key's member, by id or name. namespaces: paths, with all below them."""
 
-    persona_id: UUID | None = None
+    persona: str | None = None
     namespaces: tuple[str, ...] = ()
     purpose: str = ""
 
@@ -28,32 +27,14 @@ class KeyBonds:
 FREE = KeyBonds()
 
 
-def apikey_bind(*, actor: Actor, key_id: UUID, bonds: KeyBonds) -> ApiKey:
-    """Bind a key anew, from its next request on. Raises NotFound; Forbidden; Invalid. Writes: ApiKey, AuditEntry."""
-    with acting(actor):
-        key = ApiKey.objects.select_for_update().filter(tenant_id=actor.tenant_id, id=key_id, revoked_at=None).first()
-        if key is None:
-            raise NotFound
-        authorize(actor, Permission.APIKEY_MANAGE, Target("api_key", key.id, key.tenant_id))
-        bonds_set(key, bonds)
-        key.save(update_fields=["persona", "namespaces", "purpose"])
-        record(
-            actor=actor,
-            verb=Verb.APIKEY_BOUND,
-            object_type="api_key",
-            object_ids=[key.id],
-            detail={"prefix": key.prefix, **bonds_detail(key)},
-        )
-    return key
-
-
-def bonds_set(key: ApiKey, bonds: KeyBonds) -> None:
-    """Fill in the columns of a row that is not written yet; in the caller's transaction. Raises Invalid."""
-    key.persona = _persona(key, bonds.persona_id)
-    key.namespaces = paths_checked(bonds.namespaces)
-    if len(bonds.purpose) > LONGEST_PURPOSE or not (bonds.purpose.isprintable() or not bonds.purpose):
-        raise Invalid(errors=[FieldError("purpose", f"at most {LONGEST_PURPOSE} printable characters")])
-    key.purpose = bonds.purpose
+def bonds_set(key: ApiKey, bonds: KeyBonds, parts: Collection[str] = BONDS) -> None:
+    """Fill in these columns of a row that is not written yet; in the caller's transaction. Raises Invalid."""
+    if "persona" in parts:
+        key.persona = _persona(key, bonds.persona) if bonds.persona is not None else None
+    if "namespaces" in parts:
+        key.namespaces = paths_checked(bonds.namespaces)
+    if "purpose" in parts:
+        key.purpose = _purpose_checked(bonds.purpose)
 
 
 def bonds_detail(key: ApiKey) -> dict[str, str | int | bool | None]:
@@ -61,28 +42,24 @@ def bonds_detail(key: ApiKey) -> dict[str, str | int | bool | None]:
     return {"persona": str(key.persona_id) if key.persona_id else None, "namespaces": len(key.namespaces)}
 
 
-def bonds_of(key: ApiKey) -> KeyBonds:
-    return KeyBonds(key.persona_id, tuple(key.namespaces), key.purpose)
+def _persona(key: ApiKey, reference: str) -> Persona:
+    """Raises Invalid, in the same words for a foreign one, another member's and an unknown one."""
+    try:
+        wanted = Q(id=UUID(reference))
+    except ValueError:
+        wanted = Q(name=reference)
+    usable = Q(kind=PersonaKind.AGENT) | Q(member_id=key.member_id)
+    found = list(Persona.objects.filter(wanted, usable, tenant_id=key.tenant_id, removed_at=None)[:2])
+    if len(found) != 1:
+        none = "no persona of this key's member, and no agent, has this id or name"
+        raise Invalid(errors=[FieldError("persona", "several have this name: give the id" if found else none)])
+    return found[0]
 
 
-def bonds_laid_over(key: ApiKey, bonds: KeyBonds) -> KeyBonds:
-    """The key's bonds with those parts of `bonds` that say something."""
-    kept = bonds_of(key)
-    return replace(
-        kept,
-        persona_id=bonds.persona_id or kept.persona_id,
-        namespaces=bonds.namespaces or kept.namespaces,
-        purpose=bonds.purpose or kept.purpose,
-    )
-
-
-def _persona(key: ApiKey, persona_id: UUID | None) -> Persona | None:
-    if persona_id is None:
-        return None
-    found = Persona.objects.filter(tenant_id=key.tenant_id, id=persona_id, removed_at=None).first()
-    if found is None or (found.kind != PersonaKind.AGENT and found.member_id != key.member_id):
-        raise Invalid(errors=[FieldError("persona", "no persona of this key's member, and no agent, has this id")])
-    return found
+def _purpose_checked(purpose: str) -> str:
+    if len(purpose) > LONGEST_PURPOSE or not purpose.isprintable():
+        raise Invalid(errors=[FieldError("purpose", f"at most {LONGEST_PURPOSE} printable characters")])
+    return purpose
 
 
 def paths_checked(paths: tuple[str, ...]) -> list[str]:

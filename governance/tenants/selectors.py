@@ -168,14 +168,14 @@ def me_get(*, actor: Actor) -> Me:
             display_name=member.display_name if member else "",
             key_prefix=key.prefix if key else None,
             key_expires_at=key.expires_at if key else None,
-            bound_persona=_persona(key.persona) if key and key.persona else None,
+            bound_persona=persona_view(key.persona) if key and key.persona else None,
             bound_namespaces=tuple(key.namespaces) if key else (),
             purpose=actor.context.purpose,
-            personas=tuple(_persona(row) for row in personas),
+            personas=tuple(persona_view(row) for row in personas),
         )
 
 
-def _persona(row: Persona) -> PersonaView:
+def persona_view(row: Persona) -> PersonaView:
     return PersonaView(id=row.id, name=row.name, kind=PersonaKind(row.kind))
 
 

@@ -54,6 +54,13 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("Two different members release a legal hold."),
         _("You are the only member here. Add a second one first; then both of you approve."),
     ),
+    "own_hand_needed": Explanation(
+        _("Two different persons release a legal hold."),
+        _(
+            "Another member has made a key or a sign-in link for you, and could be acting as you. "
+            "Set a password by a mailed link, and sign in with it; or ask the operator for a key."
+        ),
+    ),
     "too_large": Explanation(_("That is too long."), _("Shorten it, or send it in parts.")),
     "quota_exceeded": Explanation(
         _("A quota is used up."), _("Wait, delete what is not needed, or ask an admin for more.")

@@ -195,6 +195,10 @@ SPECTACULAR_SETTINGS = {
         "PresetKindEnum": [(kind, kind) for kind in ("member", "persona", "api_key")],
         "PresetRoleEnum": [(role.value, role.value) for role in RoleName if role is not RoleName.OWNER],
     },
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "vault.api.examples.examples_add",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

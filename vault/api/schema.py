@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 
 from governance.api.schema import FaultSchema, problems
@@ -319,15 +319,6 @@ IF_MATCH = OpenApiParameter(
 )
 DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
 ANY_CALL = (400, 401, 403, 405, 406, 429, 503)
-EXAMPLES = {
-    "memories_add": {"content": "Ana prefers the train to flying.", "tags": ["travel"]},
-    "memories_add_bulk": {"items": [{"content": "Ana prefers the train to flying."}, {"content": "Bo likes tea."}]},
-    "memories_search": {"query": "How does Ana travel?", "top_k": 5},
-    "memories_update": {"title": "How Ana travels"},
-    "conversations_create": {"title": "Journeys"},
-    "conversations_update": {"title": "Travels"},
-    "turns_create": {"content": "How does Ana travel?"},
-}
 
 
 def described(
@@ -354,6 +345,5 @@ def described(
         responses={**problems(*sorted(codes)), status: reply, **(also or {})},
         parameters=list(parameters),
         tags=[name.split("_", maxsplit=1)[0]],
-        examples=[OpenApiExample(name, EXAMPLES[name], request_only=True)] if name in EXAMPLES else None,
     )
     return decorator

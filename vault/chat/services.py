@@ -69,6 +69,7 @@ class ConversationDraft:
     persona: str | None = None
     agent_persona: str | None = None
     model: str = ""
+    id: UUID = field(default_factory=uuid7)
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,9 @@ class TurnPlan:
     question: str = field(repr=False)
     evidence: tuple[Evidence, ...]
     citations: tuple[Citation, ...]
-    past: tuple[PastTurn, ...]
     model: str
-    agent: str
+    past: tuple[PastTurn, ...] = ()
+    agent: str = ""
 
 
 def conversation_create(
@@ -129,7 +130,7 @@ def conversation_create(
             else None
         )
         row = Conversation(
-            id=uuid7(),
+            id=draft.id,
             tenant_id=actor.tenant_id,
             member_id=actor.member_id,
             persona=persona,
@@ -174,6 +175,18 @@ def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
         record(actor=actor, verb=Verb.CONVERSATION_DELETED, object_type="conversation", object_ids=[row.id])
 
 
+def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
+    """`turn_begin` with a conversation of its own, which is there only once the question was not refused.
+
+    Raises Forbidden; Invalid; TooLarge; QuotaExceeded; Unavailable. Writes: AuditEntry × 2, OutboxEvent, Conversation.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    draft = ConversationDraft()
+    plan = _planned(actor, draft.id, draft.model, content)
+    conversation_create(actor=actor, draft=draft)
+    return plan
+
+
 def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan:
     """Find what answers a question; committed before the first word of the answer.
 
@@ -184,15 +197,20 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
         actor = _speaking(actor, conversation)
+    plan = _planned(actor, conversation_id, conversation.model, content)
+    agent = conversation.agent_persona.name if conversation.agent_persona else ""
+    return replace(plan, past=_past(actor, conversation), agent=agent)
+
+
+def _planned(actor: Actor, conversation_id: UUID, model: str, content: str) -> TurnPlan:
+    """The plan without what was said before."""
     _check_content(content)
-    if _model(conversation.model) is not None:
+    if _model(model) is not None:
         tokens_check(actor, usage_count)
     content = _screened(actor, content)
     search = SearchQuery(query=content, top_k=CONSIDERED)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-    found = (
-        _quoted_first(content, _about(content, hits)) if _model(conversation.model) is None else _about(content, hits)
-    )
+    found = _quoted_first(content, _about(content, hits)) if _model(model) is None else _about(content, hits)
     return TurnPlan(
         actor=actor,
         conversation_id=conversation_id,
@@ -203,9 +221,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
             Citation(memory_id=hit.view.cube.id, marker=marker, score=round(hit.score, 4))
             for marker, hit in enumerate(found, start=1)
         ),
-        past=_past(actor, conversation),
-        model=conversation.model,
-        agent=conversation.agent_persona.name if conversation.agent_persona else "",
+        model=model,
     )
 
 
@@ -245,7 +261,11 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
 
 def turn_run(*, actor: Actor, conversation_id: UUID, content: str, commit: Commit = lambda turn: None) -> TurnView:
     """`turn_begin` and the whole of `turn_stream`. Raises what both raise."""
-    plan = turn_begin(actor=actor, conversation_id=conversation_id, content=content)
+    return turn_finish(plan=turn_begin(actor=actor, conversation_id=conversation_id, content=content), commit=commit)
+
+
+def turn_finish(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> TurnView:
+    """The whole of `turn_stream` at once. Raises what it raises."""
     events = list(turn_stream(plan=plan, commit=commit))
     last = events[-1]
     assert isinstance(last, Done)

@@ -16,6 +16,7 @@ from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, SecondMemberNeeded
 from governance.ids import uuid7
 from governance.keys.services import token_maker
+from governance.members.standing_in import refuse_stand_in
 from governance.models import Member
 from governance.policies.retention import retention_asked
 from governance.privacy.services import subject_ensure
@@ -86,8 +87,9 @@ def hold_rehearse(*, actor: Actor, draft: HoldDraft, most: int) -> tuple[int, li
 def hold_release(*, actor: Actor, hold_id: UUID, commit: Callable[[HoldView], None] = lambda view: None) -> HoldView:
     """Approve the end of a legal hold. It ends with the approvals of two different members; the maker may be one.
 
-    Approving twice changes nothing. `commit` runs in the same transaction.
-    Raises NotFound; Forbidden; SecondMemberNeeded. Writes: HoldReleaseApproval?, AuditEntry, OutboxEvent?.
+    Approving twice changes nothing. Two members are two persons: who may have another behind them approves nothing.
+    `commit` runs in the same transaction. Raises NotFound; Forbidden; OwnHandNeeded; SecondMemberNeeded.
+    Writes: HoldReleaseApproval?, AuditEntry, OutboxEvent?.
     """
     member_id = _member_of(actor)
     with acting(actor):
@@ -95,6 +97,7 @@ def hold_release(*, actor: Actor, hold_id: UUID, commit: Callable[[HoldView], No
         before = hold_views([hold])[0]
         if before.status is not HoldStatus.RELEASED:
             _refuse_alone()
+            refuse_stand_in(actor)
             if member_id not in {one.member_id for one in before.approvals}:
                 _approve(hold, member_id)
         view = hold_views([hold])[0]

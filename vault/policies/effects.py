@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
+from governance.grants.sharing import grants_against
 from governance.models import ApiKey, AuditEntry, Member
 from governance.policies.active import ActivePolicies
 from governance.policies.purposes import denied_rows
@@ -100,7 +101,7 @@ def _lifetimes(rules: Sequence[Rule[Retention]]) -> Callable[[Facts], Lifetime |
 
 
 def sharing_changes(change: Change) -> list[Outcome]:
-    """On whom what is stored may be given to."""
+    """On whom what is stored may be given to; and every grant that would then be one that policies forbid."""
     tally = Tally()
 
     @cache
@@ -111,6 +112,8 @@ def sharing_changes(change: Change) -> list[Outcome]:
     for row in _rows(_live(change)):
         for effect in effects(row.facts()):
             tally.add(effect, row.id)
+    for grant in grants_against(change.tenant_id, change.after.sharing):
+        tally.add(Effect.GRANT_FORBIDDEN, grant.grant_id)
     return tally.outcomes()
 
 

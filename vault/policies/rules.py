@@ -35,6 +35,7 @@ class Effect(StrEnum):
     READER_GAINS = "reader_gains"
     SHARING_NARROWED = "sharing_narrowed"
     SHARING_WIDENED = "sharing_widened"
+    GRANT_FORBIDDEN = "grant_forbidden"
     PII_CHANGES = "pii_changes"
     QUOTA_REACHED = "quota_reached"
 

@@ -27,11 +27,12 @@ from vault.chat.services import (
     Done,
     Token,
     TurnEvent,
+    conversation_begin,
     conversation_create,
     conversation_delete,
     conversation_update,
     turn_begin,
-    turn_run,
+    turn_finish,
     turn_stream,
 )
 from vault.providers.ports import ProviderUnavailable
@@ -48,14 +49,10 @@ def chat(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if request.method != "POST":
         return _show(request, actor, question=request.GET.get("q", "")[:500])
     question = _question(request)
-    fault = _unusable(question)
-    if fault is not None:
-        return _asked_wrongly(request, actor, None, question or "", fault)
-    speaking = actor.within(Channel.CHAT)
-    conversation = conversation_create(actor=speaking, draft=ConversationDraft())
     if question is None:
-        return see_other(_address(conversation.id))
-    return _ask(request, actor, conversation.id, question)
+        begun = conversation_create(actor=actor.within(Channel.CHAT), draft=ConversationDraft())
+        return see_other(_address(begun.id))
+    return _ask(request, actor, None, question)
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -128,10 +125,17 @@ def encode(event: TurnEvent) -> tuple[str, dict[str, Any]]:
     return "done", {"id": str(event.turn.id)}
 
 
-def _ask(request: HttpRequest, actor: Actor, conversation_id: UUID, question: str) -> HttpResponseBase:
+def _ask(request: HttpRequest, actor: Actor, conversation_id: UUID | None, question: str) -> HttpResponseBase:
+    """None: the question begins a conversation; one that is refused begins none."""
     speaking = actor.within(Channel.CHAT)
+    try:
+        if conversation_id is None:
+            plan = conversation_begin(actor=speaking, content=question)
+        else:
+            plan = turn_begin(actor=speaking, conversation_id=conversation_id, content=question)
+    except (Invalid, TooLarge, Unavailable) as failure:
+        return _asked_wrongly(request, actor, conversation_id, question, failure)
     if wants_events(request):
-        plan = turn_begin(actor=speaking, conversation_id=conversation_id, content=question)
         language = get_language()
 
         def explain(failure: DomainError) -> str:
@@ -139,13 +143,13 @@ def _ask(request: HttpRequest, actor: Actor, conversation_id: UUID, question: st
                 return _fault(failure)
 
         response = event_response(turn_stream(plan=plan), encode, actor=speaking, path=request.path, explain=explain)
-        response["Content-Location"] = reverse("turn", args=[conversation_id, plan.turn_id])
+        response["Content-Location"] = reverse("turn", args=[plan.conversation_id, plan.turn_id])
         return response
     try:
-        answered = turn_run(actor=speaking, conversation_id=conversation_id, content=question)
+        answered = turn_finish(plan=plan)
     except (Invalid, TooLarge, Unavailable) as failure:
-        return _asked_wrongly(request, actor, conversation_id, question, failure)
-    return see_other(f"{_address(conversation_id)}#turn-{answered.id}")
+        return _asked_wrongly(request, actor, plan.conversation_id, question, failure)
+    return see_other(f"{_address(plan.conversation_id)}#turn-{answered.id}")
 
 
 def _asked_wrongly(
@@ -209,15 +213,6 @@ def _fault(failure: DomainError) -> str:
     if not isinstance(failure, ProviderUnavailable):
         return told
     return _("%(told)s (%(detail)s)") % {"told": told, "detail": failure.detail}
-
-
-def _unusable(question: str | None) -> DomainError | None:
-    """What keeps a first question from being asked, found before a conversation is made for it."""
-    if question is None:
-        return None
-    if len(question) > settings.MAX_CONTENT_CHARACTERS:
-        return TooLarge()
-    return None if question.strip() else Invalid()
 
 
 def _question(request: HttpRequest) -> str | None:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from governance.actor import Actor
 from governance.authz.services import authorize, is_allowed
 from governance.errors import Conflict, Invalid, NotFound, VersionConflict
+from governance.grants.sharing import grants_forbidden
 from governance.policies.rules import document_json
 from governance.policies.selectors import PolicyView, policies_list, policy_get, policy_versions
 from governance.policies.services import PolicyChanges, PolicyDraft, policy_change, policy_create
@@ -37,6 +38,7 @@ EFFECTS = {
     Effect.READER_GAINS: _("could be read for this purpose, and cannot now"),
     Effect.SHARING_NARROWED: _("could be shared with fewer"),
     Effect.SHARING_WIDENED: _("could be shared with more"),
+    Effect.GRANT_FORBIDDEN: _("grants would be forbidden, and hold until they are revoked"),
     Effect.PII_CHANGES: _("written lately, would be treated otherwise if personal data is in it"),
     Effect.QUOTA_REACHED: _("could not add any more"),
 }
@@ -89,7 +91,14 @@ def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseB
         return _answer(request, actor, form_class(request.POST), view)
     initial = initial_of(view.kind, view.document)
     form = form_class(initial={**initial, "name": view.name, "enabled": view.enabled, "version": view.version})
-    return _form(request, form, view, may_change=is_allowed(actor, Permission.POLICY_MANAGE))
+    more = _forbidden(actor) if view.kind is PolicyKind.SHARING else {}
+    return _form(request, form, view, may_change=is_allowed(actor, Permission.POLICY_MANAGE), more=more)
+
+
+def _forbidden(actor: Actor) -> dict[str, Any]:
+    """The grants that sharing policies forbid and that were given before."""
+    count, grants = grants_forbidden(actor=actor, most=SHOWN)
+    return {"forbidden": grants, "forbidden_count": count}
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -165,6 +174,7 @@ def _form(
     *,
     effects: list[Outcome] | None = None,
     may_change: bool = True,
+    more: dict[str, Any] | None = None,
 ) -> HttpResponseBase:
     context = {
         "form": form,
@@ -175,6 +185,7 @@ def _form(
         "days": settings.POLICY_SIMULATED_DAYS,
         "may_change": may_change,
         "action": request.path,
+        **(more or {}),
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if form.is_bound and form.errors else HTTPStatus.OK
     part = wants_part(request) and request.method == "POST"

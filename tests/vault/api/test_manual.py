@@ -1,11 +1,17 @@
 """The document is enough to write a client: what it says is typed, explained and true, and its examples work."""
 
+import json
+import re
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from governance.errors import DomainError
-from tests.factories import API
-from tests.vault.api.contract import Contract
+from tests.factories import API, World
+from tests.vault.api.contract import Contract, contract
 from tests.vault.api.openapi import document
+from vault.api.examples import EXAMPLES, MEMBER, MEMORY
 from vault.cubes.filters import DEEPEST, EQUALITY, KNOWN, MOST_LEAVES, MOST_VALUES, ORDER
 from vault.providers.ports import ProviderUnavailable
 
@@ -26,7 +32,7 @@ def operations() -> list[tuple[str, str, Schema]]:
         (path, method, operation)
         for path, found in document()["paths"].items()
         for method, operation in found.items()
-        if method in {"get", "post", "patch", "delete"}
+        if method in {"get", "post", "put", "patch", "delete"}
     ]
 
 
@@ -66,18 +72,63 @@ def test_no_operation_offers_a_format(alice: Contract) -> None:
         assert "format" not in named or not path.startswith(API), (path, method)
 
 
-def test_every_example_works(alice: Contract) -> None:
-    memory = alice.add("One.")["id"]
-    conversation = alice.post("conversations/", {}).json["id"]
-    tried = 0
-    for path, method, operation in operations():
-        content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-        for example in content.get("examples", {}).values():
-            address = path.replace("{memory_id}", memory).replace("{conversation_id}", conversation)
-            reply = alice.send(method.upper(), address, example["value"], if_match='"1"')
-            assert reply.status in {200, 201}, (path, reply)
-            tried += 1
-    assert tried == 7
+def test_every_body_has_an_example() -> None:
+    bodies = {operation["operationId"] for _path, _method, operation in operations() if "requestBody" in operation}
+    assert bodies == set(EXAMPLES) == {name for name, *_ in examples()}
+
+
+def examples() -> list[tuple[str, str, str, Any]]:
+    """(operation, path, method, body) of each example that the document has."""
+    return [
+        (operation["operationId"], path, method, example["value"])
+        for path, method, operation in operations()
+        for content in operation.get("requestBody", {}).get("content", {}).values()
+        for example in content.get("examples", {}).values()
+    ]
+
+
+def made(client: Contract, address: str, body: Schema) -> str:
+    reply = client.post(address, body)
+    assert reply.status == 201, reply
+    found: str = reply.json["id"]
+    return found
+
+
+def review_made(client: Contract) -> str:
+    client.add("Mail ana@example.com.")
+    found: str = client.get("reviews/").json["results"][0]["id"]
+    return found
+
+
+PLACES: dict[str, Callable[[Contract, World], str]] = {
+    "memory_id": lambda client, world: client.add("Mail ana@example.com.", allow_duplicates=True)["id"],
+    "conversation_id": lambda client, world: made(client, "conversations/", {}),
+    "review_id": lambda client, world: review_made(client),
+    "policy_id": lambda client, world: made(
+        client, "policies/", {"kind": "pii", "name": "of a test", "document": {"action": "allow"}}
+    ),
+    "key_id": lambda client, world: made(client, "api-keys/", {"scopes": ["chat"]}),
+    "member_id": lambda client, world: str(world.alice.member.id),
+    "persona_id": lambda client, world: made(client, "personas/", {"name": "of a test"}),
+    "template_id": lambda client, world: made(client, "role-templates/", {"name": "of a test", "role": "editor"}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_every_example_works(world: World, name: str) -> None:
+    """As it stands, for an owner with what its address and its ids name."""
+    ((path, method, body),) = [found[1:] for found in examples() if found[0] == name]
+    olivia = contract(world, "olivia")
+    made(olivia, "personas/", {"name": "Helper", "kind": "agent"})
+    for place in re.findall(r"{(\w+)}", path):
+        path = path.replace(f"{{{place}}}", PLACES[place](olivia, world))
+    text = json.dumps(body)
+    if MEMORY in text:
+        text = text.replace(MEMORY, PLACES["memory_id"](olivia, world))
+    text = text.replace(MEMBER, str(world.bob.member.id))
+    headers = {"if_match": '"1"'} if method == "patch" else {}
+    reply = olivia.send(method.upper(), path, json.loads(text), **headers)
+    assert reply.status in {200, 201, 202}, reply
 
 
 def test_the_manual_names_every_code_field_operator_and_event() -> None:

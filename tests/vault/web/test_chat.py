@@ -12,9 +12,15 @@ from django.conf import settings
 from django.db import connection
 from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
+from pytest_httpserver import HTTPServer
 
+from governance.database import acting
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
+from tests.vault.chat.test_model import answers_with, model
+from vault.models import Conversation
+
+__all__ = ["model"]
 
 QUESTION = "How does Ana travel?"
 STREAM = {"Accept": "text/event-stream"}
@@ -115,6 +121,34 @@ def test_a_question_that_cannot_be_used_stays_in_its_box(alice: Client, where: s
 def test_a_question_that_cannot_be_used_begins_no_conversation(alice: Client) -> None:
     alice.post("/chat/", {"content": " "})
     assert "Your conversations will be listed here." in text(alice, "/chat/")
+
+
+def test_a_first_question_that_a_policy_refuses_begins_no_conversation(world: World, alice: Client) -> None:
+    refuse = {"kind": "pii", "name": "none", "document": {"action": "refuse"}}
+    assert world.client("olivia").post("policies/", refuse).status == 201
+    question = "Who is ana@example.com?"
+    page = alice.post("/chat/", {"content": question})
+    assert page.status_code == 422
+    assert question in page.content.decode()
+    assert alice.post("/chat/", {"content": question}, headers=STREAM).json()["code"] == "pii_refused"
+    assert conversations(world) == 0
+    assert begun(alice)
+    assert conversations(world) == 1
+
+
+def test_a_first_question_over_the_quota_begins_no_conversation(world: World, alice: Client, model: HTTPServer) -> None:
+    asked = answers_with(model, "By train [1].")
+    limits = {"holder": {"kind": "tenant"}, "limits": {"model_tokens_per_month": 0}}
+    assert world.client("olivia").send("PUT", "quotas/", limits).status in {200, 201}
+    for headers in ({}, STREAM):
+        assert alice.post("/chat/", {"content": QUESTION}, headers=headers).status_code == 429
+    assert (len(asked), conversations(world)) == (0, 0)
+
+
+def conversations(world: World) -> int:
+    """How many alice has, deleted ones too."""
+    with acting(world.alice.actor):
+        return Conversation.objects.count()
 
 
 def test_the_stream_brings_the_words_the_citations_and_the_turn(alice: Client) -> None:

@@ -1,0 +1,165 @@
+"""api-keys/ binds a key to a persona, to namespaces and to a purpose; who may not change a key binds nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from governance.tenants.bonds import KeyBonds
+from governance.tenants.services import apikey_create
+from governance.vocabulary import RoleName, Scope
+from tests.factories import World, key_for, person_add
+from tests.governance.accounts.people import audited
+from tests.governance.grants.test_grants import _but_denials
+from tests.governance.personas.test_personas import made
+from tests.governance.tables import everything
+from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
+
+Superuser = Callable[[], psycopg.Connection]
+BONDS = {"persona": None, "namespaces": ["/team"], "purpose": "treatment"}
+
+
+@pytest.fixture
+def olivia(world: World) -> Contract:
+    return contract(world, "olivia")
+
+
+@pytest.fixture
+def alice(world: World) -> Contract:
+    return contract(world, "alice")
+
+
+def bonds_in(shown: dict[str, Any]) -> dict[str, Any]:
+    return {name: shown[name] for name in BONDS}
+
+
+def wanted(world: World, **more: Any) -> dict[str, Any]:
+    return {"member": str(world.alice.member.id), "scopes": list(Scope), **more}
+
+
+@pytest.mark.parametrize("by", ["id", "name"])
+def test_a_key_is_born_bound_and_does_no_more(world: World, olivia: Contract, alice: Contract, by: str) -> None:
+    work = made(alice, "at work")
+    reference = work if by == "id" else "at work"
+    reply = olivia.post("api-keys/", wanted(world, persona=reference, namespaces=["/team"], purpose="treatment"))
+    assert reply.status == 201, reply
+    expected = {
+        "persona": {"id": work, "name": "at work", "kind": "user"},
+        "namespaces": ["/team"],
+        "purpose": "treatment",
+    }
+    assert bonds_in(reply.json) == bonds_in(olivia.get(f"api-keys/{reply.json['id']}/").json) == expected
+    assert bonds_in(olivia.get("api-keys/").json["results"][0]) == expected
+    key = Contract(key=reply.json["api_key"])
+    assert key.add("Inside.")["namespace"]["path"] == "/team"
+    assert key.post("memories/", {"content": "x", "namespace": "/other"}).status == 403
+    assert key.get("me/").json["principal"]["persona"]["id"] == work
+
+
+def test_a_key_is_bound_anew_part_by_part_from_its_next_request_on(
+    world: World, olivia: Contract, alice: Contract, superuser: Superuser
+) -> None:
+    address = f"api-keys/{world.alice.key.id}/"
+    work = made(alice, "at work")
+    assert bonds_in(olivia.patch(address, {"namespaces": ["/team", "/team"]}).json)["namespaces"] == ["/team"]
+    assert alice.post("memories/", {"content": "x", "namespace": "/other"}).status == 403
+    changed = olivia.patch(address, {"persona": "at work", "purpose": "billing", "name": "bound"}).json
+    assert (changed["name"], changed["persona"]["id"]) == ("bound", work)
+    assert (changed["namespaces"], changed["purpose"]) == (["/team"], "billing")
+    assert alice.get("me/").json["principal"]["purpose"] == "billing"
+    freed = olivia.patch(address, {"persona": None, "namespaces": [], "purpose": ""}).json
+    assert bonds_in(freed) == {"persona": None, "namespaces": [], "purpose": ""}
+    assert alice.post("memories/", {"content": "x", "namespace": "/other"}).status == 201
+    assert [(one["persona"], one["namespaces"]) for one in audited(superuser, "apikey.bound")] == [
+        (None, 1),
+        (work, 1),
+        (None, 0),
+    ]
+    assert [one["changed"] for one in audited(superuser, "apikey.updated")] == ["name"]
+
+
+@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("alice", 403), ("ada", 403), ("charlie", 404)])
+def test_who_may_not_binds_nothing(world: World, superuser: Superuser, who: str, status: int) -> None:
+    caller, connection = contract(world, who), superuser()
+    before = _but_denials(everything(connection))
+    assert caller.patch(f"api-keys/{world.alice.key.id}/", BONDS).status == status
+    if who != "charlie":
+        assert caller.post("api-keys/", wanted(world, **BONDS)).status == 403
+    assert _but_denials(everything(connection)) == before
+
+
+def test_who_may_not_change_a_key_may_not_bind_it(world: World, olivia: Contract, superuser: Superuser) -> None:
+    """An admin does not bind an owner's key, nor does a key bind one with more scopes; a revoked one stays as it is."""
+    admin = Contract(key=person_add(world.acme, "adam@acme.example", RoleName.ADMIN).key.text)
+    limited = Contract(key=key_for(world.olivia, Scope.ADMIN).text)
+    revoked = key_for(world.alice, Scope.CHAT)
+    olivia.delete(f"api-keys/{revoked.id}/")
+    connection = superuser()
+    before = _but_denials(everything(connection))
+    assert admin.patch(f"api-keys/{world.olivia.key.id}/", BONDS).status == 403
+    assert limited.patch(f"api-keys/{world.alice.key.id}/", BONDS).status == 403
+    assert olivia.patch(f"api-keys/{revoked.id}/", BONDS).status == 409
+    assert _but_denials(everything(connection)) == before
+
+
+@pytest.mark.parametrize("bond", ["persona", "namespaces"])
+def test_a_bound_key_widens_nothing_not_even_itself(
+    world: World, olivia: Contract, superuser: Superuser, bond: str
+) -> None:
+    made(olivia, "at work")
+    preset = olivia.post("role-templates/", {"name": "wide", "namespaces": ["/other"]}).json["id"]
+    bonds = KeyBonds(persona="at work") if bond == "persona" else KeyBonds(namespaces=("/team",))
+    actor, member = world.olivia.actor, world.olivia.member
+    bound = apikey_create(actor=actor, member=member, scopes=list(Scope), bonds=bonds)
+    key, connection = Contract(key=bound.text), superuser()
+    before = _but_denials(everything(connection))
+    free: dict[str, Any] = {"persona": None, "namespaces": [], "purpose": ""}
+    for reply in (
+        key.patch(f"api-keys/{bound.id}/", free),
+        key.patch(f"api-keys/{world.alice.key.id}/", free),
+        key.post("api-keys/", {"scopes": list(Scope)}),
+        key.post(f"api-keys/{bound.id}/rotate/", {}),
+        key.post(f"role-templates/{preset}/apply/", {"kind": "api_key", "id": str(bound.id)}),
+    ):
+        assert reply.status == 403, reply
+    assert _but_denials(everything(connection)) == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"persona": "nobody"}, "persona"),
+        ({"persona": ""}, "persona"),
+        ({"persona": str(MISSING)}, "persona"),
+        ({"persona": "bob"}, "persona"),
+        ({"namespaces": ["team"]}, "namespaces"),
+        ({"namespaces": ["/team/"]}, "namespaces"),
+        ({"namespaces": [f"/{number}" for number in range(51)]}, "namespaces"),
+        ({"purpose": "x" * 201}, "purpose"),
+        ({"purpose": "a\nb"}, "purpose"),
+    ],
+)
+def test_bad_bonds_are_answered_by_name(
+    world: World, olivia: Contract, superuser: Superuser, wrong: dict[str, object], field: str
+) -> None:
+    connection = superuser()
+    before = everything(connection)
+    assert fields_at_fault(olivia.post("api-keys/", wanted(world, **wrong))) == {field}
+    assert fields_at_fault(olivia.patch(f"api-keys/{world.alice.key.id}/", {"name": "x", **wrong})) == {field}
+    assert everything(connection) == before
+
+
+def test_of_two_personas_with_one_name_the_id_is_asked_for(world: World, olivia: Contract, alice: Contract) -> None:
+    made(alice, "Helper")
+    agent = made(olivia, "Helper", kind="agent")
+    assert fields_at_fault(olivia.post("api-keys/", wanted(world, persona="Helper"))) == {"persona"}
+    assert olivia.post("api-keys/", wanted(world, persona=agent)).json["persona"]["kind"] == "agent"
+
+
+def test_anothers_persona_is_like_one_that_never_was(world: World, olivia: Contract) -> None:
+    foreign = made(contract(world, "charlie"), "elsewhere")
+    others = made(contract(world, "bob"), "at home")
+    replies = [olivia.post("api-keys/", wanted(world, persona=one)) for one in (foreign, others, str(MISSING))]
+    assert {reply.status for reply in replies} == {400}
+    assert without_id(replies[0]) == without_id(replies[1]) == without_id(replies[2])

@@ -1,0 +1,124 @@
+"""The report of permission changes: every verb is in it or, said here, is not; and what is done shows in it."""
+
+from governance.trail.selectors import CHANGES
+from governance.vocabulary import Verb
+from tests.factories import World
+from tests.governance.accounts.people import code_of, give_password, set_up_factor, sign_in
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract
+
+# These change nobody's rights. Reading, and being refused:
+READINGS = {
+    Verb.MEMBERS_LISTED,
+    Verb.INVITATIONS_LISTED,
+    Verb.APIKEYS_LISTED,
+    Verb.SESSIONS_LISTED,
+    Verb.SIGN_IN_RULES_READ,
+    Verb.GRANT_LISTED,
+    Verb.ACCESS_CHECKED,
+    Verb.ACCESS_DENIED,
+    Verb.PERSONA_READ,
+    Verb.TEMPLATE_READ,
+    Verb.HOLD_READ,
+    Verb.MEMORY_READ,
+    Verb.MEMORY_LISTED,
+    Verb.MEMORY_SEARCHED,
+    Verb.VERSIONS_READ,
+    Verb.CONVERSATION_READ,
+    Verb.JOB_READ,
+    Verb.REVIEW_LISTED,
+    Verb.PROVENANCE_READ,
+    Verb.REPLY_REPEATED,
+    Verb.AUDIT_LISTED,
+    Verb.AUDIT_READ,
+    Verb.AUDIT_REPORTED,
+    Verb.AUDIT_VERIFIED,
+    Verb.AUDIT_EXPORT_CREATED,
+    Verb.AUDIT_EXPORT_FINISHED,
+    Verb.AUDIT_EXPORT_READ,
+    Verb.AUDIT_CHECKPOINT_READ,
+}
+# Coming and going, by means that were given before:
+SIGNING_IN = {
+    Verb.MEMBER_SIGNED_IN,
+    Verb.MEMBER_SIGNED_OUT,
+    Verb.SIGN_IN_LINK_USED,
+    Verb.SIGN_IN_FAILED,
+    Verb.SIGN_IN_LOCKED,
+    Verb.PASSWORD_RESET_ASKED,
+    Verb.RECOVERY_CODE_USED,
+}
+# Work with memory:
+WORK = {
+    Verb.NAMESPACE_CREATED,
+    Verb.SUBJECT_CREATED,
+    Verb.MEMORY_CREATED,
+    Verb.MEMORY_UPDATED,
+    Verb.MEMORY_DELETED,
+    Verb.MEMORY_RESTORED,
+    Verb.MEMORY_PURGED,
+    Verb.MEMORY_INDEXED,
+    Verb.MEMORY_REDACTED,
+    Verb.RETENTION_APPLIED,
+    Verb.PII_CHECKED,
+    Verb.REVIEW_ACCEPTED,
+    Verb.REVIEW_REJECTED,
+    Verb.CONVERSATION_CREATED,
+    Verb.CONVERSATION_UPDATED,
+    Verb.CONVERSATION_DELETED,
+    Verb.TURN_CREATED,
+    Verb.JOB_CREATED,
+    Verb.JOB_RETRIED,
+    Verb.JOB_FINISHED,
+    Verb.WORK_RESUMED,
+    Verb.MANIFEST_ISSUED,
+    Verb.MANIFEST_VERIFIED,
+}
+
+
+def test_every_verb_is_a_change_of_permissions_or_is_said_to_be_none() -> None:
+    """Whoever adds a verb says here, or in CHANGES, what it is."""
+    sides = [CHANGES, READINGS, SIGNING_IN, WORK]
+    assert sum(len(side) for side in sides) == len(Verb)
+    assert frozenset().union(*sides) == frozenset(Verb)
+
+
+def test_what_changes_rights_is_reported_and_what_reads_is_not(world: World) -> None:
+    olivia, ada = Contract(key=world.olivia.key.text), Contract(key=world.ada.key.text)
+    memory = olivia.add("Shared.", namespace="/team")["id"]
+    bob = str(world.bob.member.id)
+    key = olivia.post("api-keys/", {"scopes": ["chat"]}).json["id"]
+    olivia.patch(f"api-keys/{key}/", {"namespaces": ["/team"]})
+    preset = olivia.post("role-templates/", {"name": "helper", "role": "editor"}).json["id"]
+    olivia.post(f"role-templates/{preset}/apply/", {"kind": "member", "id": bob})
+    olivia.patch(f"role-templates/{preset}/", {"role": None})
+    about = {"principal": {"kind": "member", "id": bob}, "object": {"type": "memory", "id": memory}, "action": "read"}
+    olivia.delete(f"grants/{olivia.post('grants/', about).json['id']}/")
+    olivia.post("policies/", {"kind": "pii", "name": "p", "document": {"action": "allow"}})
+    for address in ("members/", "api-keys/", "grants/", "personas/", "role-templates/", "holds/"):
+        assert olivia.get(address).status == 200
+    reported = {row["verb"] for row in ada.get("audit/permission-changes/?page_size=200").json["results"]}
+    expected = {
+        "apikey.created",
+        "apikey.bound",
+        "template.created",
+        "template.applied",
+        "template.changed",
+        "member.role_changed",
+        "grant.created",
+        "grant.revoked",
+        "policy.created",
+    }
+    assert expected <= reported <= CHANGES
+
+
+def test_a_second_factor_and_the_rules_of_signing_in_are_reported(world: World) -> None:
+    give_password(world.bob)
+    client = sign_in(world.bob.email)
+    secret, _codes = set_up_factor(client)
+    assert client.post("/account/second-factor/remove/", {"code": code_of(secret)}).status_code == 303
+    rules = signed_in(world.olivia).post("/settings/sign-in/second-factor/", {"required": "yes"})
+    assert rules.status_code == 303, rules.content
+    rows = Contract(key=world.ada.key.text).get("audit/permission-changes/?page_size=200").json["results"]
+    expected = {"password.set", "second_factor.added", "second_factor.removed", "sign_in_rules.changed"}
+    assert expected <= {row["verb"] for row in rows}

@@ -1,0 +1,93 @@
+"""Examples of requests, by their operation. Each works as it is, but for the ids: those are the reader's own.
+
+tests/vault/api/test_manual.py sends all of them.
+"""
+
+from typing import Any
+
+MEMORY = "0198f3a0-0000-7000-8000-000000000001"
+MEMBER = "0198f3a0-0000-7000-8000-000000000002"
+EXAMPLES: dict[str, Any] = {
+    "memories_add": {"content": "Ana prefers the train to flying.", "tags": ["travel"]},
+    "memories_add_bulk": {"items": [{"content": "Ana prefers the train to flying."}, {"content": "Bo likes tea."}]},
+    "memories_search": {"query": "How does Ana travel?", "top_k": 5},
+    "memories_update": {"title": "How Ana travels"},
+    "memories_freeze": {"reason": "We are looking into what happened."},
+    "memories_redact": {"version": 1},
+    "conversations_create": {"title": "Journeys"},
+    "conversations_update": {"title": "Travels"},
+    "turns_create": {"content": "How does Ana travel?"},
+    "reviews_accept": {"redact_history": True},
+    "holds_create": {"reason": "Case 17", "subject": "customer-4711"},
+    "provenance_verify": {
+        "manifest": {
+            "format": "memos-manifest/1",
+            "id": "0198f3a0-0000-7000-8000-000000000003",
+            "tenant": "0198f3a0-0000-7000-8000-000000000004",
+            "recipient": {"kind": "member", "id": MEMBER},
+            "at": "2026-01-31T12:00:00Z",
+            "items": [],
+            "key_id": "of another installation",
+            "signature": "c2lnbmVk",
+        }
+    },
+    "policies_create": {
+        "kind": "retention",
+        "name": "Notes of the team",
+        "document": {"where": {"namespace": "/team"}, "ttl_seconds": 2592000},
+        "reason": "Agreed with the team.",
+    },
+    "policies_update": {"enabled": False, "reason": "The project has ended."},
+    "policies_simulate": {
+        "kind": "sharing",
+        "document": {"where": {"sensitivities": ["restricted"]}, "share_with": ["member"], "roles": ["admin"]},
+    },
+    "quotas_set": {"holder": {"kind": "member"}, "limits": {"memories": 10000, "requests_per_minute": 600}},
+    "apikeys_create": {
+        "name": "Help desk",
+        "scopes": ["memories:read", "memories:write"],
+        "persona": "Helper",
+        "namespaces": ["/team"],
+        "purpose": "support",
+    },
+    "apikeys_update": {"namespaces": ["/team/notes"], "persona": None},
+    "apikeys_rotate": {"overlap_seconds": 3600},
+    "members_invite": {"email": "bo@example.com", "role": "editor"},
+    "members_update": {"role": "viewer"},
+    "grants_create": {
+        "principal": {"kind": "role", "id": "viewer"},
+        "object": {"type": "memory", "id": MEMORY},
+        "action": "read",
+        "conditions": {"purpose": ["support"]},
+    },
+    "grants_check": {
+        "principal": {"kind": "role", "id": "viewer"},
+        "object": {"type": "memory", "id": MEMORY},
+        "action": "read",
+        "context": {"purpose": "support"},
+    },
+    "personas_create": {"name": "Concierge", "kind": "agent", "attributes": {"tone": "friendly"}},
+    "personas_update": {"attributes": {"tone": "brief"}},
+    "role_templates_create": {
+        "name": "nurse",
+        "role": "viewer",
+        "namespaces": ["/clinic"],
+        "purpose": "treatment",
+        "scopes": ["memories:read"],
+        "persona_attributes": {"title": "nurse"},
+    },
+    "role_templates_update": {"purpose": "care"},
+    "role_templates_apply": {"kind": "member", "id": MEMBER},
+    "audit_exports_add": {"format": "csv", "verb": "memory.deleted", "from": "2026-01-01"},
+    "audit_sinks_add": {"name": "Log server", "kind": "syslog", "address": "syslog+tls://log.example.org"},
+}
+
+
+def examples_add(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular's: the document, with each example at its operation."""
+    for path in result["paths"].values():
+        for operation in path.values():
+            name = operation.get("operationId")
+            if name in EXAMPLES:
+                operation["requestBody"]["content"]["application/json"]["examples"] = {name: {"value": EXAMPLES[name]}}
+    return result
