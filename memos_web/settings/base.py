@@ -47,7 +47,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",  # before whatever may refuse: a refusal is a page or a part of one
     "django.middleware.security.SecurityMiddleware",
     "governance.web.middleware.ContentSecurityPolicyMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "governance.web.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "governance.web.middleware.LanguageMiddleware",
     "governance.web.middleware.SlashMiddleware",
