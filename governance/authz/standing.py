@@ -88,27 +88,29 @@ def has_any_grant(actor: Actor, permission: Permission) -> bool:
 
 
 def granted_on(actor: Actor, target: Target, *, at: datetime | None = None) -> list[Granted]:
-    """The actor's live grants on the target and on what it lies in, oldest first. A query for each, if any can be.
+    """The actor's live grants on the target and on what it lies in, oldest first. One query, if there can be any.
 
     at: as of then; None: now.
     """
     standing = standing_of(actor) if at is None else _find(actor, at)
-    found: list[Granted] = []
+    rows: list[QuerySet[Any, Any]] = []
+    actions: dict[int, Action] = {}
     for one in target.chain:
         kind = grantable_of(one.object_type)
         if kind is not None and any(standing.has(one.object_type, effect) for effect in Effect):
-            found += _on(kind, standing, one.object_id)
-    return sorted(found, key=lambda grant: grant.id)
+            rows.append(_on(kind, standing, one.object_id))
+            actions |= {pk: action for action, pk in permission_ids(kind.grants).items()}
+    found = rows[0].union(*rows[1:], all=True) if rows else ()
+    granted = [Granted(id, Effect(effect), actions[permission], on) for id, effect, permission, on in found]
+    return sorted(granted, key=lambda grant: grant.id)
 
 
-def _on(kind: Grantable, standing: Standing, object_id: UUID) -> list[Granted]:
-    actions = {pk: action for action, pk in permission_ids(kind.grants).items()}
-    rows = _live(kind, standing).filter(content_object_id=object_id)
+def _on(kind: Grantable, standing: Standing, object_id: UUID) -> QuerySet[Any, Any]:
     met = Q(pk__in=[])
     for effect in Effect:
         met |= Q(effect=effect) & _met(standing, effect)
-    found = rows.filter(met).values_list("id", "effect", "permission_id")
-    return [Granted(id, Effect(effect), actions[permission], object_id) for id, effect, permission in found]
+    rows = _live(kind, standing).filter(met, content_object_id=object_id)
+    return rows.values_list("id", "effect", "permission_id", "content_object_id")
 
 
 def _live(kind: Grantable, standing: Standing) -> QuerySet[Any]:
