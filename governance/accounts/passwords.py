@@ -3,6 +3,7 @@
 Whoever asks learns nothing of who has an account: the same answer, after the same hashing, for every address.
 """
 
+import logging
 from datetime import timedelta
 from uuid import UUID
 
@@ -31,11 +32,12 @@ from governance.vocabulary import Channel, Outcome, Topic, Verb
 
 LONGEST_PASSWORD = 200
 PLACE = "password"
+logger = logging.getLogger(__name__)
 
 
 def password_sign_in(*, email: str, password: str, request_id: str, address: str) -> FirstFactor:
     """Whoever has this address and password. Raises Unauthenticated, in the same words whatever is wrong;
-    TooManyAttempts. Writes, when it is refused: AuditEntry in each tenant of the person.
+    TooManyAttempts. Writes, when it is refused: AuditEntry in each tenant of the person; for a stranger a log line.
     """
     user_id = _user_id(email)
     who = (str(user_id) if user_id else email.strip().lower(), address)
@@ -43,9 +45,11 @@ def password_sign_in(*, email: str, password: str, request_id: str, address: str
     last = attempt_count(PLACE, *who)
     user = person_get(user_id) if user_id else None
     if not _is_right(password, user):
+        verb = Verb.SIGN_IN_LOCKED if last else Verb.SIGN_IN_FAILED
         if user_id:
-            verb = Verb.SIGN_IN_LOCKED if last else Verb.SIGN_IN_FAILED
             _refused(user_id, verb, request_id, address)
+        else:
+            _stranger_refused(email, verb, request_id, address)
         raise Unauthenticated("The address or the password is wrong.")
     assert user is not None
     attempts_forget(PLACE, *who)
@@ -67,6 +71,12 @@ def _refused(user_id: UUID, verb: Verb, request_id: str, address: str) -> None:
         detail={"way": Way.PASSWORD},
         outcome=Outcome.DENIED,
     )
+
+
+def _stranger_refused(email: str, verb: Verb, request_id: str, address: str) -> None:
+    """No tenant's trail can hold it. The hash tells whether it is the same address again, and not which."""
+    hashed = credential_hash(email.strip().lower()).hex()[:32]
+    logger.warning("%s: unknown email_hash=%s address=%s request=%s", verb, hashed, address, request_id)
 
 
 def has_password(*, person: SignedIn) -> bool:

@@ -1,25 +1,18 @@
 """What grants/, personas/ and role-templates/ answer, for the OpenAPI document; and the same as JSON."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 
+from governance.api.described import PageSchema
 from governance.api.representations import time_json
-from governance.api.schema import problems
 from governance.grants.selectors import Checked
 from governance.grants.views import GrantView
 from governance.models import Persona, RoleTemplate
 from governance.vocabulary import Action, Effect, GranteeKind, PersonaKind, RoleName, Scope
 
 Schema = serializers.Serializer[Any]
-Handler = TypeVar("Handler", bound=Callable[..., Any])
 Json = dict[str, Any]
-PAGE = [OpenApiParameter("page_size", int), OpenApiParameter("cursor", str)]
-ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
-DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
 
 
 class GranteeSchema(Schema):
@@ -45,13 +38,7 @@ class GrantSchema(Schema):
     created_at = serializers.DateTimeField()
 
 
-class PageOf(Schema):
-    count = serializers.IntegerField()
-    next = serializers.CharField(allow_null=True)
-    previous = serializers.CharField(allow_null=True)
-
-
-class GrantListSchema(PageOf):
+class GrantListSchema(PageSchema):
     results = GrantSchema(many=True)
 
 
@@ -70,7 +57,7 @@ class PersonaDetailSchema(Schema):
     created_at = serializers.DateTimeField()
 
 
-class PersonaListSchema(PageOf):
+class PersonaListSchema(PageSchema):
     results = PersonaDetailSchema(many=True)
 
 
@@ -85,7 +72,7 @@ class TemplateSchema(Schema):
     created_at = serializers.DateTimeField()
 
 
-class TemplateListSchema(PageOf):
+class TemplateListSchema(PageSchema):
     results = TemplateSchema(many=True)
 
 
@@ -95,32 +82,6 @@ class RemovalSchema(Schema):
     dry_run = serializers.BooleanField()
     count = serializers.IntegerField()
     ids = serializers.ListField(child=serializers.UUIDField())
-
-
-def described(
-    name: str,
-    reply: Any,
-    *,
-    status: int = 200,
-    request: Any = None,
-    parameters: Sequence[OpenApiParameter] = (),
-    also: dict[Any, Any] | None = None,
-    may: Sequence[int] = (),
-) -> Callable[[Handler], Handler]:
-    """`extend_schema` with the problems of every call, of its body and headers, and those it `may` have beside."""
-    codes = {400, 401, 403, 405, 503, *may}
-    if request is not None:
-        codes.add(413)
-    if ONCE in parameters:
-        codes |= {409, 413, 422}
-    decorator: Callable[[Handler], Handler] = extend_schema(
-        operation_id=name,
-        request=request,
-        responses={**problems(*sorted(codes)), status: reply, **(also or {})},
-        parameters=list(parameters),
-        tags=[name.rpartition("_")[0]],
-    )
-    return decorator
 
 
 def grant_json(view: GrantView) -> Json:

@@ -6,7 +6,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
-from governance.api.described import ListSchema
+from governance.api.described import PageSchema
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.representations import time_json
 from governance.audit.verification import Verification
@@ -53,7 +53,7 @@ class AuditEntrySchema(Schema):
     request_id = serializers.CharField()
 
 
-class AuditListSchema(ListSchema):
+class AuditListSchema(PageSchema):
     results = AuditEntrySchema(many=True)
 
 
@@ -90,7 +90,7 @@ class CheckpointSchema(Schema):
     created_at = serializers.DateTimeField()
 
 
-class CheckpointListSchema(ListSchema):
+class CheckpointListSchema(PageSchema):
     results = CheckpointSchema(many=True)
 
 
@@ -139,7 +139,7 @@ class ExportSchema(Schema):
     finished_at = serializers.DateTimeField(allow_null=True)
 
 
-class ExportListSchema(ListSchema):
+class ExportListSchema(PageSchema):
     results = ExportSchema(many=True)
 
 
@@ -151,7 +151,7 @@ class UnusualReadSchema(Schema):
     score = serializers.FloatField(help_text="Modified z-score; above 3.5 is unusual.")
 
 
-class UnusualReadListSchema(ListSchema):
+class UnusualReadListSchema(PageSchema):
     results = UnusualReadSchema(many=True)
 
 
@@ -175,7 +175,7 @@ class SinkSchema(Schema):
     created_at = serializers.DateTimeField()
 
 
-class SinkListSchema(ListSchema):
+class SinkListSchema(PageSchema):
     results = SinkSchema(many=True)
 
 

@@ -1,4 +1,4 @@
-"""How the law's calls are described in the OpenAPI document, and how their bodies are read."""
+"""How calls are described in the OpenAPI document, and how the law reads their bodies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -13,15 +13,19 @@ from governance.api.schema import problems
 from governance.errors import FieldError, Invalid
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
-PAGE = [OpenApiParameter("page_size", int), OpenApiParameter("cursor", str)]
+PAGE = [
+    OpenApiParameter("page_size", int, description="1 to 200. Default: 50."),
+    OpenApiParameter("cursor", str, description="From `next` or `previous` of a page."),
+]
 ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
+IF_MATCH = OpenApiParameter(
+    "If-Match", str, OpenApiParameter.HEADER, description='The ETag read, as in `"3"`; a list of them; or `*` for any.'
+)
 DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
-ANY_CALL = (400, 401, 403, 405, 503)
+ANY_CALL = (400, 401, 403, 405, 406, 429, 503)
 
 
-class ListSchema(serializers.Serializer[Any]):
-    """The envelope of every list; a subclass says what is in it."""
-
+class PageSchema(serializers.Serializer[Any]):
     count = serializers.IntegerField()
     next = serializers.CharField(allow_null=True)
     previous = serializers.CharField(allow_null=True)
@@ -31,25 +35,30 @@ def described(
     name: str,
     reply: Any,
     *,
-    tag: str,
+    tag: str | None = None,
     status: int | tuple[int, str] = 200,
     request: Any = None,
     parameters: Sequence[OpenApiParameter] = (),
     also: Mapping[Any, Any] | None = None,
     may: Sequence[int] = (),
 ) -> Callable[[Handler], Handler]:
-    """`extend_schema` with the problems of every call, of its body, and those it `may` have beside."""
+    """`extend_schema` with the problems of every call, of its body and headers, and those it `may` have beside.
+
+    tag: None: the first word of the name.
+    """
     codes = {*ANY_CALL, *may}
     if request is not None or ONCE in parameters:
-        codes.add(413)
+        codes |= {413, 415}
     if ONCE in parameters:
         codes |= {409, 422}
+    if IF_MATCH in parameters:
+        codes.add(412)
     decorator: Callable[[Handler], Handler] = extend_schema(
         operation_id=name,
         request=request,
         responses={**problems(*sorted(codes)), status: reply, **(also or {})},
         parameters=list(parameters),
-        tags=[tag],
+        tags=[tag or name.partition("_")[0]],
     )
     return decorator
 

@@ -8,18 +8,15 @@ from rest_framework.response import Response
 
 from governance.api.access_inputs import CheckInput, GrantInput, check_context, grant_draft, principal_id
 from governance.api.access_schema import (
-    DRY_RUN,
-    ONCE,
-    PAGE,
     CheckedSchema,
     GrantListSchema,
     GrantSchema,
     RemovalSchema,
     checked_json,
-    described,
     grant_json,
 )
 from governance.api.bodies import body_of
+from governance.api.described import DRY_RUN, ONCE, PAGE, described
 from governance.api.idempotency import Commit
 from governance.api.merged_pages import MergedPages
 from governance.api.views import ApiView, asked_only, flag

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.described import ONCE, PAGE, ListSchema, described, read
+from governance.api.described import ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
@@ -67,7 +67,7 @@ class NewKeySchema(KeySchema):
     api_key = serializers.CharField()
 
 
-class KeyListSchema(ListSchema):
+class KeyListSchema(PageSchema):
     results = KeySchema(many=True)
 
 

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.described import DRY_RUN, ONCE, PAGE, ListSchema, described, read
+from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
@@ -51,7 +51,7 @@ class MemberSchema(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
-class MemberListSchema(ListSchema):
+class MemberListSchema(PageSchema):
     results = MemberSchema(many=True)
 
 
@@ -63,7 +63,7 @@ class InvitationSchema(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
 
 
-class InvitationListSchema(ListSchema):
+class InvitationListSchema(PageSchema):
     results = InvitationSchema(many=True)
 
 

@@ -7,17 +7,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.api.access_inputs import PersonaChangesInput, PersonaInput, persona_changes, persona_draft
-from governance.api.access_schema import (
-    DRY_RUN,
-    ONCE,
-    PAGE,
-    PersonaDetailSchema,
-    PersonaListSchema,
-    RemovalSchema,
-    described,
-    persona_json,
-)
+from governance.api.access_schema import PersonaDetailSchema, PersonaListSchema, RemovalSchema, persona_json
 from governance.api.bodies import body_of
+from governance.api.described import DRY_RUN, ONCE, PAGE, described
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, flag

@@ -6,17 +6,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.api.access_inputs import ApplyInput, TemplateChangesInput, TemplateInput, template_draft
-from governance.api.access_schema import (
-    DRY_RUN,
-    ONCE,
-    PAGE,
-    RemovalSchema,
-    TemplateListSchema,
-    TemplateSchema,
-    described,
-    template_json,
-)
+from governance.api.access_schema import RemovalSchema, TemplateListSchema, TemplateSchema, template_json
 from governance.api.bodies import body_of
+from governance.api.described import DRY_RUN, ONCE, PAGE, described
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, flag
@@ -36,9 +28,11 @@ from governance.presets.services import (
 )
 from governance.vocabulary import GranteeKind, Permission
 
+TAG = "role_templates"
+
 
 class TemplatesView(ApiView):
-    @described("role_templates_list", TemplateListSchema, parameters=PAGE)
+    @described("role_templates_list", TemplateListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """Presets, newest first."""
         actor = self.actor()
@@ -47,7 +41,7 @@ class TemplatesView(ApiView):
         rows = templates_list(actor=actor, paginate=lambda found: pages.paginate_queryset(found, request) or [])
         return pages.envelope([template_json(row) for row in rows])
 
-    @described("role_templates_create", TemplateSchema, status=201, request=TemplateInput, parameters=[ONCE])
+    @described("role_templates_create", TemplateSchema, tag=TAG, status=201, request=TemplateInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Make a preset."""
         actor = self.actor()
@@ -66,14 +60,14 @@ class TemplatesView(ApiView):
 
 
 class TemplateView(ApiView):
-    @described("role_templates_get", TemplateSchema, may=[404])
+    @described("role_templates_get", TemplateSchema, tag=TAG, may=[404])
     def get(self, request: Request, template_id: UUID) -> Response:
         """One preset."""
         row = template_get(actor=self.actor(), template_id=template_id)
         asked_only(request)
         return Response(template_json(row))
 
-    @described("role_templates_update", TemplateSchema, request=TemplateChangesInput, may=[404, 409])
+    @described("role_templates_update", TemplateSchema, tag=TAG, request=TemplateChangesInput, may=[404, 409])
     def patch(self, request: Request, template_id: UUID) -> Response:
         """Change it. What it was applied to stays as it is."""
 
@@ -84,7 +78,13 @@ class TemplateView(ApiView):
         return Response(template_json(template_update(actor=self.actor(), template_id=template_id, change=change)))
 
     @described(
-        "role_templates_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409]
+        "role_templates_delete",
+        None,
+        tag=TAG,
+        status=204,
+        parameters=[DRY_RUN],
+        also={200: RemovalSchema},
+        may=[404, 409],
     )
     def delete(self, request: Request, template_id: UUID) -> Response:
         """Remove it. What it was applied to stays as it is."""
@@ -99,7 +99,7 @@ class TemplateView(ApiView):
 
 
 class ApplyView(ApiView):
-    @described("role_templates_apply", TemplateSchema, request=ApplyInput, parameters=[ONCE], may=[404])
+    @described("role_templates_apply", TemplateSchema, tag=TAG, request=ApplyInput, parameters=[ONCE], may=[404])
     def post(self, request: Request, template_id: UUID) -> Response:
         """Give a member, a persona or an API key what the preset says; all of it or nothing."""
         actor = self.actor()

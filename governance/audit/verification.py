@@ -1,9 +1,8 @@
 """Checks a tenant's trail as it stands in the database against its seals and its signed checkpoints."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeVar
 from uuid import UUID
 
 from django.db import connection
@@ -24,19 +23,28 @@ from governance.audit.verifier import (
 from governance.database import tenant_transaction
 from governance.models import AuditCheckpoint, AuditSeal
 
-BATCH = 5_000
-READERS = 2
 SEALED_WITHIN = 60.0  # seconds; an entry that waits longer for its seal is reported
 ROWS = f"""
-SELECT seal.seq, seal.entry_id, encode(seal.entry_hash, 'hex'), encode(seal.previous_hash, 'hex'),
-  encode(seal.chain_hash, 'hex'), CASE WHEN entry.id IS NOT NULL THEN row_to_json(line)::text END
+SELECT seal.seq, CASE WHEN entry.id IS NOT NULL THEN row_to_json(line) END, seal.entry_id,
+  encode(seal.entry_hash, 'hex'), encode(seal.previous_hash, 'hex'), encode(seal.chain_hash, 'hex')
 FROM governance_auditseal AS seal
   LEFT JOIN governance_auditentry AS entry ON entry.tenant_id = seal.tenant_id AND entry.id = seal.entry_id
   CROSS JOIN LATERAL {LINE}
 WHERE seal.seq > {{after:d}} AND seal.seq <= {{upto:d}} ORDER BY seal.seq
 """
-# A batch is looked up row by row: a hash join would read the whole table for each.
-LOOK_UP = "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
+# Each seal with its entry, in order and as they are asked for: checking goes on while PostgreSQL writes the
+# next ones. Any other plan reads, joins or sorts all of them first.
+IN_TURN = "SELECT " + ", ".join(
+    f"set_config('{setting}', '{value}', true)"
+    for setting, value in {
+        "enable_hashjoin": "off",
+        "enable_mergejoin": "off",
+        "enable_sort": "off",
+        "enable_bitmapscan": "off",
+        "max_parallel_workers_per_gather": "0",
+        "statement_timeout": "0",
+    }.items()
+)
 FIRST_UNSEALED = """
 SELECT entry.id, count(*) OVER () FROM governance_auditentry AS entry
 WHERE entry.created_at < transaction_timestamp() - make_interval(secs => %s) AND NOT EXISTS (
@@ -47,8 +55,6 @@ FIRST_VANISHED = """
 SELECT queued.id FROM governance_auditunsealed AS queued
 WHERE NOT EXISTS (SELECT 1 FROM governance_auditentry AS entry WHERE entry.id = queued.id) ORDER BY queued.id LIMIT 1
 """
-Item = TypeVar("Item")
-Asked = TypeVar("Asked")
 
 
 @dataclass(frozen=True)
@@ -75,13 +81,11 @@ def trail_verify(
     checkpoints: Sequence[Checkpoint],
     after: int = 0,
     most: int | None = None,
-    readers: int = READERS,
-    batch: int = BATCH,
     chain_of: Callable[..., Chain] = Chain,
 ) -> Verification:
     """Check the seals behind `after`, at most `most` of them, against `checkpoints` and those of the database.
 
-    `readers`: connections that read ahead, beside the one that checks; 0: none. Raises Unreadable; KeyUnavailable.
+    Raises Unreadable; KeyUnavailable.
     """
     last, first = _ends(tenant_id, after)
     upto = last if most is None else min(last, after + most)
@@ -93,8 +97,7 @@ def trail_verify(
         seq=after,
         at=first,
     )
-    ranges = [(low, min(low + batch, upto)) for low in range(after, upto, batch)]
-    fault = _fault_of(chain, _ahead(lambda limits: _read(tenant_id, *limits), ranges, readers))
+    fault = _fault_of(chain, _rows(tenant_id, after, upto))
     complete = upto == last
     if fault is None and complete:
         fault = _fault_at_end(tenant_id, chain)
@@ -111,9 +114,9 @@ def refuse_strangers(tenant_id: UUID, kept: Sequence[Checkpoint]) -> None:
             raise Unreadable(f"the checkpoint at seal {one.seq} was not signed for this tenant")
 
 
-def _fault_of(chain: Chain, batches: Iterable[list[Row]]) -> Fault | None:
+def _fault_of(chain: Chain, found: Generator[Row, None, None]) -> Fault | None:
     try:
-        for rows in batches:
+        with closing(found) as rows:
             chain.walk(rows)
     except Broken as broken:
         return broken.fault
@@ -158,41 +161,18 @@ def _stored(tenant_id: UUID, after: int) -> list[Checkpoint]:
         return [checkpoint_read(text) for text in texts]
 
 
-def _read(tenant_id: UUID, after: int, upto: int) -> list[Row]:
+def _rows(tenant_id: UUID, after: int, upto: int) -> Generator[Row, None, None]:
     """The seals in (after, upto] with their entries. COPY, because it costs the least for each row."""
     with tenant_transaction(tenant_id), connection.cursor() as cursor:
         cursor.execute(IN_UTC)
-        cursor.execute(LOOK_UP)
+        cursor.execute(IN_TURN)
         with cursor.cursor.copy(f"COPY ({ROWS.format(after=after, upto=upto)}) TO STDOUT") as copy:
-            return [_row(bytes(block)) for block in copy]
+            for block in copy:
+                yield _row(bytes(block))
 
 
 def _row(block: bytes) -> Row:
-    seq, entry_id, entry_hash, previous, chain, line = block[:-1].split(b"\t")
-    if line == rb"\N":
-        return Row(int(seq), entry_id, entry_hash, previous, chain, None)
+    seq, copied, entry_id, entry_hash, previous, chain = block.split(b"\t")
     # Of what COPY escapes, JSON has backslashes alone.
-    return Row(int(seq), entry_id, entry_hash, previous, chain, line.replace(rb"\\", b"\\"))
-
-
-def _ahead(read: Callable[[Asked], Item], asked: Sequence[Asked], readers: int) -> Iterator[Item]:
-    """`read` of each, in order, while up to `readers` threads read what comes next."""
-    if readers == 0 or len(asked) < 2:
-        yield from map(read, asked)
-        return
-    with ThreadPoolExecutor(readers, thread_name_prefix="audit-reader") as pool:
-        waiting: list[Future[Item]] = []
-        for one in asked:
-            waiting.append(pool.submit(_and_close, read, one))
-            if len(waiting) > readers:
-                yield waiting.pop(0).result()
-        while waiting:
-            yield waiting.pop(0).result()
-
-
-def _and_close(read: Callable[[Asked], Item], asked: Asked) -> Item:
-    """A thread's connection is its own: it is given back after each batch."""
-    try:
-        return read(asked)
-    finally:
-        connection.close()
+    line = None if copied == rb"\N" else copied.replace(rb"\\", b"\\")
+    return Row(int(seq), entry_id, entry_hash, previous, chain[:-1], line)

@@ -132,7 +132,7 @@ def verify(*, actor: Actor, after: int = 0) -> Verification:
     authorize(actor, Permission.AUDIT_READ)
     try:
         checkpoints = checkpoints_outside(actor.tenant_id, newest_file=True)
-        found = trail_verify(actor.tenant_id, checkpoints=checkpoints, after=after, most=VERIFIED_AT_ONCE, readers=0)
+        found = trail_verify(actor.tenant_id, checkpoints=checkpoints, after=after, most=VERIFIED_AT_ONCE)
     except Unreadable as error:
         raise Invalid(errors=[FieldError("after", str(error))]) from error
     with acting(actor):

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.actor import Actor
+from governance.api.described import DRY_RUN, ONCE, PAGE, described
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, flag
@@ -22,16 +23,12 @@ from governance.vocabulary import Channel, Permission
 from vault.api.inputs import ConversationInput, TitleInput, TurnInput, read
 from vault.api.representations import conversation_json, dry_run_json, event_json, turn_json
 from vault.api.schema import (
-    DRY_RUN,
-    ONCE,
-    PAGE,
     PROVENANCE,
     ConversationListSchema,
     ConversationSchema,
     DryRunSchema,
     TurnAnswerSchema,
     TurnListSchema,
-    described,
 )
 from vault.chat.selectors import ConversationView as View
 from vault.chat.selectors import TurnView, conversation_get, conversations_list, turns_list
@@ -63,7 +60,13 @@ class ConversationsView(ApiView):
         )
         return pages.envelope([conversation_json(view) for view in views])
 
-    @described("conversations_create", ConversationSchema, status=201, request=ConversationInput, parameters=[ONCE])
+    @described(
+        "conversations_create",
+        ConversationSchema,
+        status=201,
+        request=ConversationInput,
+        parameters=[ONCE],
+    )
     def post(self, request: Request) -> Response:
         """Begin a conversation."""
         actor = self.actor()

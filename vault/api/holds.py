@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.actor import Actor
+from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
@@ -24,17 +25,7 @@ from governance.vocabulary import Permission
 from vault.api.fields import refuse_deep
 from vault.api.inputs import read
 from vault.api.representations import dry_run_json, memory_json
-from vault.api.schema import (
-    DRY_RUN,
-    ONCE,
-    PAGE,
-    DryRunSchema,
-    MemorySchema,
-    PageSchema,
-    Schema,
-    SubjectSchema,
-    described,
-)
+from vault.api.schema import DryRunSchema, MemorySchema, Schema, SubjectSchema
 from vault.cubes.selectors import cubes_view
 from vault.holds.selectors import HoldView as View
 from vault.holds.selectors import hold_get, hold_locate, holds_list

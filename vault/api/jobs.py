@@ -5,13 +5,14 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.described import ONCE, PAGE, described
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only
 from governance.idempotency.services import Reply
 from vault.api.inputs import NoInput, read
 from vault.api.representations import job_json
-from vault.api.schema import ONCE, PAGE, JobListSchema, JobSchema, described
+from vault.api.schema import JobListSchema, JobSchema
 from vault.jobs.selectors import job_get, jobs_list
 from vault.jobs.services import job_retry, job_retry_ask
 

@@ -6,9 +6,9 @@ from django.db.models import Q
 from drf_spectacular.utils import OpenApiParameter
 
 from governance.actor import Actor
+from governance.api.described import PAGE
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
-from vault.api.schema import PAGE
 from vault.cubes.filters import filter_read, moment
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import Layer, MemoryType, SemanticType, Sensitivity, Source, State

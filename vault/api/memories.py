@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.actor import Actor
+from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE, described
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, expected_versions, flag
@@ -45,10 +46,6 @@ from vault.api.representations import (
 )
 from vault.api.schema import (
     BULK_OR_DRY_RUN,
-    DRY_RUN,
-    IF_MATCH,
-    ONCE,
-    PAGE,
     PROVENANCE,
     AddedSchema,
     BulkSchema,
@@ -59,7 +56,6 @@ from vault.api.schema import (
     MemorySchema,
     SearchSchema,
     VersionListSchema,
-    described,
 )
 from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft
 from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
@@ -133,7 +129,12 @@ class BulkView(ApiView):
 
 
 class SearchView(ApiView):
-    @described("memories_search", SearchSchema, request=SearchInput, parameters=[PROVENANCE])
+    @described(
+        "memories_search",
+        SearchSchema,
+        request=SearchInput,
+        parameters=[PROVENANCE],
+    )
     def post(self, request: Request) -> Response:
         """Find the best memories for a question: `min(top_k, visible)` of them."""
         started = time.perf_counter()
@@ -166,7 +167,13 @@ class MemoryView(ApiView):
             manifest = _manifest(actor, [view]) if flag(request, "provenance") else {}
         return _one(memory_json(view) | manifest)
 
-    @described("memories_update", MemorySchema, request=ChangesInput, parameters=[IF_MATCH], may=[404, 409, 423, 428])
+    @described(
+        "memories_update",
+        MemorySchema,
+        request=ChangesInput,
+        parameters=[IF_MATCH],
+        may=[404, 409, 423, 428],
+    )
     def patch(self, request: Request, memory_id: UUID) -> Response:
         """Make a new version; If-Match names the one that was read."""
         actor = self.actor()

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.described import IF_MATCH, ONCE, PAGE, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
@@ -30,7 +31,7 @@ from governance.policies.services import (
 from governance.vocabulary import Permission, PolicyKind, PrincipalKind
 from vault.api.fields import MetadataField
 from vault.api.inputs import read
-from vault.api.schema import IF_MATCH, ONCE, PAGE, AuthorSchema, PageSchema, Schema, described
+from vault.api.schema import AuthorSchema, Schema
 from vault.policies.rules import Effect, Outcome
 from vault.policies.simulating import policy_simulate
 

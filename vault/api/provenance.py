@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.described import described
 from governance.api.fields import StrictSerializer
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only
@@ -16,7 +17,7 @@ from governance.keys.signing import signing_key
 from governance.vocabulary import Permission
 from vault.api.fields import refuse_deep
 from vault.api.inputs import read
-from vault.api.schema import Schema, described
+from vault.api.schema import Schema
 from vault.provenance.rules import Verdict
 from vault.provenance.selectors import LinkFact, ProvenanceView, provenance_get
 from vault.provenance.services import manifest_verify

@@ -6,6 +6,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.described import IF_MATCH, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.views import ApiView, asked_only, expected_versions
 from governance.authz.services import authorize
@@ -13,7 +14,7 @@ from governance.policies.rules import Holder, HolderChoice, Limits, Quota
 from governance.policies.services import quota_set
 from governance.vocabulary import HolderKind, Measure, Permission
 from vault.api.inputs import read
-from vault.api.schema import IF_MATCH, PageSchema, Schema, described
+from vault.api.schema import Schema
 from vault.policies.selectors import QuotaView, quota_view, quotas_list
 
 MOST = 2**53

@@ -8,6 +8,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.described import IF_MATCH, ONCE, PAGE, described
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, expected_versions
@@ -18,7 +19,7 @@ from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import AcceptInput, RedactInput, read
 from vault.api.representations import memory_json, review_json
-from vault.api.schema import IF_MATCH, ONCE, PAGE, MemorySchema, ReviewListSchema, ReviewSchema, described
+from vault.api.schema import MemorySchema, ReviewListSchema, ReviewSchema
 from vault.cubes.redacting import cube_redact, cube_redact_ask
 from vault.cubes.selectors import cubes_view
 from vault.reviews.selectors import review_view, reviews_list

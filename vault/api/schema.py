@@ -1,13 +1,13 @@
 """What the vault's replies look like, for the OpenAPI document. tests/journeys hold the server to it."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer
 from rest_framework import serializers
 
-from governance.api.schema import FaultSchema, problems
+from governance.api.described import PageSchema
+from governance.api.schema import FaultSchema
 from governance.vocabulary import PiiKind
 from vault.provenance.rules import FORMAT
 from vault.vocabulary import (
@@ -27,7 +27,6 @@ from vault.vocabulary import (
 )
 
 Schema = serializers.Serializer[Any]
-Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 class NamespaceSchema(Schema):
@@ -163,12 +162,6 @@ class DryRunSchema(Schema):
     dry_run = serializers.BooleanField()
     count = serializers.IntegerField()
     ids = serializers.ListField(child=serializers.UUIDField())
-
-
-class PageSchema(Schema):
-    count = serializers.IntegerField()
-    next = serializers.CharField(allow_null=True)
-    previous = serializers.CharField(allow_null=True)
 
 
 class MemoryAnswerSchema(MemorySchema):
@@ -308,42 +301,4 @@ class ReviewListSchema(PageSchema):
 BULK_OR_DRY_RUN = PolymorphicProxySerializer(
     "BulkOrDryRun", serializers=[BulkSchema, DryRunSchema], resource_type_field_name=None
 )
-PAGE = [
-    OpenApiParameter("page_size", int, description="1 to 200. Default: 50."),
-    OpenApiParameter("cursor", str, description="From `next` or `previous` of a page."),
-]
-ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, description="Same key and body: same reply.")
 PROVENANCE = OpenApiParameter("provenance", OpenApiTypes.BOOL, description="Add a signed manifest to the answer.")
-IF_MATCH = OpenApiParameter(
-    "If-Match", str, OpenApiParameter.HEADER, description='The ETag read, as in `"3"`; a list of them; or `*` for any.'
-)
-DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
-ANY_CALL = (400, 401, 403, 405, 406, 429, 503)
-
-
-def described(
-    name: str,
-    reply: Any,
-    *,
-    status: int = 200,
-    request: Any = None,
-    parameters: Sequence[OpenApiParameter] = (),
-    also: Mapping[Any, Any] | None = None,
-    may: Sequence[int] = (),
-) -> Callable[[Handler], Handler]:
-    """`extend_schema` with the problems of every call, of its body and headers, and those it `may` have beside."""
-    codes = {*ANY_CALL, *may}
-    if request is not None or ONCE in parameters:
-        codes |= {413, 415}
-    if ONCE in parameters:
-        codes |= {409, 422}
-    if IF_MATCH in parameters:
-        codes.add(412)
-    decorator: Callable[[Handler], Handler] = extend_schema(
-        operation_id=name,
-        request=request,
-        responses={**problems(*sorted(codes)), status: reply, **(also or {})},
-        parameters=list(parameters),
-        tags=[name.split("_", maxsplit=1)[0]],
-    )
-    return decorator

@@ -161,13 +161,14 @@ INDEXED = (
 NEAREST_BY_INDEX = "(vector::halfvec(256)) <=> %(vector)s::halfvec(256)"
 NEAREST_BY_SCAN = "vector <=> %(vector)s::halfvec"
 
+# OFFSET 0 keeps each mark a look-up; joined to the namespaces, all postings would be read.
 SURVEY = """
 WITH seen AS MATERIALIZED ({seen})
 SELECT ARRAY(SELECT id FROM seen),
   coalesce(sum(size.cubes), 0)::bigint, coalesce(sum(size.words), 0)::float8,
   ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
-      AND posting.namespace_id IN (SELECT id FROM seen))),
+      AND posting.namespace_id IN (SELECT id FROM seen) OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
   transaction_timestamp()
@@ -190,7 +191,7 @@ SELECT ARRAY(SELECT id FROM seen),
   greatest(0, coalesce(sum(size.words), 0) - (SELECT words FROM taken))::float8,
   ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
-      AND (posting.namespace_id IN (SELECT id FROM seen) {beyond}) {unhidden})),
+      AND (posting.namespace_id IN (SELECT id FROM seen) {beyond}) {unhidden} OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
   transaction_timestamp(), ({more})

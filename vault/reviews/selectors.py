@@ -28,7 +28,10 @@ Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 
 @dataclass(frozen=True)
 class FindingView:
-    """Where something was found, and what stands there. `path`: content, title, tags.2, metadata.contact.phone."""
+    """Where something was found, and what stands there. `path`: content, title, tags.2, metadata.contact.phone.
+
+    before, after: what stands around it, with … where there is more.
+    """
 
     kind: PiiKind
     part: PiiField
@@ -144,9 +147,9 @@ def _finding_views(version: CubeVersion, findings: Sequence[PiiFinding]) -> Iter
             end=row.ends,
             rule=row.rule,
             status=ReviewStatus(row.status),
-            before=text[max(0, row.begins - AROUND) : row.begins],
+            before=("…" if row.begins > AROUND else "") + text[max(0, row.begins - AROUND) : row.begins],
             value=text[row.begins : row.ends],
-            after=text[row.ends : row.ends + AROUND],
+            after=text[row.ends : row.ends + AROUND] + ("…" if row.ends + AROUND < len(text) else ""),
         )
 
 

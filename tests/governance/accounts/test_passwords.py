@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from hashlib import sha256
 
 import psycopg
 import pytest
@@ -91,6 +92,23 @@ def test_who_is_unknown_is_locked_out_alike(world: World) -> None:
     client = browser()
     body = {"email": "nobody@acme.example", "password": "wrong"}
     assert [client.post("/sign-in/", body).status_code for _ in range(6)] == [422] * 5 + [429]
+
+
+def test_a_stranger_is_logged_by_a_keyed_hash_and_on_nobodys_trail(
+    world: World, superuser: Superuser, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = browser()
+    for email in ("Nobody@acme.example", " nobody@acme.example", "other@acme.example", *["nobody@acme.example"] * 3):
+        client.post("/sign-in/", {"email": email, "password": "a wrong one"})
+    lines = [record.getMessage() for record in caplog.records if record.name == "governance.accounts.passwords"]
+    hashes = [re.search(r"email_hash=([0-9a-f]{32}) address=[0-9.]+ request=\S+$", line) for line in lines]
+    known = [found[1] for found in hashes if found]
+    assert [line.partition(":")[0] for line in lines] == ["sign_in.failed"] * 5 + ["sign_in.locked"]
+    assert (len(known), known[0] == known[1] == known[3], known[0] == known[2]) == (6, True, False)
+    assert "acme.example" not in caplog.text
+    assert "a wrong one" not in caplog.text
+    assert sha256(b"nobody@acme.example").hexdigest()[:32] not in known, "who has no key cannot try addresses"
+    assert audited(superuser, "sign_in.failed") == audited(superuser, "sign_in.locked") == []
 
 
 def test_being_locked_out_here_locks_nobody_out_elsewhere(world: World) -> None:

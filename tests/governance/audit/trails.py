@@ -56,7 +56,7 @@ def trail_make(actor: Actor, length: int) -> None:
 
 def fault_found(tenant_id: UUID, kept: Sequence[Checkpoint], chain_of: Callable[..., Chain] = Chain) -> Fault | None:
     """What checking the database against the checkpoints outside finds."""
-    return trail_verify(tenant_id, checkpoints=kept, readers=0, chain_of=chain_of).fault
+    return trail_verify(tenant_id, checkpoints=kept, chain_of=chain_of).fault
 
 
 @dataclass

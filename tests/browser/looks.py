@@ -1,0 +1,23 @@
+"""A page in every scheme and on every width."""
+
+from typing import Literal
+
+from playwright.sync_api import Page
+
+from tests.browser.test_accessibility import WIDTHS, findings
+
+SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
+SHOWN = "scheme => document.documentElement.dataset.bsTheme === scheme"
+
+
+def looked_at(page: Page) -> list[str]:
+    """What axe finds on the page as it stands; nothing on it may be wider than the window."""
+    found: list[str] = []
+    for width, size in WIDTHS.items():
+        page.set_viewport_size({"width": size["width"], "height": size["height"]})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{page.url} is too wide: {width}"
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # else the colours of buttons fade
+            page.wait_for_function(SHOWN, arg=scheme)
+            found += [f"{width}, {scheme}: {one}" for one in findings(page)]
+    return found
