@@ -38,10 +38,10 @@ rarity AS (
   FROM hits GROUP BY term
 ),
 lexical AS MATERIALIZED (
-  SELECT hits.cube_id AS id, hits.session_token, hits.position,
+  SELECT hits.cube_id AS id, any_value(hits.session_token) AS session_token, any_value(hits.position) AS position,
     sum(rarity.weight * hits.frequency * {_float(BM25_K1 + 1)} / (hits.frequency
       + {_float(BM25_K1 * (1 - BM25_B))} + {_float(BM25_K1 * BM25_B)} * hits.length / %(length)s::float8)) AS score
-  FROM hits JOIN rarity USING (term) GROUP BY hits.cube_id, hits.session_token, hits.position
+  FROM hits JOIN rarity USING (term) GROUP BY hits.cube_id
 ),
 """
 
@@ -97,11 +97,16 @@ pool AS MATERIALIZED (
 """
 
 _SCORES = f"""
-highest AS MATERIALIZED (SELECT max(score) AS score FROM lexical),
+highest AS MATERIALIZED (SELECT max(score) AS score FROM best),
+-- One pass over what may be tens of thousands of rows; all that follows is small.
+around AS MATERIALIZED (
+  SELECT * FROM lexical
+  WHERE session_token IN (SELECT session_token FROM pool) OR id IN (SELECT id FROM pool)
+),
 context AS (
-  SELECT pool.id, sum(lexical.score * CASE lexical.position - pool.position {CONTEXT_WEIGHT} END) AS score
-  FROM pool JOIN lexical ON lexical.session_token = pool.session_token
-  WHERE lexical.position <> pool.position AND abs(lexical.position - pool.position) <= {REACH}
+  SELECT pool.id, sum(around.score * CASE around.position - pool.position {CONTEXT_WEIGHT} END) AS score
+  FROM pool JOIN around ON around.session_token = pool.session_token
+  WHERE around.position <> pool.position AND abs(around.position - pool.position) <= {REACH}
   GROUP BY pool.id
 ),
 session AS (
@@ -113,7 +118,7 @@ session AS (
 ),
 parts AS (
   SELECT pool.id,
-    coalesce(lexical.score / nullif((SELECT score FROM highest), 0), 0) AS lexical,
+    coalesce(around.score / nullif((SELECT score FROM highest), 0), 0) AS lexical,
     coalesce(context.score / nullif((SELECT score FROM highest), 0), 0) AS context,
     coalesce(session.score / nullif(max(session.score) OVER (), 0), 0) AS session,
     greatest(0, coalesce(pool.dense, 0)) AS dense,
@@ -126,7 +131,7 @@ parts AS (
          AND coalesce(pool.event_time, pool.created_at) < span.stop)
     ) AS time
   FROM pool
-    LEFT JOIN lexical USING (id)
+    LEFT JOIN around USING (id)
     LEFT JOIN context USING (id)
     LEFT JOIN session ON session.session_token = pool.session_token
 )
