@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from memos_web.embedded.programs import Program, spawn, stop_all
+from tests.harness.scratch import scratch_place
 from tests.harness.servers import ROOT, clean_environ
 
 READY_SECONDS = 60.0
@@ -135,7 +136,7 @@ def free_port() -> int:
 @contextmanager
 def installation(**environ: str) -> Iterator[RunningServer]:
     """A data directory and a port, not started yet; whatever runs on it at the end is stopped, and all is removed."""
-    with tempfile.TemporaryDirectory(prefix="memos-up-") as folder:
+    with tempfile.TemporaryDirectory(prefix="memos-up-", dir=scratch_place()) as folder:
         server = RunningServer(data_dir=Path(folder) / "data", port=free_port(), environ=environ)
         try:
             yield server

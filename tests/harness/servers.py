@@ -17,6 +17,7 @@ from memos_web.embedded.bootstrap import DATABASE, bootstrap
 from memos_web.embedded.postgres import Postgres
 from memos_web.embedded.programs import Program, spawn, stop_all
 from memos_web.embedded.redis import Redis
+from tests.harness.scratch import scratch_place
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30.0
@@ -94,7 +95,7 @@ class ServersPlugin:
 
     def folder(self) -> Path:
         if self.run is None:
-            folder = Path(tempfile.mkdtemp(prefix="memos-tests-"))
+            folder = Path(tempfile.mkdtemp(prefix="memos-tests-", dir=scratch_place()))
             self.run = Run(folder, Servers.below(folder))
             self.run.start()
             migrate(folder)
