@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.harness.product import RunningServer, installation, wait_until
+from tests.harness.servers import Servers
 from tests.journeys.live import UNDONE, UNEMBEDDED, Live, Writers, child, number, superuser
 
 pytestmark = pytest.mark.xdist_group("kill")
@@ -21,9 +22,9 @@ SELECT coalesce(max(extract(epoch FROM available_at - now())), 0)::int FROM gove
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
+def server(servers: Servers) -> Iterator[RunningServer]:
     """An installation for these tests alone: they kill it."""
-    with installation() as server:
+    with installation(servers.cluster) as server:
         server.start()
         yield server
 

@@ -1,7 +1,12 @@
-"""A fresh clone of the migrated template for each test, reached as the app role, with real commits."""
+"""A fresh clone of a template for each test, reached as the app role, with real commits.
 
+There are two templates: the migrated database, and, for tests that ask for `world`, the same with the two tenants of
+tests/factories.py, which each worker founds once.
+"""
+
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +21,8 @@ from pytest_django import DjangoDbBlocker
 from memos_web.embedded.bootstrap import DATABASE
 from memos_web.embedded.postgres import SUPERUSER, Postgres
 from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
+from tests import factories
+from tests.factories import World
 from tests.harness.servers import Servers
 
 
@@ -43,33 +50,76 @@ def maintenance(servers: Servers) -> Iterator[psycopg.Connection]:
         yield superuser
 
 
+@dataclass(frozen=True)
+class Founded:
+    """A template with the two tenants in it, the folder with their keys, and who they are."""
+
+    template: Clone
+    keys: Path
+    world: World
+
+
+@pytest.fixture(scope="session")
+def founded(
+    servers: Servers,
+    maintenance: psycopg.Connection,
+    worker_id: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    django_db_blocker: DjangoDbBlocker,
+) -> Founded:
+    """This worker's template of a world; made before any test's own fixtures, which so have no part in it."""
+    template = _copied(maintenance, servers, DATABASE, f"world_{worker_id}")
+    with _keys_below(tmp_path_factory.mktemp("world")) as path, django_db_blocker.unblock(), _connected(template):
+        return Founded(template, path.parent, factories.world())
+
+
 @pytest.fixture
-def clone(servers: Servers, maintenance: psycopg.Connection, worker_id: str) -> Clone:
-    """A copy of the template that nothing else uses; Django does not know of it (see `database`).
+def clone(
+    servers: Servers,
+    maintenance: psycopg.Connection,
+    worker_id: str,
+    founded: Founded,
+    request: pytest.FixtureRequest,
+) -> Clone:
+    """A copy of a template that nothing else uses; Django does not know of it (see `database`).
 
     The next test drops it: by then its sessions have ended, which a drop would wait for.
     """
-    clone = Clone(name=f"test_{worker_id}", server=servers.postgres)
-    name = sql.Identifier(clone.name)
+    template = founded.template.name if "world" in request.fixturenames else DATABASE
+    return _copied(maintenance, servers, template, f"test_{worker_id}")
+
+
+def _copied(maintenance: psycopg.Connection, servers: Servers, template: str, copy: str) -> Clone:
+    """The database `copy`, made anew."""
+    name = sql.Identifier(copy)
     maintenance.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
     maintenance.execute(
         sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
-            name, sql.Identifier(DATABASE), sql.Identifier(OWNER_ROLE)
+            name, sql.Identifier(template), sql.Identifier(OWNER_ROLE)
         )
     )
     # Rights on a database are not copied with it.
     maintenance.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(name))
     maintenance.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO memos_owner, memos_app, memos_auditor").format(name))
-    return clone
+    return Clone(name=copy, server=servers.postgres)
 
 
 @pytest.fixture
-def key_store_path(tmp_path: Path) -> Iterator[Path]:
-    """A new, empty data directory for this test, with its key store."""
+def key_store_path(tmp_path: Path, request: pytest.FixtureRequest, founded: Founded) -> Iterator[Path]:
+    """A new data directory for this test, with its key store: empty, or with a copy of the world's keys."""
+    if "world" in request.fixturenames and founded.keys.exists():  # founding alone may have needed none
+        shutil.copytree(founded.keys, tmp_path / founded.keys.name)
+    with _keys_below(tmp_path) as path:
+        yield path
+
+
+@contextmanager
+def _keys_below(folder: Path) -> Iterator[Path]:
+    """The key store of the data directory `folder`; nothing is remembered of another's."""
     from governance.keys.services import key_store
 
-    path = tmp_path / "keys" / "keystore.sqlite3"
-    with override_settings(KEY_STORE_PATH=path, DATA_DIR=tmp_path):
+    path = folder / "keys" / "keystore.sqlite3"
+    with override_settings(KEY_STORE_PATH=path, DATA_DIR=folder):
         key_store.cache_clear()
         yield path
     key_store.cache_clear()
@@ -85,10 +135,16 @@ def database(
     from governance.accounts.attempts import counted_here_forget
 
     counted_here_forget()  # what another test has guessed is none of this one's business
-    connection.settings_dict.update(NAME=clone.name, HOST=str(clone.server.socket_dir), PORT=str(clone.server.port))
-    with django_db_blocker.unblock():
+    with django_db_blocker.unblock(), _connected(clone):
         yield clone
-        connections.close_all()
+
+
+@contextmanager
+def _connected(clone: Clone) -> Iterator[None]:
+    """Django's `default` connection leads to `clone`, and at the end nowhere."""
+    connection.settings_dict.update(NAME=clone.name, HOST=str(clone.server.socket_dir), PORT=str(clone.server.port))
+    yield
+    connections.close_all()
     connection.settings_dict.update(NAME="nonexistent", HOST="/nonexistent")
 
 
