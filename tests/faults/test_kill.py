@@ -11,7 +11,7 @@ from tests.harness.product import RunningServer, installation, wait_until
 from tests.harness.servers import Servers
 from tests.journeys.live import UNDONE, UNEMBEDDED, Live, Writers, child, number, superuser
 
-pytestmark = pytest.mark.xdist_group("kill")
+pytestmark = pytest.mark.long
 RECOVERY_SECONDS = 10.0
 LEASE_SECONDS = 60
 # An event that a killed worker held is due again when its lease ends. The clock is not waited for: it is set.

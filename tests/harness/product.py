@@ -136,7 +136,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def installation(cluster: Path | None = None, **environ: str) -> Iterator[RunningServer]:
+def installation(cluster: Path | None = None, /, **environ: str) -> Iterator[RunningServer]:
     """A data directory and a port, not started yet; whatever runs on it at the end is stopped, and all is removed.
 
     With `cluster` (of `Servers`) its start finds a migrated PostgreSQL, and still makes the first tenant and its keys.
