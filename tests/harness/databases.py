@@ -1,10 +1,12 @@
 """A fresh clone of a template for each test, reached as the app role, with real commits.
 
 There are two templates: the migrated database, and, for tests that ask for `world`, the same with the two tenants of
-tests/factories.py, which each worker founds once.
+tests/factories.py, which each worker founds now and then. So tests share the tenants' ids, and nothing else: what this
+process keeps of a tenant is forgotten before each.
 """
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
 from tests import factories
 from tests.factories import World
 from tests.harness.servers import Servers
+
+WORLD_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -57,20 +61,36 @@ class Founded:
     template: Clone
     keys: Path
     world: World
+    at: float
 
 
 @pytest.fixture(scope="session")
-def founded(
+def found(
     servers: Servers,
     maintenance: psycopg.Connection,
     worker_id: str,
     tmp_path_factory: pytest.TempPathFactory,
     django_db_blocker: DjangoDbBlocker,
-) -> Founded:
-    """This worker's template of a world; made before any test's own fixtures, which so have no part in it."""
-    template = _copied(maintenance, servers, DATABASE, f"world_{worker_id}")
-    with _keys_below(tmp_path_factory.mktemp("world")) as path, django_db_blocker.unblock(), _connected(template):
-        return Founded(template, path.parent, factories.world())
+) -> Callable[[], Founded]:
+    """Gives this worker's template of a world, which is never so old that a test could tell (an entry of the trail
+    that waits for its seal for a minute is a fault)."""
+    last: list[Founded] = []
+
+    def recent() -> Founded:
+        if not last or time.monotonic() - last[-1].at > WORLD_SECONDS:
+            template = _copied(maintenance, servers, DATABASE, f"world_{worker_id}")
+            folder, at = tmp_path_factory.mktemp("world"), time.monotonic()
+            with _keys_below(folder) as path, django_db_blocker.unblock(), _connected(template):
+                last[:] = [Founded(template, path.parent, factories.world(), at)]
+        return last[-1]
+
+    return recent
+
+
+@pytest.fixture
+def founded(found: Callable[[], Founded]) -> Founded:
+    """The template of this test's world."""
+    return found()
 
 
 @pytest.fixture
@@ -132,11 +152,23 @@ def database(
     django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[Clone]:
     """Django's `default` connection is the app role in a fresh database, with commits that count."""
-    from governance.accounts.attempts import counted_here_forget
-
-    counted_here_forget()  # what another test has guessed is none of this one's business
+    forget_former_tests()
     with django_db_blocker.unblock(), _connected(clone):
         yield clone
+
+
+def forget_former_tests() -> None:
+    """Whatever this process keeps of tenants, keys and people: a new process would know nothing of them either."""
+    from governance import database
+    from governance.accounts.attempts import counted_here_forget
+    from governance.policies import active, rates
+    from governance.tenants import last_use
+
+    counted_here_forget()
+    active._known.clear()
+    rates._rates.cache_clear()
+    last_use._noted.clear()
+    database._epoch.set(None)
 
 
 @contextmanager
