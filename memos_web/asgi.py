@@ -2,6 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
 
@@ -14,7 +15,8 @@ from django.db import connection
 from governance.errors import Unavailable
 from governance.tenants.binding import UnsafeRole
 from governance.tenants.serving import refuse_unsafe_role
-from vault.providers.registry import embedder
+from vault.providers.ports import ProviderUnavailable
+from vault.providers.registry import embedder, llm
 
 
 def _prepare() -> None:
@@ -23,6 +25,8 @@ def _prepare() -> None:
     finally:
         connection.close()
     embedder()  # loads its weights now, not in the first search
+    with suppress(ProviderUnavailable):  # what a model lacks is said where it is asked
+        llm()
 
 
 try:

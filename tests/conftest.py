@@ -2,10 +2,10 @@
 
 pytest_plugins = [
     "tests.harness.servers",
+    "tests.harness.order",
     "tests.harness.databases",
     "tests.harness.evidence",
     "tests.harness.product",
     "tests.harness.separate",
     "tests.harness.world",
-    "tests.harness.evidence",
 ]

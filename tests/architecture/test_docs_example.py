@@ -11,7 +11,7 @@ import pytest
 from tests.harness.product import RunningServer
 from tests.harness.servers import ROOT
 
-pytestmark = pytest.mark.xdist_group("server")
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

@@ -7,9 +7,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
+import pytest
 from psycopg import sql
 
 from tests.harness.servers import ROOT, Servers, clean_environ
+
+pytestmark = pytest.mark.long
 
 FIRST_RELEASE = (("governance", "0003_replies"), ("vault", "0004_embedding_model"))
 LIVED_IN = """

@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.product import RunningServer
 
-pytestmark = pytest.mark.xdist_group("server")
+pytestmark = pytest.mark.long
 
 
 def figures_of(server: RunningServer, tmp_path: Path, *words: str) -> dict[str, Any]:

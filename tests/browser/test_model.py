@@ -10,14 +10,18 @@ from tests.browser.conftest import memory_add
 from tests.browser.talker import talking
 from tests.browser.visit import ask
 from tests.harness.product import RunningServer, installation
+from tests.harness.servers import Servers
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("server")]
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
+def server(servers: Servers) -> Iterator[RunningServer]:
     """An installation with a model of the tests' own."""
-    with talking() as address, installation(MEMOS_LLM_URL=address, MEMOS_LLM_MODEL="talker") as started:
+    with (
+        talking() as address,
+        installation(servers.cluster, MEMOS_LLM_URL=address, MEMOS_LLM_MODEL="talker") as started,
+    ):
         started.start()
         memory_add(started, content="Ana likes to travel by train.", title="How Ana travels")
         yield started

@@ -9,7 +9,7 @@ from tests.browser.conftest import memory_add
 from tests.browser.visit import ask
 from tests.harness.product import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("server")]
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 CATCH = "window.executed=1"
 PAYLOADS = [

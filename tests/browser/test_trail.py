@@ -11,10 +11,10 @@ from playwright.sync_api import Page, expect
 
 from governance.audit.verifier import export_verify, public_key_read
 from tests.browser.conftest import OpenVisit, memory_add
-from tests.browser.test_accessibility import WIDTHS, findings
+from tests.browser.test_accessibility import LOOKS, findings
 from tests.harness.product import RunningServer, wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("server")]
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 PAGES = ("", "verify/", "checkpoints/", "exports/", "permission-changes/", "unusual-reads/", "sinks/")
 
@@ -37,10 +37,9 @@ def test_what_was_written_is_sealed_within_a_second_or_so_and_verifies(server: R
     assert json.loads(done.stdout)["tenants"][0]["checkpoints_outside"] > 0
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_of_the_trail_has_a_serious_finding(visit: OpenVisit, scheme: str, width: str) -> None:
-    page = visit(color_scheme=scheme, viewport=WIDTHS[width]).page
+@pytest.mark.parametrize("look", LOOKS)
+def test_no_page_of_the_trail_has_a_serious_finding(visit: OpenVisit, look: dict[str, Any]) -> None:
+    page = visit(**look).page
     found: list[str] = []
     for address in PAGES:
         page.goto(f"/audit/{address}")

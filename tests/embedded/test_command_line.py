@@ -8,6 +8,8 @@ import pytest
 
 from tests.harness.servers import ROOT, clean_environ
 
+pytestmark = pytest.mark.long
+
 COMMANDS = {
     "doctor": (),
     "sign_in_link": ("--tenant", "home", "--email", "owner@localhost"),

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.harness.product import RunningServer, installation, wait_until
-from tests.harness.servers import ROOT
+from tests.harness.servers import ROOT, Servers
 
-pytestmark = pytest.mark.xdist_group("everywhere")
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    with installation(MEMOS_HOST="0.0.0.0") as server:
+def server(servers: Servers) -> Iterator[RunningServer]:
+    with installation(servers.cluster, MEMOS_HOST="0.0.0.0") as server:
         server.start()
         wait_until(lambda: "MemOS Web is at" in server.log.read_text(), seconds=20, why=server.report)
         yield server

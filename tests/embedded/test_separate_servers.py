@@ -11,7 +11,7 @@ from tests.harness.processes import descendants
 from tests.harness.product import RunningServer, installation
 from tests.harness.separate import PASSWORD, SeparateServers
 
-pytestmark = pytest.mark.xdist_group("separate")
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

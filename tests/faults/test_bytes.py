@@ -8,9 +8,10 @@ from uuid import uuid4
 import pytest
 
 from tests.harness.product import RunningServer, installation, wait_until
+from tests.harness.servers import Servers
 from tests.journeys.live import UNDONE, Live, number, superuser
 
-pytestmark = pytest.mark.xdist_group("bytes")
+pytestmark = pytest.mark.long
 PREFIX = 6  # bytes
 ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")
 SEALED = (
@@ -39,9 +40,9 @@ CLEAR = ("tag", "path")
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
+def server(servers: Servers) -> Iterator[RunningServer]:
     """An installation for these tests alone: its whole folder is searched."""
-    with installation() as server:
+    with installation(servers.cluster) as server:
         server.start()
         yield server
 

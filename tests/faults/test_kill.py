@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.harness.product import RunningServer, installation, wait_until
+from tests.harness.servers import Servers
 from tests.journeys.live import UNDONE, UNEMBEDDED, Live, Writers, child, number, superuser
 
-pytestmark = pytest.mark.xdist_group("kill")
+pytestmark = pytest.mark.long
 RECOVERY_SECONDS = 10.0
 LEASE_SECONDS = 60
 # An event that a killed worker held is due again when its lease ends. The clock is not waited for: it is set.
@@ -21,9 +22,9 @@ SELECT coalesce(max(extract(epoch FROM available_at - now())), 0)::int FROM gove
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
+def server(servers: Servers) -> Iterator[RunningServer]:
     """An installation for these tests alone: they kill it."""
-    with installation() as server:
+    with installation(servers.cluster) as server:
         server.start()
         yield server
 

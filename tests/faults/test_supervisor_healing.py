@@ -12,7 +12,7 @@ import pytest
 from tests.harness.processes import descendants, is_alive
 from tests.harness.product import RunningServer, installation, wait_until
 
-pytestmark = pytest.mark.xdist_group("healing")
+pytestmark = pytest.mark.long
 PROGRAMS = {
     "postgres": "bin/postgres -D",
     "redis": "bin/redis-server",

@@ -15,6 +15,8 @@ from tests.harness.databases import Clone
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def fresh() -> Iterator[RunningServer]:
@@ -118,7 +120,6 @@ def test_a_refused_start_leaves_no_server_files_of_its_own(fresh: RunningServer,
     assert not (fresh.data_dir / "pg").exists()
 
 
-@pytest.mark.xdist_group("server")
 def test_it_refuses_a_second_start_on_the_same_data(running_server: RunningServer, silent_port: int) -> None:
     done = refusal(running_server, MEMOS_PORT=str(silent_port))
     assert f"already running on {running_server.data_dir} (process {running_server.pid})" in done.stderr

@@ -19,6 +19,8 @@ from tests.governance.filling import Filled, fill
 from tests.governance.tables import become, everything, first_row, rows, rows_as, rows_of
 from vault.models import Cube, Namespace
 
+pytestmark = pytest.mark.long
+
 POINTERS = [
     ("governance_apikey", "member_id", "governance_member"),
     ("governance_signinlink", "member_id", "governance_member"),

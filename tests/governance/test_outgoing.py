@@ -43,7 +43,7 @@ def inside() -> Iterator[ThreadingHTTPServer]:
     """A server of the operator's own network."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     server.asked = []  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     yield server
     server.shutdown()

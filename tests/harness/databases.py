@@ -1,7 +1,14 @@
-"""A fresh clone of the migrated template for each test, reached as the app role, with real commits."""
+"""A fresh clone of a template for each test, reached as the app role, with real commits.
 
+There are two templates: the migrated database, and, for tests that ask for `world`, the same with the two tenants of
+tests/factories.py, which each worker founds now and then. So tests share the tenants' ids, and nothing else: what this
+process keeps of a tenant is forgotten before each.
+"""
+
+import shutil
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +23,11 @@ from pytest_django import DjangoDbBlocker
 from memos_web.embedded.bootstrap import DATABASE
 from memos_web.embedded.postgres import SUPERUSER, Postgres
 from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
+from tests import factories
+from tests.factories import World
 from tests.harness.servers import Servers
+
+WORLD_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -43,33 +54,92 @@ def maintenance(servers: Servers) -> Iterator[psycopg.Connection]:
         yield superuser
 
 
+@dataclass(frozen=True)
+class Founded:
+    """A template with the two tenants in it, the folder with their keys, and who they are."""
+
+    template: Clone
+    keys: Path
+    world: World
+    at: float
+
+
+@pytest.fixture(scope="session")
+def found(
+    servers: Servers,
+    maintenance: psycopg.Connection,
+    worker_id: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    django_db_blocker: DjangoDbBlocker,
+) -> Callable[[], Founded]:
+    """Gives this worker's template of a world, which is never so old that a test could tell (an entry of the trail
+    that waits for its seal for a minute is a fault)."""
+    last: list[Founded] = []
+
+    def recent() -> Founded:
+        if not last or time.monotonic() - last[-1].at > WORLD_SECONDS:
+            template = _copied(maintenance, servers, DATABASE, f"world_{worker_id}")
+            folder, at = tmp_path_factory.mktemp("world"), time.monotonic()
+            with _keys_below(folder) as path, django_db_blocker.unblock(), _connected(template):
+                last[:] = [Founded(template, path.parent, factories.world(), at)]
+        return last[-1]
+
+    return recent
+
+
 @pytest.fixture
-def clone(servers: Servers, maintenance: psycopg.Connection, worker_id: str) -> Clone:
-    """A copy of the template that nothing else uses; Django does not know of it (see `database`).
+def founded(found: Callable[[], Founded]) -> Founded:
+    """The template of this test's world."""
+    return found()
+
+
+@pytest.fixture
+def clone(
+    servers: Servers,
+    maintenance: psycopg.Connection,
+    worker_id: str,
+    founded: Founded,
+    request: pytest.FixtureRequest,
+) -> Clone:
+    """A copy of a template that nothing else uses; Django does not know of it (see `database`).
 
     The next test drops it: by then its sessions have ended, which a drop would wait for.
     """
-    clone = Clone(name=f"test_{worker_id}", server=servers.postgres)
-    name = sql.Identifier(clone.name)
+    template = founded.template.name if "world" in request.fixturenames else DATABASE
+    return _copied(maintenance, servers, template, f"test_{worker_id}")
+
+
+def _copied(maintenance: psycopg.Connection, servers: Servers, template: str, copy: str) -> Clone:
+    """The database `copy`, made anew."""
+    name = sql.Identifier(copy)
     maintenance.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
     maintenance.execute(
         sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
-            name, sql.Identifier(DATABASE), sql.Identifier(OWNER_ROLE)
+            name, sql.Identifier(template), sql.Identifier(OWNER_ROLE)
         )
     )
     # Rights on a database are not copied with it.
     maintenance.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(name))
     maintenance.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO memos_owner, memos_app, memos_auditor").format(name))
-    return clone
+    return Clone(name=copy, server=servers.postgres)
 
 
 @pytest.fixture
-def key_store_path(tmp_path: Path) -> Iterator[Path]:
-    """A new, empty data directory for this test, with its key store."""
+def key_store_path(tmp_path: Path, request: pytest.FixtureRequest, founded: Founded) -> Iterator[Path]:
+    """A new data directory for this test, with its key store: empty, or with a copy of the world's keys."""
+    if "world" in request.fixturenames and founded.keys.exists():  # founding alone may have needed none
+        shutil.copytree(founded.keys, tmp_path / founded.keys.name)
+    with _keys_below(tmp_path) as path:
+        yield path
+
+
+@contextmanager
+def _keys_below(folder: Path) -> Iterator[Path]:
+    """The key store of the data directory `folder`; nothing is remembered of another's."""
     from governance.keys.services import key_store
 
-    path = tmp_path / "keys" / "keystore.sqlite3"
-    with override_settings(KEY_STORE_PATH=path, DATA_DIR=tmp_path):
+    path = folder / "keys" / "keystore.sqlite3"
+    with override_settings(KEY_STORE_PATH=path, DATA_DIR=folder):
         key_store.cache_clear()
         yield path
     key_store.cache_clear()
@@ -82,13 +152,31 @@ def database(
     django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[Clone]:
     """Django's `default` connection is the app role in a fresh database, with commits that count."""
-    from governance.accounts.attempts import counted_here_forget
-
-    counted_here_forget()  # what another test has guessed is none of this one's business
-    connection.settings_dict.update(NAME=clone.name, HOST=str(clone.server.socket_dir), PORT=str(clone.server.port))
-    with django_db_blocker.unblock():
+    forget_former_tests()
+    with django_db_blocker.unblock(), _connected(clone):
         yield clone
-        connections.close_all()
+
+
+def forget_former_tests() -> None:
+    """Whatever this process keeps of tenants, keys and people: a new process would know nothing of them either."""
+    from governance import database
+    from governance.accounts.attempts import counted_here_forget
+    from governance.policies import active, rates
+    from governance.tenants import last_use
+
+    counted_here_forget()
+    active._known.clear()
+    rates._rates.cache_clear()
+    last_use._noted.clear()
+    database._epoch.set(None)
+
+
+@contextmanager
+def _connected(clone: Clone) -> Iterator[None]:
+    """Django's `default` connection leads to `clone`, and at the end nowhere."""
+    connection.settings_dict.update(NAME=clone.name, HOST=str(clone.server.socket_dir), PORT=str(clone.server.port))
+    yield
+    connections.close_all()
     connection.settings_dict.update(NAME="nonexistent", HOST="/nonexistent")
 
 

@@ -1,6 +1,7 @@
 """The product as its users run it: a real `manage.py up` on a data directory of its own."""
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,8 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from memos_web.embedded.account import give, server_account
 from memos_web.embedded.programs import Program, spawn, stop_all
-from tests.harness.servers import ROOT, clean_environ
+from tests.harness.scratch import scratch_place
+from tests.harness.servers import ROOT, Servers, clean_environ
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 12.0
@@ -133,10 +136,17 @@ def free_port() -> int:
 
 
 @contextmanager
-def installation(**environ: str) -> Iterator[RunningServer]:
-    """A data directory and a port, not started yet; whatever runs on it at the end is stopped, and all is removed."""
-    with tempfile.TemporaryDirectory(prefix="memos-up-") as folder:
+def installation(cluster: Path | None = None, /, **environ: str) -> Iterator[RunningServer]:
+    """A data directory and a port, not started yet; whatever runs on it at the end is stopped, and all is removed.
+
+    With `cluster` (of `Servers`) its start finds a migrated PostgreSQL, and still makes the first tenant and its keys.
+    """
+    with tempfile.TemporaryDirectory(prefix="memos-up-", dir=scratch_place()) as folder:
         server = RunningServer(data_dir=Path(folder) / "data", port=free_port(), environ=environ)
+        if cluster is not None:
+            server.data_dir.mkdir(mode=0o700)
+            shutil.copytree(cluster, server.data_dir / "pg")
+            give(server.data_dir / "pg", server_account())
         try:
             yield server
         finally:
@@ -145,8 +155,8 @@ def installation(**environ: str) -> Iterator[RunningServer]:
 
 
 @pytest.fixture(scope="session")
-def running_server() -> Iterator[RunningServer]:
-    """A started installation, shared by the tests of one worker. Mark them `xdist_group("server")`."""
-    with installation() as server:
+def running_server(servers: Servers) -> Iterator[RunningServer]:
+    """A started installation, shared by the tests of one worker."""
+    with installation(servers.cluster) as server:
         server.start()
         yield server

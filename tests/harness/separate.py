@@ -15,6 +15,7 @@ from memos_web.embedded.postgres import Postgres
 from memos_web.embedded.redis import Redis
 from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
 from tests.harness.product import free_port
+from tests.harness.scratch import scratch_place
 from tests.harness.servers import Run, Servers
 
 PASSWORD = "not-a-secret"
@@ -39,7 +40,7 @@ class SeparateServers:
 @pytest.fixture
 def separate_servers() -> Iterator[SeparateServers]:
     """Started for one test, with the roles of deploy/roles.sql and an empty database."""
-    folder = Path(tempfile.mkdtemp(prefix="memos-tcp-"))
+    folder = Path(tempfile.mkdtemp(prefix="memos-tcp-", dir=scratch_place()))
     account = server_account()
     servers = Servers(
         postgres=Postgres(

@@ -17,6 +17,7 @@ from memos_web.embedded.bootstrap import DATABASE, bootstrap
 from memos_web.embedded.postgres import Postgres
 from memos_web.embedded.programs import Program, spawn, stop_all
 from memos_web.embedded.redis import Redis
+from tests.harness.scratch import scratch_place
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30.0
@@ -28,6 +29,11 @@ class Servers:
 
     postgres: Postgres
     redis: Redis
+
+    @property
+    def cluster(self) -> Path:
+        """The files of a PostgreSQL that was migrated and stopped: what an installation has after its first start."""
+        return self.postgres.folder.with_name("cluster")
 
     @classmethod
     def below(cls, folder: Path) -> "Servers":
@@ -47,6 +53,14 @@ class Run:
     children: list[tuple[Program, subprocess.Popen[bytes]]] = field(default_factory=list)
 
     def start(self) -> None:
+        """Both servers, with the roles and an empty database."""
+        self.start_programs()
+        bootstrap(
+            server=self.servers.postgres.conninfo(),
+            database=self.servers.postgres.conninfo(database=DATABASE),
+        )
+
+    def start_programs(self) -> None:
         servers = self.servers
         postgres.prepare(servers.postgres)
         redis.prepare(servers.redis)
@@ -56,13 +70,13 @@ class Run:
         while not (postgres.answers(servers.postgres) and redis.answers(servers.redis)):
             assert time.monotonic() < deadline, f"the servers of the tests did not start: see {self.folder}"
             time.sleep(0.02)
-        bootstrap(
-            server=servers.postgres.conninfo(),
-            database=servers.postgres.conninfo(database=DATABASE),
-        )
+
+    def stop_programs(self) -> None:
+        stop_all(self.children, seconds=10)
+        self.children.clear()
 
     def stop(self) -> None:
-        stop_all(self.children, seconds=10)
+        self.stop_programs()
         shutil.rmtree(self.folder)
 
 
@@ -94,10 +108,13 @@ class ServersPlugin:
 
     def folder(self) -> Path:
         if self.run is None:
-            folder = Path(tempfile.mkdtemp(prefix="memos-tests-"))
+            folder = Path(tempfile.mkdtemp(prefix="memos-tests-", dir=scratch_place()))
             self.run = Run(folder, Servers.below(folder))
             self.run.start()
             migrate(folder)
+            self.run.stop_programs()  # the files of a running server are no whole
+            shutil.copytree(self.run.servers.postgres.folder, self.run.servers.cluster)
+            self.run.start_programs()
         return self.run.folder
 
     @pytest.hookimpl(optionalhook=True)

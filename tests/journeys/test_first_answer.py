@@ -8,7 +8,7 @@ import pytest
 from tests.harness.product import RunningServer, wait_until
 from tests.journeys.live import UNEMBEDDED, Live, number
 
-pytestmark = pytest.mark.xdist_group("server")
+pytestmark = pytest.mark.long
 
 ENGLISH = [
     ("Caroline", "Hey Mel! I finally adopted a greyhound, her name is Pixel."),

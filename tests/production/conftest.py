@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.scratch import scratch_place
 from tests.production.site import Site
 
 
 @pytest.fixture(scope="module")
 def servers_only() -> Iterator[Site]:
     """PostgreSQL and Redis over TCP; roles and passwords made by deploy/init-database.sh; nothing migrated."""
-    site = Site(folder=Path(tempfile.mkdtemp(prefix="memos-site-")))
+    site = Site(folder=Path(tempfile.mkdtemp(prefix="memos-site-", dir=scratch_place())))
     try:
         site.start_servers()
         made = site.make_roles()

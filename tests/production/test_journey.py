@@ -11,7 +11,7 @@ import pytest
 from tests.harness.product import wait_until
 from tests.production.site import Client, Site, run
 
-pytestmark = pytest.mark.xdist_group("production")
+pytestmark = pytest.mark.long
 
 REFUSED = "memos: the database role {role} is not bound by row-level security; serve as memos_app"
 MEMORIES = {

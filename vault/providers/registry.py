@@ -1,4 +1,7 @@
-"""The providers that the settings name, built once per process."""
+"""The providers that the settings name, built once per process.
+
+Those that speak OpenAI's protocol are imported when they are named: their client takes a second to load.
+"""
 
 from functools import cache
 from threading import Lock
@@ -6,13 +9,9 @@ from threading import Lock
 from django.conf import settings
 
 from vault.providers.hashing import HashingEmbedder
-from vault.providers.openai_embedder import OpenAiEmbedder
-from vault.providers.openai_endpoint import Endpoint
-from vault.providers.openai_llm import OpenAiLlm
 from vault.providers.ports import Embedder, Llm, ProviderUnavailable, Reranker
 from vault.providers.reranking import OverlapReranker
 from vault.providers.reranking_cross_encoder import CrossEncoderReranker
-from vault.providers.reranking_endpoint import EndpointReranker
 from vault.providers.sentence_transformers import SentenceTransformersEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder
 
@@ -69,6 +68,9 @@ def _embedder(family: str, model: str, url: str, key: str) -> Embedder:
         case "sentence-transformers":
             return SentenceTransformersEmbedder(model)
         case "openai":
+            from vault.providers.openai_embedder import OpenAiEmbedder
+            from vault.providers.openai_endpoint import Endpoint
+
             return OpenAiEmbedder(Endpoint(url=url, key=key, model=model))
     raise ProviderUnavailable(f"MEMOS_EMBEDDER names {family!r}, which is no embedder")
 
@@ -94,10 +96,16 @@ def _reranker(family: str, model: str, url: str, key: str) -> Reranker:
         case "sentence-transformers":
             return CrossEncoderReranker(model)
         case "openai":
+            from vault.providers.openai_endpoint import Endpoint
+            from vault.providers.reranking_endpoint import EndpointReranker
+
             return EndpointReranker(Endpoint(url=url, key=key, model=model))
     raise ProviderUnavailable(f"MEMOS_RERANKER names {family!r}, which is no reranker")
 
 
 @cache
 def _llm(url: str, key: str, model: str) -> Llm:
+    from vault.providers.openai_endpoint import Endpoint
+    from vault.providers.openai_llm import OpenAiLlm
+
     return OpenAiLlm(Endpoint(url=url, key=key, model=model))

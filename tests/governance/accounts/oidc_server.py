@@ -108,7 +108,7 @@ def oidc_server() -> Iterator[OidcServer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     told = OidcServer(port=server.server_port)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield told

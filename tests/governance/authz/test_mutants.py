@@ -11,6 +11,7 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
+import pytest
 from django.db import transaction
 
 from governance.actor import Actor
@@ -37,6 +38,8 @@ from tests.governance.authz.worlds import (
 from vault.cubes.locating import cube_target
 from vault.models import cube, namespace
 from vault.namespaces.services import namespace_target
+
+pytestmark = pytest.mark.long
 
 WORLDS = 8
 RULES = [

@@ -4,6 +4,7 @@ from collections import Counter
 from inspect import getsource
 from random import Random
 
+import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from governance.vocabulary import RoleName
 from tests.factories import World, person_add
 from tests.governance.authz.oracle import applies, by_role, may
 from tests.governance.authz.worlds import disagreements, imagine, store
+
+pytestmark = pytest.mark.long
 
 QUESTIONS, QUESTIONS_IN_FULL = 20_000, 1_000_000
 

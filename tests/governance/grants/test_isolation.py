@@ -15,6 +15,8 @@ from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract
 
+pytestmark = pytest.mark.long
+
 Superuser = Callable[[], psycopg.Connection]
 CANARY = "nightingale"
 OURS = {str(route.pattern) for route in web if re.match(r"access|personas|presets", str(route.pattern))}

@@ -21,6 +21,8 @@ from tests.vault.outbox import run_jobs
 from vault.chat.services import Token, turn_begin, turn_stream
 from vault.chat.watching import ASKED_EVERY
 
+pytestmark = pytest.mark.long
+
 Superuser = Callable[[], psycopg.Connection]
 QUESTION = "Where does the otter sleep?"
 

@@ -25,9 +25,11 @@ from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import SearchMode
 
+pytestmark = pytest.mark.long
+
 ALL_OF_THEM = {"created_at": {"gte": "2000-01-01T00:00:00Z"}}
 TOP_K = 10
-SEARCHES = 200
+SEARCHES, SEARCHES_IN_FULL = 60, 200
 FOREIGN_SEED = 99
 
 
@@ -37,7 +39,7 @@ class Place:
 
     owner: Caller
     size: int
-    asked: list[str]
+    asked: list[str]  # on and off topic in turn
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,14 @@ def many(database: Clone, settings: Settings, full_size: bool) -> Many:
     """Tenants of 10, 100 and 400 beside one of 3,400; at full size of 10, 100 and 10,000 among 100,000."""
     settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
     sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 400), 3_400)
-    small = [_place(size, seed) for seed, size in enumerate(sizes, start=1)]
-    large = _place(rest, seed=50, shown=0.1)
+    searches = SEARCHES_IN_FULL if full_size else SEARCHES
+    small = [_place(size, seed, searches) for seed, size in enumerate(sizes, start=1)]
+    large = _place(rest, 50, searches, shown=0.1)
     run_jobs()
     return Many(small, large, reader_of(f"tenant-{rest}").actor)
 
 
-def _place(size: int, seed: int, shown: float = 0.0) -> Place:
+def _place(size: int, seed: int, searches: int, shown: float = 0.0) -> Place:
     owner = owner_of(f"tenant-{size}")
     turns = conversation(size, seed)
     for number in range(0, size, 1_000):
@@ -66,7 +69,7 @@ def _place(size: int, seed: int, shown: float = 0.0) -> Place:
         seen = round(len(drafts) * shown)
         filled(owner.actor, [replace(draft, namespace=OPEN) for draft in drafts[:seen]] + drafts[seen:])
     foreign = conversation(300, FOREIGN_SEED)
-    half = SEARCHES // 2
+    half = searches // 2
     pairs = zip(questions(turns, half, seed), questions(foreign, half, seed), strict=True)
     return Place(owner, size, [question for pair in pairs for question in pair])
 
