@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
-from tests.browser.test_accessibility import WIDTHS, findings
+from tests.browser.test_accessibility import findings
 
+WIDTHS: dict[str, ViewportSize] = {"desk": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
 SHOWN = "scheme => document.documentElement.dataset.bsTheme === scheme"
 
@@ -14,7 +15,7 @@ def looked_at(page: Page) -> list[str]:
     """What axe finds on the page as it stands; nothing on it may be wider than the window."""
     found: list[str] = []
     for width, size in WIDTHS.items():
-        page.set_viewport_size({"width": size["width"], "height": size["height"]})
+        page.set_viewport_size(size)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{page.url} is too wide: {width}"
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # else the colours of buttons fade

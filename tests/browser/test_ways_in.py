@@ -10,7 +10,7 @@ from tests.browser.looks import looked_at
 from tests.governance.accounts.people import PASSWORD, code_of
 from tests.harness.product import RunningServer
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("server")]
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 TOKEN = """
 from governance.accounts.passwords import password_reset_token
