@@ -102,16 +102,18 @@ class Heard:
     body: str
     sent: str
 
-    def told(self, ids: Ids) -> tuple[int, str]:
-        """What is said but for what differs in any case: the request's id, and what was asked about.
+    def told(self, *known: Ids) -> tuple[int, str]:
+        """What is said but for what differs in any case: the request's id, and what was asked about (`known`).
 
-        What succeeded is compared by its status alone: it made, or listed, something of the asker's own.
+        What succeeded is compared by its status alone: it made, or listed, something of the asker's own. So are
+        the pages of one's own sessions, of which every signing in makes one more.
         """
-        if self.status < 400:
+        if self.status < 400 or "/account/" in self.sent:
             return self.status, ""
         text = OF_THE_REQUEST.sub("", self.body)
-        for known in (*ids.of.values(), ids.path):
-            text = text.replace(known, "")
+        for ids in known:
+            for one in (*ids.of.values(), ids.path):
+                text = text.replace(one, "")
         return self.status, text
 
 
@@ -199,9 +201,10 @@ class Asker:
                 "x-memory-task": ids.of["job_id"],
                 "x-memory-purpose": ids.of["policy_id"],
                 "x-request-id": ids.of["entry_id"],
-                "idempotency-key": ids.path[1:],  # as `fill` has used it
                 "hx-request": "true",
             }
+        if ask.place == "headers" and ask.route == f"{API}memories/":
+            sent["idempotency-key"] = ids.path[1:]  # as `fill` has used it; elsewhere one's own calls would meet
         return sent
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 from secrets import token_hex
+from urllib.parse import quote, unquote
 
 import psycopg
 import pytest
@@ -51,10 +52,10 @@ class Three:
     unknown: Ids
 
     def seen(self, ask: Ask, heard: Heard) -> bool:
-        """Whether a canary is in a reply that does not belong there. What was sent may be said again."""
-        said = heard.body
-        for known in (self.ids.path, self.ids.slug, f"{self.ids.path[1:]}-tag", self.second.canary):
-            said = said.replace(known, "") if known in heard.sent else said
+        """Whether a canary is in a reply where it does not belong. The very words that were sent may be said again."""
+        said, name, path = heard.body, self.second.canary, self.ids.path
+        for words in (f"the {name} sings", f"{name}-tag", f"speaker={name}", path, quote(path, safe="")):
+            said = said.replace(words, "") if words in heard.sent or unquote(words) in heard.sent else said
         foreign = [self.second.canary] + ([] if ask.who == "foreign key" else [self.third.canary])
         return any(canary in said for canary in foreign)
 
@@ -64,18 +65,13 @@ class Three:
         heard = [missing, foreign]
         # There is no cursor that never was; an organisation's name is public, for its people sign in below it.
         compared = ask.place != "cursor" and "<slug:slug>" not in ask.route
-        differs = compared and missing.told(self.unknown) != foreign.told(self.ids)
-        if differs:
+        told = [one.told(self.unknown, self.ids) for one in heard]
+        if compared and told[0] != told[1]:
             heard.append(self.asker.ask(ask, self.unknown))
-            differs = heard[-1].told(self.unknown) != foreign.told(self.ids)
+            told.append(heard[-1].told(self.unknown, self.ids))
         leak = any(self.seen(ask, one) for one in heard)
-        fault = (
-            "a canary"
-            if leak
-            else f"{foreign.told(self.ids)} instead of {missing.told(self.unknown)}"
-            if differs
-            else ""
-        )
+        differs = compared and told[-1] != told[1] and told[0] != told[1]
+        fault = "a canary" if leak else f"{told[1]} instead of {told[0]}" if differs else ""
         return heard, f"{ask}: {fault}" if fault else ""
 
 
