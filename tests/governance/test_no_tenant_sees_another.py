@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 from secrets import token_hex
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import psycopg
 import pytest
@@ -53,9 +53,10 @@ class Three:
 
     def seen(self, ask: Ask, heard: Heard) -> bool:
         """Whether a canary is in a reply where it does not belong. The very words that were sent may be said again."""
-        said, name, path = heard.body, self.second.canary, self.ids.path
-        for words in (f"the {name} sings", f"{name}-tag", f"speaker={name}", path, quote(path, safe="")):
-            said = said.replace(words, "") if words in heard.sent or unquote(words) in heard.sent else said
+        name, sent = self.second.canary, unquote(heard.sent)
+        said = unquote(unquote(heard.body))  # an address to come back to, inside an address to go to
+        for words in (f"the {name} sings", f"{name}-tag", f"speaker={name}", self.ids.path):
+            said = said.replace(words, "") if words in sent else said
         foreign = [self.second.canary] + ([] if ask.who == "foreign key" else [self.third.canary])
         return any(canary in said for canary in foreign)
 
