@@ -13,10 +13,11 @@ from psycopg.types.json import Jsonb
 from governance.actor import Actor
 from governance.database import acting, tenant_transaction
 from governance.models import Member, Tenant, User
-from tests.architecture.catalogue import OF_NOBODY, tenant_tables
+from tests.architecture.catalogue import OF_NOBODY, OWN_POLICIES, tenant_tables
 from tests.factories import World, person_add
 from tests.governance.filling import Filled, fill
-from tests.governance.tables import become, everything, first_row, rows, rows_as, rows_of
+from tests.governance.tables import Rows, become, everything, first_row, rows, rows_as, rows_of
+from tests.harness.evidence import Evidence
 from vault.models import Cube, Namespace
 
 pytestmark = pytest.mark.long
@@ -60,25 +61,59 @@ def both(world: World) -> tuple[Filled, Filled]:
 
 
 def test_raw_sql_without_a_where_shows_the_own_tenant_and_no_other(
-    both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
+    both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection, evidence: Evidence
 ) -> None:
     root = superuser()
-    tenants = tenant_tables(root)
+    read, tenants = relations_read(root), tenant_tables(root)
+    assert read >= tenants
+    seen_in_all = foreign_in_all = 0
     for own, foreign in (both, both[::-1]):
-        for table in sorted(tenants):
+        for table in sorted(read):
             seen = rows_as(app_connection, own.person.actor, table)
-            assert sorted(seen) == sorted(rows_of(root, own.person.actor, table)), table
-            assert seen, f"{table} is empty, so that this shows nothing"
-            assert not [row for row in seen if foreign.canary in row or str(foreign.person.actor.tenant_id) in row]
+            if table in tenants:
+                assert sorted(seen) == sorted(rows_of(root, own.person.actor, table)), table
+                assert seen, f"{table} is empty, so that this shows nothing"
+            seen_in_all += len(seen)
+            foreign_in_all += len(_foreign(seen, foreign))
+            assert not _foreign(seen, foreign), table
+    figures = {"relations": len(read), "of tenants": len(tenants), "rows seen": seen_in_all}
+    evidence(row=2, name="raw-sql", figures=figures | {"foreign rows": foreign_in_all})
 
 
-def test_a_policy_that_was_loosened_shows(
-    both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
+def test_any_policy_that_was_loosened_or_dropped_shows(
+    both: tuple[Filled, Filled], superuser: Superuser, evidence: Evidence
 ) -> None:
+    """The mutants: one policy at a time lets everything through, or is gone."""
     root = superuser()
     own, foreign = both
-    root.execute("ALTER POLICY tenant_only ON vault_cube USING (true)")
-    assert [row for row in rows_as(app_connection, own.person.actor, "vault_cube") if foreign.canary in row]
+    tables = sorted(tenant_tables(root) - set(OWN_POLICIES))
+    for table in tables:
+        assert not _foreign(_seen_after(root, own, table, "COMMENT ON TABLE {} IS NULL"), foreign), table
+        assert _foreign(_seen_after(root, own, table, "ALTER POLICY tenant_only ON {} USING (true)"), foreign), table
+        assert not _seen_after(root, own, table, "DROP POLICY tenant_only ON {}"), table
+    evidence(row=2, name="mutants", figures={"policies loosened": len(tables), "policies dropped": len(tables)})
+
+
+def _seen_after(root: psycopg.Connection, own: Filled, table: str, change: str) -> Rows:
+    """What the app role reads of a table that was changed; the change is undone."""
+    with root.transaction(force_rollback=True):
+        root.execute(sql.SQL(change).format(sql.Identifier(table)))
+        root.execute("SET LOCAL ROLE memos_app")
+        become(root, own.person.actor.tenant_id)
+        return rows(root, table)
+
+
+def _foreign(seen: Rows, foreign: Filled) -> Rows:
+    return [row for row in seen if foreign.canary in row or str(foreign.person.actor.tenant_id) in row]
+
+
+def relations_read(root: psycopg.Connection) -> set[str]:
+    """Every table, view and partition that the app role may read."""
+    found = root.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', "
+        "'f') AND has_table_privilege('memos_app', oid, 'SELECT')"
+    )
+    return {str(name) for (name,) in found}
 
 
 def test_without_a_tenant_no_row_of_any_tenant_is_seen(

@@ -269,7 +269,10 @@ def refused_times(of: Cube | CubeDraft, now: datetime) -> None:
 
 
 def _move(cube: Cube, namespace: Namespace) -> None:
-    """A cube takes over how private its new namespace is; what is private belongs to the namespace's owner."""
+    """A cube takes over how private its new namespace is; what is private belongs to the namespace's owner.
+
+    Whether the actor may give it away, or take it, the caller asks.
+    """
     cube.namespace = namespace
     cube.owner_id = namespace.owner_id or cube.owner_id
     cube.access_level = AccessLevel.PRIVATE if namespace.kind == NamespaceKind.PRIVATE else AccessLevel.SHARED

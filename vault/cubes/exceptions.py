@@ -1,9 +1,10 @@
 """What single grants and bonds except from the rule of namespaces, inside the statements that rank and walk.
 
 Those statements go by namespaces: what an actor sees is what lies in the ones that it sees. Where that is not all (a
-memory is granted or denied by itself, a key is bound to a persona), the exceptions stand beside it as two sets of ids:
-`granted`, outside those namespaces and yet seen, and `hidden`, inside and yet not; so that what is hidden leaves no
-trace in a score, and what is granted is found. Without exceptions the statements are the same as if there were none.
+memory is granted or denied by itself, a policy binds some to a purpose, a key is bound to a persona), the exceptions
+stand beside it as two sets of ids: `granted`, outside those namespaces and yet seen, and `hidden`, inside and yet not;
+so that what is hidden leaves no trace in a score, and what is granted is found. Without exceptions the statements are
+the same as if there were none.
 """
 
 import re
@@ -16,6 +17,7 @@ from django.db.models import Q, QuerySet
 from governance.actor import Actor
 from governance.authz.rules import sees_private
 from governance.authz.standing import standing_of
+from governance.policies.purposes import denied_by_purpose, namespaces_denied_by_purpose
 from governance.vocabulary import Effect
 from vault.models import Cube
 from vault.models.cube import OBJECT_TYPE, cubes_granted
@@ -80,17 +82,28 @@ def _hidden(actor: Actor, seen: Callable[[], NamespaceQuerySet]) -> list[QuerySe
     hidden: list[QuerySet[Any]] = []
     if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
         hidden.append(cubes_granted(actor, Effect.DENY).values("content_object_id"))
+    denied = denied_by_purpose(actor)
+    if denied is not None and namespaces_denied_by_purpose(actor) is None:
+        hidden.append(_inside(actor, seen).filter(denied).values("id"))
     if actor.binding is not None and actor.binding.persona_id is not None:
-        inside = Cube.objects.filter(tenant_id=actor.tenant_id, namespace__in=seen().values("id"))
         others = ~Q(persona_id=actor.binding.persona_id) | Q(persona_id=None)
-        hidden.append(inside.filter(others).values("id"))
+        hidden.append(_inside(actor, seen).filter(others).values("id"))
     return hidden
+
+
+def _inside(actor: Actor, seen: Callable[[], NamespaceQuerySet]) -> QuerySet[Cube]:
+    return Cube.objects.filter(tenant_id=actor.tenant_id, namespace__in=seen().values("id"))
 
 
 def _granted(actor: Actor, among: Sequence[str]) -> QuerySet[Any]:
     """Straight from the grants, unless something may stand against one of them."""
     ids = cubes_granted(actor, Effect.ALLOW).values("content_object_id")
-    if not among and actor.binding is None and not standing_of(actor).has("namespace", Effect.DENY):
+    if (
+        not among
+        and actor.binding is None
+        and denied_by_purpose(actor) is None
+        and not standing_of(actor).has("namespace", Effect.DENY)
+    ):
         return ids
     rows = Cube.objects.visible_to(actor).filter(pk__in=ids)
     return (rows.filter(namespace__path__in=among) if among else rows).values("id")

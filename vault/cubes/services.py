@@ -105,8 +105,11 @@ def cube_update(
         check_version(cube, expected_versions)
         asked = changes()
         _ask_to_open(actor, cube, asked)
+        was, owner_id = cube_target(cube), cube.owner_id
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         built = build_version(actor=actor, cube=cube, before=before, changes=asked, reason=reason)
+        if built.cube.owner_id != owner_id:  # moved into somebody's private place, it is theirs from then on
+            authorize(actor, Permission.ACCESS_GOVERN, was)
         refused_times(built.cube, database_now())
         usage_take(actor, _bytes([built]), usage_count)
         version_write(actor=actor, built=built, before=before)

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from governance.actor import Actor
+from governance.actor import Actor, CallContext
 from governance.authz.standing import standing_of
 from governance.policies.active import policies_active
 from vault.cubes.exceptions import named
@@ -32,7 +32,8 @@ _kept: dict[Hashable, Composed] = {}
 def sight_of(actor: Actor) -> Hashable:
     """All that decides what `visible_to` composes for `actor`; equal sights compose equal statements."""
     standing = standing_of(actor)
-    asker = replace(actor, request_id="", context=replace(actor.context, causes=()))
+    # Of a call's context only the purpose is asked in a statement; what conditions ask of it is in `met`.
+    asker = replace(actor, request_id="", context=CallContext(actor.context.channel, actor.context.purpose))
     met = tuple(sorted(standing.met.items()))
     return asker, standing.groups, standing.present, met, policies_active(actor).purpose
 

@@ -12,12 +12,15 @@ from django.urls import URLPattern
 
 from governance.api.access_urls import urlpatterns as routes_of_access
 from governance.api.audit_urls import urlpatterns as routes_of_the_trail
+from governance.api.urls import urlpatterns as routes_of_people
+from governance.audit import services
 from governance.database import acting
 from governance.models import (
     AuditCheckpoint,
     AuditEntry,
     AuditExport,
     AuditSink,
+    Invitation,
     Persona,
     PersonaGrant,
     RoleTemplate,
@@ -25,7 +28,9 @@ from governance.models import (
 from governance.vocabulary import Outcome
 from tests.factories import World
 from tests.governance.filling import fill
+from tests.governance.mutants import mutant
 from tests.governance.tables import everything
+from tests.harness.evidence import Evidence
 from vault.api.urls import urlpatterns as routes_of_the_vault
 from vault.models import Job, Review
 from vault.vocabulary import JobStatus
@@ -139,9 +144,23 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("role-templates/<uuid:template_id>/apply/", "post"): [
         Call("role-templates/{template}/apply/", {"kind": "persona", "id": "{persona}"})
     ],
+    ("members/", "get"): [Call("members/")],
+    ("members/invitations/", "get"): [Call("members/invitations/")],
+    ("api-keys/", "get"): [Call("api-keys/")],
+    ("members/", "post"): [Call("members/", {"email": "new@invited.example", "role": "viewer"})],
+    ("members/<uuid:member_id>/", "patch"): [Call("members/{member}/", {"role": "editor"})],
+    ("members/<uuid:member_id>/", "delete"): [Call("members/{member}/")],
+    ("members/invitations/<uuid:invitation_id>/", "delete"): [Call("members/invitations/{invitation}/")],
+    ("api-keys/", "post"): [Call("api-keys/", {"scopes": ["chat"], "name": "new"})],
+    ("api-keys/<uuid:key_id>/", "patch"): [Call("api-keys/{key}/", {"name": "newer"})],
+    ("api-keys/<uuid:key_id>/", "delete"): [Call("api-keys/{key}/")],
+    ("api-keys/<uuid:key_id>/rotate/", "post"): [Call("api-keys/{key}/rotate/", {})],
 }
 SIMULATED = {"kind": "retention", "document": {"max_seconds": 60}}
 NEEDS_NO_ROW = {
+    ("members/<uuid:member_id>/", "get"): "an address and a role; no content",
+    ("members/invitations/<uuid:invitation_id>/", "get"): "the same of one who is invited",
+    ("api-keys/<uuid:key_id>/", "get"): "name, end and scopes; no secret",
     ("me/", "get"): "everyone may know who they are; no content",
     ("provenance/key/", "get"): "a public key",
     ("jobs/", "get"): "kind, status and ids; no content",
@@ -189,7 +208,7 @@ DENIALS: list[tuple[str, str, str, Any, str, str]] = [
 def _routes() -> set[tuple[str, str]]:
     return {
         (str(route.pattern), method)
-        for route in (*routes_of_the_vault, *routes_of_the_trail, *routes_of_access)
+        for route in (*routes_of_the_vault, *routes_of_the_trail, *routes_of_access, *routes_of_people)
         if isinstance(route, URLPattern)
         for method in METHODS
         if hasattr(route.callback.view_class, method)  # type: ignore[attr-defined]
@@ -218,6 +237,9 @@ def places(world: World) -> dict[str, Any]:
             "grant": PersonaGrant.objects.get().id,
             "persona": Persona.objects.get(kind="agent").id,
             "template": RoleTemplate.objects.get().id,
+            "invitation": Invitation.objects.get().id,
+            "member": world.bob.member.id,
+            "key": world.bob.key.id,
         }
     return of_the_trail | {
         "flagged": flagged,
@@ -245,7 +267,7 @@ def test_every_route_is_listed() -> None:
 
 
 def test_without_the_trail_nothing_changes_and_nothing_is_told(
-    world: World, places: dict[str, Any], superuser: Superuser
+    world: World, places: dict[str, Any], superuser: Superuser, evidence: Evidence
 ) -> None:
     root = superuser()
     root.execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
@@ -259,6 +281,24 @@ def test_without_the_trail_nothing_changes_and_nothing_is_told(
             assert b"nightingale" not in reply.body
             assert reply.headers["Retry-After"]
             assert everything(root) == before, (method, call)
+    asked = sum(len(calls) for calls in CALLS.values())
+    figures = {"addresses and methods": len(CALLS), "calls": asked, "answered 503": asked, "changed a row": 0}
+    evidence(row=6, name="audited-or-refused", figures=figures | {"need no row": len(NEEDS_NO_ROW)})
+
+
+def test_a_trail_that_writes_nothing_shows(
+    world: World, places: dict[str, Any], superuser: Superuser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mutant: what is to be recorded is not, and happens all the same."""
+    root, client = superuser(), world.client("olivia")
+    root.execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
+    forgetful = mutant(services, "cursor.execute(INSERT, row)", "pass")
+    monkeypatch.setattr(services.record, "__code__", forgetful.record.__code__)
+    before = everything(root)
+    reply = client.get(f"memories/{places['cube']}/")
+    assert (reply.status, b"nightingale" in reply.body) == (200, True)
+    assert client.patch(f"memories/{places['cube']}/", {"importance": 1.0}, if_match='"2"').status == 200
+    assert everything(root) != before
 
 
 def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any], superuser: Superuser) -> None:
@@ -268,7 +308,7 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
         address = re.sub(r"<uuid:(\w+)_id>", lambda found: str(places[found[1]]), route)
         reply = world.client("olivia").send(method.upper(), address, SIMULATED if method == "post" else None)
         assert reply.status == 200, (route, reply)
-        assert b"nightingale" not in reply.body
+        assert b"nightingale" not in reply.body.replace(b"nightingale@invited.example", b""), route  # an address
 
 
 def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, places: dict[str, Any]) -> None:
@@ -279,6 +319,8 @@ def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, plac
         "personas/<uuid:persona_id>/",
         "role-templates/<uuid:template_id>/",
         "audit/sinks/<uuid:sink_id>/",
+        "api-keys/<uuid:key_id>/",
+        "members/<uuid:member_id>/",
     ]
     last = [(route, "delete") for route in ending]
     for route, method in [*(one for one in CALLS if one not in last), *last]:

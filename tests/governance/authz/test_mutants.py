@@ -35,6 +35,7 @@ from tests.governance.authz.worlds import (
     listed,
     store,
 )
+from tests.harness.evidence import Evidence
 from vault.cubes.locating import cube_target
 from vault.models import cube, namespace
 from vault.namespaces.services import namespace_target
@@ -125,15 +126,16 @@ class Question:
     expected: bool
 
 
-def test_every_broken_rule_shows(world: World) -> None:
+def test_every_broken_rule_shows(world: World, evidence: Evidence) -> None:
     questions = [question for stored in worlds(world) for question in _questions(stored)]
     for name, old, new in RULES:
         decide = _module(rules, old, new)["decide"]
         assert any(_asked(decide, one) is not one.expected for one in questions), name
     assert all(_asked(rules.decide, one) is one.expected for one in questions)
+    evidence(row=3, name="mutants-of-rules", figures={"mutants": len(RULES), "killed": len(RULES)})
 
 
-def test_every_broken_condition_shows() -> None:
+def test_every_broken_condition_shows(evidence: Evidence) -> None:
     random, now = Random(2), datetime(2026, 1, 1, NOON, tzinfo=UTC)
     told = [imagine(random) for _ in range(40)]
     grants = [grant for one in told for grant in one.grants if grant.conditions]
@@ -146,18 +148,20 @@ def test_every_broken_condition_shows() -> None:
             for grant, document, caller in pairs
         )
         assert any(wrong), name
+    evidence(row=3, name="mutants-of-conditions", figures={"mutants": len(CONDITIONS), "killed": len(CONDITIONS)})
 
 
-def test_every_broken_query_shows(world: World) -> None:
+def test_every_broken_query_shows(world: World, evidence: Evidence) -> None:
     alive = list(QUERIES)
     for stored in worlds(world):
         assert not _disagrees(stored)
         for mutant in list(alive):
             _, owner, function, old, new = mutant
-            with _broken(owner, function, old, new):
+            with broken(owner, function, old, new):
                 if _disagrees(stored):
                     alive.remove(mutant)
     assert [name for name, *_ in alive] == []
+    evidence(row=3, name="mutants-of-queries", figures={"mutants": len(QUERIES), "killed": len(QUERIES)})
 
 
 def worlds(world: World) -> Iterator[Stored]:
@@ -204,7 +208,7 @@ def _module(module: ModuleType, old: str, new: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _broken(owner: Any, name: str, old: str, new: str) -> Iterator[None]:
+def broken(owner: Any, name: str, old: str, new: str) -> Iterator[None]:
     """A function whose text is another for a while, wherever it was imported."""
     intact = getattr(owner, name)
     source = textwrap.dedent(getsource(intact))

@@ -1,5 +1,6 @@
 """Worlds to try the rules in: members, keys, personas, namespaces, memories, grants; told to the oracle, and stored."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -8,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from governance.actor import Actor, Binding, CallContext
-from governance.authz.grantables import permission_ids
-from governance.authz.rules import Target, decide
-from governance.authz.standing import granted_on
+from governance.authz.grantables import grantables, permission_ids
+from governance.authz.rules import Granted, Target, decide
+from governance.authz.standing import granted_on, grants_of, standing_of
 from governance.database import forget_known
 from governance.ids import uuid7
 from governance.models import AccessGroup, ApiKey, GrantCondition, Member, Persona, Role
@@ -22,6 +23,7 @@ from vault.namespaces.services import namespace_target
 
 MEMBERS = ("owner", "admin", "editor", "editor", "viewer", "viewer", "auditor")
 PERSONAS, KEYS, SPACES, MEMORIES, GRANTS = 3, 4, 5, 14, 26
+SAMPLED = 2  # of the places, for each caller: there the product itself looks for its grants
 LONG_AGO, FAR_AWAY = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 SAYS = (
     {"channel": "api", "purpose": "treatment", "session": "s1", "address": "10.0.0.7"},
@@ -47,7 +49,7 @@ class Stored:
     callers: list[tuple[Caller, Actor]]
 
 
-def imagine(random: Random) -> Told:
+def imagine(random: Random, *, memories: int = MEMORIES, grants: int = GRANTS) -> Told:
     """Some namespaces, memories in them, and grants on both."""
     spaces = [
         Space(
@@ -61,8 +63,8 @@ def imagine(random: Random) -> Told:
     for space in spaces:
         if space.kind == "shared" and random.random() < 0.7:
             space.owner = None
-    memories = [_memory(random) for _ in range(MEMORIES)]
-    return Told(spaces, memories, [_grant(random) for _ in range(GRANTS)])
+    things = [_memory(random) for _ in range(memories)]
+    return Told(spaces, things, [_grant(random, memories) for _ in range(grants)])
 
 
 def _memory(random: Random) -> Memory:
@@ -75,7 +77,7 @@ def _memory(random: Random) -> Memory:
     )
 
 
-def _grant(random: Random) -> Grant:
+def _grant(random: Random, memories: int) -> Grant:
     holder: tuple[str, object] = random.choice(
         [
             ("role", random.choice(MEMBERS)),
@@ -84,7 +86,7 @@ def _grant(random: Random) -> Grant:
             ("persona", random.randrange(PERSONAS)),
         ]
     )
-    about = random.choice([("space", random.randrange(SPACES)), ("memory", random.randrange(MEMORIES))])
+    about = random.choice([("space", random.randrange(SPACES)), ("memory", random.randrange(memories))])
     return Grant(
         holder=holder,
         about=about,
@@ -234,38 +236,47 @@ def _store_grants(stored: Stored, roles: dict[str, Role]) -> None:
         "key": {number: row.id for number, row in enumerate(stored.keys)},
         "persona": {number: row.id for number, row in enumerate(stored.personas)},
     }
-    groups: dict[tuple[str, object], AccessGroup] = {}
+    groups = {
+        (kind, which): AccessGroup(
+            tenant_id=stored.tenant_id,
+            kind="api_key" if kind == "key" else kind,
+            principal_id=ids[kind][which],  # type: ignore[index]
+        )
+        for kind, which in {grant.holder: None for grant in stored.told.grants}
+    }
+    AccessGroup.objects.bulk_create(groups.values())
+    conditions = _conditions_store(stored)
+    kept: dict[object, tuple[Grant, GrantCondition | None]] = {}
     for grant in stored.told.grants:
-        kind, which = grant.holder
-        if grant.holder not in groups:
-            name = "api_key" if kind == "key" else kind
-            holder = ids[kind][which]  # type: ignore[index]
-            groups[grant.holder] = AccessGroup(tenant_id=stored.tenant_id, kind=name, principal_id=holder)
-            groups[grant.holder].save(force_insert=True)
-    seen: set[object] = set()
-    kept: list[Grant] = []
-    for grant in stored.told.grants:
-        condition = _condition_row(stored.tenant_id, grant)
-        same = (grant.holder, grant.about, grant.action, grant.effect, condition.id if condition else None)
-        if same in seen:
-            continue  # given once
-        seen.add(same)
-        kept.append(grant)
-        _grant_row(stored, grant, groups[grant.holder], condition)
-    stored.told.grants[:] = kept
+        condition = conditions.get(_fingerprint(grant))
+        same = (grant.holder, grant.about, grant.action, grant.effect, condition and condition.id)
+        kept.setdefault(same, (grant, condition))  # given once
+    stored.told.grants[:] = [grant for grant, _ in kept.values()]
+    for about, model in (("memory", CubeGrant), ("space", NamespaceGrant)):
+        rows = [
+            _grant_row(stored, model, grant, groups[grant.holder], condition)
+            for grant, condition in kept.values()
+            if grant.about[0] == about
+        ]
+        model.objects.bulk_create(rows)
 
 
-def _condition_row(tenant_id: UUID, grant: Grant) -> GrantCondition | None:
-    if not grant.conditions:
-        return None
-    document = document_of(grant, datetime.now(UTC))
-    fingerprint = repr(sorted(document.items())).encode()[:32].ljust(32, b"\0")
-    found = GrantCondition.objects.filter(document=document).first()
-    if found is not None:
-        return found
-    row = GrantCondition(tenant_id=tenant_id, document=document, fingerprint=uuid7().bytes + fingerprint[:16])
-    row.save(force_insert=True)
-    return row
+def _conditions_store(stored: Stored) -> dict[str, GrantCondition]:
+    """One row for all grants under the same conditions."""
+    now = datetime.now(UTC)
+    rows = {
+        _fingerprint(grant): GrantCondition(
+            tenant_id=stored.tenant_id, document=document_of(grant, now), fingerprint=uuid7().bytes * 2
+        )
+        for grant in stored.told.grants
+        if grant.conditions
+    }
+    GrantCondition.objects.bulk_create(rows.values())
+    return rows
+
+
+def _fingerprint(grant: Grant) -> str:
+    return repr(sorted(grant.conditions.items()))
 
 
 def document_of(grant: Grant, now: datetime) -> dict[str, Any]:
@@ -283,10 +294,15 @@ def _clock(now: datetime, hour: int) -> str:
     return moment.time().replace(microsecond=0).isoformat()
 
 
-def _grant_row(stored: Stored, grant: Grant, group: AccessGroup, condition: GrantCondition | None) -> None:
-    model = CubeGrant if grant.about[0] == "memory" else NamespaceGrant
-    objects: list[UUID] = [row.id for row in (stored.memories if grant.about[0] == "memory" else stored.spaces)]
-    row = model(
+def _grant_row(
+    stored: Stored,
+    model: type[CubeGrant] | type[NamespaceGrant],
+    grant: Grant,
+    group: AccessGroup,
+    condition: GrantCondition | None,
+) -> Any:
+    objects: list[UUID] = [row.id for row in (stored.memories if model is CubeGrant else stored.spaces)]
+    return model(
         tenant_id=stored.tenant_id,
         content_object_id=objects[grant.about[1]],
         group=group,
@@ -297,28 +313,49 @@ def _grant_row(stored: Stored, grant: Grant, group: AccessGroup, condition: Gran
         given_by_kind=PrincipalKind.SYSTEM,
         given_by=UUID(int=0),
     )
-    model.objects.bulk_create([row])
 
 
-def disagreements(stored: Stored) -> Iterator[str]:
+def disagreements(stored: Stored, random: Random) -> Iterator[str]:
     """Where the engine, alone or inside a query, does not say what the oracle says. An empty text for each question."""
+    places: list[tuple[int | None, int, Target]] = [
+        (number, memory.space, cube_target(stored.memories[number]))
+        for number, memory in enumerate(stored.told.memories)
+        if not memory.gone  # then nothing is found to be asked about
+    ]
+    places += [(None, number, namespace_target(row)) for number, row in enumerate(stored.spaces)]
     for caller, actor in stored.callers:
-        yield from _decided(stored, caller, actor)
+        given = grants_everywhere(actor)
+        sample = {one[2].object_id for one in random.sample(places, SAMPLED)}
+        for memory, space, target in places:
+            granted = sorted((grant for one in target.chain for grant in given[one.object_id]), key=lambda one: one.id)
+            if target.object_id in sample:
+                yield "" if granted == granted_on(actor, target) else f"{caller} {target}: not {granted}"
+            yield from _asked(stored, caller, actor, granted, memory, space, target)
         yield from listed(stored, caller, actor)
 
 
-def _decided(stored: Stored, caller: Caller, actor: Actor) -> Iterator[str]:
-    for number, memory in enumerate(stored.told.memories):
-        if not memory.gone:  # then nothing is found to be asked about
-            yield from _asked(stored, caller, actor, number, memory.space, cube_target(stored.memories[number]))
-    for number in range(SPACES):
-        yield from _asked(stored, caller, actor, None, number, namespace_target(stored.spaces[number]))
+def grants_everywhere(actor: Actor) -> dict[UUID, list[Granted]]:
+    """What `granted_on` finds for each object, by the same filters but with one query for all objects of a kind."""
+    found = defaultdict[UUID, list[Granted]](list)
+    for kind in grantables():
+        actions = {pk: action for action, pk in permission_ids(kind.grants).items()}
+        for effect in Effect:
+            if standing_of(actor).has(kind.object_type, effect):
+                rows = grants_of(actor, kind.object_type, effect, Action)
+                for id, object_id, permission in rows.values_list("id", "content_object_id", "permission_id"):
+                    found[object_id].append(Granted(id, effect, actions[permission], object_id))
+    return found
 
 
 def _asked(
-    stored: Stored, caller: Caller, actor: Actor, memory: int | None, space: int, target: Target
+    stored: Stored,
+    caller: Caller,
+    actor: Actor,
+    granted: list[Granted],
+    memory: int | None,
+    space: int,
+    target: Target,
 ) -> Iterator[str]:
-    granted = granted_on(actor, target)
     for action, permission in zip(ACTIONS, OF_SPACE if memory is None else OF_MEMORY, strict=True):
         decision = decide(actor, permission, target, granted)
         expected = may(stored.told, caller, action, memory, space)

@@ -87,3 +87,15 @@ def test_a_read_only_namespace_is_written_by_nobody(
         assert person.patch(f"memories/{memory['id']}/", {"title": "t"}, if_match='"1"').status == 403
         assert person.delete(f"memories/{memory['id']}/").status == 403
         assert person.get(f"memories/{memory['id']}/").status == 200
+
+
+def test_nobody_takes_anothers_memory_by_moving_it_home(alice: Contract, eve: Contract, olivia: Contract) -> None:
+    memory = alice.add("The weir is open.", namespace="/team")["id"]
+    address, home = f"memories/{memory}/", {"namespace": "/users/eve"}
+    assert eve.patch(address, {"title": "Weir"}, if_match='"1"').status == 200
+    refused = eve.patch(address, home, if_match='"2"')
+    assert (refused.status, refused.json["code"]) == (403, "forbidden")
+    assert alice.get(address).json["namespace"]["path"] == "/team"
+    assert eve.patch(address, {"namespace": "/team/weirs"}, if_match='"2"').status == 200
+    assert alice.patch(address, {"namespace": "/users/alice"}, if_match='"3"').status == 200  # one's own, back home
+    assert olivia.patch(address, {"namespace": "/team"}, if_match='"4"').status == 200

@@ -104,6 +104,28 @@ def test_a_version_is_bound_by_what_it_was(olivia: Contract, alice: Contract) ->
     assert [one["version"] for one in bound] == [2, 1]
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense", "graph"])
+def test_what_a_purpose_hides_leaves_no_trace_in_a_score(olivia: Contract, bob: Contract, mode: str) -> None:
+    """Bound by more than its namespace: what a search counts is asked row by row."""
+    made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]})
+    for number in range(4):
+        olivia.add(f"The harbour project meets on day {number}.", namespace="/shared/p")
+    run_jobs()
+    asked = [f"harbour {word}" for word in ("falcon", "merger", "million", "eagle", "billion")]
+
+    def told() -> list[list[tuple[str, float, dict[str, float]]]]:
+        found = [bob.search(query, mode=mode, explain=True) for query in asked]
+        return [[(hit["id"], hit["score"], hit["score_parts"]) for hit in hits] for hits in found]
+
+    before = told()
+    olivia.add("Falcon merger harbour: the price is 12 million.", namespace="/shared/p", sensitivity="restricted")
+    run_jobs()
+    assert told() == before
+    assert bob.search("harbour falcon", mode=mode) != []
+    shown = bob.post("memories/search/", {"query": "harbour falcon", "mode": mode}, x_memory_purpose="audit").json
+    assert any("Falcon" in hit["content"] for hit in shown["results"])
+
+
 def test_a_binding_of_everything_leaves_an_empty_answer(olivia: Contract, alice: Contract) -> None:
     alice.add("Notes.", namespace="/team", tags=["note"])
     run_jobs()

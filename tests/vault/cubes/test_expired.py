@@ -1,0 +1,110 @@
+"""Row 13 of the promises: expired is unreadable, to the microsecond of the database's clock, with no worker running."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from random import Random
+
+import psycopg
+
+from tests.factories import World
+from tests.governance.authz.test_mutants import broken
+from tests.governance.web.visitors import signed_in
+from tests.harness.evidence import Evidence
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.models.cube import CubeQuerySet
+
+Superuser = Callable[[], psycopg.Connection]
+Way = Callable[[], bool]
+READS, READS_IN_FULL = 110, 3_000
+EDGE = 0.03  # seconds before and after now
+TEXT = "The curlew calls at the ford."
+
+
+def ways_to(world: World, alice: Contract, memory_id: str) -> dict[str, Way]:
+    """Each tells whether the memory's words, or the memory in a list, came back."""
+    address, browser = f"memories/{memory_id}/", signed_in(world.alice)
+
+    def found(mode: str) -> Way:
+        return lambda: any(one["id"] == memory_id for one in alice.search("curlew ford", mode=mode))
+
+    def answers(method: str, where: str) -> Way:
+        return lambda: "curlew" in alice.send(method, where, None).body.decode()
+
+    return {
+        "get": answers("GET", address),
+        "list": answers("GET", "memories/"),
+        "versions": answers("GET", address + "versions/"),
+        "provenance": answers("GET", address + "?provenance=true"),
+        "manifest": lambda: alice.get(address + "provenance/").status == 200,
+        "page": lambda: browser.get(f"/{address}").status_code == 200,
+        **{f"search {mode}": found(mode) for mode in ("hybrid", "lexical", "dense", "tag", "graph")},
+    }
+
+
+class Clock:
+    """The database's clock, and the end of the one memory."""
+
+    def __init__(self, root: psycopg.Connection, memory_id: str) -> None:
+        self.root, self.memory_id = root, memory_id
+
+    def now(self) -> datetime:
+        return self._moment("SELECT clock_timestamp()", [])
+
+    def end_in(self, seconds: float) -> datetime:
+        statement = (
+            "UPDATE vault_cube SET expires_at = clock_timestamp() + make_interval(secs => %s) WHERE id = %s "
+            "RETURNING expires_at"
+        )
+        return self._moment(statement, [seconds, self.memory_id])
+
+    def _moment(self, statement: str, parameters: list[object]) -> datetime:
+        row = self.root.execute(statement.encode(), parameters).fetchone()
+        assert row is not None
+        found: datetime = row[0]
+        return found
+
+
+def reads_around_the_edge(clock: Clock, ways: dict[str, Way], times: int) -> tuple[Counter[str], list[str]]:
+    """Read by every way in turn, with the end a little before or after now.
+
+    What came back though its reading began at the end or later, or did not though it was over before, is a fault.
+    """
+    chance, counted, faults = Random(13), Counter[str](), list[str]()
+    for name, way in list(ways.items()) * (times // len(ways)):
+        end = clock.end_in(chance.uniform(-EDGE, EDGE * 2))
+        began, seen, over = clock.now(), way(), clock.now()
+        counted["after the end" if began >= end else "before the end" if over < end else "across the end"] += 1
+        if (seen and began >= end) or (not seen and over < end):
+            faults.append(f"{name}: {'read' if seen else 'not read'} from {began} to {over}, expires {end}")
+    return counted, faults
+
+
+def test_nothing_is_read_from_its_end_on_and_all_of_it_before(
+    world: World, alice: Contract, superuser: Superuser, full_size: bool, evidence: Evidence
+) -> None:
+    memory_id = alice.add(TEXT, tags=["curlew", "ford"])["id"]
+    run_jobs()  # the vector; from here on nothing runs
+    clock, ways = Clock(superuser(), memory_id), ways_to(world, alice, memory_id)
+    clock.end_in(3600)
+    unseen = [name for name, way in ways.items() if not way()]
+    assert unseen in ([], ["search graph"]), unseen  # no entity is named in it
+    counted, faults = reads_around_the_edge(
+        clock, {name: ways[name] for name in ways if name not in unseen}, READS_IN_FULL if full_size else READS
+    )
+    assert faults == []
+    assert counted["after the end"] > 0
+    assert counted["before the end"] + counted["across the end"] > 0
+    figures = {"reads": counted.total(), "ways": len(ways) - len(unseen), "read at the end or after": len(faults)}
+    evidence(row=13, name="expired", figures=figures | dict(counted))
+
+
+def test_a_reader_that_forgot_to_look_at_the_clock_shows(world: World, alice: Contract, superuser: Superuser) -> None:
+    memory_id = alice.add(TEXT, tags=["curlew", "ford"])["id"]
+    run_jobs()
+    clock, ways = Clock(superuser(), memory_id), ways_to(world, alice, memory_id)
+    with broken(CubeQuerySet, "readable", ".filter(Q(expires_at=None) | Q(expires_at__gt=Now()))", ""):
+        _, faults = reads_around_the_edge(clock, {"get": ways["get"], "list": ways["list"]}, 20)
+    assert any("get: read" in fault for fault in faults)
+    assert any("list: read" in fault for fault in faults)
