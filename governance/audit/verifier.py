@@ -339,6 +339,8 @@ def export_verify(
         known = [one for one in (*checkpoints, *own) if one.tenant == manifest["tenant"] and one.seq >= after]
         chain = chain_of(known, lambda one: is_signed(one, key), seq=after, at=_start(known, key, after))
         fault = _walked(chain, _rows(opened("seals.txt"), _lines(opened, manifest)))
+    if fault is None and chain.signed_up_to() < chain.seq:
+        raise Unreadable("no checkpoint at its last seal is signed with this key: nothing proves this export")
     done = chain.seq - after
     return Report(
         intact=fault is None,
@@ -450,7 +452,8 @@ def told(report: Report, *, kept: bool) -> str:
     """The report in words."""
     if report.fault is not None:
         entry = f", entry {report.fault.entry_id}" if report.fault.entry_id else ""
-        return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}"
+        younger = "; or that checkpoint is younger than this export" if report.fault.reason == "cut_off" else ""
+        return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{younger}"
     note = "" if kept else "\nNo checkpoint but those inside the export was compared: keep one of your own."
     return (
         f"intact: {report.seals} seals, {report.entries} entries ({report.left_out} left out by the filters), "

@@ -86,7 +86,7 @@ class ReviewRejectView(ApiView):
 
 
 class RedactView(ApiView):
-    @described("memories_redact", MemorySchema, request=RedactInput, parameters=[IF_MATCH, ONCE], may=[404, 409])
+    @described("memories_redact", MemorySchema, request=RedactInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Blank the words of one version for good; its row and its hash stay."""
         actor, expected = self.actor(), expected_versions(request)

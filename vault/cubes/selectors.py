@@ -84,9 +84,11 @@ def cubes_read(
     authorize(actor, permission)
     with acting(actor):
         views = cubes_view(actor=actor, cube_ids=cube_ids)
-        record(actor=actor, verb=verb, object_type="memory", object_ids=[view.cube.id for view in views])
+        version = views[0].cube.version if len(views) == 1 else None  # of many, what each was then its versions tell
+        ids = [view.cube.id for view in views]
+        record(actor=actor, verb=verb, object_type="memory", object_ids=ids, version=version)
         if views:
-            emit(actor=actor, topic=Topic.CUBES_READ, payload={"ids": [str(view.cube.id) for view in views]})
+            emit(actor=actor, topic=Topic.CUBES_READ, payload={"ids": [str(one) for one in ids]})
     return views
 
 

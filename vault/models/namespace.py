@@ -14,7 +14,7 @@ from governance.vocabulary import Action, Effect
 from vault.vocabulary import NamespaceKind
 
 OBJECT_TYPE = "namespace"
-NOTHING = Q(pk__in=[])
+NOTHING = Q(pk__isnull=True)  # of an empty list Django would give up composing a query
 CHATS = Q(kind=NamespaceKind.PRIVATE, path__regex=r"^/users/[^/]+/chat$")
 
 

@@ -18,6 +18,7 @@ from governance.audit.verifier import (
     Checkpoint,
     PublicKey,
     Report,
+    Unreadable,
     chain_hash,
     ed25519_verify,
     entry_hash,
@@ -133,6 +134,25 @@ def test_whatever_is_done_to_the_seals_or_the_number_of_rows_is_found(world: Wor
     assert fault_after("".join(swapped), seals) == 5, "two entries are swapped"
     assert fault_after("".join(lines[:9] + lines[10:]), _flag_off(rows, 9)) is None, "the filters left it out"
     assert fault_after(entries, _flag_off(rows, 9)) is not None, "it is there, and is said not to be"
+
+
+def test_what_no_checkpoint_of_this_key_ends_is_not_called_intact(world: World, tmp_path: Path) -> None:
+    """Nobody kept a checkpoint: then the export's own must be signed with the key that was kept, at its last seal."""
+    trail_make(world.alice.actor, 40)
+    export = export_of(world, tmp_path, ExportFormat.JSONL)
+    assert checked(world, export, []).intact
+    stranger = PublicKey(id="another", raw=Ed25519PrivateKey.generate().public_key().public_bytes_raw())
+    with pytest.raises(Unreadable, match="nothing proves"):
+        export_verify(export, stranger, [])
+    lines = (export / "entries.jsonl").read_bytes().splitlines()
+    lines[12] = lines[12].replace(b"memory.updated", b"memory.read")
+    _write_anew(export, lines)
+    signed = json.loads((export / "checkpoints.jsonl").read_text())
+    forged = json.dumps(signed | {"chain_hash": seals_of(export)[-1][4]})
+    for text in ("", forged):  # no checkpoint at all, or one that fits and bears a signature of something else
+        (export / "checkpoints.jsonl").write_text(text)
+        with pytest.raises(Unreadable, match="nothing proves"):
+            checked(world, export, [])
 
 
 def test_a_forger_who_hashes_everything_anew_is_found_by_the_checkpoint_that_was_kept(

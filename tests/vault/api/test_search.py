@@ -294,3 +294,21 @@ def test_the_auditor_does_not_search(ada: Contract) -> None:
     assert ada.post("memories/search/", {"query": "tea"}).status == 403
     assert ada.post("memories/search/", {"speling": 1}).status == 403
     assert ada.get("memories/").status == 403
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense", "tag", "graph"])
+def test_who_sees_no_namespace_finds_what_is_granted_by_itself_and_nothing_else(
+    world: World, alice: Contract, mode: str
+) -> None:
+    memory = alice.add("The otter sleeps under the weir.", tags=["otter"])["id"]
+    alice.add("The otter wakes.", tags=["otter"])
+    run_jobs()
+    auditor = contract(world, "ada")
+    assert auditor.post("memories/search/", {"query": "otter", "mode": mode}).status == 403
+    grant = {
+        "principal": {"kind": "member", "id": str(world.ada.member.id)},
+        "object": {"type": "memory", "id": memory},
+        "action": "read",
+    }
+    assert alice.post("grants/", grant).status == 201
+    assert [hit["id"] for hit in auditor.search("otter", mode=mode)] == [memory]
