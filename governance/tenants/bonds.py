@@ -1,4 +1,4 @@
-"""What an API key is bound to: one persona, some namespaces; and the purpose of its calls that name none."""
+"""What an API key is bound to: one persona, some namespaces, one purpose: a call that names another is refused."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
