@@ -13,6 +13,7 @@ from tests.factories import Person, World
 from tests.governance.accounts.people import audited
 from tests.governance.grants.test_grants import _but_denials
 from tests.governance.personas.test_personas import made
+from tests.governance.tables import everything
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
@@ -170,3 +171,5 @@ def test_it_is_bound_to_its_members_personas_and_to_agents_alone(world: World, a
     with pytest.raises(Invalid):
         bound(world, world.bob, persona=work)
     assert bound(world, world.bob, persona=agent).get("me/").status == 200
+    with pytest.raises(Invalid):  # an auditor speaks as nobody's agent
+        bound(world, world.ada, persona=agent)
