@@ -6,7 +6,7 @@ from django.db import Error, InterfaceError, OperationalError
 
 from governance.errors import Conflict, DomainError, Held, Unavailable
 
-HELD = "MH423"  # raised by the triggers of vault/migrations/0006_holds.py
+HELD = "MH423"  # raised by the triggers of vault/migrations/0007_holds.py
 SAME_ROWS = frozenset({"40001", "40P01", "23505"})  # serialization failure, deadlock, unique violation
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -38,16 +38,28 @@ class Place:
     address: str
 
 
-def place_find(host: str, port: int) -> Place:
+def place_find(host: str, port: int, flags: int = 0) -> Place:
     """Look `host` up and check every address of it. Raises Refused; Undelivered when there is none."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     except (OSError, UnicodeError) as error:
         raise Undelivered(f"{host} cannot be looked up") from error
     addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
     if not addresses or not (settings.ALLOW_PRIVATE_ADDRESSES or all(map(is_public, addresses))):
         raise Refused(f"{host} is no public address")
     return Place(host=host, port=port, address=str(addresses[0]))
+
+
+def refuse_written(host: str, port: int) -> None:
+    """Raises Refused for an address, however it is written, that may not be called. A name is not looked up here."""
+    with suppress(Undelivered):  # a name: where it leads is asked when it is called
+        place_find(host, port, socket.AI_NUMERICHOST)
+
+
+def refuse_plain(*, tls: bool) -> None:
+    """Raises Refused for HTTP without TLS."""
+    if not tls and not settings.ALLOW_PRIVATE_ADDRESSES:
+        raise Refused("without TLS nothing is sent, unless the operator allows it")
 
 
 def is_public(address: Address) -> bool:

@@ -44,7 +44,10 @@ class ConditionsField(serializers.JSONField):
 
 class PrincipalInput(StrictSerializer):
     kind = serializers.ChoiceField(choices=list(GranteeKind))
-    id = TextField(max_length=100, help_text="Of a role also its name.")
+    id = TextField(
+        max_length=100,
+        help_text="Of a role also its name. What is given to an agent, everybody gets who may speak as it.",
+    )
 
 
 class AnybodyInput(StrictSerializer):

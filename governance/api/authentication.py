@@ -48,9 +48,11 @@ class BearerKey(BaseAuthentication):
         scheme, _, presented = header.partition(" ")
         if scheme.lower() != "bearer":
             raise Unauthenticated
-        actor = actor_by_key(
-            presented=presented.strip(), request_id=request_id(request._request), context=call_context(request)
-        )
+        said = call_context(request)
+        actor = actor_by_key(presented=presented.strip(), request_id=request_id(request._request), context=said)
+        # For the trail, should the next line refuse.
+        request._request.refused_actor = actor  # type: ignore[attr-defined]
+        _refuse_other_purpose(actor, said)
         return actor, None
 
     def authenticate_header(self, request: Request) -> str:
@@ -103,6 +105,12 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 def _answer_nothing(*_: object, **__: object) -> HttpResponse:
     """CSRFCheck wants a view to protect; only its verdict is used."""
     return HttpResponse()
+
+
+def _refuse_other_purpose(actor: Actor, said: CallContext) -> None:
+    """A key that is bound to a purpose calls for that one alone, and it need not say so. Raises Forbidden."""
+    if said.purpose not in {"", actor.context.purpose}:
+        raise Forbidden("The key is bound to another purpose.", rule="purpose")
 
 
 def _header(request: Request, name: str) -> str:

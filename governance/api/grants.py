@@ -55,7 +55,10 @@ class GrantsView(ApiView):
         may=[404],
     )
     def post(self, request: Request) -> Response:
-        """Allow or deny somebody an action on an object. The same grant again gets its end anew: 200."""
+        """Allow or deny somebody an action on an object. The same grant again gets its end anew: 200.
+
+        What is given to an agent persona, everybody gets who may speak as it: every owner, admin, editor and viewer.
+        """
         actor = self.actor()
         asked_only(request)
         draft = grant_draft(body_of(GrantInput, request))

@@ -85,7 +85,10 @@ class BondsInput(StrictSerializer):
         help_text="Paths: the key sees and writes there and below alone, and to the first where a call names none.",
     )
     purpose = TextField(
-        max_length=LONGEST_PURPOSE, required=False, allow_blank=True, help_text="Of its calls that name none."
+        max_length=LONGEST_PURPOSE,
+        required=False,
+        allow_blank=True,
+        help_text="Of all its calls; one that names another is refused.",
     )
 
 

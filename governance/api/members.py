@@ -68,9 +68,9 @@ class InvitationListSchema(PageSchema):
 
 
 class NewInvitationSchema(InvitationSchema):
-    """`link` is told this once; null for a key that has not every scope: the mail brings another one."""
+    """`link` is told this once; the mail brings another one."""
 
-    link = serializers.CharField(allow_null=True)
+    link = serializers.CharField()
 
 
 class DryRunRemovalSchema(serializers.Serializer[Any]):
@@ -97,7 +97,10 @@ class MembersView(ApiView):
 
     @described("members_invite", NewInvitationSchema, tag=TAG, status=201, request=InvitationInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Invite an address: it becomes a member by the link that is mailed to it, or by the one in the reply."""
+        """Invite an address: it becomes a member by the link that is mailed to it, or by the one in the reply.
+
+        A key needs every scope.
+        """
         actor = self.actor()
         authorize(actor, Permission.MEMBER_MANAGE)
         asked_only(request)
@@ -125,7 +128,10 @@ class MemberView(ApiView):
 
     @described("members_update", MemberSchema, tag=TAG, request=RoleInput, may=[404, 409])
     def patch(self, request: Request, member_id: UUID) -> Response:
-        """Change the role; it counts from the member's next request. The last owner stays one (409)."""
+        """Change the role; it counts from the member's next request. The last owner stays one (409).
+
+        A key needs every scope.
+        """
         actor = self.actor()
         member_get(actor=actor, member_id=member_id)
         asked_only(request)

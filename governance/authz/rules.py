@@ -57,6 +57,8 @@ SCOPE_PERMISSIONS: dict[Scope, frozenset[Permission]] = {
     Scope.ADMIN: MANAGING | AUDITING | SHARING,
 }
 SEES_PRIVATE = frozenset({RoleName.OWNER, RoleName.ADMIN})
+# Roles that read memory at all; each of them may speak as any agent.
+READS_CONTENT = frozenset(role for role in RoleName if Permission.MEMORY_READ in ROLE_PERMISSIONS[role])
 # What a bound key may do at all: it manages nothing and passes nothing on.
 BOUND = (READING | WRITING | CHATTING) - {Permission.PERSONA_CREATE, Permission.PERSONA_UPDATE}
 
@@ -160,7 +162,7 @@ def sees_private(actor: Actor) -> bool:
 
 def reads_content(actor: Actor) -> bool:
     """Whether the actor's role reads memory at all."""
-    return actor.is_system or (actor.role is not None and Permission.MEMORY_READ in ROLE_PERMISSIONS[actor.role])
+    return actor.is_system or actor.role in READS_CONTENT
 
 
 def decide(actor: Actor, permission: Permission, target: Target | None, granted: Sequence[Granted] = ()) -> Decision:

@@ -7,10 +7,11 @@ from uuid import UUID
 
 from django.db.models import Model, Q
 
+from governance.authz.rules import READS_CONTENT
 from governance.errors import FieldError, Invalid
 from governance.ids import uuid7
 from governance.models import AccessGroup, ApiKey, Member, Persona, Role
-from governance.vocabulary import GranteeKind, RoleName
+from governance.vocabulary import GranteeKind, PersonaKind, RoleName
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,14 @@ class Holder:
     id: UUID
     name: str
     role: RoleName | None = None
+    is_agent: bool = False
+
+    @property
+    def reaches(self) -> frozenset[RoleName]:
+        """The roles that get what is given to it: of an agent, whoever made it, all that may speak as it."""
+        if self.is_agent:
+            return READS_CONTENT
+        return frozenset() if self.role is None else frozenset({self.role})
 
 
 def holder_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: str = "principal") -> Holder:
@@ -82,4 +91,5 @@ def _holder(kind: GranteeKind, row: Model) -> Holder:
     if isinstance(row, ApiKey):
         return Holder(kind, row.id, row.name or row.prefix, RoleName(row.member.role.name))
     assert isinstance(row, Persona)
-    return Holder(kind, row.id, row.name, RoleName(row.member.role.name) if row.member else None)
+    role = RoleName(row.member.role.name) if row.member else None
+    return Holder(kind, row.id, row.name, role, is_agent=row.kind == PersonaKind.AGENT)

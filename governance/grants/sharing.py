@@ -53,7 +53,7 @@ def declare_facts(object_type: str, facts: FactsOf) -> None:
 def refuse_unshared(actor: Actor, target: Target, holder: Holder) -> None:
     """Raises Forbidden, with the policy that does not let such an object be given to such a holder."""
     facts = _facts[target.object_type]([target.object_id])[target.object_id]
-    answer = sharing_allowed(actor=actor, facts=facts, recipient=Recipient(holder.kind), role=holder.role)
+    answer = sharing_allowed(actor=actor, facts=facts, recipient=Recipient(holder.kind), roles=holder.reaches)
     if not answer.allowed:
         raise Forbidden(
             f"A sharing policy forbids this: {answer.rule}.",
@@ -80,7 +80,7 @@ def grants_against(tenant_id: UUID, rules: Sequence[Rule[Sharing]]) -> Iterator[
 
     @cache
     def answer(facts: Facts, holder: Holder) -> Allowed:
-        return may_share(rules, facts, Recipient(holder.kind), holder.role)
+        return may_share(rules, facts, Recipient(holder.kind), holder.reaches)
 
     for kind in grantables() if rules else ():
         found = _allowances(tenant_id, kind).iterator(chunk_size=AT_ONCE)

@@ -13,7 +13,7 @@ from governance.actor import Actor, CallContext, system_actor
 from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting, database_now, no_tenant, tenant_transaction
-from governance.errors import Conflict, NotFound
+from governance.errors import Conflict, Forbidden, NotFound
 from governance.ids import uuid7
 from governance.keys.services import credential_hash
 from governance.members.selectors import (
@@ -34,10 +34,10 @@ from governance.vocabulary import Channel, Permission, PrincipalKind, RoleName, 
 
 @dataclass(frozen=True)
 class NewInvitation:
-    """An invitation, with the link that its inviter may hand on; none for a key that has not every scope."""
+    """An invitation, with the link that its inviter may hand on."""
 
     view: InvitationView
-    url: str | None = field(repr=False)
+    url: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ def member_role_change(*, actor: Actor, member_id: UUID, role: RoleName) -> Memb
     Writes: Member, AuditEntry.
     """
     member = member_get(actor=actor, member_id=member_id)
+    _refuse_less_than_member(actor)
     with acting(actor):
         before = _refuse_ownerless(actor, member, stays_owner=role is RoleName.OWNER)
         refuse_above(actor, role)
@@ -115,6 +116,7 @@ def invitation_create(
     Raises Invalid; Forbidden; Conflict when already a member. Writes: Invitation, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMBER_MANAGE)
+    _refuse_less_than_member(actor)
     refuse_above(actor, role)
     email_check(email)
     token = link_token_new()
@@ -140,7 +142,7 @@ def invitation_create(
             detail={"role": role},
         )
         emit(actor=actor, topic=Topic.INVITATION_CREATED, payload={"invitation": str(row.id)})
-        made = NewInvitation(view=invitation_view(row), url=invitation_url(token) if _may_hold_link(actor) else None)
+        made = NewInvitation(view=invitation_view(row), url=invitation_url(token))
         commit(made)
     return made
 
@@ -211,6 +213,11 @@ def _by_hash(digest: bytes) -> tuple[UUID, UUID]:
     return found[0], found[1]
 
 
-def _may_hold_link(actor: Actor) -> bool:
-    """The link makes a member with a role of its own: a key with fewer scopes than all could make itself more."""
-    return actor.scopes is None or actor.scopes >= frozenset(Scope)
+def _refuse_less_than_member(actor: Actor) -> None:
+    """A member has every right of their role: a key with fewer scopes than all could make itself more."""
+    if actor.scopes is not None and not actor.scopes >= frozenset(Scope):
+        raise Forbidden(
+            "A key gives people roles only if it has every scope: a member may do all that the role allows.",
+            permission=Permission.MEMBER_MANAGE,
+            rule="scopes",
+        )

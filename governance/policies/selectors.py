@@ -1,6 +1,6 @@
 """Policies as those who govern read them, and what they answer to other rooms."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -96,12 +96,12 @@ def policy_view(row: PolicyVersion) -> PolicyView:
     )
 
 
-def sharing_allowed(*, actor: Actor, facts: Facts, recipient: Recipient, role: RoleName | None = None) -> Allowed:
-    """May what `facts` describe be shared with such a recipient, of such a role? Asked before a grant is made.
+def sharing_allowed(*, actor: Actor, facts: Facts, recipient: Recipient, roles: Collection[RoleName] = ()) -> Allowed:
+    """May what `facts` describe be shared with such a recipient that reaches these roles? Asked before a grant is made.
 
     Facts that are None stand for anything: a whole namespace is shared only if all that may lie in it may be.
     """
-    return may_share(policies_active(actor).sharing, facts, recipient, role)
+    return may_share(policies_active(actor).sharing, facts, recipient, roles)
 
 
 def publishing_allowed(*, actor: Actor, facts: Facts) -> Allowed:

@@ -1,4 +1,4 @@
-"""What an API key is bound to: one persona, some namespaces; and the purpose of its calls that name none."""
+"""What an API key is bound to: one persona, some namespaces, one purpose: a call that names another is refused."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from governance.authz.rules import READS_CONTENT
 from governance.errors import FieldError, Invalid
 from governance.models import ApiKey, Persona
 from governance.vocabulary import PersonaKind
@@ -43,12 +44,14 @@ def bonds_detail(key: ApiKey) -> dict[str, str | int | bool | None]:
 
 
 def _persona(key: ApiKey, reference: str) -> Persona:
-    """Raises Invalid, in the same words for a foreign one, another member's and an unknown one."""
+    """An agent only for who may speak as it. Raises Invalid, in the same words for a foreign and an unknown one."""
     try:
         wanted = Q(id=UUID(reference))
     except ValueError:
         wanted = Q(name=reference)
-    usable = Q(kind=PersonaKind.AGENT) | Q(member_id=key.member_id)
+    usable = Q(member_id=key.member_id)
+    if key.member.role.name in READS_CONTENT:
+        usable |= Q(kind=PersonaKind.AGENT)
     found = list(Persona.objects.filter(wanted, usable, tenant_id=key.tenant_id, removed_at=None)[:2])
     if len(found) != 1:
         none = "no persona of this key's member, and no agent, has this id or name"

@@ -78,7 +78,10 @@ def member_by_email(*, actor: Actor, email: str) -> Member:
 
 
 def actor_by_key(*, presented: str, request_id: str, context: CallContext) -> Actor:
-    """The actor that an API key stands for. Raises Unauthenticated, in the same words whatever is wrong with it."""
+    """The actor that an API key stands for; a key that is bound to a purpose has that one, whatever `context` says.
+
+    Raises Unauthenticated, in the same words whatever is wrong with the key.
+    """
     credential = credential_parse(presented)
     digest = credential_hash(presented)
     if credential is None:
@@ -95,7 +98,7 @@ def actor_by_key(*, presented: str, request_id: str, context: CallContext) -> Ac
         role=RoleName(row.role),
         scopes=frozenset(Scope(scope) for scope in row.scopes),
         request_id=request_id,
-        context=context if context.purpose else replace(context, purpose=row.purpose),
+        context=replace(context, purpose=row.purpose) if row.purpose else context,
         persona_id=row.persona_id,
         binding=binding_of(row.persona_id, row.namespaces),
     )

@@ -18,6 +18,7 @@ from governance.errors import FieldError, Invalid, NotFound
 from governance.ids import uuid7
 from governance.keys.services import GENERAL, seal_for
 from governance.models import AuditSeal, AuditSink
+from governance.outbound import Refused, refuse_plain, refuse_written
 from governance.vocabulary import Permission, SinkKind, Verb
 
 SCHEMES = {
@@ -120,12 +121,14 @@ def secret_place(sink_id: UUID) -> bytes:
 
 
 def _check(draft: SinkDraft) -> None:
-    """Raises Invalid. Whether the address may be called is asked at each delivery: names change where they lead."""
+    """Raises Invalid. Where a name leads is asked at each delivery: that changes."""
     faults = []
     if not 1 <= len(draft.name.strip()) <= LONGEST_NAME:
         faults.append(FieldError("name", f"1 to {LONGEST_NAME} characters"))
     if not _is_address(draft):
         faults.append(FieldError("address", f"{' or '.join(SCHEMES[draft.kind])}://host…, at most {LONGEST_ADDRESS}"))
+    elif refusal := _refusal(draft):
+        faults.append(FieldError("address", refusal))
     if draft.kind is SinkKind.WEBHOOK and not SHORTEST_SECRET <= len(draft.secret) <= LONGEST_SECRET:
         faults.append(FieldError("secret", f"{SHORTEST_SECRET} to {LONGEST_SECRET} characters, to sign with"))
     if draft.kind is SinkKind.SYSLOG and draft.secret:
@@ -143,6 +146,18 @@ def _is_address(draft: SinkDraft) -> bool:
     known = parts.scheme in SCHEMES[draft.kind] and bool(parts.hostname) and port != 0
     plain = draft.address.isascii() and draft.address.isprintable() and " " not in draft.address
     return known and plain and len(draft.address) <= LONGEST_ADDRESS and not parts.username and not parts.fragment
+
+
+def _refusal(draft: SinkDraft) -> str:
+    """Why delivery would never call this address, as it is written."""
+    parts = urlsplit(draft.address)
+    try:
+        if draft.kind is SinkKind.WEBHOOK:
+            refuse_plain(tls=parts.scheme == "https")
+        refuse_written(parts.hostname or "", parts.port or SCHEMES[draft.kind][parts.scheme])
+    except Refused as refusal:
+        return str(refusal)
+    return ""
 
 
 def _sink(actor: Actor, sink_id: UUID) -> AuditSink:

@@ -9,9 +9,7 @@ from contextlib import closing
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from django.conf import settings
-
-from governance.outbound import Place, Refused, Undelivered, connect, encrypted, hurried, place_find, post
+from governance.outbound import Place, Undelivered, connect, encrypted, hurried, place_find, post, refuse_plain
 from governance.trail.sinks import SCHEMES
 from governance.vocabulary import SinkKind
 
@@ -49,8 +47,7 @@ def signature(secret: bytes, moment: int, body: bytes) -> str:
 def _webhook(place: Place, parts: SplitResult, secret: bytes, rows: Sequence[Pushed]) -> None:
     """JSON Lines; any reply but 2xx is a failure, a redirect too."""
     tls = parts.scheme == "https"
-    if not tls and not settings.ALLOW_PRIVATE_ADDRESSES:
-        raise Refused("without TLS nothing is sent, unless the operator allows it")
+    refuse_plain(tls=tls)
     body = "".join(f'{{"seq":{row.seq},"chain_hash":"{row.chain_hash}","entry":{row.line}}}\n' for row in rows).encode()
     headers = {
         "Content-Type": "application/x-ndjson",

@@ -25,7 +25,9 @@ class MeSchema(WhoSchema):
 
 
 class MeView(ApiView):
-    @extend_schema(operation_id="me", responses={200: MeSchema, **problems(400, 401, 405, 406, 429, 503)}, tags=["me"])
+    @extend_schema(
+        operation_id="me", responses={200: MeSchema, **problems(400, 401, 403, 405, 406, 429, 503)}, tags=["me"]
+    )
     def get(self, request: Request) -> Response:
         """Who the caller is: principal, tenant, roles, scopes, personas, limits."""
         actor = self.actor()

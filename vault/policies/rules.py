@@ -101,7 +101,7 @@ def openness(rules: Sequence[Rule[Sharing]], facts: Facts) -> frozenset[str]:
         f"{recipient}:{role}"
         for recipient in Recipient
         for role in RoleName
-        if may_share(rules, facts, recipient, role).allowed
+        if may_share(rules, facts, recipient, {role}).allowed
     }
     return frozenset(given | ({"world"} if may_publish(rules, facts).allowed else set()))
 

@@ -1,6 +1,6 @@
 """What policies say of one memory, one text or one holder: where several are equally specific, the strictest. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -147,12 +147,12 @@ def is_denied(purposes: Sequence[Level], facts: Facts) -> bool:
 
 
 def may_share(
-    rules: Iterable[Rule[Sharing]], facts: Facts, recipient: Recipient, role: RoleName | None = None
+    rules: Iterable[Rule[Sharing]], facts: Facts, recipient: Recipient, roles: Collection[RoleName] = ()
 ) -> Allowed:
-    """May it be shared with such a recipient (of such a role)? What is not known of it counts against it."""
+    """May it be shared with such a recipient (that reaches these roles)? What is not known of it counts against it."""
 
     def gives(document: Sharing) -> bool:
-        return recipient in document.share_with and (role is None or role in document.roles)
+        return recipient in document.share_with and document.roles.issuperset(roles)
 
     return _allowed(list(rules), facts, {rule.policy_id for rule in rules if not gives(rule.document)})
 

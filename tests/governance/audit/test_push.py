@@ -28,6 +28,7 @@ from governance.vocabulary import Outcome, SinkKind, Verb
 from tests.factories import World
 from tests.governance.audit.trails import entries_make, seal_all
 from tests.governance.tables import everything
+from tests.vault.api.contract import contract, fields_at_fault
 
 Superuser = Callable[[], psycopg.Connection]
 PAUSE = "SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM governance_auditsink"
@@ -304,40 +305,62 @@ def test_what_is_no_address_is_refused(world: World, kind: SinkKind, address: st
 # Only public addresses
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "127.0.0.1",
-        "localhost",
-        "0.0.0.0",
-        "10.1.2.3",
-        "172.16.0.1",
-        "192.168.1.1",
-        "169.254.169.254",
-        "100.64.0.1",
-        "[::1]",
-        "[::]",
-        "[fe80::1]",
-        "[fd00::1]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:a9fe:a9fe]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-        "224.0.0.1",
-        "255.255.255.255",
-        "2130706433",
-        "0x7f000001",
-        "017700000001",
-        "127.1",
-    ],
-)
+NOT_PUBLIC = [
+    "127.0.0.1",
+    "0.0.0.0",
+    "10.1.2.3",
+    "172.16.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "[::1]",
+    "[::]",
+    "[fe80::1]",
+    "[fd00::1]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:a9fe:a9fe]",
+    "[64:ff9b::7f00:1]",
+    "[2002:7f00:1::]",
+    "224.0.0.1",
+    "255.255.255.255",
+    "2130706433",
+    "0x7f000001",
+    "017700000001",
+    "127.1",
+]
+
+
+@pytest.mark.parametrize("host", ["localhost", *NOT_PUBLIC])
 def test_nothing_is_sent_to_an_address_that_is_not_public(world: World, host: str) -> None:
     """Also in the odd ways to write one: asked of the resolver, which is what would be called."""
     draft = SinkDraft("s", SinkKind.WEBHOOK, f"https://{host}:1/", SECRET)
-    sink = sink_create(actor=world.olivia.actor, draft=draft).id
+    with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
+        sink = sink_create(actor=world.olivia.actor, draft=draft).id
     seal_all(world.acme.id)
     assert push_due() == 0
     assert _stored(world, sink).last_error.endswith("is no public address")
+
+
+@pytest.mark.parametrize("scheme", ["https", "syslog+tls", "syslog+tcp", "syslog+udp"])
+def test_nor_is_it_saved(world: World, superuser: Superuser, scheme: str) -> None:
+    kind, secret = (SinkKind.WEBHOOK, SECRET) if scheme == "https" else (SinkKind.SYSLOG, "")
+    before = everything(superuser())
+    for host in NOT_PUBLIC:
+        with pytest.raises(Invalid) as refusal:
+            sink_create(actor=world.olivia.actor, draft=SinkDraft("s", kind, f"{scheme}://{host}", secret))
+        assert [fault.field for fault in refusal.value.errors] == ["address"], host
+        assert refusal.value.errors[0].message.endswith("is no public address"), host
+    assert everything(superuser()) == before
+
+
+def test_a_webhook_without_tls_is_not_saved_unless_the_operator_allows_it(world: World) -> None:
+    body = {"name": "s", "kind": "webhook", "address": "http://log.example/", "secret": SECRET}
+    client = contract(world, "olivia")
+    refused = client.post("audit/sinks/", body)
+    assert (refused.status, fields_at_fault(refused)) == (400, {"address"})
+    assert client.get("audit/sinks/").json["count"] == 0
+    with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
+        assert client.post("audit/sinks/", body).status == 201
 
 
 def test_a_name_that_leads_inside_is_refused_and_what_was_checked_is_what_is_called() -> None:

@@ -1,5 +1,8 @@
 """A key that is bound to a persona or to namespaces sees and writes only there."""
 
+from collections.abc import Callable
+
+import psycopg
 import pytest
 
 from governance.errors import Invalid
@@ -7,7 +10,10 @@ from governance.tenants.bonds import KeyBonds
 from governance.tenants.services import apikey_create
 from governance.vocabulary import Scope
 from tests.factories import Person, World
+from tests.governance.accounts.people import audited
+from tests.governance.grants.test_grants import _but_denials
 from tests.governance.personas.test_personas import made
+from tests.governance.tables import everything
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
@@ -117,7 +123,7 @@ def test_me_shows_what_it_is_bound_to(world: World, alice: Contract) -> None:
     assert alice.get("me/").json["principal"]["persona"] is None
 
 
-def test_its_purpose_stands_for_one_that_a_call_does_not_name(world: World, alice: Contract) -> None:
+def test_its_purpose_is_that_of_calls_that_name_none(world: World, alice: Contract) -> None:
     memory = alice.add("Private.")
     body = {
         "principal": {"kind": "role", "id": "viewer"},
@@ -128,7 +134,28 @@ def test_its_purpose_stands_for_one_that_a_call_does_not_name(world: World, alic
     assert alice.post("grants/", body).status == 201
     key = bound(world, world.bob, purpose="treatment")
     assert key.get(f"memories/{memory['id']}/").status == 200
-    assert key.get(f"memories/{memory['id']}/", x_memory_purpose="billing").status == 403
+    assert key.get(f"memories/{memory['id']}/", x_memory_purpose="treatment").status == 200
+
+
+def test_a_call_for_another_purpose_than_its_own_is_refused_whatever_it_asks(
+    world: World, alice: Contract, superuser: Callable[[], psycopg.Connection]
+) -> None:
+    memory = alice.add("For all to read.", namespace="/team")
+    key = bound(world, world.alice, purpose="treatment")
+    other = {"x_memory_purpose": "billing"}
+    before = _but_denials(everything(superuser()))
+    for refused in (
+        key.get("me/", **other),
+        key.get(f"memories/{memory['id']}/", **other),
+        key.post("memories/search/", {"query": "all"}, **other),
+        key.post("memories/", {"content": "x"}, **other),
+    ):
+        assert (refused.status, refused.json["detail"]) == (403, "The key is bound to another purpose.")
+    assert _but_denials(everything(superuser())) == before
+    denials = audited(superuser, "access.denied", world.alice.member.id)
+    assert [denial["rule"] for denial in denials] == ["purpose"] * 4
+    free = bound(world, world.alice)
+    assert free.get(f"memories/{memory['id']}/", **other).status == 200
 
 
 def test_removing_its_persona_ends_it(world: World, alice: Contract) -> None:
@@ -144,3 +171,5 @@ def test_it_is_bound_to_its_members_personas_and_to_agents_alone(world: World, a
     with pytest.raises(Invalid):
         bound(world, world.bob, persona=work)
     assert bound(world, world.bob, persona=agent).get("me/").status == 200
+    with pytest.raises(Invalid):  # an auditor speaks as nobody's agent
+        bound(world, world.ada, persona=agent)

@@ -181,7 +181,7 @@ def test_other_rooms_are_told_what_policies_say(world: World, olivia: Contract) 
         (Recipient.MEMBER, RoleName.VIEWER, False),
         (Recipient.ROLE, RoleName.ADMIN, False),
     ):
-        answer = sharing_allowed(actor=actor, facts=secret, recipient=recipient, role=role)
+        answer = sharing_allowed(actor=actor, facts=secret, recipient=recipient, roles={role})
         assert (answer.allowed, answer.rule) == (allowed, "policy:share@1")
     assert not publishing_allowed(actor=actor, facts=secret).allowed
     assert not publishing_allowed(actor=actor, facts=Facts(namespace="/a")).allowed  # it may hold restricted ones

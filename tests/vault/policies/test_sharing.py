@@ -73,6 +73,24 @@ def test_a_key_or_persona_is_no_way_round_a_role(world: World, olivia: Contract,
     assert olivia.post("grants/", to("api_key", key_for(world.alice, Scope.CHAT).id, body)).status == 201
 
 
+def test_an_agent_is_no_way_round_the_roles_that_may_speak_as_it(
+    world: World, olivia: Contract, alice: Contract, memory: dict[str, Any]
+) -> None:
+    """Whoever made it: bob, a viewer, speaks as any agent."""
+    agents = [persona_made(maker, f"Helper {n}", kind="agent") for n, maker in enumerate((alice, olivia))]
+    document = {"where": TEAM, "share_with": ["member", "persona"], "roles": ["owner", "admin", "editor"]}
+    policy = made(olivia, "sharing", document, name="Team")
+    body = grant_body(world, "bob", "memory", memory["id"])
+    for agent in agents:
+        assert refused(olivia.post("grants/", to("persona", agent, body)), "policy:Team@1")
+    assert olivia.post("grants/", to("persona", persona_made(alice, "at home"), body)).status == 201
+    changed(olivia, policy, document=document | {"roles": ["owner", "admin", "editor", "viewer"]})
+    for agent in agents:
+        assert olivia.post("grants/", to("persona", agent, body)).status == 201
+    changed(olivia, policy, document=document)
+    assert simulated(olivia, "sharing", document, id=policy)[("grant_forbidden", "")][0] == 2
+
+
 def test_a_namespace_is_given_only_if_all_that_may_lie_in_it_may_be(
     world: World, olivia: Contract, memory: dict[str, Any]
 ) -> None:
