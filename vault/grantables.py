@@ -8,6 +8,7 @@ from governance.authz.grantables import Grantable, declare
 from governance.authz.rules import Target
 from governance.errors import NotFound
 from governance.grants.sharing import declare_facts
+from governance.idempotency.services import declare_shown
 from governance.policies.rules import Facts
 from governance.vocabulary import Action, Permission
 from vault.cubes.locating import cube_target, locate
@@ -22,6 +23,7 @@ def declare_grantables() -> None:
     declare(Grantable("memory", "memory", CubeGrant, _memory, _permissions(Permission.MEMORY_UPDATE)))
     declare_facts("namespace", _namespace_facts)
     declare_facts("memory", _memory_facts)
+    declare_shown(_closed)
 
 
 def _permissions(writing: Permission) -> dict[Action, Permission]:
@@ -56,3 +58,10 @@ def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
 def _memory_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
     cubes = Cube.objects.readable().filter(id__in=ids).select_related("namespace")
     return {cube.id: facts_of(cube) for cube in cubes}
+
+
+def _closed(actor: Actor, ids: Collection[UUID]) -> bool:
+    """Memories alone: a conversation stays its member's own, and one that was deleted took its replies with it."""
+    shown = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=ids)
+    open_now = Cube.objects.visible_to(actor).filter(id__in=ids)
+    return shown.exclude(pk__in=open_now.values("pk")).exists()

@@ -19,7 +19,6 @@ from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.grants.holders import Holder, group_ensure, holder_find
 from governance.grants.sharing import refuse_unshared
 from governance.grants.views import GrantView, grant_views
-from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
 from governance.models import GrantCondition
 from governance.models.grant import ObjectGrant
@@ -197,9 +196,8 @@ def _condition_ensure(actor: Actor, conditions: Mapping[str, Any]) -> GrantCondi
 
 
 def _tell(actor: Actor, verb: Verb, view: GrantView) -> None:
-    """To the trail, to what this transaction thought it knew, and to replies that show what may be closed now."""
+    """To the trail, and to what this transaction thought it knew."""
     forget_known()
-    replies_forget(actor=actor, object_ids=[view.object_id])
     record(
         actor=actor,
         verb=verb,
