@@ -3,25 +3,30 @@
 from collections.abc import Collection
 from uuid import UUID
 
+from django.db.models import Q
+
 from governance.actor import Actor
 from governance.authz.grantables import Grantable, declare
 from governance.authz.rules import Target
 from governance.errors import NotFound
 from governance.grants.sharing import declare_facts
+from governance.idempotency.services import declare_shown
 from governance.policies.rules import Facts
 from governance.vocabulary import Action, Permission
 from vault.cubes.locating import cube_target, locate
 from vault.cubes.retention import facts_of
 from vault.models import Cube, CubeGrant, Namespace, NamespaceGrant
+from vault.models.namespace import bound_to
 from vault.namespaces.services import namespace_target
 
 
 def declare_grantables() -> None:
     writing = _permissions(Permission.MEMORY_CREATE)
-    declare(Grantable("namespace", "memory", NamespaceGrant, _namespace, writing, by_name=_namespace_at))
-    declare(Grantable("memory", "memory", CubeGrant, _memory, _permissions(Permission.MEMORY_UPDATE)))
+    declare(Grantable("namespace", "memory", NamespaceGrant, _namespace, writing, _places, by_name=_namespace_at))
+    declare(Grantable("memory", "memory", CubeGrant, _memory, _permissions(Permission.MEMORY_UPDATE), _memories))
     declare_facts("namespace", _namespace_facts)
     declare_facts("memory", _memory_facts)
+    declare_shown(_closed)
 
 
 def _permissions(writing: Permission) -> dict[Action, Permission]:
@@ -48,6 +53,16 @@ def _memory(actor: Actor, cube_id: UUID) -> Target:
     return cube_target(locate(actor, cube_id))
 
 
+def _places(actor: Actor) -> Q:
+    return bound_to(actor, "content_object__path")
+
+
+def _memories(actor: Actor) -> Q:
+    persona_id = actor.binding.persona_id if actor.binding else None
+    of_persona = Q() if persona_id is None else Q(content_object__persona_id=persona_id)
+    return of_persona & bound_to(actor, "content_object__namespace__path")
+
+
 def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
     """Of what lies in it nothing else is known."""
     return {row.id: Facts(row.path) for row in Namespace.objects.filter(id__in=ids)}
@@ -56,3 +71,10 @@ def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
 def _memory_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
     cubes = Cube.objects.readable().filter(id__in=ids).select_related("namespace")
     return {cube.id: facts_of(cube) for cube in cubes}
+
+
+def _closed(actor: Actor, ids: Collection[UUID]) -> bool:
+    """Memories alone: a conversation stays its member's own, and one that was deleted took its replies with it."""
+    shown = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=ids)
+    open_now = Cube.objects.visible_to(actor).filter(id__in=ids)
+    return shown.exclude(pk__in=open_now.values("pk")).exists()

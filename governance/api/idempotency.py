@@ -17,12 +17,20 @@ Commit = Callable[[Reply], None]
 """Stores the reply; to be used inside the transaction of its effect."""
 
 
-def idempotent(request: Request, actor: Actor, call: Callable[[Commit], Reply], ask: Callable[[], object]) -> Response:
+def idempotent(
+    request: Request,
+    actor: Actor,
+    call: Callable[[Commit], Reply],
+    ask: Callable[[], object],
+    reader: Callable[[], Actor] | None,
+) -> Response:
     """Run `call` once for each Idempotency-Key of this principal.
 
     `call` gets `commit`, which it must use inside the transaction of its effect, and returns its reply. `ask` raises
     what stands against the call itself (NotFound, Forbidden): before a bad key is told, and before a reply is repeated.
-    Raises Invalid (a bad key), KeyReused (another body), InFlight (being answered right now).
+    `reader`: as whom the actor reads what the reply shows, if not as itself.
+    Raises Forbidden (the stored reply shows what may not be read now), Invalid (a bad key), KeyReused (another body),
+    InFlight (being answered right now).
     """
     key = request.headers.get("Idempotency-Key")
     if key is None:
@@ -32,7 +40,7 @@ def idempotent(request: Request, actor: Actor, call: Callable[[Commit], Reply], 
         raise Invalid(errors=[FieldError("Idempotency-Key", f"1 to {LONGEST_KEY} printable characters")])
     fingerprint = _fingerprint(request, actor)
     with reply_alone(actor=actor, key=key):
-        stored = reply_stored(actor=actor, key=key, fingerprint=fingerprint)
+        stored = reply_stored(actor=actor, key=key, fingerprint=fingerprint, reader=reader)
         if stored is not None:
             return _response(stored)
         return _response(call(lambda reply: reply_store(actor=actor, key=key, fingerprint=fingerprint, reply=reply)))

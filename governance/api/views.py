@@ -36,12 +36,19 @@ class ApiView(APIView):
     def actor(self) -> Actor:
         return actor_of(self.request)
 
-    def post_once(self, call: Callable[[Commit], Reply], *, ask: Callable[[], object] = lambda: None) -> Response:
+    def post_once(
+        self,
+        call: Callable[[Commit], Reply],
+        *,
+        ask: Callable[[], object] = lambda: None,
+        reader: Callable[[], Actor] | None = None,
+    ) -> Response:
         """Answer a POST under its Idempotency-Key, if it has one.
 
-        `ask` raises what stands against the call; without it the handler has asked already.
+        `ask` raises what stands against the call; without it the handler has asked already. `reader`: as whom
+        the actor reads what the reply shows, if not as itself.
         """
-        return idempotent(self.request, self.actor(), call, ask)
+        return idempotent(self.request, self.actor(), call, ask, reader)
 
 
 def expected_versions(request: Request) -> Collection[int] | None:

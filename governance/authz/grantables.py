@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import Permission as PermissionRow
+from django.db.models import Q
 
 from governance.actor import Actor
 from governance.authz.rules import Target
@@ -18,7 +19,8 @@ class Grantable:
     """One kind of object. locate: what the law must know of one of them; raises NotFound.
 
     family: the first part of the permissions that grants on it give. permissions: what an action on it is, as one.
-    by_name: the id of the one that the tenant calls so, if names are unique in it.
+    within_bonds: the grants on what the actor's key is bound to. by_name: the id of the one that the tenant calls so,
+    if names are unique in it.
     """
 
     object_type: str
@@ -26,6 +28,7 @@ class Grantable:
     grants: Any  # the model, a subclass of ObjectGrant
     locate: Callable[[Actor, UUID], Target]
     permissions: dict[Action, Permission]
+    within_bonds: Callable[[Actor], Q]
     by_name: Callable[[Actor, str], UUID | None] = lambda actor, name: None
 
     @property

@@ -66,7 +66,8 @@ def grant_get(*, actor: Actor, grant_id: UUID) -> GrantView:
     with acting(actor):
         kind, row = grant_locate(actor, grant_id)
         view = grant_views([(kind.object_type, row)])[0]
-        if row.group_id not in standing_of(actor).groups:
+        own = row.group_id in standing_of(actor).groups and _rows(actor, kind, Q(id=row.id)).exists()
+        if not own:
             authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, view.object_id))
         record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id])
     return view
@@ -227,5 +228,6 @@ def _own(actor: Actor, wanted: GrantFilter) -> Q:
 
 
 def _rows(actor: Actor, kind: Grantable, condition: Q) -> Rows:
-    rows: Rows = kind.grants.objects.filter(condition, tenant_id=actor.tenant_id)
+    """A bound key hears of nothing outside of what it is bound to, not even an id."""
+    rows: Rows = kind.grants.objects.filter(condition, kind.within_bonds(actor), tenant_id=actor.tenant_id)
     return rows.select_related("condition").order_by("-id")

@@ -19,7 +19,6 @@ from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.grants.holders import Holder, group_ensure, holder_find
 from governance.grants.sharing import refuse_unshared
 from governance.grants.views import GrantView, grant_views
-from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
 from governance.models import GrantCondition
 from governance.models.grant import ObjectGrant
@@ -45,7 +44,8 @@ class GrantDraft:
 def grant_create(
     *, actor: Actor, draft: GrantDraft, commit: Commit = lambda grant, new: None
 ) -> tuple[GrantView, bool]:
-    """Allow or deny something to somebody; whether it is new. The same grant once more only gets its end anew.
+    """Allow or deny something to somebody; whether it is new. The same grant once more only gets its end anew, from who
+    may revoke it.
 
     To read or write may be allowed by who may do just that and share the object; everything else takes the right to
     govern it. No sharing policy may forbid it. `commit` runs in the same transaction.
@@ -63,6 +63,10 @@ def grant_create(
         if draft.effect is Effect.ALLOW:
             refuse_unshared(actor, target, holder)
         row, new = _put(actor, kind, draft, holder, checked)
+        if not new and row.expires_at != draft.expires_at:
+            _ask_to_change(actor, row, target)
+            row.expires_at = draft.expires_at
+            row.save(update_fields=["expires_at"])
         view = grant_views([(draft.object_type, row)])[0]
         _tell(actor, Verb.GRANT_CREATED if new else Verb.GRANT_CHANGED, view)
         commit(view, new)
@@ -84,10 +88,7 @@ def grant_revoke(*, actor: Actor, grant_id: UUID, dry_run: bool = False) -> None
     with acting(actor):
         kind, row = grant_locate(actor, grant_id)
         view = grant_views([(kind.object_type, row)])[0]
-        given = (row.given_by_kind, row.given_by) == (actor.principal_kind, actor.principal_id)
-        own = given and view.effect is Effect.ALLOW
-        needed = Permission.ACCESS_SHARE if own else Permission.ACCESS_GOVERN
-        authorize_giving(actor, needed, kind.locate(actor, view.object_id))
+        _ask_to_change(actor, row, kind.locate(actor, view.object_id))
         if dry_run:
             return
         row.delete()
@@ -122,6 +123,13 @@ def _ask(actor: Actor, kind: Grantable, target: Target, draft: GrantDraft) -> No
         permission = kind.permissions[draft.action]
         authorize(actor, permission, target)
         _refuse_past(actor, permission, target, draft)
+
+
+def _ask_to_change(actor: Actor, row: ObjectGrant, target: Target) -> None:
+    """May the actor end this grant, or give it another end? Raises NotFound; Forbidden."""
+    given = (row.given_by_kind, row.given_by) == (actor.principal_kind, actor.principal_id)
+    own = given and row.effect == Effect.ALLOW
+    authorize_giving(actor, Permission.ACCESS_SHARE if own else Permission.ACCESS_GOVERN, target)
 
 
 def _refuse_past(actor: Actor, permission: Permission, target: Target, draft: GrantDraft) -> None:
@@ -177,8 +185,6 @@ def _put(
             "given_by": actor.principal_id,
         },
     )
-    if not new:
-        kind.grants.objects.filter(id=row.id).update(expires_at=draft.expires_at)
     return kind.grants.objects.select_related("condition").get(id=row.id), new
 
 
@@ -190,9 +196,8 @@ def _condition_ensure(actor: Actor, conditions: Mapping[str, Any]) -> GrantCondi
 
 
 def _tell(actor: Actor, verb: Verb, view: GrantView) -> None:
-    """To the trail, to what this transaction thought it knew, and to replies that show what may be closed now."""
+    """To the trail, and to what this transaction thought it knew."""
     forget_known()
-    replies_forget(actor=actor, object_ids=[view.object_id])
     record(
         actor=actor,
         verb=verb,

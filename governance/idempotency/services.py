@@ -4,7 +4,7 @@ The caller asks for the permission of the call before it looks here, for a repea
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,10 +18,14 @@ from django.db.models.functions import Now
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, pinned_connection
-from governance.errors import InFlight, KeyReused, Unavailable
+from governance.errors import Forbidden, InFlight, KeyReused, Unavailable
 from governance.keys.services import GENERAL, open_sealed, seal_for
 from governance.models import IdempotencyKey
-from governance.vocabulary import Verb
+from governance.vocabulary import Permission, Verb
+
+Closed = Callable[[Actor, Collection[UUID]], bool]
+"""Whether one of these objects is there and closed to the actor now; ids of other kinds do not count. One query."""
+_closed: list[Closed] = []
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,11 @@ class Reply:
     status: int
     body: Any = field(repr=False)
     shows: tuple[UUID, ...] = ()
+
+
+def declare_shown(closed: Closed) -> None:
+    """Each house declares how it asks about the objects that its replies show."""
+    _closed.append(closed)
 
 
 @contextmanager
@@ -54,10 +63,15 @@ def reply_alone(*, actor: Actor, key: str) -> Iterator[None]:
                     cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", [name])
 
 
-def reply_stored(*, actor: Actor, key: str, fingerprint: bytes) -> Reply | None:
-    """The reply that this principal's key has, if it has one.
+def reply_stored(
+    *, actor: Actor, key: str, fingerprint: bytes, reader: Callable[[], Actor] | None = None
+) -> Reply | None:
+    """The reply that this principal's key has, if it has one. `reader`: as whom the actor reads what it shows.
 
-    Raises KeyReused (another request); Unavailable. Writes: AuditEntry; deletes an IdempotencyKey that is too old.
+    Rights may have gone since, by a revoked grant, a move or a policy: what the reader may not read now is not told,
+    and not done once more either.
+    Raises KeyReused (another request); Forbidden (it shows what is closed by now); Unavailable. Writes: AuditEntry;
+    deletes an IdempotencyKey that is too old.
     """
     with acting(actor):
         found = IdempotencyKey.objects.filter(principal_id=actor.principal_id, key=key)
@@ -67,6 +81,7 @@ def reply_stored(*, actor: Actor, key: str, fingerprint: bytes) -> Reply | None:
             return None
         if bytes(row.request_hash) != fingerprint:
             raise KeyReused
+        _refuse_closed(reader() if reader else actor, row.object_ids)
         # The reply may hold content: telling it again is a read like any other.
         record(actor=actor, verb=Verb.REPLY_REPEATED, object_type="idempotency_key", object_ids=[row.id])
     plaintext = open_sealed(tenant_id=actor.tenant_id, place=_place(actor, key), blob=row.sealed_reply)
@@ -104,6 +119,15 @@ def replies_forget(*, actor: Actor, object_ids: Sequence[UUID]) -> int:
     with acting(actor):
         removed, _ = IdempotencyKey.objects.filter(object_ids__overlap=list(object_ids)).delete()
     return removed
+
+
+def _refuse_closed(reader: Actor, shows: Sequence[UUID]) -> None:
+    if shows and any(closed(reader, shows) for closed in _closed):
+        raise Forbidden(
+            "This was done before, and its reply shows what you may not read now.",
+            permission=Permission.MEMORY_READ,
+            rule="reply_closed",
+        )
 
 
 def _place(actor: Actor, key: str) -> bytes:

@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+from django.db.models import Q
+
 from governance.actor import Actor
 from governance.authz.grantables import Grantable, declare
 from governance.authz.rules import Target
@@ -42,8 +44,13 @@ def declare_personas() -> None:
         Action.SHARE: Permission.ACCESS_SHARE,
         Action.GOVERN: Permission.ACCESS_GOVERN,
     }
-    declare(Grantable(OBJECT_TYPE, OBJECT_TYPE, PersonaGrant, _target, permissions))
+    declare(Grantable(OBJECT_TYPE, OBJECT_TYPE, PersonaGrant, _target, permissions, _within_bonds))
 
 
 def _target(actor: Actor, persona_id: UUID) -> Target:
     return persona_target(persona_locate(actor, persona_id))
+
+
+def _within_bonds(actor: Actor) -> Q:
+    bound = actor.binding.persona_id if actor.binding else None
+    return Q() if bound is None else Q(content_object_id=bound)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, QuerySet, When
 
 from governance.actor import Actor
 from governance.audit.services import record
@@ -56,7 +56,7 @@ def persona_show(*, actor: Actor, persona_id: UUID) -> Persona:
 
 
 def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: PersonaKind | None = None) -> Persona:
-    """The persona with this id or name, of this kind if one is asked for.
+    """The persona with this id or name, of this kind if one is asked for. Of several with a name, the actor's own.
 
     Raises Invalid, in the same words for a foreign and for an unknown one.
     """
@@ -66,8 +66,10 @@ def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: P
         wanted = Q(name=reference)
     with acting(actor):
         usable = personas_of(actor).filter(wanted)
-        found = list((usable.filter(kind=kind) if kind else usable).order_by("id")[:2])
-    if len(found) != 1:
+        own_first = Case(When(member_id=actor.member_id, then=0), default=1)
+        found = list((usable.filter(kind=kind) if kind else usable).order_by(own_first, "id")[:2])
+    own = bool(found) and actor.member_id is not None and found[0].member_id == actor.member_id
+    if len(found) != 1 and not own:
         known = (
             "no persona of yours has this id or name" if not found else "several personas have this name: give the id"
         )

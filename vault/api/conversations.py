@@ -40,6 +40,7 @@ from vault.chat.services import (
     conversation_update,
     turn_begin,
     turn_run,
+    turn_speaker,
     turn_stream,
 )
 from vault.models import Turn
@@ -179,7 +180,7 @@ class TurnsView(ApiView):
             turn = turn_run(actor=actor, conversation_id=conversation_id, content=body["content"], commit=stored)
             return Reply(201, turn_json(turn) | answer.manifest)
 
-        return self.post_once(call)
+        return self.post_once(call, reader=lambda: turn_speaker(actor=actor, conversation_id=conversation_id))
 
 
 class _Answer:

@@ -36,7 +36,6 @@ from vault.policies.rules import Effect, Outcome
 from vault.policies.simulating import policy_simulate
 
 KIND = OpenApiParameter("kind", str, enum=[*PolicyKind])
-# versions count from 1
 
 
 class PolicyInput(StrictSerializer):

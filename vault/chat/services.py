@@ -285,6 +285,12 @@ def _quoted_first(question: str, hits: Sequence[Hit]) -> list[Hit]:
     return [hits[marker] for marker in [*quoted, *(set(range(len(hits))) - set(quoted))]]
 
 
+def turn_speaker(*, actor: Actor, conversation_id: UUID) -> Actor:
+    """As whom the actor asks and reads in this conversation. Raises NotFound; Forbidden."""
+    with acting(actor):
+        return _speaking(actor, conversation_locate(actor, conversation_id))
+
+
 def _speaking(actor: Actor, conversation: Conversation) -> Actor:
     """As the conversation's persona, as long as the actor may use that one."""
     usable = conversation.persona_id and personas_of(actor).filter(id=conversation.persona_id).exists()

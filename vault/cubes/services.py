@@ -51,9 +51,6 @@ def cubes_add(
     Each draft holds 1..MAX_CONTENT_CHARACTERS characters. A message whose session and message id are known, and a
     content that its namespace and persona hold already, are answered with the cube that is there. `permission`: a chat
     keeps its turns by the right to chat.
-    Raises: Forbidden; Invalid; PiiUnavailable; KeyUnavailable. Writes: Namespace?, DataSubject?, and for each new one
-    Cube, CubeVersion, Posting …, PiiFinding …, Review?, CubeLink?, HoldCube?; one AuditEntry and OutboxEvent … for all.
-    Queries: constant for one namespace.
     Raises: Forbidden; Invalid; PiiUnavailable; QuotaExceeded; KeyUnavailable. Writes: Namespace?, DataSubject?, Usage?,
     and for each new one Cube, CubeVersion, Posting …, PiiFinding …, Review?, CubeLink?, HoldCube?; one AuditEntry and
     OutboxEvent … for all. Queries: constant for one namespace.

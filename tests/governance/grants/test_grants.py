@@ -221,6 +221,35 @@ def test_the_same_grant_again_gets_its_end_anew(world: World, alice: Contract, m
     assert again.json["expires_at"] == "2099-01-01T00:00:00Z"
 
 
+@pytest.mark.parametrize("ends", ["2099-01-01T00:00:00Z", None])
+def test_who_may_only_share_neither_ends_nor_revives_anothers_grant(
+    world: World, alice: Contract, bob: Contract, memory_id: str, superuser: Superuser, ends: str | None
+) -> None:
+    """A grant that lives is not ended, and one that has ended does not come alive."""
+    given(alice, world, "bob", "memory", memory_id, action="share")
+    grant = given(alice, world, "ada", "memory", memory_id, expires_at="2098-01-01T00:00:00Z")
+    connection = superuser()
+    for end in ("2098-01-01", "2001-01-01"):
+        connection.execute("UPDATE vault_cubegrant SET expires_at = %s WHERE id = %s", [end, grant["id"]])
+        before = _but_denials(everything(connection))
+        body = grant_body(world, "ada", "memory", memory_id, expires_at=ends)
+        assert bob.post("grants/", body).status == 403
+        assert bob.delete(f"grants/{grant['id']}/").status == 403
+        assert _but_denials(everything(connection)) == before
+    assert alice.post("grants/", body).json["expires_at"] == ends
+
+
+def test_who_shares_changes_the_end_of_what_they_gave(
+    world: World, alice: Contract, bob: Contract, memory_id: str
+) -> None:
+    given(alice, world, "bob", "memory", memory_id, action="share")
+    given(bob, world, "ada", "memory", memory_id)
+    body = grant_body(world, "ada", "memory", memory_id, expires_at="2099-01-01T00:00:00Z")
+    again = bob.post("grants/", body)
+    assert (again.status, again.json["expires_at"]) == (200, body["expires_at"])
+    assert bob.post("grants/", body).status == 200
+
+
 def test_an_idempotent_grant_is_given_once(world: World, alice: Contract, memory_id: str) -> None:
     body = grant_body(world, "bob", "memory", memory_id)
     replies = [alice.post("grants/", body, idempotency_key="one") for _ in range(2)]

@@ -2,6 +2,8 @@
 
 from tests.factories import World
 from tests.governance.grants.test_grants import FACT, given, grant_body
+from tests.governance.personas.test_personas import made
+from tests.governance.tenants.test_bound_keys import bound
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.cubes.test_query_counts import queries
 
@@ -86,3 +88,27 @@ def test_a_list_costs_the_same_for_one_and_for_many(world: World, olivia: Contra
     one = queries(lambda: olivia.get("grants/?page_size=1"))
     assert queries(lambda: olivia.get("grants/?page_size=20")) == one
     assert one <= 18
+
+
+def test_a_bound_key_hears_of_no_grant_outside_of_its_bonds(
+    world: World, olivia: Contract, alice: Contract, bob: Contract
+) -> None:
+    inside, outside = alice.add(FACT, namespace="/team"), alice.add(FACT, namespace="/other")
+    work, home = (made(alice, name, kind="agent") for name in ("Helper", "Other"))
+    within = {
+        given(alice, world, "bob", "memory", inside["id"])["id"],
+        given(olivia, world, "bob", "namespace", inside["namespace"]["id"])["id"],
+    }
+    beyond = {
+        given(alice, world, "bob", "memory", outside["id"])["id"],
+        given(olivia, world, "bob", "namespace", outside["namespace"]["id"])["id"],
+    }
+    of_persona, of_other = (given(alice, world, "bob", "persona", one)["id"] for one in (work, home))
+    assert set(ids(bob)) == within | beyond | {of_persona, of_other}
+    key = bound(world, world.bob, namespaces=("/team",))
+    assert set(ids(key)) == within | {of_persona, of_other}
+    assert {key.get(f"grants/{one}/").status for one in within} == {200}
+    assert {key.get(f"grants/{one}/").status for one in beyond} == {403}
+    speaking = bound(world, world.bob, namespaces=("/team",), persona=work)
+    assert [one for one in ids(speaking) if one not in within] == [of_persona]
+    assert not {one["id"] for one in speaking.get("grants/?object_type=memory").json["results"]}  # of no persona

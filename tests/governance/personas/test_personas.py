@@ -123,6 +123,17 @@ def test_what_is_granted_to_a_persona_holds_while_it_speaks(world: World, alice:
     assert bob.get(f"memories/{memory['id']}/").status == 403
 
 
+def test_ones_own_persona_comes_before_an_agent_with_its_name(
+    world: World, alice: Contract, bob: Contract, olivia: Contract
+) -> None:
+    agent = made(alice, "bob", kind="agent")
+    own = bob.post("conversations/", {"persona": "bob"})
+    assert (own.status, own.json["persona"] == agent) == (201, False)
+    assert own.json["persona"] in {one["id"] for one in bob.get("personas/?kind=user").json["results"]}
+    assert bob.post("conversations/", {"agent_persona": "bob"}).json["agent_persona"] == agent
+    assert fields_at_fault(olivia.post("conversations/", {"persona": "bob"})) == {"persona"}  # neither is hers
+
+
 def test_foreign_and_bad_ones_are_answered(alice: Contract, charlie: Contract) -> None:
     one = made(alice, "at work")
     assert without_id(charlie.get(f"personas/{one}/")) == without_id(charlie.get(f"personas/{MISSING}/"))
