@@ -210,6 +210,6 @@ def _tell(actor: Actor, verb: Verb, view: GrantView) -> None:
             "action": view.action,
             "effect": view.effect,
             "expires_at": view.expires_at.isoformat() if view.expires_at else None,
-            "conditions": json.dumps(view.conditions, sort_keys=True) if view.conditions else None,
+            "conditional": bool(view.conditions),
         },
     )
