@@ -87,11 +87,14 @@ def test_what_is_moved_into_a_home_belongs_to_its_owner(olivia: Contract, alice:
     assert alice.get(f"memories/{memory['id']}/").json["content"] == "a note for alice"
 
 
-def test_who_takes_a_shared_memory_home_can_give_it_back(world: World, olivia: Contract, alice: Contract) -> None:
-    memory = olivia.add("shared words", namespace="/team")
-    alice.patch(f"memories/{memory['id']}/", {"namespace": "/users/alice"}, if_match='"1"')
+def test_who_takes_a_shared_memory_home_can_give_it_back(olivia: Contract, alice: Contract) -> None:
+    """Who may govern it: an editor takes nobody's but their own (test_access_levels)."""
+    memory = alice.add("shared words", namespace="/team")
+    taken = olivia.patch(f"memories/{memory['id']}/", {"namespace": "/users/olivia"}, if_match='"1"')
+    assert taken.status == 200
+    assert alice.get(f"memories/{memory['id']}/").status == 403
+    assert olivia.patch(f"memories/{memory['id']}/", {"namespace": "/team"}, if_match='"2"').status == 200
     assert alice.get(f"memories/{memory['id']}/").status == 200
-    assert alice.patch(f"memories/{memory['id']}/", {"namespace": "/team"}, if_match='"2"').status == 200
 
 
 def test_it_is_erased_however_long_ago_it_was_deleted(world: World, alice: Contract, superuser: Superuser) -> None:
