@@ -21,6 +21,7 @@ Known = TypeVar("Known")
 _pinned: ContextVar[bool] = ContextVar("pinned", default=False)
 _known: ContextVar[dict[Hashable, Any] | None] = ContextVar("known", default=None)
 _acting_for: ContextVar[UUID | None] = ContextVar("acting_for", default=None)
+_person: ContextVar[UUID | None] = ContextVar("person", default=None)
 _epoch: ContextVar["Epoch | None"] = ContextVar("epoch", default=None)
 
 
@@ -34,9 +35,6 @@ class Epoch:
     tenant_id: UUID
     number: int
     changing: bool = False
-
-
-_person: ContextVar[UUID | None] = ContextVar("person", default=None)
 
 
 @contextmanager

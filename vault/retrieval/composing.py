@@ -30,7 +30,7 @@ _kept: dict[Hashable, Composed] = {}
 
 
 def sight_of(actor: Actor) -> Hashable:
-    """All that decides what `visible_to` composes for `actor`; equal sights compose equal statements."""
+    """What decides how `visible_to` is composed for `actor`, and no less: equal sights compose equal statements."""
     standing = standing_of(actor)
     # Of a call's context only the purpose is asked in a statement; what conditions ask of it is in `met`.
     asker = replace(actor, request_id="", context=CallContext(actor.context.channel, actor.context.purpose))
