@@ -20,16 +20,26 @@ def tenant_table(
 
 def tenant_statements(table: str, *, rights: str, references: Iterable[tuple[str, str]]) -> list[str]:
     """What `tenant_table` runs."""
-    statements = [
+    unique = f"ALTER TABLE {table} ADD CONSTRAINT {table}_tenant_id UNIQUE (tenant_id, id)"
+    ties = [reference(table, column, target) for column, target in references]
+    return [*_walled(table, rights=rights), unique, *ties]
+
+
+def derived_table(table: str, *, references: Iterable[tuple[str, str]] = ()) -> RunSQL:
+    """`tenant_table` for rows without an id, made from others: they go with what each (column, target) names."""
+    ties = [reference(table, column, target, on_delete="CASCADE") for column, target in references]
+    return _forward([*_walled(table, rights="SELECT, INSERT, UPDATE, DELETE"), *ties])
+
+
+def _walled(table: str, *, rights: str) -> list[str]:
+    return [
         f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
         f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
         f"CREATE POLICY tenant_only ON {table} USING (tenant_id = {CURRENT_TENANT}) "
         f"WITH CHECK (tenant_id = {CURRENT_TENANT})",
-        f"ALTER TABLE {table} ADD CONSTRAINT {table}_tenant_id UNIQUE (tenant_id, id)",
         f"REVOKE ALL ON {table} FROM PUBLIC",
         f"GRANT {rights} ON {table} TO memos_app",
     ]
-    return statements + [reference(table, column, target) for column, target in references]
 
 
 def without_statistics(table: str, *columns: str) -> RunSQL:

@@ -69,6 +69,8 @@ APP_RIGHTS = {
     "governance_usage": CHANGE,
     "governance_user": ADD,
     "mfa_authenticator": ALL,
+    "vault_commonword": ALL,
+    "vault_commonwordscount": ALL,
     "vault_conversation": CHANGE,
     "vault_cube": ALL,
     "vault_cubelink": ALL,

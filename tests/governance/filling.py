@@ -41,7 +41,7 @@ from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.services import jobs_run, memories_add_later
-from vault.models import Namespace
+from vault.models import CommonWord, CommonWordsCount, Namespace
 from vault.policies.jobs import retention_apply
 
 HANDLERS: dict[Topic, Handler] = {
@@ -98,6 +98,7 @@ def fill(person: Person, canary: str) -> Filled:
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
     policy_id = _policies_fill(actor)
+    _words_count(actor)
     _grant(person, canary, cube_id)
     _keep_trail(person)
     return Filled(person, canary, cube_id, conversation.id, job.id, policy_id)
@@ -110,6 +111,14 @@ def _policies_fill(actor: Actor) -> UUID:
     quota_set(actor=actor, quota=Quota(HolderChoice(HolderKind.TENANT), Limits(memories=1_000)))
     cubes_add(actor=actor, drafts=[CubeDraft(content="It counts.")])
     return policy.id
+
+
+def _words_count(actor: Actor) -> None:
+    """What a tenant with a thousand memories would have."""
+    with acting(actor):
+        namespace = Namespace.objects.all()[0]
+        CommonWord.objects.create(tenant_id=actor.tenant_id, term=1, namespace=namespace, cubes=1)
+        CommonWordsCount.objects.create(tenant_id=actor.tenant_id, cubes=1)
 
 
 def ways_in(person: Person, canary: str) -> None:

@@ -10,6 +10,7 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.outbox.services import Payload, Write
 from governance.vocabulary import Verb
+from vault.cubes.common_words import common_words_count
 from vault.cubes.embedding import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
 
 CHEAP_TO_COUNT = 5_000  # cubes; a larger namespace is not counted again within FRESH_SECONDS
@@ -51,6 +52,7 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
             active_model_hold(actor, expected=active, first=rows[0].model)
         ids = embeddings_write(rows)
         _measure({text.namespace_id for text in texts})
+        common_words_count(actor)
         record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
 
     return write

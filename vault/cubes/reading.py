@@ -86,9 +86,16 @@ FROM unnest(%s::uuid[]) AS wanted (id)
         (SELECT active.model FROM vault_embeddingmodel AS active WHERE active.tenant_id = %s), %s)
     OFFSET 0
   ) AS embedding ON true
-  JOIN vault_namespace AS namespace ON namespace.id = cube.namespace_id
-  LEFT JOIN governance_persona AS persona ON persona.id = cube.persona_id
-  LEFT JOIN governance_datasubject AS subject ON subject.id = cube.subject_id
+  CROSS JOIN LATERAL (
+    SELECT * FROM vault_namespace AS one WHERE one.id = cube.namespace_id AND one.tenant_id = cube.tenant_id OFFSET 0
+  ) AS namespace
+  LEFT JOIN LATERAL (
+    SELECT * FROM governance_persona AS one WHERE one.id = cube.persona_id AND one.tenant_id = cube.tenant_id OFFSET 0
+  ) AS persona ON true
+  LEFT JOIN LATERAL (
+    SELECT * FROM governance_datasubject AS one
+    WHERE one.id = cube.subject_id AND one.tenant_id = cube.tenant_id OFFSET 0
+  ) AS subject ON true
 """
 
 

@@ -53,3 +53,23 @@ class NamespaceSize(models.Model):
     cubes = models.PositiveIntegerField()
     words = models.PositiveBigIntegerField()
     refreshed_at = models.DateTimeField(db_default=Now())
+
+
+class CommonWord(models.Model):
+    """How many cubes of a namespace contain a word that many of them contain (vault/cubes/common_words.py)."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "term", "namespace_id")
+    tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
+    term = models.BigIntegerField()
+    namespace = models.ForeignKey(
+        "vault.Namespace", on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    cubes = models.PositiveIntegerField()
+
+
+class CommonWordsCount(models.Model):
+    """How many cubes a tenant had when its common words were last counted."""
+
+    tenant = models.OneToOneField("governance.Tenant", on_delete=models.DO_NOTHING, primary_key=True, related_name="+")
+    cubes = models.PositiveBigIntegerField()
+    counted_at = models.DateTimeField(db_default=Now())

@@ -22,7 +22,17 @@ from vault.cubes.vector_index import DEFAULT_MODEL, nearest_by_index
 from vault.lexicon.moments import Span, asks_for_time
 from vault.lexicon.tokens import query_terms, terms
 from vault.retrieval.composing import Composed
-from vault.retrieval.ranking import BEST, EF_SEARCH, NEAREST, Parts, Weights, fused, index_pays
+from vault.retrieval.ranking import (
+    BEST,
+    EF_SEARCH,
+    NEAREST,
+    Parts,
+    Weights,
+    fused,
+    index_pays,
+    most_added,
+    set_aside,
+)
 from vault.retrieval.sql import EXACT, GRANTED_COUNT, INDEXED, NEAREST_BY_SCAN, SURVEY, SURVEY_EXCEPTED
 
 INDEXED_MODEL = DEFAULT_MODEL  # of which embedding_nearest holds the vectors; an operator may index another
@@ -50,6 +60,7 @@ class Survey:
     """What an actor sees: the namespaces, their size, which words of a question name speakers there, and the time.
 
     model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted.
+    common: which words of the question many cubes contain, with their number, as last counted.
     """
 
     namespaces: list[UUID]
@@ -59,6 +70,7 @@ class Survey:
     model: str | None
     vectors: int
     now: datetime
+    common: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -88,13 +100,14 @@ def survey(actor: Actor, question: Question, seen: Composed, excepted: Exception
         return _survey_excepted(actor, question, seen, excepted)
     marks = [mark for mark in question.words.values() if mark]
     with prepared_cursor() as cursor:
-        parameters = {**seen.parameters, "marks": marks, "tenant": actor.tenant_id}
+        parameters = {**seen.parameters, "marks": marks, "terms": list(question.words), "tenant": actor.tenant_id}
         cursor.execute(SURVEY.format(seen=seen.statement), parameters)
-        namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
-    return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
+        namespaces, cubes, words, speakers, model, vectors, now, common = cursor.fetchone()
+    return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now, dict(common))
 
 
 def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> Survey:
+    """No word is taken for common: how often it is said in what is hidden is not to be told."""
     more = GRANTED_COUNT if excepted.granted else "0"
     statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=more, **excepted.parts)
     marks = [mark for mark in question.words.values() if mark]
@@ -103,7 +116,7 @@ def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted:
         cursor.execute(statement, parameters)
         namespaces, cubes, words, speakers, model, vectors, now, more = cursor.fetchone()
     typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
-    return Survey(namespaces, cubes + more, words + more * typical, frozenset(speakers), model, vectors, now)
+    return Survey(namespaces, cubes + more, words + more * typical, frozenset(speakers), model, vectors, now, {})
 
 
 def rank(
@@ -125,14 +138,20 @@ def rank(
     `narrowed`: filters beyond the namespace apply; then all that passes them is looked through: nothing is missed.
     """
     speakers = surveyed.speakers if len(surveyed.speakers) == 1 else frozenset()
-    words = [term for term, mark in question.words.items() if mark not in surveyed.speakers]
+    words = [term for term, mark in question.words.items() if mark not in surveyed.speakers] or list(question.words)
+    common = {word: cubes for word, cubes in surveyed.common.items() if word in words}
+    aside = set_aside(words, common, surveyed.cubes)
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
     statement = _statement(visible, narrowed, model, _distance(surveyed, model, vector), excepted)
     parameters: dict[str, Any] = {
         **visible.parameters,
         **excepted.parameters,
         "tenant": actor.tenant_id,
-        "terms": words or list(question.words),
+        "terms": [word for word in words if word not in aside],
+        "common": list(aside),
+        "common_weights": list(aside.values()),
+        "common_postings": sum(common[word] for word in aside),
+        "most_added": sum(map(most_added, aside.values())),
         "namespaces": surveyed.namespaces,
         "cubes": surveyed.cubes,
         "length": surveyed.words / surveyed.cubes if surveyed.cubes else TYPICAL_LENGTH,

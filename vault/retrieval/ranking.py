@@ -4,6 +4,8 @@ The weights were set on two development conversations and checked on three other
 repeats that, and docs/benchmarks.md tells what each part brings.
 """
 
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 BM25_K1 = 1.2
@@ -12,11 +14,12 @@ SESSION_K = 1.0  # how soon a word stops counting for its session
 # What was said before and after counts for a message: distance in its session → share of the neighbour's own score.
 CONTEXT = {-1: 0.6, 1: 0.3, -2: 0.3, 2: 0.3}
 REACH = max(CONTEXT)
-BEST = 50  # cubes, at least, taken into the pool by words, and with each its neighbours
-NEAREST = 50  # cubes, at least, taken into the pool by vector
+BEST = 30  # cubes, at least, taken into the pool by words, and with each its neighbours
+NEAREST = 30  # cubes, at least, taken into the pool by vector
+LOOK_UP_COST = 2  # of a posting by its key, in postings that are read one after the other
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
 # shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's.
-INDEX_COST = 12
+INDEX_COST = 50
 EF_SEARCH = 200
 
 
@@ -60,6 +63,34 @@ AFTER_RANKING = ("graph", "heat", "trust", "diversity")  # what an operator may 
 HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.6, time=0.6)
 LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, time=0.0)
+
+
+def rarity(holding: int, cubes: int) -> float:
+    """BM25's weight of a word that `holding` of `cubes` contain; never negative (as in Lucene)."""
+    return math.log(1 + (max(cubes, holding) - holding + 0.5) / (holding + 0.5))
+
+
+def most_added(weight: float) -> float:
+    """The most that a word of `weight` adds to a cube's score."""
+    return weight * (BM25_K1 + 1)
+
+
+def set_aside(words: Collection[int], common: Mapping[int, int], cubes: int) -> dict[int, float]:
+    """Which of a question's words need not be read as a whole, with their weights; common: in how many cubes they are.
+
+    The commonest first, as long as a cube that has all of them, and no other word, likely stays below the best: below
+    what a word of BEST cubes weighs. One word always stays. That none of the best is missed does not depend on this
+    choice: the statement reads them after all where it was wrong (vault/retrieval/sql.py).
+    """
+    aside: dict[int, float] = {}
+    room = rarity(BEST, cubes)
+    for word in sorted(common, key=lambda word: (-common[word], word)):
+        weight = rarity(common[word], cubes)
+        room -= most_added(weight)
+        if room < 0 or len(aside) + 1 >= len(words):
+            break
+        aside[word] = weight
+    return aside
 
 
 def index_pays(visible: int, stored: int) -> bool:

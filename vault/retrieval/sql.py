@@ -4,14 +4,24 @@ A ranking has a *pool*: the best visible cubes by words, the nearest by vector, 
 the development conversations ranking all would bring nothing more. EXACT finds them among all that the filters let
 through; INDEXED by the indexes, and leaves out what is not visible. Document frequencies are those of the namespaces
 that the actor sees: what is hidden leaves no trace in a score.
+
+Words that are set aside as common (vault/retrieval/ranking.py) count for the memory that contains them, not for what
+was said around it. They are looked up for the cubes that may be among the best with them; where that could miss one, or
+costs more, they are read as a whole.
 """
 
-from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, REACH, SESSION_K
+from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, LOOK_UP_COST, REACH, SESSION_K
 
 
 def _float(value: float) -> str:
     """PostgreSQL reads a bare 0.5 as numeric, whose arithmetic is many times slower."""
     return f"float8 '{value!r}'"
+
+
+def _bm25(word: str, said: str) -> str:
+    """What `word`, with its weight, adds to the score of the cube of `said`."""
+    saturation = f"{_float(BM25_K1 * (1 - BM25_B))} + {_float(BM25_K1 * BM25_B)} * {said}.length / %(length)s::float8"
+    return f"{word}.weight * {said}.frequency * {_float(BM25_K1 + 1)} / ({said}.frequency + {saturation})"
 
 
 CONTEXT_WEIGHT = " ".join(f"WHEN {distance} THEN {_float(weight)}" for distance, weight in CONTEXT.items())
@@ -39,9 +49,56 @@ rarity AS (
 ),
 lexical AS MATERIALIZED (
   SELECT hits.cube_id AS id, any_value(hits.session_token) AS session_token, any_value(hits.position) AS position,
-    sum(rarity.weight * hits.frequency * {_float(BM25_K1 + 1)} / (hits.frequency
-      + {_float(BM25_K1 * (1 - BM25_B))} + {_float(BM25_K1 * BM25_B)} * hits.length / %(length)s::float8)) AS score
+    sum({_bm25("rarity", "hits")}) AS score
   FROM hits JOIN rarity USING (term) GROUP BY hits.cube_id
+),
+"""
+
+
+def _common_words_of(cubes: str) -> str:
+    """The common words of each of `cubes`, by key."""
+    return f"""{cubes} CROSS JOIN LATERAL (
+    SELECT * FROM vault_posting AS posting
+    WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(common)s::bigint[]) AND posting.cube_id = {cubes}.id
+      AND posting.frequency > 0 OFFSET 0
+  ) AS posting JOIN common USING (term)"""
+
+
+# A cube below the bar is not among the best, whichever common words it has. A bar of 0 keeps none away.
+_BEST = f"""
+common AS MATERIALIZED (
+  SELECT * FROM unnest(%(common)s::bigint[], %(common_weights)s::float8[]) AS word (term, weight)
+),
+bar AS MATERIALIZED (
+  SELECT coalesce((SELECT score FROM lexical ORDER BY score DESC LIMIT 1 OFFSET %(best)s::bigint - 1), 0)
+    - %(most_added)s::float8 AS score
+),
+contenders AS MATERIALIZED (SELECT * FROM lexical WHERE score >= (SELECT score FROM bar)),
+looked_up AS MATERIALIZED (
+  SELECT (SELECT score FROM bar) > 0 AND (SELECT count(*) FROM contenders)
+    * cardinality(%(common)s::bigint[]) * {LOOK_UP_COST} <= %(common_postings)s::bigint AS pays
+),
+added AS (
+  SELECT posting.cube_id AS id, posting.session_token, posting.position, {_bm25("common", "posting")} AS score
+  FROM {_common_words_of("contenders")}
+  WHERE (SELECT pays FROM looked_up)
+  UNION ALL
+  SELECT posting.cube_id, posting.session_token, posting.position, {_bm25("common", "posting")}
+  FROM vault_posting AS posting JOIN common USING (term) {{only}}
+  WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(common)s::bigint[]) AND posting.frequency > 0
+    AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{{{beyond}}}})
+    AND posting.cube_id NOT IN (SELECT id FROM gone) AND NOT (SELECT pays FROM looked_up)
+),
+best AS MATERIALIZED (
+  SELECT id, any_value(session_token) AS session_token, any_value(position) AS position, sum(score) AS score
+  FROM (SELECT * FROM contenders UNION ALL SELECT * FROM added) AS found
+  GROUP BY id ORDER BY score DESC, id DESC LIMIT %(best)s
+),
+highest AS MATERIALIZED (SELECT max(score) AS score FROM best),
+-- A vector that no word speaks for brings its weight at most: no need to look where enough have more by their words.
+open AS MATERIALIZED (
+  SELECT count(*) < %(limit)s AS to_vectors FROM best
+  WHERE %(w_lexical)s * score >= %(w_dense)s * (SELECT score FROM highest)
 ),
 """
 
@@ -54,6 +111,7 @@ near AS MATERIALIZED (
   SELECT visible.id FROM visible JOIN vault_embedding AS embedding
     ON embedding.tenant_id = %(tenant)s AND embedding.cube_id = visible.id AND embedding.version = visible.version
     AND embedding.model = %(model)s
+  WHERE (SELECT to_vectors FROM open)
   ORDER BY embedding.vector <=> %(vector)s::halfvec LIMIT %(nearest)s
 ),
 """
@@ -61,7 +119,7 @@ near AS MATERIALIZED (
 _NEAR = """
 near AS MATERIALIZED (
   SELECT cube_id AS id FROM vault_embedding
-  WHERE tenant_id = %(tenant)s AND model = {model}
+  WHERE tenant_id = %(tenant)s AND model = {model} AND (SELECT to_vectors FROM open)
     AND (namespace_id = ANY(%(namespaces)s::uuid[]) {beyond}) {unhidden}
   ORDER BY {distance} LIMIT %(nearest)s
 ),
@@ -69,7 +127,6 @@ near AS MATERIALIZED (
 
 # OFFSET 0 keeps the planner from turning these look-ups by key into a join over the whole table.
 _CANDIDATES = f"""
-best AS MATERIALIZED (SELECT * FROM lexical ORDER BY score DESC, id DESC LIMIT %(best)s),
 candidates AS MATERIALIZED (
   SELECT id FROM best UNION SELECT id FROM near UNION
   SELECT beside.id FROM best CROSS JOIN LATERAL (
@@ -97,7 +154,11 @@ pool AS MATERIALIZED (
 """
 
 _SCORES = f"""
-highest AS MATERIALIZED (SELECT max(score) AS score FROM best),
+own AS MATERIALIZED (
+  SELECT pool.id, sum({_bm25("common", "posting")}) AS score
+  FROM {_common_words_of("pool")}
+  WHERE cardinality(%(common)s::bigint[]) > 0 GROUP BY pool.id
+),
 -- One pass over what may be tens of thousands of rows; all that follows is small.
 around AS MATERIALIZED (
   SELECT * FROM lexical
@@ -118,7 +179,8 @@ session AS (
 ),
 parts AS (
   SELECT pool.id,
-    coalesce(around.score / nullif((SELECT score FROM highest), 0), 0) AS lexical,
+    coalesce((coalesce(around.score, 0) + coalesce(own.score, 0)) / nullif((SELECT score FROM highest), 0), 0)
+      AS lexical,
     coalesce(context.score / nullif((SELECT score FROM highest), 0), 0) AS context,
     coalesce(session.score / nullif(max(session.score) OVER (), 0), 0) AS session,
     greatest(0, coalesce(pool.dense, 0)) AS dense,
@@ -132,6 +194,7 @@ parts AS (
     ) AS time
   FROM pool
     LEFT JOIN around USING (id)
+    LEFT JOIN own USING (id)
     LEFT JOIN context USING (id)
     LEFT JOIN session ON session.session_token = pool.session_token
 )
@@ -146,6 +209,7 @@ EXACT = (
     + _ALL
     + _HITS.format(only="JOIN visible ON visible.id = posting.cube_id")
     + _LEXICAL
+    + _BEST.format(only="JOIN visible ON visible.id = posting.cube_id")
     + _NEAR_AMONG_VISIBLE
     + _CANDIDATES
     + _POOL.format(only="\n  WHERE visible.id = ANY (ARRAY(SELECT id FROM candidates))")
@@ -155,6 +219,7 @@ INDEXED = (
     "WITH"
     + _HITS.format(only="")
     + _LEXICAL
+    + _BEST.format(only="")
     + _NEAR
     + _CANDIDATES
     + _VISIBLE_OF_CANDIDATES
@@ -176,7 +241,10 @@ SELECT ARRAY(SELECT id FROM seen),
       AND posting.namespace_id IN (SELECT id FROM seen) OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
-  transaction_timestamp()
+  transaction_timestamp(),
+  ARRAY(SELECT ARRAY[term, sum(cubes)::bigint] FROM vault_commonword
+    WHERE tenant_id = %(tenant)s AND term = ANY(%(terms)s::bigint[]) AND namespace_id IN (SELECT id FROM seen)
+    GROUP BY term)
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
 

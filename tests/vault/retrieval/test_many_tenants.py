@@ -16,12 +16,15 @@ from benchmarks.synthetic import conversation, questions
 from benchmarks.tenants import Caller, drafts_of, filled, owner_of, reader_of
 from governance.actor import Actor
 from governance.database import acting
+from governance.keys.services import token_maker
 from memos_web.config import EmbedderChoice
 from tests.harness.databases import Clone
 from tests.vault.outbox import run_jobs
-from vault.models import Cube
-from vault.retrieval import ranker
+from vault.cubes import common_words
+from vault.models import CommonWord, Cube
+from vault.retrieval import ranker, ranking
 from vault.retrieval.queries import SearchQuery
+from vault.retrieval.ranker import question_of
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import SearchMode
 
@@ -50,9 +53,12 @@ class Many:
 
 
 @pytest.fixture
-def many(database: Clone, settings: Settings, full_size: bool) -> Many:
+def many(database: Clone, settings: Settings, full_size: bool, monkeypatch: pytest.MonkeyPatch) -> Many:
     """Tenants of 10, 100 and 400 beside one of 3,400; at full size of 10, 100 and 10,000 among 100,000."""
     settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
+    if not full_size:  # what a large tenant has is then found in this one
+        monkeypatch.setattr(ranking, "INDEX_COST", 12)
+        monkeypatch.setattr(common_words, "COMMON_FROM", 100)
     sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 400), 3_400)
     searches = SEARCHES_IN_FULL if full_size else SEARCHES
     small = [_place(size, seed, searches) for seed, size in enumerate(sizes, start=1)]
@@ -91,6 +97,7 @@ def _small_tenants_get_all_they_have_and_nothing_of_others(many: Many) -> None:
 
 def _what_the_index_finds_is_what_comparing_all_would(large: Place) -> None:
     assert "embedding_nearest" in _plans(large.owner.actor, large.asked[0])
+    assert any(_common(large.owner.actor, question) for question in large.asked[:60])
     assert _recall(large, 60) >= 0.99
     assert _recall(large, 60, mode=SearchMode.DENSE) >= 0.99
 
@@ -134,6 +141,13 @@ def _share(actor: Actor, question: str, mode: SearchMode) -> float:
     wanted = memories_search(actor=actor, search=replace(search, filters=ALL_OF_THEM))
     worst = min(hit.score for hit in wanted) - 1e-6  # of equals, either counts
     return sum(hit.score >= worst for hit in memories_search(actor=actor, search=search)) / len(wanted)
+
+
+def _common(actor: Actor, question: str) -> dict[int, int]:
+    """The words of a question that many memories contain."""
+    asked = question_of(token_maker(actor.tenant_id), question)
+    with acting(actor):
+        return dict(CommonWord.objects.filter(term__in=asked.words).values_list("term", "cubes"))
 
 
 def _ids(actor: Actor) -> set[UUID]:
