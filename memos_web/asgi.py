@@ -6,17 +6,20 @@ from contextlib import suppress
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
 
-from django.core.asgi import get_asgi_application
+import django
 
-application = get_asgi_application()
+django.setup(set_prefix=False)
 
 from django.db import connection
 
 from governance.errors import Unavailable
 from governance.tenants.binding import UnsafeRole
 from governance.tenants.serving import refuse_unsafe_role
+from memos_web.handler import ThreadedHandler
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import embedder, llm
+
+application = ThreadedHandler()
 
 
 def _prepare() -> None:

@@ -1,0 +1,166 @@
+"""The web server's handler: a request has one thread, which is kept; a stream goes on there until its reader goes."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core import signals
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.test import override_settings
+from django.urls import path
+
+from memos_web.handler import KEPT, ThreadedHandler
+
+seen: list[str] = []
+
+
+def _note(what: str) -> None:
+    seen.append(f"{what} {threading.current_thread().name}")
+
+
+def plain(request: HttpRequest) -> HttpResponse:
+    _note("view")
+    return HttpResponse(request.body)
+
+
+def together(request: HttpRequest) -> HttpResponse:
+    barrier.wait(5)
+    return HttpResponse(b"")
+
+
+class Steps:
+    """Yields for ever; each step, and the end, in the request's own thread."""
+
+    def __aiter__(self) -> "Steps":
+        return self
+
+    async def __anext__(self) -> bytes:
+        await sync_to_async(_note, thread_sensitive=True)("step")
+        return b"."
+
+    def close(self) -> None:
+        _note("close")
+
+
+def stream(request: HttpRequest) -> HttpResponseBase:
+    _note("view")
+    return StreamingHttpResponse(Steps())
+
+
+def fails(request: HttpRequest) -> HttpResponse:
+    raise RuntimeError("on purpose")
+
+
+urlpatterns = [path("plain", plain), path("stream", stream), path("together", together), path("fails", fails)]
+barrier = threading.Barrier(2)
+
+
+@pytest.fixture
+def handler() -> Iterator[ThreadedHandler]:
+    seen.clear()
+    with override_settings(ROOT_URLCONF=__name__, MIDDLEWARE=[]):
+        yield ThreadedHandler()
+
+
+async def _asked(handler: ThreadedHandler, where: str, *, body: bytes = b"", parts: int = 0) -> list[dict[str, Any]]:
+    """What is sent for a request; the reader goes away after `parts` parts of the body, where some are given."""
+    arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    arriving.put_nowait({"type": "http.request", "body": body, "more_body": False})
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+        if parts and len(sent) > parts:
+            arriving.put_nowait({"type": "http.disconnect"})
+
+    scope = {"type": "http", "method": "POST", "path": where, "query_string": b"", "headers": [], "root_path": ""}
+    await handler(scope, arriving.get, send)
+    return sent
+
+
+def test_the_body_reaches_the_view_and_its_answer_the_caller(handler: ThreadedHandler) -> None:
+    start, end = asyncio.run(_asked(handler, "/plain", body=b"heron"))
+    assert (start["status"], end["body"]) == (200, b"heron")
+
+
+def test_requests_that_follow_each_other_have_the_same_thread(handler: ThreadedHandler) -> None:
+    for _ in range(3):
+        asyncio.run(_asked(handler, "/plain"))
+    assert len(set(seen)) == 1
+    assert threading.current_thread().name not in seen[0]
+
+
+def test_requests_at_once_have_threads_of_their_own(handler: ThreadedHandler) -> None:
+    async def both() -> list[int]:
+        answers = await asyncio.gather(_asked(handler, "/together"), _asked(handler, "/together"))
+        return [answer[0]["status"] for answer in answers]
+
+    assert asyncio.run(both()) == [200, 200]
+
+
+def test_no_more_threads_wait_than_are_kept(handler: ThreadedHandler) -> None:
+    async def many() -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(KEPT + 5):
+                group.create_task(_asked(handler, "/plain"))
+
+    asyncio.run(many())
+    assert len(seen) == KEPT + 5
+    assert len(handler._idle) == KEPT
+
+
+def test_a_stream_goes_on_in_its_requests_thread_and_is_closed_there_when_the_reader_goes(
+    handler: ThreadedHandler,
+) -> None:
+    asyncio.run(_asked(handler, "/stream", parts=3))
+    names = [entry.split(" ", 1) for entry in seen]
+    assert [what for what, _ in names][:3] == ["view", "step", "step"]
+    assert names[-1][0] == "close"
+    assert len({thread for _, thread in names}) == 1
+
+
+def test_what_a_request_holds_is_given_back_in_its_thread(handler: ThreadedHandler) -> None:
+    """Django gives a connection back on this signal, and a connection belongs to its thread."""
+
+    def finished(**_: Any) -> None:
+        _note("finished")
+
+    signals.request_finished.connect(finished)
+    try:
+        asyncio.run(_asked(handler, "/plain"))
+        asyncio.run(_asked(handler, "/stream", parts=1))
+    finally:
+        signals.request_finished.disconnect(finished)
+    assert len({entry.split(" ", 1)[1] for entry in seen}) == 1
+    assert sum(entry.startswith("finished") for entry in seen) == 2
+
+
+def test_an_error_of_a_view_is_an_answer(handler: ThreadedHandler) -> None:
+    (start, *_) = asyncio.run(_asked(handler, "/fails"))
+    assert start["status"] == 500
+
+
+def test_a_reader_who_goes_before_the_body_has_come_is_not_answered(handler: ThreadedHandler) -> None:
+    async def gone() -> list[dict[str, Any]]:
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.disconnect"}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        await handler({"type": "http", "method": "GET", "path": "/plain", "headers": []}, receive, send)
+        return sent
+
+    assert asyncio.run(gone()) == []
+    assert seen == []
+    assert len(handler._idle) == 1
+
+
+def test_only_http_is_served(handler: ThreadedHandler) -> None:
+    with pytest.raises(ValueError, match="websocket"):
+        asyncio.run(handler({"type": "websocket"}, None, None))
