@@ -10,7 +10,7 @@ import psycopg
 from django.db import DatabaseError, connection
 
 from governance.errors import DomainError
-from governance.outbox.services import CHANNEL, Claimed, events_claim, events_release
+from governance.outbox.services import CHANNEL, CLAIM_LIMIT, Claimed, events_claim, events_release
 from governance.vocabulary import Topic
 
 ALONE = frozenset({Topic.JOB_REQUESTED, Topic.AUDIT_EXPORT_REQUESTED})  # each may be long
@@ -55,11 +55,12 @@ def _batches(claimed: Sequence[Claimed]) -> dict[tuple[Topic, UUID, UUID | None]
 
 
 def dispatch_forever(send: Send, stop: threading.Event) -> None:
-    """Dispatch until `stop`: woken by NOTIFY, and every POLL_SECONDS for what came back after its lease."""
+    """Dispatch until `stop`: woken by NOTIFY, and every POLL_SECONDS for what has time or came back after its lease."""
     while not stop.is_set():
         try:
+            _listen()
             while not stop.is_set():
-                if dispatch_once(send) == 0:
+                if dispatch_once(send) < CLAIM_LIMIT:
                     _wait_for_notice()
                 stop.wait(GATHER_SECONDS)
         except (DatabaseError, psycopg.Error, DomainError, BrokerDown) as error:
@@ -69,10 +70,12 @@ def dispatch_forever(send: Send, stop: threading.Event) -> None:
     connection.close()
 
 
-def _wait_for_notice() -> None:
-    connection.ensure_connection()
-    raw = connection.connection
+def _listen() -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"LISTEN {CHANNEL}")
-    for _ in raw.notifies(timeout=POLL_SECONDS, stop_after=1):
+
+
+def _wait_for_notice() -> None:
+    """Also for one that came since the last was waited for: the connection keeps it."""
+    for _ in connection.connection.notifies(timeout=POLL_SECONDS, stop_after=1):
         return

@@ -26,11 +26,9 @@ from governance.prepared import prepared_cursor
 from governance.vocabulary import Permission, Topic, Verb
 
 CHANNEL = "memos_outbox"
-EMIT = """
-WITH event AS (
-  INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id) VALUES (%s, %s, %s, %s, %s)
-) SELECT pg_notify(%s, '')
-"""
+EMIT = "INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id) VALUES (%s, %s, %s, %s, %s)"
+EMIT_AND_WAKE = f"WITH event AS ({EMIT}) SELECT pg_notify('{CHANNEL}', '')"
+UNHURRIED = frozenset({Topic.CUBES_READ})  # gathered until the dispatcher looks anyway: nobody waits for a count
 CLAIM_LIMIT = 200
 MAX_ATTEMPTS = 12
 LONGEST_DELAY = timedelta(minutes=5)
@@ -55,8 +53,8 @@ class Claimed:
 def emit(*, actor: Actor, topic: Topic, payload: Payload) -> None:
     """Leave work in the caller's transaction. `payload` holds ids and numbers only, never content."""
     with prepared_cursor() as cursor:
-        row: list[Any] = [uuid7(), actor.tenant_id, topic, Jsonb(dict(payload)), actor.request_id, CHANNEL]
-        cursor.execute(EMIT, row)
+        row: list[Any] = [uuid7(), actor.tenant_id, topic, Jsonb(dict(payload)), actor.request_id]
+        cursor.execute(EMIT if topic in UNHURRIED else EMIT_AND_WAKE, row)
 
 
 def events_claim(*, limit: int = CLAIM_LIMIT) -> list[Claimed]:

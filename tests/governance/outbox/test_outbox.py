@@ -18,6 +18,7 @@ from governance.models import OutboxEvent, Persona
 from governance.outbox.dispatcher import BrokerDown, dispatch_forever, dispatch_once
 from governance.outbox.selectors import outbox_health
 from governance.outbox.services import (
+    CHANNEL,
     MAX_ATTEMPTS,
     Payload,
     Write,
@@ -332,6 +333,18 @@ def test_the_dispatcher_wakes_for_an_event_and_bears_a_broker_that_was_down(worl
         stop.set()
         thread.join(timeout=10)
     assert not thread.is_alive()
+
+
+def test_work_that_nobody_waits_for_wakes_no_dispatcher_and_is_taken_with_the_rest(
+    world: World, superuser: Superuser
+) -> None:
+    listener = superuser()
+    listener.execute(f"LISTEN {CHANNEL}")
+    for topic, told in ((Topic.CUBES_READ, 0), (Topic.CUBES_WRITTEN, 1)):
+        _emit(world.alice, "one", topic=topic)
+        listener.execute("SELECT 1")  # what was notified before has come with its answer
+        assert len(list(listener.notifies(timeout=0))) == told
+    assert {event.topic for event in events_claim()} == {Topic.CUBES_READ, Topic.CUBES_WRITTEN}
 
 
 def test_health_counts_what_is_due_across_tenants(world: World, superuser: Superuser) -> None:
