@@ -19,6 +19,7 @@ NOTHING = Value("", output_field=CharField())
 LONGEST_NAME = 254  # of an e-mail address
 Rows = Callable[[UUID], QuerySet[Any]]
 """The rows of one kind in a tenant, with `called`, and with `more`, which tells two of the same name apart."""
+PLACED = "memory"  # has no name that is no content: it is told by where it lies, and not found by that
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,10 @@ def declare_names(kind: str, rows: Rows) -> None:
 
 
 def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
-    """Those of `ids` that have a name in the tenant, also of what has ended. One query, whatever they are."""
+    """Those of `ids` that have a name in the tenant, also of what has ended. One query, whatever they are.
+
+    A memory's is the path of its namespace.
+    """
     return dict(_found(tenant_id, [*_rows], Q(id__in=set(ids)))) if ids else {}
 
 
@@ -71,7 +75,7 @@ def id_called(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = 
         pass
     if len(text) > LONGEST_NAME or "\x00" in text:
         raise Invalid(errors=[FieldError(field, "nothing has this id or name")])
-    wanted = [*(kinds or _rows)]
+    wanted = [*(kinds or (kind for kind in _rows if kind != PLACED))]
     found = _found(tenant_id, wanted, Q(called__iexact=text) | Q(more__iexact=text))
     first = min((wanted.index(name.kind) for _, name in found), default=None)
     ids = [id for id, name in found if wanted.index(name.kind) == first]

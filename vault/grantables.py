@@ -11,7 +11,7 @@ from governance.authz.rules import Target
 from governance.errors import NotFound
 from governance.grants.sharing import declare_facts
 from governance.idempotency.services import declare_shown
-from governance.naming import NOTHING, declare_names
+from governance.naming import NOTHING, PLACED, declare_names
 from governance.policies.rules import Facts
 from governance.vocabulary import Action, Permission
 from vault.cubes.locating import cube_target, locate
@@ -29,6 +29,7 @@ def declare_grantables() -> None:
     declare_facts("memory", _memory_facts)
     declare_shown(_closed)
     declare_names("namespace", _paths)
+    declare_names(PLACED, _places_of_memories)
 
 
 def _permissions(writing: Permission) -> dict[Action, Permission]:
@@ -72,6 +73,10 @@ def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
 
 def _paths(tenant_id: UUID) -> QuerySet[Namespace]:
     return Namespace.objects.filter(tenant_id=tenant_id).annotate(called=F("path"), more=NOTHING)
+
+
+def _places_of_memories(tenant_id: UUID) -> QuerySet[Cube]:
+    return Cube.objects.filter(tenant_id=tenant_id).annotate(called=F("namespace__path"), more=NOTHING)
 
 
 def _memory_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
