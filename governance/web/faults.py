@@ -27,6 +27,8 @@ MESSAGES: dict[str, Promise] = {
     "must not be before from": _("This is before the beginning. Swap the two."),
     "nothing has this id or name": _("Nothing here has this id or name."),
     "several have this name: give the id": _("Several have this name: give the e-mail address or the id."),
+    "a path such as /team/notes": _("Write a path such as /team/notes."),
+    "letters, digits, dots, hyphens and underscores alone": _("Use letters, digits, dots, hyphens and underscores."),
 }
 
 
