@@ -80,7 +80,7 @@ def id_called(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = 
     first = min((wanted.index(name.kind) for _, name in found), default=None)
     ids = [id for id, name in found if wanted.index(name.kind) == first]
     if len(ids) != 1:
-        known = "several have this name: give the id" if ids else "nothing has this id or name"
+        known = "several have this name: give the e-mail address or the id" if ids else "nothing has this id or name"
         raise Invalid(errors=[FieldError(field, known)])
     return ids[0]
 
