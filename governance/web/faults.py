@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from governance.errors import FieldError
@@ -37,6 +38,16 @@ MESSAGES: dict[str, Promise] = {
     "several have this name: give the e-mail address or the id": _(
         "Several have this name: give the e-mail address or the id."
     ),
+    "a whole address, as in https://host/path": _("Write the whole address, as in https://log.example/audit."),
+    "a whole address, as in syslog+tls://host:6514": _(
+        "Write the whole address, as in syslog+tls://log.example:6514; syslog+tcp:// and syslog+udp:// work too."
+    ),
+    "without TLS nothing is sent, unless the operator allows it": _(
+        "Begin it with https://. Over http:// nothing is sent, unless the operator of this installation allows it."
+    ),
+    "1 to 100 characters": _("Give it a name, of at most 100 characters."),
+    "16 to 200 characters, to sign with": _("A webhook needs a secret of 16 to 200 characters: deliveries are signed."),
+    "syslog has none": _("Leave it empty: syslog has no secret."),
     "must be in the future": _("Name a day that is still to come."),
     "a date such as 2027-01-31": _("Write a date, as in 2027-01-31."),
     "choose a member": _("Choose a member."),
@@ -60,8 +71,16 @@ class Fault:
     known: bool
 
 
+NOT_PUBLIC = " is no public address"
+
+
 def faults_told(faults: Iterable[FieldError]) -> list[Fault]:
-    return [
-        Fault(FIELDS.get(one.field, one.field), MESSAGES.get(one.message, one.message), one.message in MESSAGES)
-        for one in faults
-    ]
+    return [_told(one) for one in faults]
+
+
+def _told(fault: FieldError) -> Fault:
+    label = FIELDS.get(fault.field, fault.field)
+    if fault.message.endswith(NOT_PUBLIC):
+        told = gettext("%(host)s is inside a private network. Nothing is sent there, unless the operator allows it.")
+        return Fault(label, told % {"host": fault.message.removesuffix(NOT_PUBLIC)}, known=True)
+    return Fault(label, MESSAGES.get(fault.message, fault.message), known=fault.message in MESSAGES)
