@@ -4,8 +4,9 @@ For ids that the reader is shown anyway; whoever shows a name asks first whether
 `acting`.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from django.db.models.functions import Concat
 from governance.errors import FieldError, Invalid
 from governance.models import ApiKey, AuditSink, Invitation, Member, Persona, Policy, Role, RoleTemplate, Tenant
 
+ID = re.compile(r"(?<![/0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f-])")
 NOTHING = Value("", output_field=CharField())
 LONGEST_NAME = 254  # of an e-mail address
 Rows = Callable[[UUID], QuerySet[Any]]
@@ -31,7 +33,11 @@ class Name:
     more: str = ""
 
     def __str__(self) -> str:
-        return f"{self.text} ({self.more})" if self.more and self.text != self.more else self.text
+        """Once, where one says the other: anna@acme.example is not called `anna (anna@acme.example)`."""
+        text, more = self.text.casefold(), self.more.casefold()
+        if more.startswith(f"{text}@"):
+            return self.more
+        return self.text if more in {"", text} else f"{self.text} ({self.more})"
 
 
 def _called(model: Any, field: str, more: Any = NOTHING) -> Rows:
@@ -59,9 +65,22 @@ def declare_names(kind: str, rows: Rows) -> None:
 def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
     """Those of `ids` that have a name in the tenant, also of what has ended. One query, whatever they are.
 
-    A memory's is the path of its namespace.
+    A memory's is the path of its namespace. A second query where an id stands in one of the names.
     """
-    return dict(_found(tenant_id, [*_rows], Q(id__in=set(ids)))) if ids else {}
+    found = dict(_found(tenant_id, [*_rows], Q(id__in=set(ids)))) if ids else {}
+    within = {one for name in found.values() for one in ids_in(name.text)}
+    inner = dict(_found(tenant_id, [*_rows], Q(id__in=within))) if within else {}
+    return {id: replace(name, text=named_in(name.text, inner)) for id, name in found.items()}
+
+
+def ids_in(text: str) -> list[UUID]:
+    """The ids that stand in a text by themselves or in a name, as in that of a quota; not those of an address."""
+    return [UUID(one) for one in ID.findall(text)]
+
+
+def named_in(text: str, names: Mapping[UUID, Name]) -> str:
+    """The text with the names of such ids, as far as they are known."""
+    return ID.sub(lambda found: str(names.get(UUID(found[0]), found[0])), text)
 
 
 def id_called(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = ()) -> UUID:

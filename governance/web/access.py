@@ -75,6 +75,7 @@ def _show(
         holders = holders_to_choose(actor=actor, object_type=object_type, object_id=object_id)
         shown: dict[str, Any] = {
             "overview": overview,
+            "members": [(one, list(zip(ACTIONS.values(), one.decisions, strict=True))) for one in overview.members],
             "about": about_of(object_type, names_find(actor.tenant_id, [object_id]).get(object_id)),
             "grants": grants_shown(actor, grants_list(actor=actor, wanted=wanted, paginate=grants.merged)),
             "holders": [(f"{one.kind}:{one.id}", KINDS[one.kind], one.name) for one in holders],

@@ -7,20 +7,19 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.models import AuditEntry
-from governance.naming import Name
+from governance.naming import PLACED, Name, ids_in, named_in
 from governance.trail.selectors import names_of
-from governance.web.paging import uuid_or_none
 
 OBJECTS = 3  # of one row in a list
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A part of a row's detail or context; `about`: what its text, an id, is called."""
+    """A part of a row's detail or context. told: its text with names for ids."""
 
     name: str
     text: str
-    about: Name | None = None
+    told: str
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,15 @@ class Line:
     objects: tuple[tuple[UUID, Name | None], ...]
     detail: tuple[Fact, ...]
     context: tuple[Fact, ...]
+
+    @property
+    def names(self) -> list[Name]:
+        """Each once: many memories lie in one place."""
+        return list(dict.fromkeys(name for _id, name in self.objects if name))
+
+    @property
+    def placed(self) -> bool:
+        return self.entry.object_type == PLACED
 
     @property
     def more(self) -> int:
@@ -69,13 +77,12 @@ def _ids(entry: AuditEntry, objects: int | None) -> set[UUID]:
 
 
 def _ids_in(values: Mapping[str, object]) -> set[UUID]:
-    return {found for value in values.values() if (found := uuid_or_none(str(value))) is not None}
+    return {one for value in values.values() if isinstance(value, str) for one in ids_in(value)}
 
 
 def _facts(values: Mapping[str, object], names: Mapping[UUID, Name]) -> tuple[Fact, ...]:
-    found = []
-    for name, value in values.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        id = uuid_or_none(text)
-        found.append(Fact(name, text, names.get(id) if id else None))
-    return tuple(found)
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in values.items()
+    }
+    return tuple(Fact(name, text, named_in(text, names)) for name, text in texts.items())

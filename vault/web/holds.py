@@ -1,7 +1,6 @@
 """Freezing a memory, and the tenant's legal holds: made by one, released by two. Each page works without JavaScript."""
 
 import json
-import re
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -19,7 +18,7 @@ from governance.actor import Actor
 from governance.authz.services import is_allowed
 from governance.database import acting
 from governance.errors import FieldError, Invalid
-from governance.naming import Name, names_find
+from governance.naming import Name, ids_in, names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import Newest, uuid_or_none
@@ -49,7 +48,6 @@ STATUSES: dict[HoldStatus, Promise] = {
     HoldStatus.RELEASING: gettext_lazy("one approval of two"),
     HoldStatus.RELEASED: gettext_lazy("released"),
 }
-ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 NO_QUERY = "filters as text"  # what a field is called here that the API does not know
 UNHELD = Keeping(freezes=(), legal=False)
 
@@ -135,7 +133,7 @@ def shown(view: HoldView) -> ShownHold:
 
 def _named(actor: Actor, view: HoldView) -> list[Name]:
     """What the ids in a hold's terms are called; of a memory where it lies."""
-    ids = [UUID(one) for one in ID.findall(json.dumps(view.filters))] if view.filters else []
+    ids = ids_in(json.dumps(view.filters)) if view.filters else []
     ids += [view.memory_id] if view.memory_id else []
     with acting(actor):
         return [*names_find(actor.tenant_id, ids).values()]

@@ -19,7 +19,7 @@ from governance.authz.services import authorize, is_allowed
 from governance.database import acting
 from governance.errors import Conflict, Invalid, NotFound, VersionConflict
 from governance.grants.sharing import grants_forbidden
-from governance.naming import Name, id_called, names_find
+from governance.naming import Name, id_called, named_in, names_find
 from governance.policies.rules import Quota, document_json
 from governance.policies.selectors import PolicyView, policies_list, policy_get, policy_versions
 from governance.policies.services import PolicyChanges, PolicyDraft, policy_change, policy_create
@@ -74,7 +74,7 @@ def policies(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     views = policies_list(actor=actor, paginate=take)
     names = _names(actor, {one for view in views for one in _holder_ids(view)})
     context = {
-        "policies": [(view, _called(view, names), KINDS[view.kind], _about(view, names)) for view in views],
+        "policies": [(view, named_in(view.name, names), KINDS[view.kind], _about(view, names)) for view in views],
         "older": take.older,
         "kinds": [(kind, KINDS[kind], MEANT[kind]) for kind in PolicyKind],
         "may_change": is_allowed(actor, Permission.POLICY_MANAGE),
@@ -106,7 +106,7 @@ def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseB
     initial = initial_of(view.kind, view.document, names)
     form = form_class(initial={**initial, "name": view.name, "enabled": view.enabled, "version": view.version})
     more = _forbidden(actor) if view.kind is PolicyKind.SHARING else {}
-    more["name"] = _called(view, names)
+    more["name"] = named_in(view.name, names)
     return _form(request, form, view, may_change=is_allowed(actor, Permission.POLICY_MANAGE), more=more)
 
 
@@ -126,7 +126,7 @@ def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpRespons
     names = _names(actor, {one for view in views for one in (view.author_id, *_holder_ids(view))})
     policy = policy_get(actor=actor, policy_id=policy_id)
     shown = [(view, _text(view), _about(view, names), names.get(view.author_id)) for view in views]
-    context = {"versions": shown, "older": take.older, "policy": policy, "name": _called(policy, names)}
+    context = {"versions": shown, "older": take.older, "policy": policy, "name": named_in(policy.name, names)}
     return draw(request, "vault/policies/versions.html", context)
 
 
@@ -233,14 +233,6 @@ def _names(actor: Actor, ids: Collection[UUID]) -> Mapping[UUID, Name]:
 def _holder_ids(view: PolicyView) -> list[UUID]:
     document = view.document
     return [document.holder.id] if isinstance(document, Quota) and document.holder.id else []
-
-
-def _called(view: PolicyView, names: Mapping[UUID, Name]) -> str:
-    """Its name; in that of a quota that was set for one holder, the holder's instead of their id."""
-    name = view.name
-    for one in _holder_ids(view):
-        name = name.replace(str(one), str(names.get(one, one)))
-    return name
 
 
 def _about(view: PolicyView, names: Mapping[UUID, Name]) -> str | Promise:

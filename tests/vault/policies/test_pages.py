@@ -175,7 +175,7 @@ def test_a_quota_that_was_set_by_id_is_listed_by_name(world: World, olivia: Cont
     set_one = olivia.send("PUT", "quotas/", quota)
     assert set_one.status in {200, 201}, set_one.json
     page = signed_in(world.ada).get("/policies/").content.decode()
-    assert "quota.member.bob (bob@acme.example)" in page
+    assert "quota.member.bob@acme.example" in page
     assert bob_id not in page
 
 
@@ -184,7 +184,7 @@ def test_what_would_be_reached_is_told_by_name(world: World, olivia: Contract, a
     alice.add("Two.")
     fields = {**sent("quota"), "holder_kind": "member", "memories": "1", "simulate": "yes"}
     page = signed_in(world.olivia).post("/policies/new/quota/", fields).content.decode()
-    assert "alice (alice@acme.example)" in page
+    assert "alice@acme.example" in page
 
 
 @pytest.mark.parametrize(("field", "value"), [("namespace", "team"), ("retention_class", "a b")])
