@@ -205,3 +205,17 @@ def test_memories_are_told_by_where_they_lie(world: World, olivia: Contract) -> 
     assert "in /team/otters" in text
     assert "otter wakes" not in text
     assert text.count("/team/otters") == text.count("<code>memory.listed</code>") == 1
+
+
+def test_a_name_is_no_markup(world: World, olivia: Contract) -> None:
+    nasty = "<script>alert(1)</script>"
+    nurse = olivia.post("personas/", {"name": nasty, "kind": "agent"}).json["id"]
+    about = {"principal": {"kind": "member", "id": str(world.bob.member.id)}, "action": "read"}
+    assert olivia.post("grants/", about | {"object": {"type": "persona", "id": nurse}}).status == 201
+    entry = entry_of(world, Verb.PERSONA_CREATED)
+    reader = signed_in(world.olivia)
+    for address in ("/audit/", "/audit/permission-changes/", f"/audit/{entry.id}/", "/access/"):
+        text = words(reader, address)
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;alert(1)" in text
+        assert "&amp;lt;" not in text
