@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import F, Q, QuerySet
 
 from governance.actor import Actor
 from governance.authz.grantables import Grantable, declare
@@ -11,6 +11,7 @@ from governance.authz.rules import Target
 from governance.errors import NotFound
 from governance.grants.sharing import declare_facts
 from governance.idempotency.services import declare_shown
+from governance.naming import NOTHING, PLACED, declare_names
 from governance.policies.rules import Facts
 from governance.vocabulary import Action, Permission
 from vault.cubes.locating import cube_target, locate
@@ -27,6 +28,8 @@ def declare_grantables() -> None:
     declare_facts("namespace", _namespace_facts)
     declare_facts("memory", _memory_facts)
     declare_shown(_closed)
+    declare_names("namespace", _paths)
+    declare_names(PLACED, _places_of_memories)
 
 
 def _permissions(writing: Permission) -> dict[Action, Permission]:
@@ -66,6 +69,14 @@ def _memories(actor: Actor) -> Q:
 def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
     """Of what lies in it nothing else is known."""
     return {row.id: Facts(row.path) for row in Namespace.objects.filter(id__in=ids)}
+
+
+def _paths(tenant_id: UUID) -> QuerySet[Namespace]:
+    return Namespace.objects.filter(tenant_id=tenant_id).annotate(called=F("path"), more=NOTHING)
+
+
+def _places_of_memories(tenant_id: UUID) -> QuerySet[Cube]:
+    return Cube.objects.filter(tenant_id=tenant_id).annotate(called=F("namespace__path"), more=NOTHING)
 
 
 def _memory_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:

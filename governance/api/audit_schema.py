@@ -26,7 +26,7 @@ FILTER_PARAMETERS = [
     OpenApiParameter("object", OpenApiTypes.UUID),
     OpenApiParameter("request_id", str, description="Also what jobs did because of this request."),
     OpenApiParameter("from", str, description="RFC 3339, included"),
-    OpenApiParameter("to", str, description="RFC 3339, not included"),
+    OpenApiParameter("to", str, description="RFC 3339, not included; not before `from`"),
 ]
 PERIOD_PARAMETERS = [one for one in FILTER_PARAMETERS if one.name in {"from", "to"}]
 

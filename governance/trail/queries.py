@@ -61,14 +61,17 @@ def query_read(asked: Mapping[str, str]) -> TrailQuery:
     request_id = given.get("request_id", "")
     if len(request_id) > LONGEST_REQUEST_ID or "\x00" in request_id:
         raise Invalid(errors=[FieldError("request_id", f"at most {LONGEST_REQUEST_ID} characters")])
+    since, before = moment(given, "from"), moment(given, "to")
+    if since and before and before < since:
+        raise Invalid(errors=[FieldError("to", "must not be before from")])
     return TrailQuery(
         verb=_one_of(given, "verb", Verb),
         outcome=_one_of(given, "outcome", Outcome),
         principal=_id(given, "principal"),
         object_id=_id(given, "object"),
         request_id=request_id,
-        since=moment(given, "from"),
-        before=moment(given, "to"),
+        since=since,
+        before=before,
     )
 
 

@@ -1,6 +1,6 @@
 """Reading the trail: what auditors see. No content stands in it, and reading it leaves a row of its own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -16,10 +16,12 @@ from governance.authz.rules import Target
 from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Invalid, NotFound
-from governance.models import ApiKey, AuditCheckpoint, AuditEntry, AuditSeal, Member
+from governance.models import AuditCheckpoint, AuditEntry, AuditSeal
+from governance.naming import Name, id_called, names_find
 from governance.trail.queries import TrailQuery, query_words
 from governance.vocabulary import Permission, Verb
 
+NAMED: dict[str, tuple[str, ...]] = {"principal": ("member", "api_key"), "object": ()}  # filters that take names
 VERIFIED_AT_ONCE = 200_000  # seals that one call checks; whoever wants more goes on behind them
 CHANGES = frozenset(
     {
@@ -114,14 +116,28 @@ def entry_get(*, actor: Actor, entry_id: UUID) -> EntryView:
     return EntryView(entry=entry, seal=seal)
 
 
-def names_of(*, actor: Actor, entries: Sequence[AuditEntry]) -> dict[UUID, str]:
-    """The names of the members and keys that `entries` name as principals. Two queries. Raises Forbidden."""
+def names_of(*, actor: Actor, ids: Collection[UUID]) -> dict[UUID, Name]:
+    """What members, keys and things that the trail names by their ids are called. One query. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
-    ids = {one for entry in entries for one in (entry.principal_id, entry.member_id) if one}
     with acting(actor):
-        members = Member.objects.filter(tenant_id=actor.tenant_id, id__in=ids).values_list("id", "display_name")
-        keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, id__in=ids).values_list("id", "prefix")
-        return {**dict(members), **dict(keys)}
+        return names_find(actor.tenant_id, ids)
+
+
+def filters_named(*, actor: Actor, asked: Mapping[str, str]) -> dict[str, str]:
+    """What people ask for in names, with the ids that `query_read` takes. Raises Forbidden; Invalid."""
+    authorize(actor, Permission.AUDIT_READ)
+    found, faults = dict(asked), list[FieldError]()
+    for name, kinds in NAMED.items():
+        text = found.get(name, "").strip()
+        if text:
+            try:
+                with acting(actor):
+                    found[name] = str(id_called(actor.tenant_id, text, field=name, kinds=kinds))
+            except Invalid as failure:
+                faults += failure.errors
+    if faults:
+        raise Invalid(errors=faults)
+    return found
 
 
 def verify(*, actor: Actor, after: int = 0) -> Verification:

@@ -25,6 +25,10 @@ SCHEMES = {
     SinkKind.WEBHOOK: {"https": 443, "http": 80},
     SinkKind.SYSLOG: {"syslog+tls": 6514, "syslog+tcp": 601, "syslog+udp": 514},
 }
+WHOLE = {  # how an address is written, up to LONGEST_ADDRESS characters
+    SinkKind.WEBHOOK: "a whole address, as in https://host/path",
+    SinkKind.SYSLOG: "a whole address, as in syslog+tls://host:6514",
+}
 LONGEST_ADDRESS, LONGEST_NAME, LONGEST_SECRET = 500, 100, 200
 SHORTEST_SECRET = 16
 
@@ -126,7 +130,7 @@ def _check(draft: SinkDraft) -> None:
     if not 1 <= len(draft.name.strip()) <= LONGEST_NAME:
         faults.append(FieldError("name", f"1 to {LONGEST_NAME} characters"))
     if not _is_address(draft):
-        faults.append(FieldError("address", f"{' or '.join(SCHEMES[draft.kind])}://host…, at most {LONGEST_ADDRESS}"))
+        faults.append(FieldError("address", WHOLE[draft.kind]))
     elif refusal := _refusal(draft):
         faults.append(FieldError("address", refusal))
     if draft.kind is SinkKind.WEBHOOK and not SHORTEST_SECRET <= len(draft.secret) <= LONGEST_SECRET:

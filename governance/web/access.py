@@ -17,7 +17,10 @@ from governance.errors import FieldError, Invalid
 from governance.grants.overview import access_overview, holders_to_choose
 from governance.grants.selectors import GrantFilter, grant_get, grants_list
 from governance.grants.services import GrantDraft, grant_create, grant_revoke
+from governance.naming import names_find
 from governance.vocabulary import Action, Channel, Effect, GranteeKind
+from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS
+from governance.web.grant_lines import about_of, grants_shown
 from governance.web.pages import draw, page, see_other
 from governance.web.paging import NewestOf
 
@@ -29,8 +32,10 @@ MEMBERS, GRANTS = 50, 50  # of one page
 def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """All grants for who manages them; for others what they were given and gave."""
     take = NewestOf(GRANTS, request.GET.get("before", ""))
-    grants = grants_list(actor=actor, wanted=GrantFilter(), paginate=take.merged)
-    return draw(request, "governance/access/list.html", {"grants": grants, "older": take.older})
+    with acting(actor):
+        grants = grants_list(actor=actor, wanted=GrantFilter(), paginate=take.merged)
+        shown = grants_shown(actor, grants)
+    return draw(request, "governance/access/list.html", {"grants": shown, "older": take.older})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -64,17 +69,21 @@ def _show(
     members, grants = (NewestOf(size, request.GET.get(name, "")) for size, name in ((MEMBERS, "m"), (GRANTS, "g")))
     wanted = GrantFilter(object_type=object_type, object_id=object_id)
     with acting(actor):  # one transaction for all that the page reads
+        overview = access_overview(
+            actor=actor, object_type=object_type, object_id=object_id, context=context, paginate=members
+        )
+        holders = holders_to_choose(actor=actor, object_type=object_type, object_id=object_id)
         shown: dict[str, Any] = {
-            "overview": access_overview(
-                actor=actor, object_type=object_type, object_id=object_id, context=context, paginate=members
-            ),
-            "grants": grants_list(actor=actor, wanted=wanted, paginate=grants.merged),
-            "holders": holders_to_choose(actor=actor, object_type=object_type, object_id=object_id),
+            "overview": overview,
+            "members": [(one, list(zip(ACTIONS.values(), one.decisions, strict=True))) for one in overview.members],
+            "about": about_of(object_type, names_find(actor.tenant_id, [object_id]).get(object_id)),
+            "grants": grants_shown(actor, grants_list(actor=actor, wanted=wanted, paginate=grants.merged)),
+            "holders": [(f"{one.kind}:{one.id}", KINDS[one.kind], one.name) for one in holders],
             "members_older": members.older,
             "grants_older": grants.older,
-            "actions": list(Action),
-            "effects": list(Effect),
-            "channels": list(Channel),
+            "actions": ACTIONS.items(),
+            "effects": EFFECTS.items(),
+            "channels": CHANNELS.items(),
             "context": context,
             "asked": request.POST,
             "fault": fault,

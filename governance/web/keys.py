@@ -1,4 +1,4 @@
-"""API keys: made, renamed, rotated and revoked; a key's text is shown once."""
+"""API keys: made, renamed, bound, rotated and revoked; a key's text is shown once."""
 
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -6,18 +6,20 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.actor import Actor
-from governance.apikeys.selectors import apikey_get, apikeys_list, key_view
+from governance.apikeys.selectors import KeyView, apikey_get, apikeys_list, key_view
 from governance.apikeys.services import KeyChanges, apikey_revoke, apikey_rotate, apikey_update
 from governance.errors import Conflict, FieldError, Invalid
 from governance.members.selectors import member_get, members_list
+from governance.tenants.bonds import BONDS, KeyBonds
 from governance.tenants.services import apikey_create
 from governance.vocabulary import Scope
+from governance.web.faults import faults_told
 from governance.web.pages import draw, page, see_other, wants_part
 
 MOST = 200  # of one page; more are in the API
@@ -37,9 +39,10 @@ def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             scopes=_scopes(request),
             name=request.POST.get("name", "")[:LONGEST_NAME],
             expires_at=_moment(request.POST.get("expires", "")),
+            bonds=_bonds(request.POST),
         )
     except Invalid as failure:
-        context = {"fault": failure, "name": request.POST.get("name", "")}
+        context = {"faults": faults_told(failure.errors), "asked": _asked(request.POST)}
         return _page(request, actor, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return _page(request, actor, {"made": made.text})
 
@@ -47,19 +50,15 @@ def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def key_edit(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBase:
-    """One key: its name and its end."""
-    if request.method == "POST":
-        try:
-            changes = KeyChanges(
-                given=frozenset({"name", "expires_at"}),
-                name=request.POST.get("name", "")[:LONGEST_NAME],
-                expires_at=_moment(request.POST.get("expires", "")),
-            )
-            apikey_update(actor=actor, key_id=key_id, changes=changes)
-            return see_other(reverse("keys"))
-        except Invalid as failure:
-            return _edit(request, actor, key_id, failure, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return _edit(request, actor, key_id, None)
+    """One key: its name, its end, and what it is bound to."""
+    view = key_view(apikey_get(actor=actor, key_id=key_id))
+    if request.method != "POST":
+        return _edit(request, view)
+    try:
+        apikey_update(actor=actor, key_id=key_id, changes=_changes(request.POST, view))
+    except (Invalid, Conflict) as failure:
+        return _edit(request, view, failure, _asked(request.POST))
+    return see_other(reverse("keys"))
 
 
 @require_POST
@@ -70,7 +69,7 @@ def key_rotate(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponse
     try:
         made = apikey_rotate(actor=actor, key_id=key_id, overlap=timedelta(seconds=overlap))
     except (Invalid, Conflict) as failure:
-        return _edit(request, actor, key_id, failure, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _edit(request, key_view(apikey_get(actor=actor, key_id=key_id)), failure)
     return _page(request, actor, {"made": made.text, "rotated": made.view})
 
 
@@ -84,14 +83,56 @@ def key_revoke(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponse
 
 
 def _edit(
-    request: HttpRequest, actor: Actor, key_id: UUID, failure: Exception | None, *, status: int = HTTPStatus.OK
+    request: HttpRequest, view: KeyView, failure: Invalid | Conflict | None = None, asked: dict[str, Any] | None = None
 ) -> HttpResponseBase:
     context = {
-        "key": key_view(apikey_get(actor=actor, key_id=key_id)),
-        "fault": failure,
+        "key": view,
+        "asked": asked or _shown(view),
+        "faults": faults_told(failure.errors) if failure else [],
+        "detail": failure.detail if failure and not failure.errors else "",
         "hours": settings.KEY_OVERLAP_SECONDS // 3600,
     }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if failure else HTTPStatus.OK
     return draw(request, "governance/settings/key.html", context, status=status)
+
+
+def _shown(view: KeyView) -> dict[str, Any]:
+    """The fields that say what a key is."""
+    return {
+        "name": view.name,
+        "expires": view.expires_at.date().isoformat() if view.expires_at else "",
+        "persona": view.persona.name if view.persona else "",
+        "namespaces": "\n".join(view.namespaces),
+        "purpose": view.purpose,
+    }
+
+
+def _asked(form: QueryDict) -> dict[str, Any]:
+    """What was sent, to be shown again where it cannot be used."""
+    names = ("name", "member", "expires", "persona", "namespaces", "purpose")
+    return {name: form.get(name, "") for name in names} | {"scopes": form.getlist("scopes")}
+
+
+def _bonds(form: QueryDict) -> KeyBonds:
+    lines = (line.strip() for line in form.get("namespaces", "").splitlines())
+    return KeyBonds(
+        persona=form.get("persona", "").strip() or None,
+        namespaces=tuple(line for line in lines if line),
+        purpose=form.get("purpose", "").strip(),
+    )
+
+
+def _changes(form: QueryDict, view: KeyView) -> KeyChanges:
+    """Only bonds that were sent and are no longer what they were: the others stay. Raises Invalid."""
+    bonds, shown = _bonds(form), _shown(view)
+    before = KeyBonds(shown["persona"] or None, view.namespaces, view.purpose)
+    bound = {name for name in BONDS if name in form and getattr(bonds, name) != getattr(before, name)}
+    return KeyChanges(
+        given=frozenset({"name", "expires_at"} | bound),
+        name=form.get("name", "")[:LONGEST_NAME],
+        expires_at=_moment(form.get("expires", "")),
+        bonds=bonds,
+    )
 
 
 def _page(
@@ -101,7 +142,7 @@ def _page(
         **_keys(actor),
         "members": members_list(actor=actor, paginate=lambda rows: list(rows[:MOST])),
         "scopes": list(Scope),
-        "own_id": actor.member_id,
+        "asked": {"member": str(actor.member_id)},
         **(more or {}),
     }
     return draw(request, "governance/settings/keys.html", context, status=status)

@@ -5,6 +5,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from governance.actor import Actor
+from governance.authz.rules import ACTIONS, ROLE_PERMISSIONS
 from governance.authz.services import is_allowed
 from governance.vocabulary import Permission, RoleName
 
@@ -52,5 +53,12 @@ def role_label(role: RoleName | None) -> str | Promise:
     return ROLES[role] if role else ""
 
 
-def rights_of(actor: Actor) -> list[Promise]:
-    return [words for permission, words in RIGHTS.items() if is_allowed(actor, permission)]
+def rights_of(role: RoleName | None) -> list[Promise]:
+    """What the role lets all its members do."""
+    return [words for permission, words in RIGHTS.items() if role and permission in ROLE_PERMISSIONS[role]]
+
+
+def granted_beside(actor: Actor) -> list[Promise]:
+    """What the role does not, but grants let this member do, with single objects. Asks the engine."""
+    own = ROLE_PERMISSIONS[actor.role] if actor.role else frozenset()
+    return [words for one, words in RIGHTS.items() if one in ACTIONS and one not in own and is_allowed(actor, one)]

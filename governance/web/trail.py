@@ -1,8 +1,6 @@
 """The auditor's pages: the trail, one entry, whether it is intact, its checkpoints, reports."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from uuid import UUID
@@ -24,6 +22,7 @@ from governance.trail.selectors import (
     checkpoints_list,
     entries_list,
     entry_get,
+    filters_named,
     names_of,
     permission_changes,
     public_key_get,
@@ -31,19 +30,13 @@ from governance.trail.selectors import (
 )
 from governance.trail.unusual import unusual_reading
 from governance.vocabulary import Outcome, Permission, Verb
+from governance.web.faults import faults_told
 from governance.web.pages import draw, page, wants_part
 from governance.web.paging import Newest, number_or_none, uuid_or_none
+from governance.web.trail_lines import lines_of
 
 ROWS = 50  # of one page
 SAFE = ["GET", "HEAD"]
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row of the trail with the name of who did it."""
-
-    entry: AuditEntry
-    who: str
 
 
 @require_http_methods(SAFE)
@@ -54,12 +47,11 @@ def trail(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     entries = entries_list(actor=actor, query=query, paginate=take) if not faults else []
     context = {
         **_list(actor, request, entries, take),
-        "faults": faults,
+        "faults": faults_told(faults),
         "verbs": [*Verb],
         "outcomes": [*Outcome],
     }
-    part = wants_part(request) and not faults
-    template = "governance/trail/_entries.html" if part else "governance/trail/trail.html"
+    template = "governance/trail/_entries.html" if wants_part(request) else "governance/trail/trail.html"
     return draw(request, template, context, status=_status(faults))
 
 
@@ -69,7 +61,7 @@ def trail_entry(request: HttpRequest, actor: Actor, entry_id: UUID) -> HttpRespo
     view = entry_get(actor=actor, entry_id=entry_id)
     entry = view.entry
     context = {
-        "line": _lines(actor, [entry])[0],
+        "line": lines_of(actor, [entry], objects=None)[0],
         "seal": view.seal
         and {
             "seq": view.seal.seq,
@@ -78,8 +70,6 @@ def trail_entry(request: HttpRequest, actor: Actor, entry_id: UUID) -> HttpRespo
         },
         "before_hash": bytes(entry.before_hash).hex() if entry.before_hash is not None else "",
         "after_hash": bytes(entry.after_hash).hex() if entry.after_hash is not None else "",
-        "detail": _pairs(entry.detail),
-        "context": _pairs(entry.context),
     }
     return draw(request, "governance/trail/entry.html", context)
 
@@ -128,7 +118,9 @@ def trail_verifier(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(SAFE)
 @page
 def trail_unusual(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    return draw(request, "governance/trail/unusual.html", {"found": unusual_reading(actor=actor)})
+    found = unusual_reading(actor=actor)
+    names = names_of(actor=actor, ids=[one.id for one in found])
+    return draw(request, "governance/trail/unusual.html", {"found": [(one, names.get(one.id)) for one in found]})
 
 
 @require_http_methods(SAFE)
@@ -138,7 +130,12 @@ def trail_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     query, faults = _query(actor, _period(request))
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     entries = permission_changes(actor=actor, query=query, paginate=take) if not faults else []
-    context = {**_list(actor, request, entries, take), "faults": faults, "period": urlencode(_period(request))}
+    context = {
+        **_list(actor, request, entries, take),
+        "faults": faults_told(faults),
+        "period": urlencode(_period(request)),
+        "detailed": True,
+    }
     return draw(request, "governance/trail/changes.html", context, status=_status(faults))
 
 
@@ -158,26 +155,18 @@ def _list(actor: Actor, request: HttpRequest, entries: Sequence[AuditEntry], tak
     asked = {name: request.GET.get(name, "") for name in FILTERS}
     older = {name: value for name, value in asked.items() if value} | {"before": str(take.older)}
     return {
-        "lines": _lines(actor, entries),
+        "lines": lines_of(actor, entries),
         "asked": asked,
         "since": asked["from"],
         "older": urlencode(older) if take.older else "",
     }
 
 
-def _lines(actor: Actor, entries: Sequence[AuditEntry]) -> list[Line]:
-    names = names_of(actor=actor, entries=entries)
-    return [
-        Line(entry=entry, who=names.get(entry.principal_id) or names.get(entry.member_id or entry.id, ""))
-        for entry in entries
-    ]
-
-
 def _query(actor: Actor, asked: Mapping[str, str]) -> tuple[TrailQuery, Sequence[FieldError]]:
     """What is asked for, or what is wrong with it; whoever may not read the trail is not told."""
     authorize(actor, Permission.AUDIT_READ)
     try:
-        return query_read(asked), ()
+        return query_read(filters_named(actor=actor, asked=asked)), ()
     except Invalid as failure:
         return TrailQuery(), failure.errors
 
@@ -188,10 +177,3 @@ def _period(request: HttpRequest) -> dict[str, str]:
 
 def _status(faults: Sequence[FieldError]) -> int:
     return HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK
-
-
-def _pairs(values: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [
-        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for name, value in values.items()
-    ]

@@ -14,11 +14,14 @@ from governance.authz.services import authorize
 from governance.errors import FieldError, Invalid
 from governance.trail.exports import export_create, export_file, exports_list
 from governance.trail.queries import FILTERS, query_read
+from governance.trail.selectors import filters_named
 from governance.trail.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
 from governance.vocabulary import ExportFormat, ExportStatus, Outcome, Permission, SinkKind, Verb
+from governance.web.faults import faults_told
 from governance.web.files import file_response
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import Newest, uuid_or_none
+from governance.web.trail_lines import facts_of
 
 ROWS = 20  # of one page
 SAFE = ["GET", "HEAD"]
@@ -32,7 +35,8 @@ def trail_exports(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if request.method != "POST":
         return _exports(request, actor)
     try:
-        query = query_read({name: request.POST.get(name, "") for name in FILTERS})
+        asked = {name: request.POST.get(name, "") for name in FILTERS}
+        query = query_read(filters_named(actor=actor, asked=asked))
         form = _form_of(request.POST.get("format", ""))
     except Invalid as failure:
         return _exports(request, actor, failure.errors)
@@ -78,10 +82,10 @@ def _exports(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = 
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     exports = exports_list(actor=actor, paginate=take)
     context = {
-        "exports": exports,
+        "exports": list(zip(exports, facts_of(actor, [one.filters for one in exports]), strict=True)),
         "going_on": any(one.status in GOING_ON for one in exports),
         "older": take.older,
-        "faults": faults,
+        "faults": faults_told(faults),
         "verbs": [*Verb],
         "outcomes": [*Outcome],
         "formats": [*ExportFormat],
@@ -98,7 +102,7 @@ def _sinks(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()
     context = {
         "sinks": sinks_list(actor=actor, paginate=take),
         "older": take.older,
-        "faults": faults,
+        "faults": faults_told(faults),
         "kinds": [*SinkKind],
         "asked": {name: request.POST.get(name, "") for name in ("name", "kind", "address")},
     }

@@ -15,13 +15,14 @@ from governance.accounts.passwords import password_sign_in
 from governance.accounts.rules import FirstFactor, SignedIn, Way
 from governance.accounts.selectors import Organisation, member_user, organisations_of
 from governance.actor import Actor
+from governance.database import acting
 from governance.errors import Forbidden, Invalid, NotFound, TooManyAttempts, Unauthenticated
 from governance.policies.purposes import purposes_known
 from governance.tenants.selectors import sign_in_link_works, tenant_id_by_slug
 from governance.tenants.services import sign_in_link_use
 from governance.web.coming_back import next_forget, next_keep, next_kept
 from governance.web.pages import answered, draw, page, person_page, see_other
-from governance.web.roles import first_page, rights_of, role_label
+from governance.web.roles import first_page, granted_beside, rights_of, role_label
 from governance.web.sessions import (
     PURPOSE,
     actor_of_session,
@@ -49,7 +50,13 @@ def home(request: HttpRequest) -> HttpResponseBase:
 @page
 def you(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Who is signed in and what their role may do: the first page of those for whom the product has no other."""
-    return draw(request, "governance/you.html", {"role": role_label(actor.role), "rights": rights_of(actor)})
+    with acting(actor):
+        context = {
+            "role": role_label(actor.role),
+            "rights": rights_of(actor.role),
+            "granted": granted_beside(actor),
+        }
+    return draw(request, "governance/you.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -16,7 +16,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.actor import Actor
 from governance.authz.services import is_allowed
+from governance.database import acting
 from governance.errors import FieldError, Invalid
+from governance.naming import Name, ids_in, names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import Newest, uuid_or_none
@@ -46,6 +48,7 @@ STATUSES: dict[HoldStatus, Promise] = {
     HoldStatus.RELEASING: gettext_lazy("one approval of two"),
     HoldStatus.RELEASED: gettext_lazy("released"),
 }
+NO_QUERY = "filters as text"  # what a field is called here that the API does not know
 UNHELD = Keeping(freezes=(), legal=False)
 
 
@@ -79,7 +82,8 @@ def holds(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def hold(request: HttpRequest, actor: Actor, hold_id: UUID) -> HttpResponseBase:
     view = hold_get(actor=actor, hold_id=hold_id)
     mine = actor.member_id in {one.member_id for one in view.approvals}
-    return draw(request, "vault/holds/hold.html", {"shown": shown(view), "approved_by_me": mine})
+    context = {"shown": shown(view), "named": _named(actor, view), "approved_by_me": mine}
+    return draw(request, "vault/holds/hold.html", context)
 
 
 @require_POST
@@ -121,10 +125,18 @@ def keeping_context(actor: Actor, view: CubeView) -> dict[str, Any]:
 
 
 def shown(view: HoldView) -> ShownHold:
-    over = str(view.memory_id) if view.memory_id else view.subject.reference if view.subject else ""
+    over = view.subject.reference if view.subject else ""
     if view.filters is not None:
         over = json.dumps(view.filters, ensure_ascii=False, sort_keys=True)
     return ShownHold(hold=view, kind=KINDS[view.kind], status=STATUSES[view.status], over=over)
+
+
+def _named(actor: Actor, view: HoldView) -> list[Name]:
+    """What the ids in a hold's terms are called; of a memory where it lies."""
+    ids = ids_in(json.dumps(view.filters)) if view.filters else []
+    ids += [view.memory_id] if view.memory_id else []
+    with acting(actor):
+        return [*names_find(actor.tenant_id, ids).values()]
 
 
 def _kept(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
@@ -176,7 +188,7 @@ def _filters(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Invalid(errors=[FieldError("filters", "a JSON object is needed")])
+        raise Invalid(errors=[FieldError(NO_QUERY, "a JSON object is needed")])
     return found
 
 
@@ -187,5 +199,15 @@ def _fault(failure: Invalid) -> str:
         "reason": _("Say why, in at most %(limit)s characters.") % {"limit": LONGEST_REASON},
         "memory_id": _("There is no memory with this id."),
         "body": _("Fill in just one: a memory, a data subject or a query."),
+        NO_QUERY: _('This is no query. Write it in braces, names and texts in double quotes: {"tags": "case-17"}'),
+        "filters": _('Say what to hold, as in {"tags": "case-17"}. An empty query would hold everything.'),
     }
-    return told.get(fault.field) or _("The query cannot be used: %(place)s") % {"place": fault.field}
+    return told.get(fault.field) or _fault_of_query(fault)
+
+
+def _fault_of_query(fault: FieldError) -> str:
+    place = fault.field.removeprefix("filters.")
+    unknown, _separator, known = fault.message.partition("; known are ")
+    if known and unknown == "unknown field":
+        return _("A query knows no field %(place)s. There are: %(known)s.") % {"place": place, "known": known}
+    return _("The query cannot be used at %(place)s: %(message)s.") % {"place": place, "message": fault.message}

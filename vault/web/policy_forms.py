@@ -1,15 +1,18 @@
 """Forms of policies: a field for each part of a document, turned into the JSON that the API takes too."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django import forms
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from governance.errors import Invalid
+from governance.naming import Name
 from governance.policies.rules import AnyDocument, document_json
 from governance.vocabulary import HolderKind, PiiAction, PolicyKind, Recipient, RoleName
+from governance.web.faults import faults_told
 from vault.vocabulary import MemoryType
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
 
@@ -102,7 +105,7 @@ class PolicyForm(forms.Form):
         """Show each fault at its field; what has none, above the form."""
         for fault in failure.errors:
             field = self.field_of(fault.field.rpartition(".")[2])
-            self.add_error(field if field in self.fields else None, fault.message)
+            self.add_error(field if field in self.fields else None, str(faults_told([fault])[0].words))
         if not failure.errors:
             self.add_error(None, failure.detail)
 
@@ -188,7 +191,12 @@ class PiiForm(AboutTexts):
 class QuotaForm(PolicyForm):
     kind = PolicyKind.QUOTA
     holder_kind = forms.ChoiceField(label=_("Whose use"), choices=list(HOLDERS.items()))
-    holder_id = forms.UUIDField(label=_("Id of one member or API key"), required=False)
+    holder_id = forms.CharField(
+        label=_("One member or API key"),
+        required=False,
+        max_length=254,
+        help_text=_("By e-mail address, name or id; a key also as it is shown in its list: mos_…"),
+    )
     memories = number(_("Memories"))
     bytes = number(_("Bytes"))
     requests_per_minute = number(_("Requests a minute"))
@@ -196,7 +204,7 @@ class QuotaForm(PolicyForm):
 
     def document(self) -> dict[str, Any]:
         found = self.cleaned_data
-        holder = {"kind": found["holder_kind"], "id": found["holder_id"] and str(found["holder_id"])}
+        holder = {"kind": found["holder_kind"], "id": found["holder_id"] or None}
         limits = ("memories", "bytes", "requests_per_minute", "model_tokens_per_month")
         return {"holder": holder, "limits": {name: found[name] for name in limits}}
 
@@ -206,12 +214,14 @@ FORMS: dict[PolicyKind, type[PolicyForm]] = {
 }
 
 
-def initial_of(kind: PolicyKind, document: AnyDocument) -> dict[str, Any]:
-    """The fields that say this document."""
+def initial_of(kind: PolicyKind, document: AnyDocument, names: Mapping[UUID, Name]) -> dict[str, Any]:
+    """The fields that say this document, with the e-mail address of a member or the beginning of a key for its id."""
     said = document_json(kind, document)
     found = {**said.pop("where", {}), **said.pop("limits", {}), **said}
     holder = found.pop("holder", {})
     found |= {f"holder_{name}": value for name, value in holder.items()}
+    named = names.get(UUID(holder["id"])) if holder.get("id") else None
+    found |= {"holder_id": named.more} if named else {}
     for name, field in (("ttl_seconds", "ttl_days"), ("max_seconds", "max_days")):
         found[field] = found[name] / DAY if found.get(name) else None
     for name in ("tags", "purposes"):

@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from governance.errors import FieldError, Invalid
-from governance.policies.rules.matching import Where, Word
+from governance.policies.rules.matching import PATH, Where, Word
 from governance.vocabulary import HolderKind, Measure, PiiAction, PolicyKind, Recipient, RoleName
 
 CENTURY = 100 * 365 * 24 * 3600
@@ -17,6 +18,11 @@ Seconds = Annotated[int, Field(strict=True, ge=1, le=CENTURY)]
 Amount = Annotated[int, Field(strict=True, ge=0, le=2**53)]
 ANYWHERE = Where()
 STRICT = ConfigDict(extra="forbid")
+CLASS = r"^[\w.-]*$"
+PATTERNS = {  # in words
+    PATH: "a path such as /team/notes",
+    CLASS: "letters, digits, dots, hyphens and underscores alone",
+}
 Terms = Mapping[str, frozenset[str]]
 """The product's closed sets, by the names that `Where` has for them."""
 
@@ -32,7 +38,7 @@ class Retention:
     ttl_seconds: Seconds | None = None
     max_seconds: Seconds | None = None
     grace_days: Annotated[int, Field(strict=True, ge=0, le=3650)] | None = None
-    retention_class: Annotated[str, Field(max_length=40, pattern=r"^[\w.-]*$")] = ""
+    retention_class: Annotated[str, Field(max_length=40, pattern=CLASS)] = ""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -134,11 +140,17 @@ def document_read(kind: PolicyKind, raw: object, terms: Terms) -> AnyDocument:
     try:
         document: AnyDocument = ADAPTERS[kind].validate_python(raw)
     except ValidationError as error:
-        raise Invalid(errors=[FieldError(_path(one["loc"]), one["msg"]) for one in error.errors()]) from error
+        raise Invalid(errors=[FieldError(_path(one["loc"]), _message(one)) for one in error.errors()]) from error
     faults = [*_unknown_words(document, terms), *_contradictions(document)]
     if faults:
         raise Invalid(errors=faults)
     return document
+
+
+def _message(fault: ErrorDetails) -> str:
+    """What is wrong, in words: a pattern tells people nothing."""
+    pattern = fault.get("ctx", {}).get("pattern")
+    return PATTERNS[pattern] if pattern else fault["msg"]
 
 
 def document_stored(kind: PolicyKind, raw: object) -> AnyDocument:

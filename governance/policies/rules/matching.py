@@ -9,7 +9,8 @@ from pydantic import ConfigDict, Field
 
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 Words = Annotated[frozenset[Word], Field(max_length=50)]
-Path = Annotated[str, Field(max_length=200, pattern=r"^((/[^/\x00]+)+)?$")]
+PATH = r"^((/[^/\x00]+)+)?$"
+Path = Annotated[str, Field(max_length=200, pattern=PATH)]
 
 
 @dataclass(frozen=True)

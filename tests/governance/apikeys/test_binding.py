@@ -14,6 +14,7 @@ from tests.governance.accounts.people import audited
 from tests.governance.grants.test_grants import _but_denials
 from tests.governance.personas.test_personas import made
 from tests.governance.tables import everything
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 
 Superuser = Callable[[], psycopg.Connection]
@@ -163,3 +164,77 @@ def test_anothers_persona_is_like_one_that_never_was(world: World, olivia: Contr
     replies = [olivia.post("api-keys/", wanted(world, persona=one)) for one in (foreign, others, str(MISSING))]
     assert {reply.status for reply in replies} == {400}
     assert without_id(replies[0]) == without_id(replies[1]) == without_id(replies[2])
+
+
+def bound_form(world: World, **more: str) -> dict[str, Any]:
+    fields = {"name": "ward", "persona": "at work", "namespaces": "/team\r\n/clinic", "purpose": "treatment"}
+    return {"member": str(world.alice.member.id), "scopes": ["memories:read"], "expires": "", **fields, **more}
+
+
+def test_the_page_binds_a_key_and_shows_to_what(
+    world: World, olivia: Contract, alice: Contract, superuser: Superuser
+) -> None:
+    work = made(alice, "at work")
+    browser = signed_in(world.olivia)
+    page = browser.post("/settings/keys/", bound_form(world))
+    assert page.status_code == 200, page.content.decode()
+    expected = {
+        "persona": {"id": work, "name": "at work", "kind": "user"},
+        "namespaces": ["/team", "/clinic"],
+        "purpose": "treatment",
+    }
+    key = olivia.get("api-keys/").json["results"][0]
+    assert bonds_in(key) == expected
+    listed = browser.get("/settings/keys/").content.decode().partition("<td")[2]
+    address = f"/settings/keys/{key['id']}/"
+    shown = browser.get(address).content.decode()
+    for told in ("at work", "/team", "/clinic", "treatment"):
+        assert told in listed
+        assert told in shown
+    # fields that are not sent stay as they were; those that say the same are not bound anew
+    assert browser.post(address, {"name": "ward", "expires": ""}).status_code == 303
+    assert browser.post(address, bound_form(world)).status_code == 303
+    assert bonds_in(olivia.get(f"api-keys/{key['id']}/").json) == expected
+    assert audited(superuser, "apikey.bound") == []
+    assert browser.post(address, bound_form(world, persona="", namespaces="/team")).status_code == 303
+    assert bonds_in(olivia.get(f"api-keys/{key['id']}/").json) == expected | {"persona": None, "namespaces": ["/team"]}
+    assert len(audited(superuser, "apikey.bound")) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"namespaces": "team"}, "Write paths such as /team/notes"),
+        ({"persona": "nobody"}, "Neither an assistant nor a persona"),
+        ({"scopes": ""}, "Choose one at least."),
+        ({"expires": "2020-01-01"}, "Name a day that is still to come."),
+    ],
+)
+def test_a_form_that_cannot_be_used_binds_nothing_and_loses_nothing(
+    world: World, alice: Contract, superuser: Superuser, wrong: dict[str, str], told: str
+) -> None:
+    made(alice, "at work")
+    browser, key = signed_in(world.olivia), f"/settings/keys/{world.alice.key.id}/"
+    before = everything(superuser())["governance_apikey"]
+    for address in ("/settings/keys/", key):
+        if address == key and "scopes" in wrong:
+            continue  # they are given once
+        response = browser.post(address, bound_form(world) | wrong)
+        page = response.content.decode()
+        assert response.status_code == 422
+        assert told in page
+        for kept in ({"purpose": "treatment", "persona": "at work", "name": "ward"} | wrong).values():
+            assert not kept or f'value="{kept}"' in page or kept in page.partition("<textarea")[2]
+    assert everything(superuser())["governance_apikey"] == before
+
+
+@pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("ada", 403), ("charlie", 404)])
+def test_who_may_not_manage_keys_binds_none_by_the_page(
+    world: World, alice: Contract, superuser: Superuser, who: str, status: int
+) -> None:
+    made(alice, "at work")
+    browser, database = signed_in(world.person(who)), superuser()
+    before = _but_denials(everything(database))
+    assert browser.post(f"/settings/keys/{world.alice.key.id}/", bound_form(world)).status_code == status
+    assert browser.post("/settings/keys/", bound_form(world)).status_code == status
+    assert _but_denials(everything(database)) == before

@@ -9,6 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from governance.vocabulary import RoleName
+from governance.web.access_words import conditions_told
 from tests.factories import World, person_add
 from tests.governance.grants.test_grants import _but_denials
 from tests.governance.tables import everything
@@ -41,7 +42,7 @@ def test_a_grant_is_given_and_revoked_on_the_page_of_its_object(world: World, me
     given = alice.post(address, form(world))
     assert (given.status_code, given["Location"]) == (303, address)
     page = alice.get(address).content.decode()
-    assert "allow read" in page
+    assert "may read" in page
     assert signed_in(world.bob).get(f"/memories/{memory_id}/").status_code == 200
     revoke = page.partition('action="/access/grants/')[2].partition('"')[0]
     assert alice.post(f"/access/grants/{revoke}", {"from": "object"})["Location"] == address
@@ -53,9 +54,9 @@ def test_it_says_who_may_what_and_by_which_rule(world: World, memory_id: str) ->
     olivia.post(address, form(world, purpose="treatment, billing"))
     plain, asked = (olivia.get(address + query).content.decode() for query in ("", "?purpose=treatment&channel=web"))
     for page, rule in ((plain, "private"), (asked, "grant")):
-        row = page.partition("<td>bob ")[2].partition("</tr>")[0]
+        row = page.partition(">bob ")[2].partition("</tr>")[0]
         assert rule in row
-    assert "role:editor" in plain.partition("<td>alice ")[2].partition("</tr>")[0]
+    assert "role:editor" in plain.partition(">alice ")[2].partition("</tr>")[0]
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("ada", 403), ("charlie", 404)])
@@ -151,3 +152,65 @@ def test_the_list_of_grants_is_everybodys_own(world: World, memory_id: str) -> N
 @pytest.mark.parametrize("address", ["/access/", "/personas/", "/presets/"])
 def test_nobody_sees_them_without_signing_in(world: World, address: str) -> None:
     assert Client().get(address).status_code == 303
+
+
+@pytest.fixture
+def namespace_id(world: World) -> str:
+    """A shared namespace of olivia's."""
+    reply = world.client("olivia").post("memories/", {"content": "Rota.", "namespace": "/team/rota"})
+    found: str = reply.json["results"][0]["namespace"]["id"]
+    return found
+
+
+def test_grants_are_told_in_names_and_conditions_as_sentences(world: World, namespace_id: str, memory_id: str) -> None:
+    olivia = signed_in(world.olivia)
+    conditions = {"purpose": "treatment, billing", "channel": "chat", "from": "08:00", "until": "18:00"}
+    assert olivia.post(f"/access/namespace/{namespace_id}/", form(world, **conditions)).status_code == 303
+    assert olivia.post(f"/access/memory/{memory_id}/", form(world)).status_code == 303
+    for address in ("/access/", f"/access/namespace/{namespace_id}/"):
+        page = olivia.get(address).content.decode()
+        assert "/team/rota" in page
+        for told in ("for billing or treatment", "through chat", "every day from 08:00 to 18:00 UTC", "may read"):
+            assert told in page, told
+        assert "[&#x27;" not in page
+        assert "otter" not in page
+    listed = olivia.get("/access/").content.decode()
+    assert namespace_id not in listed.replace(f"/access/namespace/{namespace_id}/", "")
+    assert "in /users/alice" in listed
+    chinese = olivia.get("/access/", headers={"Accept-Language": "zh-CN"}).content.decode()
+    assert "用途为 billing 或 treatment" in chinese
+
+
+def test_whom_something_is_denied_is_not_told_its_name(world: World, namespace_id: str) -> None:
+    address = f"/access/namespace/{namespace_id}/"
+    assert signed_in(world.olivia).post(address, form(world, effect="deny")).status_code == 303
+    bob = signed_in(world.bob).get("/access/").content.decode()
+    assert "may not read" in bob
+    assert "/team/rota" not in bob
+    assert "/team/rota" in signed_in(world.olivia).get("/access/").content.decode()
+
+
+def test_a_grant_that_this_version_does_not_understand_is_said_to_be_conditional() -> None:
+    assert conditions_told({"moon": "full", "not_before": "2027-01-01T00:00:00+00:00"}) == [
+        "under a condition that is not known here (moon)",
+        "from 2027-01-01T00:00:00+00:00 on",
+    ]
+
+
+def test_the_list_of_grants_costs_the_same_for_many(world: World, namespace_id: str) -> None:
+    olivia, api = signed_in(world.olivia), world.client("olivia")
+
+    def give(path: str) -> None:
+        made = api.post("memories/", {"content": path, "namespace": path}).json["results"][0]["namespace"]["id"]
+        assert olivia.post(f"/access/namespace/{made}/", form(world)).status_code == 303
+
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert olivia.get("/access/").status_code == 200
+        return len(queries)
+
+    give("/team/0")
+    few = cost()
+    for number in range(1, 5):
+        give(f"/team/{number}")
+    assert cost() == few <= 40

@@ -193,3 +193,23 @@ def test_without_the_trail_no_page_shows_it(world: World, ada: Client, superuser
 
 async def _whole(response: StreamingHttpResponse) -> bytes:
     return b"".join([part async for part in response])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"kind": "webhook", "address": "http://log.example/a", "secret": "x" * 16}, "Begin it with https://."),
+        ({"kind": "webhook", "address": "https://10.0.0.1/", "secret": "x" * 16}, "10.0.0.1 is inside a private"),
+        ({"kind": "webhook", "address": "log.example", "secret": "x" * 16}, "as in https://log.example/audit."),
+        ({"address": "log.example"}, "as in syslog+tls://log.example:6514"),
+        ({"kind": "webhook", "address": "https://log.example/"}, "A webhook needs a secret"),
+        ({"name": ""}, "Give it a name"),
+        ({"secret": "syslog has none"}, "syslog has no secret."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_sink_is_said_in_sentences(world: World, change: dict[str, str], told: str) -> None:
+    response = signed_in(world.olivia).post("/audit/sinks/", SINK | change)
+    page = response.content.decode()
+    assert response.status_code == 422
+    assert told in page.partition('role="alert"')[2].partition("</div>")[0]
+    assert 'lang="en"' not in page.partition('role="alert"')[2].partition("</div>")[0]

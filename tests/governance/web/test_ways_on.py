@@ -82,6 +82,28 @@ def test_the_page_of_oneself_tells_each_role_what_it_may_do(world: World) -> Non
     assert Client().get("/you/")["Location"] == "/sign-in/?next=%2Fyou%2F"
 
 
+def test_what_a_grant_opens_is_not_told_as_a_right_of_the_role(world: World) -> None:
+    olivia = world.client("olivia")
+    namespace = olivia.post("memories/", {"content": "Rota.", "namespace": "/rota"}).json["results"][0]["namespace"]
+    grant = {
+        "principal": {"kind": "member", "id": str(world.ada.member.id)},
+        "object": {"type": "namespace", "id": namespace["id"]},
+        "action": "read",
+    }
+    ada = signed_in(world.ada)
+    assert "single objects" not in ada.get("/you/").content.decode()
+    made = olivia.post("grants/", grant)
+    assert made.status == 201, made.json
+    by_role, told, by_grant = ada.get("/you/").content.decode().partition("with single objects alone")
+    assert told
+    assert "read memories" not in by_role
+    assert re.findall(r"<li>(.*?)</li>", by_grant) == ["read memories"]
+    assert 'href="/access/"' in by_grant
+    assert "/rota" in ada.get("/access/").content.decode()
+    assert olivia.delete(f"grants/{made.json['id']}/").status == 204
+    assert "single objects" not in ada.get("/you/").content.decode()
+
+
 @pytest.mark.parametrize(
     ("who", "address", "told"),
     [("alice", "/no/such/page/", "此地址没有任何内容。"), ("ada", "/chat/", "缺少权限 conversation.use。")],

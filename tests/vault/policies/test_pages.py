@@ -105,7 +105,9 @@ def test_everyone_sees_their_use(world: World, alice: Contract) -> None:
     alice.add("One.")
     page = signed_in(world.alice).get("/quotas/")
     assert page.status_code == 200
-    assert str(world.alice.member.id) in page.content.decode()
+    assert "Member alice" in page.content.decode()
+    assert "alice@acme.example" in page.content.decode()
+    assert str(world.alice.member.id) not in page.content.decode()
     assert "/policies/new/quota/" not in page.content.decode()
 
 
@@ -132,3 +134,69 @@ def test_what_a_policy_says_is_no_markup(world: World, olivia: Contract) -> None
     browser = signed_in(world.olivia)
     for address in ("/policies/", f"/policies/{policy_id}/", f"/policies/{policy_id}/versions/", "/purpose/"):
         assert nasty not in browser.get(address).content.decode(), address
+
+
+@pytest.mark.parametrize("said", ["bob@acme.example", "bob", "id"])
+def test_a_quota_takes_a_member_by_mail_address_name_or_id_and_shows_the_name(
+    world: World, olivia: Contract, said: str
+) -> None:
+    browser, bob_id = signed_in(world.olivia), str(world.bob.member.id)
+    whose = {"holder_kind": "member", "holder_id": bob_id if said == "id" else said}
+    fields = {**sent("quota"), **whose, "save": "yes"}
+    saved = browser.post("/policies/new/quota/", fields)
+    assert saved.status_code == 303
+    assert olivia.get("policies/").json["results"][0]["document"]["holder"] == {"kind": "member", "id": bob_id}
+    address = saved.headers["Location"]
+    assert 'value="bob@acme.example"' in browser.get(address).content.decode()
+    assert browser.post(address, {**fields, "holder_id": "bob@acme.example", "version": "1"}).status_code == 303
+    for who in (world.olivia, world.ada):
+        for place in ("/policies/", "/quotas/", f"{address}versions/"):
+            page = signed_in(who).get(place).content.decode()
+            assert "bob@acme.example" in page, place
+            assert "[&#x27;" not in page
+            assert bob_id not in page or place.endswith("versions/")
+
+
+@pytest.mark.parametrize("said", ["nobody", "charlie@other.example", "Acme", "of a test"])
+def test_a_quota_of_nobody_is_told_at_its_field(world: World, olivia: Contract, said: str) -> None:
+    kind = "api_key" if said == "of a test" else "member"  # every key of the tests is called so
+    fields = {**sent("quota"), "holder_kind": kind, "holder_id": said}
+    for button in ("save", "simulate"):
+        page = signed_in(world.olivia).post("/policies/new/quota/", {**fields, button: "yes"})
+        assert page.status_code == 422
+        assert 'id="id_holder_id_error"' in page.content.decode()
+        assert f'value="{said}"' in page.content.decode()
+    assert olivia.get("policies/").json["count"] == 0
+
+
+def test_a_quota_that_was_set_by_id_is_listed_by_name(world: World, olivia: Contract) -> None:
+    bob_id = str(world.bob.member.id)
+    quota = {"holder": {"kind": "member", "id": bob_id}, "limits": {"memories": 1}}
+    set_one = olivia.send("PUT", "quotas/", quota)
+    assert set_one.status in {200, 201}, set_one.json
+    page = signed_in(world.ada).get("/policies/").content.decode()
+    assert "quota.member.bob@acme.example" in page
+    assert bob_id not in page
+
+
+def test_what_would_be_reached_is_told_by_name(world: World, olivia: Contract, alice: Contract) -> None:
+    alice.add("One.")
+    alice.add("Two.")
+    fields = {**sent("quota"), "holder_kind": "member", "memories": "1", "simulate": "yes"}
+    page = signed_in(world.olivia).post("/policies/new/quota/", fields).content.decode()
+    assert "alice@acme.example" in page
+
+
+@pytest.mark.parametrize(("field", "value"), [("namespace", "team"), ("retention_class", "a b")])
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_a_pattern_is_told_in_words(world: World, olivia: Contract, field: str, value: str, language: str) -> None:
+    document = {"where": {"namespace": value}} if field == "namespace" else {field: value}
+    refused = olivia.post("policies/", {"kind": "retention", "name": "p", "document": document | {"ttl_seconds": DAY}})
+    assert refused.status == 400
+    assert "^" not in refused.json["errors"][0]["message"]
+    fields = {**sent("retention"), field: value, "save": "yes"}
+    page = signed_in(world.olivia).post("/policies/new/retention/", fields, headers={"Accept-Language": language})
+    told = page.content.decode().partition(f'id="id_{field}_error">')[2].partition("<")[0]
+    assert page.status_code == 422
+    assert "^" not in told
+    assert ("请" in told) is (language == "zh-CN")

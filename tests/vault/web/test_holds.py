@@ -101,9 +101,11 @@ def test_two_members_release_a_hold_on_its_page(world: World, memory: str) -> No
         ({"reason": "x", "subject": "c", "filters": '{"tags": "x"}'}, "Fill in just one"),
         ({"reason": "x", "memory_id": "no id"}, "no memory with this id"),
         ({"reason": "x", "memory_id": str(uuid4())}, "no memory with this id"),
-        ({"reason": "x", "filters": "tags = x"}, "The query cannot be used"),
-        ({"reason": "x", "filters": '{"colour": 1}'}, "filters.colour"),
-        ({"reason": "x", "filters": "{}"}, "The query cannot be used"),
+        ({"reason": "x", "filters": "tags = x"}, "This is no query."),
+        ({"reason": "x", "filters": "[1]"}, "This is no query."),
+        ({"reason": "x", "filters": '{"colour": 1}'}, "A query knows no field colour. There are: "),
+        ({"reason": "x", "filters": '{"tags": 1}'}, "The query cannot be used at tags: "),
+        ({"reason": "x", "filters": "{}"}, "An empty query would hold everything."),
     ],
 )
 def test_a_form_that_cannot_be_used_comes_back_with_what_was_given(
@@ -146,3 +148,16 @@ def test_a_page_of_holds_leads_to_the_older_ones(world: World) -> None:
     older = re.search(r'href="(/holds/\?before=[^"]+)"', page)
     assert older is not None
     assert "Case 0." in browser.get(older[1]).content.decode()
+
+
+def test_a_hold_names_what_its_ids_mean(world: World) -> None:
+    api, olivia = world.client("olivia"), signed_in(world.olivia)
+    nurse = api.post("personas/", {"name": "Night nurse", "kind": "agent"}).json["id"]
+    memory = api.post("memories/", {"content": "Pump.", "namespace": "/ward"}).json["results"][0]["id"]
+    by_query = olivia.post("/holds/", {"reason": "x", "filters": f'{{"persona": "{nurse}"}}'})
+    assert "Night nurse" in olivia.get(by_query["Location"]).content.decode()
+    by_id = olivia.post("/holds/", {"reason": "y", "memory_id": memory})
+    page = olivia.get(by_id["Location"]).content.decode()
+    assert "in /ward" in page
+    assert f'href="/memories/{memory}/"' in page
+    assert "Pump." not in page

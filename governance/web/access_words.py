@@ -1,0 +1,65 @@
+"""Grants in the reader's language: to whom, what, and under which conditions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.text import get_text_list
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from governance.vocabulary import Action, Channel, Effect, GranteeKind
+
+KINDS: dict[GranteeKind, Promise] = {
+    GranteeKind.ROLE: _("role"),
+    GranteeKind.MEMBER: _("member"),
+    GranteeKind.PERSONA: _("persona"),
+    GranteeKind.API_KEY: _("API key"),
+}
+OBJECTS: dict[str, Promise] = {"namespace": _("namespace"), "memory": _("memory"), "persona": _("persona")}
+EFFECTS: dict[Effect, Promise] = {Effect.ALLOW: _("may"), Effect.DENY: _("may not")}
+ACTIONS: dict[Action, Promise] = {
+    Action.READ: _("read"),
+    Action.WRITE: _("write"),
+    Action.SHARE: _("share"),
+    Action.GOVERN: _("govern"),
+}
+CHANNELS: dict[Channel, Promise] = {
+    Channel.API: _("API"),
+    Channel.WEB: _("browser"),
+    Channel.CHAT: _("chat"),
+    Channel.COMMAND_LINE: _("command line"),
+    Channel.WORKER: _("background work"),
+}
+LISTED: dict[str, Promise] = {
+    "purpose": _("for %(values)s"),
+    "channel": _("through %(values)s"),
+    "session": _("in the session %(values)s"),
+    "address": _("from the network %(values)s"),
+}
+MOMENTS: dict[str, Promise] = {
+    "not_before": _("from %(moment)s on"),
+    "not_after": _("before %(moment)s"),
+}
+
+
+def conditions_told(document: Mapping[str, Any]) -> list[str]:
+    """The parts of a condition (governance.authz.conditions), which must all hold; none: always."""
+    return [_told(name, value) for name, value in document.items()]
+
+
+def _told(name: str, value: Any) -> str:
+    if name in LISTED and isinstance(value, list):
+        words = [str(CHANNELS.get(one, one)) if name == "channel" else str(one) for one in value]
+        return str(LISTED[name]) % {"values": get_text_list(words, gettext("or"))}
+    if name in MOMENTS:
+        return str(MOMENTS[name]) % {"moment": value}
+    if name == "daily" and isinstance(value, dict):
+        hours = {"start": _minutes(value.get("from")), "end": _minutes(value.get("until"))}
+        return gettext("every day from %(start)s to %(end)s UTC") % hours
+    return gettext("under a condition that is not known here (%(name)s)") % {"name": name}
+
+
+def _minutes(text: Any) -> str:
+    """08:00:00 as 08:00."""
+    return str(text).removesuffix(":00") if str(text).count(":") == 2 else str(text)

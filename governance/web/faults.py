@@ -1,0 +1,86 @@
+"""What is wrong with a field of a form, in the reader's language: the API says the same in English."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from governance.errors import FieldError
+
+FIELDS: dict[str, Promise] = {
+    "verb": _("Action"),
+    "outcome": _("Outcome"),
+    "principal": _("Principal"),
+    "object": _("Object"),
+    "request_id": _("Request"),
+    "from": _("From (UTC)"),
+    "to": _("Before (UTC)"),
+    "format": _("Format"),
+    "name": _("Name"),
+    "kind": _("Kind"),
+    "address": _("Address"),
+    "secret": _("Secret of a webhook"),
+    "member": _("Member"),
+    "scopes": _("Scopes"),
+    "expires": _("Until"),
+    "expires_at": _("Until"),
+    "overlap_seconds": _("Hours in which both work"),
+    "persona": _("Persona"),
+    "namespaces": _("Namespaces"),
+    "purpose": _("Purpose"),
+}
+MESSAGES: dict[str, Promise] = {
+    "a date or a time, as in 2027-01-31T12:00:00Z": _("Write a date or a time, as in 2027-01-31 or 2027-01-31T12:00."),
+    "must not be before from": _("This is before the beginning. Swap the two."),
+    "nothing has this id or name": _("Nothing here has this id or name."),
+    "several have this name: give the e-mail address or the id": _(
+        "Several have this name: give the e-mail address or the id."
+    ),
+    "a whole address, as in https://host/path": _("Write the whole address, as in https://log.example/audit."),
+    "a whole address, as in syslog+tls://host:6514": _(
+        "Write the whole address, as in syslog+tls://log.example:6514; syslog+tcp:// and syslog+udp:// work too."
+    ),
+    "without TLS nothing is sent, unless the operator allows it": _(
+        "Begin it with https://. Over http:// nothing is sent, unless the operator of this installation allows it."
+    ),
+    "1 to 100 characters": _("Give it a name, of at most 100 characters."),
+    "16 to 200 characters, to sign with": _("A webhook needs a secret of 16 to 200 characters: deliveries are signed."),
+    "syslog has none": _("Leave it empty: syslog has no secret."),
+    "must be in the future": _("Name a day that is still to come."),
+    "a date such as 2027-01-31": _("Write a date, as in 2027-01-31."),
+    "choose a member": _("Choose a member."),
+    "choose one at least": _("Choose one at least."),
+    "paths such as /team/notes": _("Write paths such as /team/notes, one a line."),
+    "no persona of this key's member, and no agent, has this id or name": _(
+        "Neither an assistant nor a persona of the key's member has this id or name."
+    ),
+    "several have this name: give the id": _("Several have this name: give the id."),
+    "a path such as /team/notes": _("Write a path such as /team/notes."),
+    "letters, digits, dots, hyphens and underscores alone": _("Use letters, digits, dots, hyphens and underscores."),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`known`: whether the words are the reader's, and not the API's English."""
+
+    label: str | Promise
+    words: str | Promise
+    known: bool
+
+
+NOT_PUBLIC = " is no public address"
+
+
+def faults_told(faults: Iterable[FieldError]) -> list[Fault]:
+    return [_told(one) for one in faults]
+
+
+def _told(fault: FieldError) -> Fault:
+    label = FIELDS.get(fault.field, fault.field)
+    if fault.message.endswith(NOT_PUBLIC):
+        told = gettext("%(host)s is inside a private network. Nothing is sent there, unless the operator allows it.")
+        return Fault(label, told % {"host": fault.message.removesuffix(NOT_PUBLIC)}, known=True)
+    return Fault(label, MESSAGES.get(fault.message, fault.message), known=fault.message in MESSAGES)

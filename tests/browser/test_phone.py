@@ -1,0 +1,58 @@
+"""The pages of governance on a phone: nothing is cut off, and every page is reached by the menu."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenVisit, memory_add
+from tests.browser.test_accessibility import findings
+from tests.harness.product import RunningServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+PAGES = (
+    "/audit/",
+    "/audit/?from=bogus",
+    "/audit/exports/",
+    "/audit/permission-changes/",
+    "/audit/sinks/",
+    "/holds/",
+    "/access/",
+    "/policies/",
+    "/quotas/",
+    "/settings/members/",
+    "/settings/keys/",
+    "/account/",
+)
+# What a reader would have to scroll sideways for; headings of columns are there for screen readers alone.
+CUT_OFF = """() => [...document.querySelectorAll("header *, main *")]
+  .filter(one => !one.closest("thead, .skip") && one.getClientRects().length)
+  .filter(one => one.getBoundingClientRect().right > innerWidth + 1)
+  .map(one => `${one.tagName} ${one.className} ${one.textContent.trim().slice(0, 40)}`)"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_cut_off(visit: OpenVisit, server: RunningServer, scheme: str) -> None:
+    memory_add(server, content="Rota.", namespace="/clinic/ward-7/night-rota-of-the-intensive-care-unit")
+    look: dict[str, Any] = {**PHONE, "color_scheme": scheme}
+    page = visit(**look).page
+    for address in PAGES:
+        page.goto(address)
+        assert page.evaluate(CUT_OFF) == [], address
+        assert findings(page) == [], address
+
+
+def test_the_menu_leads_to_every_page(visit: OpenVisit) -> None:
+    page = visit(**PHONE).page
+    page.goto("/audit/")
+    menu = page.locator("details.menu")
+    expect(menu.get_by_role("link", name="Policies")).to_be_hidden()
+    menu.locator("summary").tap()
+    for name in ("Chat", "Review", "Audit", "Holds", "Personas", "Access", "Policies", "API", "No purpose"):
+        expect(menu.get_by_role("link", name=name, exact=True)).to_be_in_viewport()
+    assert page.evaluate(CUT_OFF) == []
+    assert findings(page) == []
+    menu.get_by_role("link", name="Policies").tap()
+    page.wait_for_url("**/policies/")
