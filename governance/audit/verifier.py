@@ -54,13 +54,13 @@ NULLABLE = frozenset({"member_id", "version", "before_hash", "after_hash"})
 
 
 class Row(NamedTuple):
-    """A seal and what it seals; hashes in hexadecimal. `line`: the entry as it was sealed, None when it is gone."""
+    """A seal and what it seals.
 
-    seq: int
-    entry_id: bytes
-    entry_hash: bytes
-    previous_hash: bytes
-    chain_hash: bytes
+    seal: place, entry's id, entry hash, previous hash and chain hash, with single spaces; hashes in hexadecimal.
+    line: the entry as it was sealed, None when it is gone.
+    """
+
+    seal: bytes
     line: bytes | None
 
 
@@ -146,24 +146,27 @@ class Chain:
         for checkpoint in checkpoints:
             self._checkpoints.setdefault(checkpoint.seq, []).append(checkpoint)
         self._passed: list[Checkpoint] = []
-        self._earliest = b""
+        former = sorted((one for one in self._checkpoints if one < seq), reverse=True)
+        self._former = next((one for place in former for one in self._checkpoints[place] if trusted(one)), None)
+        self._earliest = _earliest_behind(self._former) if self._former else b""
         self._compare()
 
     def walk(self, rows: Iterable[Row]) -> None:
-        """Check `rows`, which go on where the former ones ended. Raises Broken at the first that does not fit."""
-        seq, previous, signed = self.seq, self.hash, self._checkpoints
+        """Check `rows`, which go on where the former ones ended. Raises Broken at the first that does not fit.
+
+        Each seal is made again from its entry and the one before, and has to be the same text: that costs the least.
+        """
+        seq, signed = self.seq, self._checkpoints
         for row in rows:
             seq += 1
-            if row.seq != seq:
-                raise Broken(seq, None, "missing", f"seal {seq} is missing: the next one is {row.seq}")
-            if row.line != LEFT_OUT:
-                self._entry(row)
-            if row.previous_hash != previous:
-                raise Broken(seq, row.entry_id, "chain", "its seal does not follow from the one before")
-            previous = chain_hash(seq, row.entry_id, row.entry_hash, previous)
-            if row.chain_hash != previous:
-                raise Broken(seq, row.entry_id, "chain", "its seal is not the hash of what it seals")
-            self.seq, self.hash = seq, previous
+            text = b"%d %b %b %b" % (seq, *self._entry(row), self.hash)
+            chained = hashlib.sha256(text).hexdigest().encode()
+            if row.seal != b"%b %b" % (text, chained):
+                raise _misfit(row, seq, self.hash)
+            if row.line and row.line[SECOND] < self._earliest and (self._former or self.signed_up_to()):
+                detail = "the entry claims a time before a checkpoint that did not know of it"
+                raise Broken(seq, row.line[ID], "backdated", detail)
+            self.seq, self.hash = seq, chained
             if seq in signed:
                 self._compare()
 
@@ -178,27 +181,50 @@ class Chain:
         """The seal of the last checkpoint that the chain agrees with, 0 for none."""
         return next((one.seq for one in reversed(self._passed) if self._trusted(one)), 0)
 
-    def _entry(self, row: Row) -> None:
-        line = row.line
-        if line is None:
-            raise Broken(row.seq, row.entry_id, "entry_missing", "the entry is gone, its seal is still there")
-        if entry_hash(line) != row.entry_hash or line[ID] != row.entry_id:
-            raise Broken(row.seq, row.entry_id, "entry_changed", "the entry is not what was sealed")
-        if line[SECOND] < self._earliest and self.signed_up_to():
-            detail = "the entry claims a time before a checkpoint that did not know of it"
-            raise Broken(row.seq, row.entry_id, "backdated", detail)
+    def _entry(self, row: Row) -> tuple[bytes, bytes]:
+        """Id and hash of the entry: what its seal has to name."""
+        if row.line is None:
+            raise _misfit(row, self.seq + 1, self.hash)
+        if row.line == LEFT_OUT:
+            parts = row.seal.split(b" ")
+            if len(parts) != 5:
+                raise _misfit(row, self.seq + 1, self.hash)
+            return parts[1], parts[2]
         self.entries += 1
+        return row.line[ID], entry_hash(row.line)
 
     def _compare(self) -> None:
         """Hold the chain against the checkpoints that stand right here."""
         for checkpoint in self._checkpoints.get(self.seq, ()):
             if checkpoint.chain_hash.encode() == self.hash:
                 self._passed.append(checkpoint)
-                earliest = datetime.fromisoformat(checkpoint.at).astimezone(UTC) - LATEST_COMMIT
-                self._earliest = max(self._earliest, earliest.strftime("%Y-%m-%dT%H:%M:%S").encode())
+                self._earliest = max(self._earliest, _earliest_behind(checkpoint))
             elif self._trusted(checkpoint):
                 detail = f"up to seal {self.seq} this is another history than the checkpoint of {checkpoint.at} signed"
                 raise Broken(self.seq, None, "checkpoint", detail)
+
+
+def _earliest_behind(checkpoint: Checkpoint) -> bytes:
+    """The second before which no entry that was sealed after `checkpoint` can claim to be."""
+    earliest = datetime.fromisoformat(checkpoint.at).astimezone(UTC) - LATEST_COMMIT
+    return earliest.strftime("%Y-%m-%dT%H:%M:%S").encode()
+
+
+def _misfit(row: Row, seq: int, previous: bytes) -> Broken:
+    """What is wrong with a row that is not what has to stand at the place `seq`, behind the chain hash `previous`."""
+    parts = row.seal.split(b" ")
+    if len(parts) != 5 or not parts[0].isdigit():
+        return Broken(seq, None, "unreadable", f"what stands at the place of seal {seq} is no seal")
+    place, entry_id, sealed, before, _ = parts
+    if int(place) != seq:
+        return Broken(seq, None, "missing", f"seal {seq} is missing: another one, {int(place)}, is at its place")
+    if row.line is None:
+        return Broken(seq, entry_id, "entry_missing", "the entry is gone, its seal is still there")
+    if row.line != LEFT_OUT and (entry_hash(row.line), row.line[ID]) != (sealed, entry_id):
+        return Broken(seq, entry_id, "entry_changed", "the entry is not what was sealed")
+    if before != previous:
+        return Broken(seq, entry_id, "chain", "its seal does not follow from the one before")
+    return Broken(seq, entry_id, "chain", "its seal is not the hash of what it seals")
 
 
 # Keys and checkpoints
@@ -393,13 +419,9 @@ def _opened(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
 def _rows(seals: BinaryIO, lines: Iterator[bytes]) -> Iterator[Row]:
     """Each seal with its entry: the next line, unless the export says that it left it out."""
     number = 0
-    for text in seals:
-        number += 1
-        parts = text.split()
-        if len(parts) != 6 or not parts[0].isdigit():
-            raise Broken(number, None, "unreadable", f"line {number} of seals.txt is no seal")
-        line = LEFT_OUT if parts[5] == b"0" else next(lines, None)
-        yield Row(int(parts[0]), parts[1], parts[2], parts[3], parts[4], line)
+    for number, text in enumerate(seals, start=1):  # noqa: B007
+        seal, _, flag = text.rstrip().rpartition(b" ")
+        yield Row(seal, LEFT_OUT if flag == b"0" else next(lines, None))
     extra = next(lines, None)
     if extra is not None:
         raise Broken(number + 1, extra[ID], "unsealed", "an entry that no seal knows")
