@@ -237,6 +237,8 @@ def checkpoint_read(text: str) -> Checkpoint:
         if found.pop("format") != FORMAT:
             raise Unreadable("not a checkpoint of a format that this verifier knows")
         checkpoint = Checkpoint(**found)
+        if type(checkpoint.seq) is not int:
+            raise Unreadable("not a checkpoint: it names no seal")
         datetime.fromisoformat(checkpoint.at)
         bytes.fromhex(checkpoint.signature)
     except (ValueError, TypeError, KeyError, AttributeError) as error:

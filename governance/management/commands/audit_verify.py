@@ -1,4 +1,7 @@
-"""Check the audit trail against its seals and signed checkpoints; exit 1 names the first row that does not fit."""
+"""Check the audit trail against its seals and signed checkpoints.
+
+Exit 1 names the first row that does not fit; 2: nothing was checked, since an option or the database cannot be used.
+"""
 
 import os
 import sys
@@ -8,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
+
+from django.core.management import CommandError
 
 from governance.audit.signing import checkpoints_outside
 from governance.audit.verification import Verification, refuse_strangers, trail_verify_whole
@@ -43,13 +48,16 @@ class Command(LawCommand):
         try:
             kept = _kept(options["checkpoint"])
             checked = [_check(slug, tenant_id, kept) for slug, tenant_id in _tenants(options["tenant"])]
-        except (Unreadable, OSError) as error:
+        except (Unreadable, OSError, UnicodeDecodeError) as error:
             raise Invalid(f"The checkpoint cannot be used: {error}") from error
         self.intact = all(one.found.intact for one in checked)
         return {"intact": self.intact, "tenants": [_json(one) for one in checked]}, [_line(one) for one in checked]
 
     def handle(self, *args: Any, **options: Any) -> None:
-        super().handle(*args, **options)
+        try:
+            super().handle(*args, **options)
+        except CommandError as error:
+            raise CommandError(str(error), returncode=2) from error
         if not self.intact:
             sys.exit(1)
 
