@@ -70,7 +70,7 @@ def _bind(actor: Actor, key: ApiKey, changes: KeyChanges) -> None:
     bonds_set(key, changes.bonds, changes.given)
     refuse_beyond(actor, key)
     key.save(update_fields=sorted(BONDS))
-    _told(actor, Verb.APIKEY_BOUND, key, bonds_detail(key))
+    _told(actor, Verb.APIKEY_BOUND, key, bonds_detail(actor, key))
 
 
 def apikey_rotate(

@@ -144,7 +144,7 @@ def apikey_create(
             verb=Verb.APIKEY_CREATED,
             object_type="api_key",
             object_ids=[key.id],
-            detail={"prefix": key.prefix, "scopes": " ".join(key.scopes), **bonds_detail(key)},
+            detail={"prefix": key.prefix, "scopes": " ".join(key.scopes), **bonds_detail(actor, key)},
         )
         made = NewKey(id=key.id, prefix=key.prefix, text=credential.text)
         commit(made)

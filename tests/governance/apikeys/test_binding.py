@@ -80,6 +80,21 @@ def test_a_key_is_bound_anew_part_by_part_from_its_next_request_on(
     assert [one["changed"] for one in audited(superuser, "apikey.updated")] == ["name"]
 
 
+def test_the_trail_says_what_a_key_was_bound_to_by_id_and_nothing_that_was_typed(
+    world: World, olivia: Contract, alice: Contract, superuser: Superuser
+) -> None:
+    ids = {path: alice.add("x", namespace=path)["namespace"]["id"] for path in ("/clinic", "/team")}
+    bonds = {"namespaces": ["/team", "/clinic", "/not/yet"], "purpose": "treatment"}
+    made = olivia.post("api-keys/", wanted(world, **bonds)).json
+    olivia.patch(f"api-keys/{made['id']}/", {"namespaces": ["/clinic"], "purpose": ""})
+    told = [audited(superuser, "apikey.created")[-1], audited(superuser, "apikey.bound")[-1]]
+    assert [(one["namespaces"], one["namespace_ids"], one["purpose"]) for one in told] == [
+        (3, f"{ids['/team']} {ids['/clinic']}", True),
+        (1, ids["/clinic"], False),
+    ]
+    assert not any(word in str(told) for word in ("team", "clinic", "not/yet", "treatment"))
+
+
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("alice", 403), ("ada", 403), ("charlie", 404)])
 def test_who_may_not_binds_nothing(world: World, superuser: Superuser, who: str, status: int) -> None:
     caller, connection = contract(world, who), superuser()
