@@ -338,9 +338,13 @@ BASE: Point = _base
 
 @dataclass(frozen=True)
 class Report:
-    """What was found. `seals` and `entries`: how many fitted; `left_out`: sealed, but not in a filtered export."""
+    """What was found. `seals` and `entries`: how many fitted; `left_out`: sealed, but not in a filtered export.
+
+    `after`: the seal behind which the export begins.
+    """
 
     intact: bool
+    after: int
     seals: int
     entries: int
     left_out: int
@@ -372,6 +376,7 @@ def export_verify(
     done = chain.seq - after
     return Report(
         intact=fault is None,
+        after=after,
         seals=done,
         entries=chain.entries,
         left_out=done - chain.entries,
@@ -468,20 +473,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Unreadable, OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         print(f"cannot verify: {error}", file=sys.stderr)  # noqa: T201
         return 2
-    print(json.dumps(asdict(report)) if options.json else told(report, kept=bool(kept)))  # noqa: T201
+    print(json.dumps(asdict(report)) if options.json else told(report, kept))  # noqa: T201
     return 0 if report.intact else 1
 
 
-def told(report: Report, *, kept: bool) -> str:
-    """The report in words."""
+def told(report: Report, kept: Sequence[Checkpoint]) -> str:
+    """The report in words: what was found, and what the checkpoints that somebody kept say of it."""
     if report.fault is not None:
         entry = f", entry {report.fault.entry_id}" if report.fault.entry_id else ""
-        younger = "; or that checkpoint is younger than this export" if report.fault.reason == "cut_off" else ""
-        return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{younger}"
-    note = "" if kept else "\nNo checkpoint but those inside the export was compared: keep one of your own."
+        return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{_younger(report, kept)}"
     return (
         f"intact: {report.seals} seals, {report.entries} entries ({report.left_out} left out by the filters), "
-        f"signed up to seal {report.checkpoint}; {report.rows_per_second} rows/s{note}"
+        f"signed up to seal {report.checkpoint}; {report.rows_per_second} rows/s{_older(report, kept)}"
+    )
+
+
+def _younger(report: Report, kept: Sequence[Checkpoint]) -> str:
+    """A kept checkpoint behind the end of an export that is signed where it ends: which of the two it may mean."""
+    end = report.after + report.seals
+    younger = min((one for one in kept if one.seq > end), key=lambda one: one.seq, default=None)
+    if younger is None or report.fault is None or report.fault.reason != "cut_off" or report.checkpoint != end:
+        return ""
+    return (
+        f"\nYour checkpoint at seal {younger.seq} is younger than the end of this export. Was the export made before "
+        f"{younger.at}? Then the trail had not come so far: compare a checkpoint at seal {end} or before, or make a "
+        "new export. Was it made later? Then its end was cut off."
+    )
+
+
+def _older(report: Report, kept: Sequence[Checkpoint]) -> str:
+    """How far the kept checkpoints reach; of what lies behind them the export itself is the only witness."""
+    end = report.after + report.seals
+    compared = [one.seq for one in kept if report.after <= one.seq]
+    before = "".join(
+        f"\nYour checkpoint at seal {one.seq} was not compared: this export begins behind seal {report.after}. "
+        "Make one that begins earlier."
+        for one in kept
+        if one.seq < report.after
+    )
+    if not compared:
+        return f"{before}\nNo checkpoint but those inside the export was compared: keep one of your own."
+    newest = max(compared)
+    if newest >= end:
+        return before
+    return (
+        f"{before}\nYour newest checkpoint is older than the end of this export: for the seals {newest + 1} to {end} "
+        "there is the export's own checkpoint alone, which whoever has the signing key can make. Compare one that you "
+        f"got another way and that stands nearer to seal {end}."
     )
 
 
