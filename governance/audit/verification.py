@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -23,6 +24,7 @@ from governance.audit.verifier import (
     is_signed,
 )
 from governance.database import tenant_transaction
+from governance.errors import Unavailable
 from governance.models import AuditCheckpoint, AuditSeal
 
 SEALED_WITHIN = 60.0  # seconds; an entry that waits longer for its seal is reported
@@ -125,7 +127,7 @@ def trail_verify_whole(
     """`trail_verify` of all there is, by several processes at a time, of which each has pieces of the chain.
 
     Each piece begins with the chain hash that the one before it has to end with. For a process with one thread, since
-    it forks. Raises Unreadable; KeyUnavailable.
+    it forks. Raises Unreadable; KeyUnavailable; Unavailable when one of them is killed.
     """
     last, _ = _ends(tenant_id, 0)
     size = max(piece, -(-last // processes))
@@ -144,7 +146,10 @@ def trail_verify_whole(
             )
             for after in starts
         ]
-        return _joined(one.result() for one in found)
+        try:
+            return _joined(one.result() for one in found)
+        except BrokenProcessPool as error:
+            raise Unavailable("A process that verified a piece was killed: nothing is known of the trail.") from error
 
 
 def _joined(pieces: Iterable[Verification]) -> Verification:

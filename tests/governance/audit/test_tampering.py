@@ -1,6 +1,7 @@
 """Tampering shows (promise 7): whatever a superuser does to the sealed trail is found, and the first bad row named."""
 
 import json
+import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -10,7 +11,8 @@ import psycopg
 import pytest
 
 from governance.audit.verification import Verification, trail_verify, trail_verify_whole
-from governance.audit.verifier import COLUMNS, Broken, Chain, Row
+from governance.audit.verifier import COLUMNS, Broken, Chain, Checkpoint, Row
+from governance.errors import Unavailable
 from tests.factories import World
 from tests.governance.audit.tampering import (
     OTHER,
@@ -93,6 +95,19 @@ def test_what_was_done_where_two_pieces_meet_is_found_there(bender: Bender, seq:
     found = trail_verify_whole(bender.tenant_id, checkpoints=[], processes=2, piece=30)
     assert found.fault
     assert (found.fault.seq, found.fault.reason) == (seq, "missing")
+
+
+class Deadly(Checkpoint):
+    """Ends the process that is given it."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os._exit, (9,)
+
+
+def test_a_process_that_is_killed_is_neither_an_intact_nor_a_broken_trail(bender: Bender) -> None:
+    deadly = Deadly(**vars(bender.outside()[0]))
+    with pytest.raises(Unavailable):
+        trail_verify_whole(bender.tenant_id, checkpoints=[deadly], processes=2, piece=30)
 
 
 # Mutants: a verifier with any of these holes misses what the trial above finds
