@@ -45,9 +45,20 @@ class Forbidden(DomainError):
     status, code, title = 403, "forbidden", "You may not do this"
 
     def __init__(
-        self, detail: str, *, permission: str = "", rule: str = "", object_type: str = "", object_id: UUID | None = None
+        self,
+        detail: str,
+        *,
+        permission: str = "",
+        rule: str = "",
+        object_type: str = "",
+        object_id: UUID | None = None,
+        policy: str = "",
+        purpose: str = "",
     ) -> None:
+        """policy, purpose: the policy that does not open it for the purpose that the call names, if that decided."""
         super().__init__(detail)
+        self.policy = policy
+        self.purpose = purpose
         self.permission = permission
         self.rule = rule
         self.object_type = object_type

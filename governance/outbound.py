@@ -6,6 +6,7 @@ a name server that answers differently the second time is not asked a second tim
 
 import http.client
 import ipaddress
+import os
 import socket
 import ssl
 import threading
@@ -93,16 +94,32 @@ def encrypted(raw: socket.socket, place: Place) -> ssl.SSLSocket:
         raise Undelivered(f"{place.host} has no certificate that can be trusted") from error
 
 
+class Watch:
+    """Cuts a connection in time, even with one who sends a byte every few seconds. Whoever begins one ends it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._handle = socket.socket(fileno=os.dup(sock.fileno()))  # its own: TLS takes the socket over
+        self._timer = threading.Timer(SECONDS_IN_ALL, self._cut)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _cut(self) -> None:
+        with suppress(OSError):  # it has just ended
+            self._handle.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        self._timer.cancel()
+        self._handle.close()
+
+
 @contextmanager
 def hurried(sock: socket.socket) -> Iterator[None]:
-    """The whole exchange ends in time, even with one who sends a byte every few seconds."""
-    watch = threading.Timer(SECONDS_IN_ALL, lambda: sock.shutdown(socket.SHUT_RDWR))
-    watch.daemon = True
-    watch.start()
+    """The whole exchange ends in time."""
+    watch = Watch(sock)
     try:
         yield
     finally:
-        watch.cancel()
+        watch.end()
 
 
 def post(place: Place, path: str, body: bytes, headers: Mapping[str, str], *, tls: bool) -> int:

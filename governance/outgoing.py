@@ -12,8 +12,9 @@ from django.conf import settings
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
 
-from governance.outbound import Refused, Undelivered, place_find
+from governance.outbound import Refused, Undelivered, Watch, place_find
 
 TIMEOUT = (3.05, 5)  # seconds to connect, and between two bytes
 LONGEST_ANSWER = 1024 * 1024
@@ -55,7 +56,12 @@ def public_address(host: str, port: int) -> str:
 
 
 class _Pinned:
-    """Connects to the address that was looked at; the name stays what TLS and the Host header say."""
+    """Connects to the address that was looked at; the name stays what TLS and the Host header say.
+
+    A connection is for one request, and is cut off when that takes too long as a whole.
+    """
+
+    _watch: Watch | None = None
 
     def _new_conn(self) -> socket.socket:
         name: str = self._dns_host  # type: ignore[has-type]
@@ -64,7 +70,13 @@ class _Pinned:
             made: socket.socket = super()._new_conn()  # type: ignore[misc]
         finally:
             self._dns_host = name
+        self._watch = Watch(made)
         return made
+
+    def close(self) -> None:
+        super().close()  # type: ignore[misc]
+        if self._watch is not None:
+            self._watch.end()
 
 
 class _PinnedHTTP(_Pinned, HTTPConnection):  # type: ignore[misc]
@@ -92,8 +104,12 @@ class _PublicOnly(HTTPAdapter):
         if not url_usable(request.url or ""):
             raise AddressRefused("only https:// addresses are called")
         response: requests.Response = super().send(request, *args, **options)
-        body = response.raw.read(LONGEST_ANSWER + 1, decode_content=True)
-        response.close()
+        try:
+            body = response.raw.read(LONGEST_ANSWER + 1, decode_content=True)
+        except HTTPError as error:  # of urllib3, which its callers do not know
+            raise requests.ConnectionError("the answer broke off") from error
+        finally:
+            response.close()
         if len(body) > LONGEST_ANSWER:
             raise AddressRefused("the answer is too long")
         response._content, response._content_consumed = body, True

@@ -57,7 +57,9 @@ from governance.web.files import file_response
 
 TAG = "audit"
 PERIOD = ("from", "to")
-AFTER = OpenApiParameter("after", int, description="Go on behind this seal.")
+AFTER = OpenApiParameter(
+    "after", int, description="Go on behind this seal; the checkpoints before it are not compared again."
+)
 
 
 class AuditView(ApiView):

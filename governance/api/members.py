@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.access_schema import RemovalSchema
 from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
@@ -71,11 +72,6 @@ class NewInvitationSchema(InvitationSchema):
     """`link` is told this once; the mail brings another one."""
 
     link = serializers.CharField()
-
-
-class DryRunRemovalSchema(serializers.Serializer[Any]):
-    count = serializers.IntegerField()
-    ids = serializers.ListField(child=serializers.UUIDField())
 
 
 class InvitationInput(StrictSerializer):
@@ -144,7 +140,7 @@ class MemberView(ApiView):
         tag=TAG,
         status=204,
         parameters=[DRY_RUN],
-        also={200: DryRunRemovalSchema},
+        also={200: RemovalSchema},
         may=[404, 409],
     )
     def delete(self, request: Request, member_id: UUID) -> Response:
@@ -155,7 +151,7 @@ class MemberView(ApiView):
             asked_only(request, "dry_run")
             dry_run = flag(request, "dry_run")
             transaction.set_rollback(dry_run)
-        return Response({"count": 1, "ids": [str(member_id)]}) if dry_run else Response(status=204)
+        return Response({"dry_run": True, "count": 1, "ids": [str(member_id)]}) if dry_run else Response(status=204)
 
 
 class InvitationsView(ApiView):

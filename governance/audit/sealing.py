@@ -18,10 +18,9 @@ BATCH = 2_000
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 LAST = "SELECT seq, encode(chain_hash, 'hex') FROM governance_auditseal ORDER BY seq DESC LIMIT 1"
 UNSEALED = f"""
-SELECT entry.id, row_to_json(line)::text
+SELECT entry.id, {LINE}
 FROM (SELECT id FROM governance_auditunsealed ORDER BY id LIMIT %s) AS queued
   JOIN governance_auditentry AS entry ON entry.id = queued.id
-  CROSS JOIN LATERAL {LINE}
 WHERE NOT EXISTS (SELECT 1 FROM governance_auditseal AS seal WHERE seal.entry_id = entry.id)
 ORDER BY entry.id
 """

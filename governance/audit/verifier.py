@@ -54,13 +54,13 @@ NULLABLE = frozenset({"member_id", "version", "before_hash", "after_hash"})
 
 
 class Row(NamedTuple):
-    """A seal and what it seals; hashes in hexadecimal. `line`: the entry as it was sealed, None when it is gone."""
+    """A seal and what it seals.
 
-    seq: int
-    entry_id: bytes
-    entry_hash: bytes
-    previous_hash: bytes
-    chain_hash: bytes
+    seal: place, entry's id, entry hash, previous hash and chain hash, with single spaces; hashes in hexadecimal.
+    line: the entry as it was sealed, None when it is gone.
+    """
+
+    seal: bytes
     line: bytes | None
 
 
@@ -146,24 +146,27 @@ class Chain:
         for checkpoint in checkpoints:
             self._checkpoints.setdefault(checkpoint.seq, []).append(checkpoint)
         self._passed: list[Checkpoint] = []
-        self._earliest = b""
+        former = sorted((one for one in self._checkpoints if one < seq), reverse=True)
+        self._former = next((one for place in former for one in self._checkpoints[place] if trusted(one)), None)
+        self._earliest = _earliest_behind(self._former) if self._former else b""
         self._compare()
 
     def walk(self, rows: Iterable[Row]) -> None:
-        """Check `rows`, which go on where the former ones ended. Raises Broken at the first that does not fit."""
-        seq, previous, signed = self.seq, self.hash, self._checkpoints
+        """Check `rows`, which go on where the former ones ended. Raises Broken at the first that does not fit.
+
+        Each seal is made again from its entry and the one before, and has to be the same text: that costs the least.
+        """
+        seq, signed = self.seq, self._checkpoints
         for row in rows:
             seq += 1
-            if row.seq != seq:
-                raise Broken(seq, None, "missing", f"seal {seq} is missing: the next one is {row.seq}")
-            if row.line != LEFT_OUT:
-                self._entry(row)
-            if row.previous_hash != previous:
-                raise Broken(seq, row.entry_id, "chain", "its seal does not follow from the one before")
-            previous = chain_hash(seq, row.entry_id, row.entry_hash, previous)
-            if row.chain_hash != previous:
-                raise Broken(seq, row.entry_id, "chain", "its seal is not the hash of what it seals")
-            self.seq, self.hash = seq, previous
+            text = b"%d %b %b %b" % (seq, *self._entry(row), self.hash)
+            chained = hashlib.sha256(text).hexdigest().encode()
+            if row.seal != b"%b %b" % (text, chained):
+                raise _misfit(row, seq, self.hash)
+            if row.line and row.line[SECOND] < self._earliest and (self._former or self.signed_up_to()):
+                detail = "the entry claims a time before a checkpoint that did not know of it"
+                raise Broken(seq, row.line[ID], "backdated", detail)
+            self.seq, self.hash = seq, chained
             if seq in signed:
                 self._compare()
 
@@ -178,27 +181,50 @@ class Chain:
         """The seal of the last checkpoint that the chain agrees with, 0 for none."""
         return next((one.seq for one in reversed(self._passed) if self._trusted(one)), 0)
 
-    def _entry(self, row: Row) -> None:
-        line = row.line
-        if line is None:
-            raise Broken(row.seq, row.entry_id, "entry_missing", "the entry is gone, its seal is still there")
-        if entry_hash(line) != row.entry_hash or line[ID] != row.entry_id:
-            raise Broken(row.seq, row.entry_id, "entry_changed", "the entry is not what was sealed")
-        if line[SECOND] < self._earliest and self.signed_up_to():
-            detail = "the entry claims a time before a checkpoint that did not know of it"
-            raise Broken(row.seq, row.entry_id, "backdated", detail)
+    def _entry(self, row: Row) -> tuple[bytes, bytes]:
+        """Id and hash of the entry: what its seal has to name."""
+        if row.line is None:
+            raise _misfit(row, self.seq + 1, self.hash)
+        if row.line == LEFT_OUT:
+            parts = row.seal.split(b" ")
+            if len(parts) != 5:
+                raise _misfit(row, self.seq + 1, self.hash)
+            return parts[1], parts[2]
         self.entries += 1
+        return row.line[ID], entry_hash(row.line)
 
     def _compare(self) -> None:
         """Hold the chain against the checkpoints that stand right here."""
         for checkpoint in self._checkpoints.get(self.seq, ()):
             if checkpoint.chain_hash.encode() == self.hash:
                 self._passed.append(checkpoint)
-                earliest = datetime.fromisoformat(checkpoint.at).astimezone(UTC) - LATEST_COMMIT
-                self._earliest = max(self._earliest, earliest.strftime("%Y-%m-%dT%H:%M:%S").encode())
+                self._earliest = max(self._earliest, _earliest_behind(checkpoint))
             elif self._trusted(checkpoint):
                 detail = f"up to seal {self.seq} this is another history than the checkpoint of {checkpoint.at} signed"
                 raise Broken(self.seq, None, "checkpoint", detail)
+
+
+def _earliest_behind(checkpoint: Checkpoint) -> bytes:
+    """The second before which no entry that was sealed after `checkpoint` can claim to be."""
+    earliest = datetime.fromisoformat(checkpoint.at).astimezone(UTC) - LATEST_COMMIT
+    return earliest.strftime("%Y-%m-%dT%H:%M:%S").encode()
+
+
+def _misfit(row: Row, seq: int, previous: bytes) -> Broken:
+    """What is wrong with a row that is not what has to stand at the place `seq`, behind the chain hash `previous`."""
+    parts = row.seal.split(b" ")
+    if len(parts) != 5 or not parts[0].isdigit():
+        return Broken(seq, None, "unreadable", f"what stands at the place of seal {seq} is no seal")
+    place, entry_id, sealed, before, _ = parts
+    if int(place) != seq:
+        return Broken(seq, None, "missing", f"seal {seq} is missing: another one, {int(place)}, is at its place")
+    if row.line is None:
+        return Broken(seq, entry_id, "entry_missing", "the entry is gone, its seal is still there")
+    if row.line != LEFT_OUT and (entry_hash(row.line), row.line[ID]) != (sealed, entry_id):
+        return Broken(seq, entry_id, "entry_changed", "the entry is not what was sealed")
+    if before != previous:
+        return Broken(seq, entry_id, "chain", "its seal does not follow from the one before")
+    return Broken(seq, entry_id, "chain", "its seal is not the hash of what it seals")
 
 
 # Keys and checkpoints
@@ -211,6 +237,8 @@ def checkpoint_read(text: str) -> Checkpoint:
         if found.pop("format") != FORMAT:
             raise Unreadable("not a checkpoint of a format that this verifier knows")
         checkpoint = Checkpoint(**found)
+        if type(checkpoint.seq) is not int:
+            raise Unreadable("not a checkpoint: it names no seal")
         datetime.fromisoformat(checkpoint.at)
         bytes.fromhex(checkpoint.signature)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -310,9 +338,13 @@ BASE: Point = _base
 
 @dataclass(frozen=True)
 class Report:
-    """What was found. `seals` and `entries`: how many fitted; `left_out`: sealed, but not in a filtered export."""
+    """What was found. `seals` and `entries`: how many fitted; `left_out`: sealed, but not in a filtered export.
+
+    `after`: the seal behind which the export begins.
+    """
 
     intact: bool
+    after: int
     seals: int
     entries: int
     left_out: int
@@ -344,6 +376,7 @@ def export_verify(
     done = chain.seq - after
     return Report(
         intact=fault is None,
+        after=after,
         seals=done,
         entries=chain.entries,
         left_out=done - chain.entries,
@@ -393,13 +426,9 @@ def _opened(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
 def _rows(seals: BinaryIO, lines: Iterator[bytes]) -> Iterator[Row]:
     """Each seal with its entry: the next line, unless the export says that it left it out."""
     number = 0
-    for text in seals:
-        number += 1
-        parts = text.split()
-        if len(parts) != 6 or not parts[0].isdigit():
-            raise Broken(number, None, "unreadable", f"line {number} of seals.txt is no seal")
-        line = LEFT_OUT if parts[5] == b"0" else next(lines, None)
-        yield Row(int(parts[0]), parts[1], parts[2], parts[3], parts[4], line)
+    for number, text in enumerate(seals, start=1):  # noqa: B007
+        seal, _, flag = text.rstrip().rpartition(b" ")
+        yield Row(seal, LEFT_OUT if flag == b"0" else next(lines, None))
     extra = next(lines, None)
     if extra is not None:
         raise Broken(number + 1, extra[ID], "unsealed", "an entry that no seal knows")
@@ -444,20 +473,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Unreadable, OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         print(f"cannot verify: {error}", file=sys.stderr)  # noqa: T201
         return 2
-    print(json.dumps(asdict(report)) if options.json else told(report, kept=bool(kept)))  # noqa: T201
+    print(json.dumps(asdict(report)) if options.json else told(report, kept))  # noqa: T201
     return 0 if report.intact else 1
 
 
-def told(report: Report, *, kept: bool) -> str:
-    """The report in words."""
+def told(report: Report, kept: Sequence[Checkpoint]) -> str:
+    """The report in words: what was found, and what the checkpoints that somebody kept say of it."""
     if report.fault is not None:
         entry = f", entry {report.fault.entry_id}" if report.fault.entry_id else ""
-        younger = "; or that checkpoint is younger than this export" if report.fault.reason == "cut_off" else ""
-        return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{younger}"
-    note = "" if kept else "\nNo checkpoint but those inside the export was compared: keep one of your own."
+        return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{_younger(report, kept)}"
     return (
         f"intact: {report.seals} seals, {report.entries} entries ({report.left_out} left out by the filters), "
-        f"signed up to seal {report.checkpoint}; {report.rows_per_second} rows/s{note}"
+        f"signed up to seal {report.checkpoint}; {report.rows_per_second} rows/s{_older(report, kept)}"
+    )
+
+
+def _younger(report: Report, kept: Sequence[Checkpoint]) -> str:
+    """A kept checkpoint behind the end of an export that is signed where it ends: which of the two it may mean."""
+    end = report.after + report.seals
+    younger = min((one for one in kept if one.seq > end), key=lambda one: one.seq, default=None)
+    if younger is None or report.fault is None or report.fault.reason != "cut_off" or report.checkpoint != end:
+        return ""
+    return (
+        f"\nYour checkpoint at seal {younger.seq} is younger than the end of this export. Was the export made before "
+        f"{younger.at}? Then the trail had not come so far: compare a checkpoint at seal {end} or before, or make a "
+        "new export. Was it made later? Then its end was cut off."
+    )
+
+
+def _older(report: Report, kept: Sequence[Checkpoint]) -> str:
+    """How far the kept checkpoints reach; of what lies behind them the export itself is the only witness."""
+    end = report.after + report.seals
+    compared = [one.seq for one in kept if report.after <= one.seq]
+    before = "".join(
+        f"\nYour checkpoint at seal {one.seq} was not compared: this export begins behind seal {report.after}. "
+        "Make one that begins earlier."
+        for one in kept
+        if one.seq < report.after
+    )
+    if not compared:
+        return f"{before}\nNo checkpoint but those inside the export was compared: keep one of your own."
+    newest = max(compared)
+    if newest >= end:
+        return before
+    return (
+        f"{before}\nYour newest checkpoint is older than the end of this export: for the seals {newest + 1} to {end} "
+        "there is the export's own checkpoint alone, which whoever has the signing key can make. Compare one that you "
+        f"got another way and that stands nearer to seal {end}."
     )
 
 

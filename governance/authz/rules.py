@@ -148,6 +148,12 @@ class Decision:
         return f"{self.rule}:{self.grant_id}" if self.grant_id else self.rule
 
 
+def policy_named(rule: str) -> str:
+    """The name of the policy in a rule `policy:name@version`; empty for any other."""
+    kind, _, named = rule.partition(":")
+    return named.rpartition("@")[0] if kind == "policy" else ""
+
+
 def action_on(permission: Permission, target: Target | None) -> Action | None:
     """What a permission does to an object; None: grants cannot be about it. A chat keeps its turns in a namespace."""
     if permission is Permission.CONVERSATION_USE and target is not None and target.object_type == "namespace":

@@ -1,7 +1,7 @@
 """The one question of the product: may this actor do this?"""
 
 from governance.actor import Actor
-from governance.authz.rules import Decision, Target, action_on, decide
+from governance.authz.rules import Decision, Target, action_on, decide, policy_named
 from governance.authz.standing import granted_on, has_any_grant
 from governance.database import acting
 from governance.errors import Forbidden, NotFound
@@ -39,11 +39,13 @@ def authorize(actor: Actor, permission: Permission, target: Target | None = None
     decision = decision_on(actor, permission, target)
     if not decision.allowed:
         raise Forbidden(
-            TOLD.get(decision.rule, f"The permission {permission} is missing."),
+            _told(actor, permission, decision.rule),
             permission=permission,
             rule=decision.named,
             object_type=target.object_type if target else "tenant",
             object_id=target.object_id if target else actor.tenant_id,
+            policy=policy_named(decision.rule),
+            purpose=actor.context.purpose,
         )
 
 
@@ -51,6 +53,16 @@ def authorize_giving(actor: Actor, permission: Permission, target: Target) -> No
     """`authorize` for what is about access itself: who manages all grants may it on every object, whatever denies."""
     managing = is_allowed(actor, Permission.GRANT_MANAGE)
     authorize(actor, Permission.GRANT_MANAGE if managing else permission, target)
+
+
+def _told(actor: Actor, permission: Permission, rule: str) -> str:
+    """A policy decides only where all else allows: whoever hears its name may know that the object is there."""
+    policy, purpose = policy_named(rule), actor.context.purpose
+    if not policy:
+        return TOLD.get(rule, f"The permission {permission} is missing.")
+    if not purpose:
+        return f"The policy {policy} asks what it is read for, and the call names no purpose."
+    return f"The policy {policy} does not open it for the purpose {purpose}."
 
 
 def _on_anything(actor: Actor, permission: Permission) -> Decision:

@@ -210,6 +210,6 @@ def _tell(actor: Actor, verb: Verb, view: GrantView) -> None:
             "action": view.action,
             "effect": view.effect,
             "expires_at": view.expires_at.isoformat() if view.expires_at else None,
-            "conditional": bool(view.conditions),
+            "conditions": " ".join(sorted(view.conditions)),  # their kinds; what they say is free text
         },
     )

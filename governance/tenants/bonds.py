@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from governance.actor import Actor
+from governance.authz.grantables import grantable_of
 from governance.authz.rules import READS_CONTENT
 from governance.errors import FieldError, Invalid
 from governance.models import ApiKey, Persona
@@ -38,9 +40,19 @@ def bonds_set(key: ApiKey, bonds: KeyBonds, parts: Collection[str] = BONDS) -> N
         key.purpose = _purpose_checked(bonds.purpose)
 
 
-def bonds_detail(key: ApiKey) -> dict[str, str | int | bool | None]:
-    """The bonds as the trail has them: ids and numbers."""
-    return {"persona": str(key.persona_id) if key.persona_id else None, "namespaces": len(key.namespaces)}
+def bonds_detail(actor: Actor, key: ApiKey) -> dict[str, str | int | bool | None]:
+    """The bonds as the trail has them: ids and numbers, since paths and purposes are free text.
+
+    namespaces: how many; namespace_ids: those that there are already.
+    """
+    kind = grantable_of("namespace")
+    found = [kind.by_name(actor, path) for path in key.namespaces] if kind else []
+    return {
+        "persona": str(key.persona_id) if key.persona_id else None,
+        "namespaces": len(key.namespaces),
+        "namespace_ids": " ".join(str(one) for one in found if one),
+        "purpose": bool(key.purpose),
+    }
 
 
 def _persona(key: ApiKey, reference: str) -> Persona:

@@ -137,13 +137,14 @@ def apikey_create(
             expires_at=expires_at,
         )
         bonds_set(key, bonds)
+        refuse_beyond(actor, key)
         key.save(force_insert=True)
         record(
             actor=actor,
             verb=Verb.APIKEY_CREATED,
             object_type="api_key",
             object_ids=[key.id],
-            detail={"prefix": key.prefix, "scopes": " ".join(key.scopes), **bonds_detail(key)},
+            detail={"prefix": key.prefix, "scopes": " ".join(key.scopes), **bonds_detail(actor, key)},
         )
         made = NewKey(id=key.id, prefix=key.prefix, text=credential.text)
         commit(made)
@@ -154,6 +155,26 @@ def refuse_above(actor: Actor, role: RoleName) -> None:
     """Owners alone make, change and stand in for owners. Raises Forbidden."""
     if role is RoleName.OWNER and actor.role is not RoleName.OWNER and not actor.is_system:
         raise Forbidden("Only an owner may do this to an owner.", permission=Permission.MEMBER_MANAGE, rule="owners")
+
+
+def refuse_beyond(actor: Actor, key: ApiKey) -> None:
+    """A key makes none, and makes none of any, itself included, that may more than it may: for another purpose, longer.
+
+    `key`: as it is or would be written; in the caller's transaction. (Scopes are asked elsewhere; a key that is bound
+    to a persona or namespaces manages nothing.) Raises Forbidden.
+    """
+    if actor.principal_kind is not PrincipalKind.API_KEY:
+        return
+    own = ApiKey.objects.get(id=actor.principal_id)
+    longer = own.expires_at is not None and (key.expires_at is None or key.expires_at > own.expires_at)
+    if longer or own.purpose not in {"", key.purpose}:
+        raise Forbidden(
+            "This key may do no more than yours: neither for another purpose, nor for longer.",
+            permission=Permission.APIKEY_MANAGE,
+            rule="own_key",
+            object_type="api_key",
+            object_id=key.id,
+        )
 
 
 def _refuse_stand_in(actor: Actor, member: Member) -> None:

@@ -33,11 +33,10 @@ from governance.vocabulary import ExportFormat
 BATCH = 5_000
 SEALS = f"""
 SELECT seal.seq, seal.entry_id, encode(seal.entry_hash, 'hex'), encode(seal.previous_hash, 'hex'),
-  encode(seal.chain_hash, 'hex'), CASE WHEN entry.id IS NOT NULL THEN row_to_json(line)::text END,
+  encode(seal.chain_hash, 'hex'), CASE WHEN entry.id IS NOT NULL THEN {LINE} END,
   entry.detail::text, entry.context::text
 FROM governance_auditseal AS seal
   LEFT JOIN governance_auditentry AS entry ON entry.tenant_id = seal.tenant_id AND entry.id = seal.entry_id
-  CROSS JOIN LATERAL {LINE}
 WHERE seal.seq > %s AND seal.seq <= %s ORDER BY seal.seq
 """
 Progress = Callable[[float], None]

@@ -28,11 +28,10 @@ BATCHES_AT_ONCE = 20  # then the next sink has its turn
 LEASE = timedelta(seconds=60)  # longer than one batch can take
 LONGEST_PAUSE = timedelta(minutes=10)
 ROWS = f"""
-SELECT seal.seq, encode(seal.chain_hash, 'hex'), (line.at::timestamptz AT TIME ZONE 'UTC')::text,
-  CASE WHEN entry.id IS NOT NULL THEN row_to_json(line)::text END
+SELECT seal.seq, encode(seal.chain_hash, 'hex'), (entry.at AT TIME ZONE 'UTC')::text,
+  CASE WHEN entry.id IS NOT NULL THEN {LINE} END
 FROM governance_auditseal AS seal
   LEFT JOIN governance_auditentry AS entry ON entry.tenant_id = seal.tenant_id AND entry.id = seal.entry_id
-  CROSS JOIN LATERAL {LINE}
 WHERE seal.seq > %s AND seal.seq <= %s ORDER BY seal.seq
 """
 logger = logging.getLogger(__name__)

@@ -119,7 +119,21 @@ def detail_of(failure: DomainError) -> str:
         return ""
     if isinstance(failure, Forbidden) and failure.detail == f"The permission {failure.permission} is missing.":
         return gettext("The permission %(permission)s is missing.") % {"permission": failure.permission}
+    if isinstance(failure, Forbidden) and failure.policy:
+        return _by_policy(failure)
     return str(DETAILS.get(failure.detail, failure.detail))
+
+
+def _by_policy(failure: Forbidden) -> str:
+    """Which policy closes it, and for what."""
+    if not failure.purpose:
+        return gettext("The policy %(policy)s asks what it is read for, and none was named.") % {
+            "policy": failure.policy
+        }
+    return gettext("The policy %(policy)s does not open it for the purpose %(purpose)s.") % {
+        "policy": failure.policy,
+        "purpose": failure.purpose,
+    }
 
 
 def explanation_of(failure: DomainError) -> Explanation:

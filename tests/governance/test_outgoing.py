@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -10,6 +11,7 @@ import requests
 from django.test import override_settings
 
 from governance.outgoing import LONGEST_ANSWER, AddressRefused, OutgoingSession, public_address, url_usable
+from tests.harness.product import wait_until
 
 INSIDE = [
     "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost", "0.0.0.0", "10.0.0.1", "172.16.0.1",
@@ -30,7 +32,16 @@ class Answers(BaseHTTPRequestHandler):
             self.send_header("Location", "/elsewhere")
             self.end_headers()
             return
+        if self.path == "/silent":
+            self.rfile.read(1)
+            return
         self.send_response(200)
+        if self.path == "/dribble":
+            self.send_header("Content-Length", "3")
+            self.end_headers()
+            self.wfile.write(b"x")
+            self.rfile.read(1)  # until the other side has had enough
+            return
         self.end_headers()
         self.wfile.write(b"x" * (LONGEST_ANSWER + 1 if self.path == "/long" else 3))
 
@@ -105,3 +116,28 @@ def test_no_proxy_of_the_environment_is_used(inside: ThreadingHTTPServer, monkey
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     with OutgoingSession() as session:
         assert session.get(f"http://127.0.0.1:{inside.server_port}/").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["silent", "dribble"])
+def test_who_answers_a_byte_now_and_then_is_cut_off(
+    inside: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Each byte may come in time, and the whole does not; whatever breaks off is an error that callers know."""
+    monkeypatch.setattr("governance.outbound.SECONDS_IN_ALL", 0.2)
+    with (
+        override_settings(ALLOW_PRIVATE_ADDRESSES=True),
+        OutgoingSession() as session,
+        pytest.raises(requests.ConnectionError),
+    ):
+        session.get(f"http://127.0.0.1:{inside.server_port}/{path}")
+
+
+def test_no_watch_outlives_its_request(inside: ThreadingHTTPServer) -> None:
+    def watching() -> bool:
+        return any(isinstance(one, threading.Timer) for one in threading.enumerate())
+
+    with override_settings(ALLOW_PRIVATE_ADDRESSES=True), OutgoingSession() as session:
+        for path in ("", "long", "redirect", ""):
+            with suppress(AddressRefused):
+                session.get(f"http://127.0.0.1:{inside.server_port}/{path}")
+    wait_until(lambda: not watching(), seconds=5)  # much less than a watch lasts

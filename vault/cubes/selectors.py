@@ -1,6 +1,6 @@
 """Reading cubes. What is opened is on the audit trail, in the transaction that opened it: one row names all the ids."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -77,7 +77,8 @@ def cubes_list(*, actor: Actor, matching: Q, paginate: Paginate) -> list[CubeVie
 def cubes_read(
     *, actor: Actor, cube_ids: Sequence[UUID], verb: Verb, permission: Permission = Permission.MEMORY_READ
 ) -> list[CubeView]:
-    """Open the cubes that the caller found visible, in the order given; two queries and the audit row.
+    """Open the cubes that the caller found visible, in the order given; two queries, one more if one has parents, and
+    the audit row.
 
     What was purged meanwhile is left out. Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent.
     """
@@ -96,7 +97,8 @@ def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
     """`cubes_read` without its audit row, for the answer to the write that made these cubes."""
     with acting(actor):
         rows = cube_rows(tenant_id=actor.tenant_id, cube_ids=cube_ids, model=embedder().name)
-        return [_view(rows[cube_id]) for cube_id in cube_ids if cube_id in rows]
+        parents = _readable(actor, {parent for row in rows.values() for parent in row.parents})
+        return [_view(rows[cube_id], parents) for cube_id in cube_ids if cube_id in rows]
 
 
 def versions_list(*, actor: Actor, cube_id: UUID, paginate: Paginate) -> list[VersionView]:
@@ -106,15 +108,19 @@ def versions_list(*, actor: Actor, cube_id: UUID, paginate: Paginate) -> list[Ve
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
-        rows = CubeVersion.objects.filter(_open_versions(actor, cube), cube=cube).select_related("namespace")
-        denied = denied_by_purpose(actor, type_field="cube__type")
-        rows = rows.exclude(denied) if denied is not None else rows
-        page = paginate(rows.order_by("-number"))
+        page = paginate(versions_open(actor, cube).select_related("namespace").order_by("-number"))
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
         return [VersionView(row=row, words=_open(row.tenant_id, cube.id, row.number, row.sealed)) for row in page]
 
 
-def _open_versions(actor: Actor, cube: Cube) -> Q:
+def versions_open(actor: Actor, cube: Cube) -> QuerySet[CubeVersion]:
+    """The versions of `cube`, which the actor may read, that it may read too."""
+    rows = CubeVersion.objects.filter(_as_open_as_then(actor, cube), cube=cube)
+    denied = denied_by_purpose(actor, type_field="cube__type")
+    return rows if denied is None else rows.exclude(denied)
+
+
+def _as_open_as_then(actor: Actor, cube: Cube) -> Q:
     """A version is as private as it was when it was written, in the namespace of then, wherever the cube is now.
 
     The namespace of now is open to whoever reads the cube: a grant on the cube alone opens what it was there.
@@ -130,13 +136,20 @@ def _open_versions(actor: Actor, cube: Cube) -> Q:
     return place & ~kept
 
 
-def _view(row: CubeRow) -> CubeView:
+def _readable(actor: Actor, cube_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Those that the actor may read; no query for none."""
+    if not cube_ids:
+        return frozenset()
+    return frozenset(Cube.objects.visible_to(actor).filter(id__in=cube_ids).values_list("id", flat=True))
+
+
+def _view(row: CubeRow, readable: Collection[UUID]) -> CubeView:
     cube = row.cube
     return CubeView(
         cube=cube,
         words=_open(cube.tenant_id, cube.id, cube.version, row.sealed),
         subject=subject_view(cube.subject) if cube.subject else None,
-        parents=row.parents,
+        parents=tuple(parent for parent in row.parents if parent in readable),
         heat=row.heat,
         access_count=row.access_count,
         last_accessed_at=row.last_accessed_at,

@@ -13,7 +13,8 @@ from governance.database import acting
 from governance.models import ApiKey, Member
 from governance.vocabulary import PrincipalKind, Verb
 from vault.cubes.locating import locate_readable
-from vault.models import Cube, CubeLink, CubeVersion, Namespace
+from vault.cubes.selectors import versions_open
+from vault.models import Cube, CubeLink, CubeVersion
 from vault.vocabulary import LinkKind
 
 LINEAGE = (LinkKind.DERIVED, LinkKind.PARENT)
@@ -66,9 +67,7 @@ def provenance_get(*, actor: Actor, cube_id: UUID) -> ProvenanceView:
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
-        open_to = Namespace.objects.visible_to(actor)
-        versions = CubeVersion.objects.filter(cube=cube, namespace__in=open_to).defer("terms").order_by("-number")
-        rows = list(versions[:MOST])
+        rows = list(versions_open(actor, cube).defer("terms").order_by("-number")[:MOST])
         record(actor=actor, verb=Verb.PROVENANCE_READ, object_type="memory", object_ids=[cube.id], version=cube.version)
         names = _names(rows)
         return ProvenanceView(

@@ -1,5 +1,9 @@
-"""Check the audit trail against its seals and signed checkpoints; exit 1 names the first row that does not fit."""
+"""Check the audit trail against its seals and signed checkpoints.
 
+Exit 1 names the first row that does not fit; 2: nothing was checked, since an option or the database cannot be used.
+"""
+
+import os
 import sys
 import time
 from argparse import ArgumentParser
@@ -8,12 +12,16 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from django.core.management import CommandError
+
 from governance.audit.signing import checkpoints_outside
-from governance.audit.verification import Verification, refuse_strangers, trail_verify
+from governance.audit.verification import Verification, refuse_strangers, trail_verify_whole
 from governance.audit.verifier import Checkpoint, Unreadable, checkpoints_read
 from governance.errors import Invalid, NotFound
 from governance.management.base import LawCommand
 from governance.tenants.selectors import tenant_id_by_slug, tenants_all
+
+MOST_PROCESSES = 4  # a connection each
 
 
 @dataclass(frozen=True)
@@ -40,13 +48,16 @@ class Command(LawCommand):
         try:
             kept = _kept(options["checkpoint"])
             checked = [_check(slug, tenant_id, kept) for slug, tenant_id in _tenants(options["tenant"])]
-        except (Unreadable, OSError) as error:
+        except (Unreadable, OSError, UnicodeDecodeError) as error:
             raise Invalid(f"The checkpoint cannot be used: {error}") from error
         self.intact = all(one.found.intact for one in checked)
         return {"intact": self.intact, "tenants": [_json(one) for one in checked]}, [_line(one) for one in checked]
 
     def handle(self, *args: Any, **options: Any) -> None:
-        super().handle(*args, **options)
+        try:
+            super().handle(*args, **options)
+        except CommandError as error:
+            raise CommandError(str(error), returncode=2) from error
         if not self.intact:
             sys.exit(1)
 
@@ -71,7 +82,9 @@ def _check(slug: str, tenant_id: UUID, kept: list[Checkpoint]) -> Checked:
     started = time.monotonic()
     refuse_strangers(tenant_id, kept)
     outside = checkpoints_outside(tenant_id)
-    found = trail_verify(tenant_id, checkpoints=[*kept, *outside])
+    found = trail_verify_whole(
+        tenant_id, checkpoints=[*kept, *outside], processes=min(os.cpu_count() or 1, MOST_PROCESSES)
+    )
     return Checked(slug, found, len(kept) + len(outside), time.monotonic() - started)
 
 

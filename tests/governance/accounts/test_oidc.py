@@ -119,10 +119,18 @@ def _other_verifier(server: OidcServer, client: Client) -> Any:
     return client.get(back)
 
 
+def _old_token(server: OidcServer, client: Client) -> Any:
+    """The id token of an earlier sign-in, told again."""
+    come_back(server, browser())
+    server.token = {"nonce": server.asked["nonce"]}
+    return come_back(server, client)
+
+
 BROKEN_JOURNEYS: dict[str, Callable[[OidcServer, Client], Any]] = {
     "another state": _tampered_state,
     "another browser": _another_browser,
     "used again": _again,
+    "another one's id token": _old_token,
     "given up": _given_up,
     "another PKCE verifier": _other_verifier,
     "no journey": lambda server, client: client.get("/sign-in/acme/callback/?code=the-code&state=x"),
@@ -219,6 +227,17 @@ def test_it_opens_its_own_organisation_and_no_other(world: World, registered: Oi
     registered.claims = {"sub": "charlie", "email": "charlie@other.example", "email_verified": True}
     assert come_back(registered, browser()).status_code == 403
     assert browser().get("/sign-in/other/go/").status_code == 404
+
+
+def test_a_journey_to_one_organisation_ends_in_no_other(world: World, registered: OidcServer) -> None:
+    """Both use one server, and the person belongs to both: the state is of the organisation that sent them."""
+    person_add(world.other, world.alice.email, RoleName.VIEWER)
+    provider_save(actor=world.charlie.actor, draft=_draft(registered))
+    client = browser()
+    gone = client.get("/sign-in/other/go/")
+    back = registered.authorize(gone["Location"]).replace("/sign-in/other/", "/sign-in/acme/")
+    assert client.get(back).status_code == 403
+    assert not is_in(client)
 
 
 def test_an_admins_server_does_not_speak_for_owners(world: World, server: OidcServer) -> None:

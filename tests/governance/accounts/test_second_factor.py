@@ -1,13 +1,16 @@
 """The second factor: asked of whoever has one, whatever way they come; and of all, where their organisation says so."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 from allauth.mfa.models import Authenticator
 from django.core.management import call_command
+from django.db import connections
 
-from governance.accounts.factors import second_factor_pass
+from governance.accounts.attempts import attempts_forget
+from governance.accounts.factors import PLACE, second_factor_pass
 from governance.accounts.identities import second_factor_require
 from governance.accounts.rules import FirstFactor, Way
 from governance.database import as_person, no_tenant
@@ -89,6 +92,65 @@ def test_codes_are_not_guessed_not_even_from_many_addresses(world: World, superu
     with pytest.raises(TooManyAttempts):
         second_factor_pass(first=first, code="000000", request_id=REQUEST_ID, address="192.0.2.99")
     assert len(audited(superuser, "sign_in.locked", world.alice.member.id)) == 1
+
+
+def test_a_lock_holds_for_the_right_code_for_recovery_codes_and_for_whoever_begins_anew(world: World) -> None:
+    give_password(world.alice)
+    secret, codes = set_up_factor(sign_in(world.alice.email))
+    client = sign_in(world.alice.email)
+    for _ in range(5):
+        assert client.post("/sign-in/~/code/", {"code": "000000"}).status_code == 422
+    again, by_link = sign_in(world.alice.email), browser()
+    by_link.post(link_for(world.alice))
+    for guesser in (client, again, by_link):
+        for code in (code_of(secret), codes[0]):
+            locked = guesser.post("/sign-in/~/code/", {"code": code})
+            assert locked.status_code == 429
+            assert int(locked["Retry-After"]) > 0
+        assert not is_in(guesser)
+    attempts_forget(PLACE, str(world.alice.member.user_id))  # the wait is over
+    assert again.post("/sign-in/~/code/", {"code": codes[0]}).status_code == 303, "a refused code was not spent"
+
+
+def test_the_right_code_begins_a_new_count_and_a_first_factor_does_not(world: World) -> None:
+    give_password(world.alice)
+    secret, _ = set_up_factor(sign_in(world.alice.email))
+    for _ in range(4):
+        assert sign_in(world.alice.email).post("/sign-in/~/code/", {"code": "000000"}).status_code == 422
+    assert sign_in(world.alice.email).post("/sign-in/~/code/", {"code": code_of(secret)}).status_code == 303
+    client = sign_in(world.alice.email)
+    tried = [client.post("/sign-in/~/code/", {"code": "000000"}).status_code for _ in range(6)]
+    assert tried == [422] * 5 + [429]
+
+
+def test_a_code_that_let_in_does_nothing_else_and_neither_does_one_before_it(world: World) -> None:
+    give_password(world.alice)
+    secret, _ = set_up_factor(sign_in(world.alice.email))
+    client, code = sign_in(world.alice.email), code_of(secret)
+    assert client.post("/sign-in/~/code/", {"code": code}).status_code == 303
+    for address in ("/account/second-factor/remove/", "/account/second-factor/codes/"):
+        for spent in (code, code_of(secret, steps=-1)):
+            assert client.post(address, {"code": spent}).status_code == 422
+    assert sign_in(world.alice.email).post("/sign-in/~/code/", {"code": code_of(secret, steps=-1)}).status_code == 422
+
+
+@pytest.mark.parametrize("kind", ["totp", "recovery"])
+def test_of_many_who_use_one_code_at_once_one_gets_in(world: World, kind: str) -> None:
+    secret, codes = set_up_factor(signed_in(world.alice))
+    code = code_of(secret) if kind == "totp" else codes[0]
+    first = FirstFactor(user_id=world.alice.member.user_id, bound_to=None, way=Way.PASSWORD)
+
+    def passes(number: int) -> bool:
+        try:
+            second_factor_pass(first=first, code=code, request_id=REQUEST_ID, address=f"192.0.2.{number}")
+        except Invalid:
+            return False
+        finally:
+            connections.close_all()
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(passes, range(4))) == 1
 
 
 def test_new_recovery_codes_end_the_old_ones(world: World) -> None:

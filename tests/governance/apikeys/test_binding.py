@@ -1,6 +1,7 @@
 """api-keys/ binds a key to a persona, to namespaces and to a purpose; who may not change a key binds nothing."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -80,6 +81,21 @@ def test_a_key_is_bound_anew_part_by_part_from_its_next_request_on(
     assert [one["changed"] for one in audited(superuser, "apikey.updated")] == ["name"]
 
 
+def test_the_trail_says_what_a_key_was_bound_to_by_id_and_nothing_that_was_typed(
+    world: World, olivia: Contract, alice: Contract, superuser: Superuser
+) -> None:
+    ids = {path: alice.add("x", namespace=path)["namespace"]["id"] for path in ("/clinic", "/team")}
+    bonds = {"namespaces": ["/team", "/clinic", "/not/yet"], "purpose": "treatment"}
+    made = olivia.post("api-keys/", wanted(world, **bonds)).json
+    olivia.patch(f"api-keys/{made['id']}/", {"namespaces": ["/clinic"], "purpose": ""})
+    told = [audited(superuser, "apikey.created")[-1], audited(superuser, "apikey.bound")[-1]]
+    assert [(one["namespaces"], one["namespace_ids"], one["purpose"]) for one in told] == [
+        (3, f"{ids['/team']} {ids['/clinic']}", True),
+        (1, ids["/clinic"], False),
+    ]
+    assert not any(word in str(told) for word in ("team", "clinic", "not/yet", "treatment"))
+
+
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("alice", 403), ("ada", 403), ("charlie", 404)])
 def test_who_may_not_binds_nothing(world: World, superuser: Superuser, who: str, status: int) -> None:
     caller, connection = contract(world, who), superuser()
@@ -125,6 +141,59 @@ def test_a_bound_key_widens_nothing_not_even_itself(
     ):
         assert reply.status == 403, reply
     assert _but_denials(everything(connection)) == before
+
+
+TOMORROW, LATER = (f"{(datetime.now(UTC) + timedelta(days=days)).isoformat()}" for days in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("limit", "wider", "narrower"),
+    [
+        ({"purpose": "treatment"}, {"purpose": ""}, {"namespaces": ["/team"]}),
+        ({"purpose": "treatment"}, {"purpose": "billing"}, {"persona": "at work"}),
+        ({"expires_at": TOMORROW}, {"expires_at": None}, {"purpose": "treatment"}),
+        ({"expires_at": LATER}, {"expires_at": "2999-01-01T00:00:00Z"}, {"expires_at": TOMORROW}),
+    ],
+)
+def test_a_key_that_manages_keys_widens_nothing_not_even_itself(
+    world: World,
+    olivia: Contract,
+    superuser: Superuser,
+    limit: dict[str, Any],
+    wider: dict[str, Any],
+    narrower: dict[str, Any],
+) -> None:
+    """Neither itself, nor another that it may use instead: by making it, binding it anew, or learning its secret."""
+    made(olivia, "at work")
+    presets = [
+        olivia.post("role-templates/", {"name": name, **more}).json["id"]
+        for name, more in (("other", {"purpose": "billing"}), ("all", {"scopes": list(Scope)}))
+    ]
+    limited = olivia.post("api-keys/", {"scopes": ["admin"], **limit}).json
+    free = key_for(world.olivia, Scope.ADMIN)
+    key, connection, own = Contract(key=limited["api_key"]), superuser(), f"api-keys/{limited['id']}/"
+    before = _but_denials(everything(connection))
+    for reply in (
+        key.patch(own, wider),
+        key.patch(own, {"name": "renamed", **wider}),
+        key.patch(f"api-keys/{free.id}/", {"name": "mine"}),
+        key.post(f"api-keys/{free.id}/rotate/", {}),
+        key.post("api-keys/", {"scopes": ["admin"]}),
+        key.post("api-keys/", {"scopes": ["admin"], **limit, **wider}),
+        key.post("api-keys/", {"scopes": list(Scope), **limit}),
+        key.post(f"role-templates/{presets[1]}/apply/", {"kind": "api_key", "id": limited["id"]}),
+        *(
+            [key.post(f"role-templates/{presets[0]}/apply/", {"kind": "api_key", "id": limited["id"]})]
+            if "purpose" in limit
+            else []
+        ),
+    ):
+        assert reply.status == 403, reply
+    assert key.patch(own, {"scopes": list(Scope)}).status == 400, "no key's scopes are ever changed so"
+    assert _but_denials(everything(connection)) == before
+    assert key.patch(own, {"name": "renamed"}).status == 200
+    assert key.post("api-keys/", {"scopes": ["admin"], **limit}).status == 201
+    assert key.patch(own, narrower).status == 200
 
 
 @pytest.mark.parametrize(

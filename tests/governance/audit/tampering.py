@@ -218,8 +218,8 @@ def _hash_anew(bender: Bender) -> None:
     """All seals as if nothing had happened: whoever has the database can do that."""
     bender.run(IN_UTC)
     rows = bender.run(
-        f"SELECT seal.seq, seal.entry_id, row_to_json(line)::text FROM {SEAL} AS seal "
-        f"JOIN {ENTRY} AS entry ON entry.id = seal.entry_id CROSS JOIN LATERAL {LINE} "
+        f"SELECT seal.seq, seal.entry_id, {LINE} FROM {SEAL} AS seal "
+        f"JOIN {ENTRY} AS entry ON entry.id = seal.entry_id "
         "WHERE seal.tenant_id = %s ORDER BY seal.seq",
         bender.tenant_id,
     )

@@ -1,11 +1,12 @@
 """An entry cannot be slipped in afterwards under an older time, nor vanish before its seal."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import psycopg
 
 from governance.audit.sealing import entries_seal
-from governance.audit.verification import SEALED_WITHIN
+from governance.audit.verification import SEALED_WITHIN, trail_verify
 from tests.factories import World
 from tests.governance.audit.tampering import ENTRY, _copy_of
 from tests.governance.audit.trails import Bender, entries_make, fault_found, seal_all, trail_make
@@ -26,6 +27,14 @@ def test_an_entry_that_claims_to_be_older_than_a_checkpoint_which_does_not_know_
     fault = fault_found(world.acme.id, bender.outside())
     assert fault is not None
     assert (fault.reason, fault.seq, fault.entry_id) == ("backdated", places[-1][0] + 1, str(forged))
+    behind = trail_verify(world.acme.id, checkpoints=bender.outside(), after=places[-2][0])
+    assert behind.fault == fault, "also when what the checkpoint signed is not checked again"
+    unsigned = [replace(one, signature="00") for one in bender.outside()]
+    bender.run("DELETE FROM governance_auditcheckpoint")
+    assert trail_verify(world.acme.id, checkpoints=unsigned, after=places[-1][0]).intact, (
+        "what nobody signed decides nothing"
+    )
+    assert not trail_verify(world.acme.id, checkpoints=bender.outside(), after=places[-1][0]).intact
 
 
 def test_an_entry_that_vanished_before_its_seal_shows(world: World, superuser: Superuser) -> None:

@@ -29,6 +29,13 @@ def verify(*arguments: str) -> tuple[int, dict[str, Any], str]:
     return code, json.loads(out.getvalue()) if out.getvalue() else {}, err.getvalue()
 
 
+def refused(*arguments: str) -> int:
+    """The exit code with which the command says that it checked nothing."""
+    with pytest.raises(CommandError) as error:
+        call_command("audit_verify", *arguments)
+    return error.value.returncode
+
+
 def test_an_intact_trail_is_0_and_says_how_fast(world: World) -> None:
     trail_make(world.alice.actor, 30)
     code, found, _ = verify("--json")
@@ -81,12 +88,22 @@ def test_a_checkpoint_that_was_kept_shows_what_the_files_of_the_server_no_longer
     assert "BROKEN at seal 21" in told
 
 
-@pytest.mark.parametrize("text", ["", "not json", "{}", '{"format": "memos-checkpoint-1"}'])
-def test_what_is_no_checkpoint_is_refused(world: World, tmp_path: Path, text: str) -> None:
+NO_SEAL = (
+    '{"format": "memos-checkpoint-1", "tenant": "x", "seq": "one", "chain_hash": "", "at": "2026-01-01", "key": "", '
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"not json", b"{}", b'{"format": "memos-checkpoint-1"}', b"\xff", f'{NO_SEAL}"signature": ""}}'.encode()],
+)
+def test_what_is_no_checkpoint_is_refused_with_2_since_nothing_was_checked(
+    world: World, tmp_path: Path, text: bytes
+) -> None:
     kept = tmp_path / "kept.json"
-    kept.write_text(text)
-    with pytest.raises(CommandError):
-        call_command("audit_verify", "--tenant", "acme", "--checkpoint", str(kept))
+    kept.write_bytes(text)
+    assert refused("--tenant", "acme", "--checkpoint", str(kept)) == 2
+    assert refused("--tenant", "acme", "--checkpoint", str(tmp_path / "no such file")) == 2
 
 
 def test_a_checkpoint_of_another_tenant_or_key_is_refused(world: World, tmp_path: Path) -> None:
@@ -94,12 +111,9 @@ def test_a_checkpoint_of_another_tenant_or_key_is_refused(world: World, tmp_path
     seal_all(world.other.id)
     kept = tmp_path / "kept.json"
     kept.write_text(checkpoints_outside(world.other.id)[0].text())
-    with pytest.raises(CommandError):
-        call_command("audit_verify", "--tenant", "acme", "--checkpoint", str(kept))
-    with pytest.raises(CommandError):
-        call_command("audit_verify", "--checkpoint", str(kept))
-    with pytest.raises(CommandError):
-        call_command("audit_verify", "--tenant", "nobody")
+    assert refused("--tenant", "acme", "--checkpoint", str(kept)) == 2
+    assert refused("--checkpoint", str(kept)) == 2
+    assert refused("--tenant", "nobody") == 2
 
 
 def test_a_long_trail_is_verified_in_pieces_or_at_once_with_the_same_result(

@@ -23,6 +23,7 @@ from governance.audit.verifier import (
     ed25519_verify,
     entry_hash,
     export_verify,
+    main,
 )
 from governance.database import acting
 from governance.ids import uuid7
@@ -195,6 +196,65 @@ def test_an_export_from_a_time_on_begins_behind_the_checkpoint_before_it(world: 
     (export / "checkpoints.jsonl").write_text("")
     with pytest.raises(Exception, match="begins behind a checkpoint"):
         checked(world, export, [])
+
+
+def test_it_says_what_a_kept_checkpoint_means_that_is_younger_or_older_than_the_end(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trail_make(world.alice.actor, 40)
+    export = export_of(world, tmp_path, ExportFormat.JSONL)
+    end = len(seals_of(export))
+    older, *_, at_end = checkpoints_outside(world.acme.id)
+    trail_make(world.alice.actor, end + 20)
+    younger = checkpoints_outside(world.acme.id)[-1]
+
+    def said(*kept: Checkpoint, of: Path = export) -> tuple[int, str]:
+        (tmp_path / "key.json").write_text(public_key(world.acme.id).text())
+        (tmp_path / "kept.jsonl").write_text("".join(f"{one.text()}\n" for one in kept))
+        given = ["--checkpoint", str(tmp_path / "kept.jsonl")] if kept else []
+        code = main([str(of), "--public-key", str(tmp_path / "key.json"), *given])
+        return code, capsys.readouterr().out
+
+    code, text = said(at_end)
+    assert (code, text.count("\n"), text.startswith("intact: ")) == (0, 1, True)
+    code, text = said(older)
+    assert code == 0
+    assert f"older than the end of this export: for the seals {older.seq + 1} to {end} " in text
+    assert "keep one of your own" in said()[1]
+    code, text = said(older, younger)
+    assert code == 1, "an export that was cut back to an older checkpoint looks the same"
+    assert f"BROKEN at seal {end + 1}: " in text
+    assert f"Was the export made before {younger.at}? Then the trail had not come so far" in text
+    assert f"compare a checkpoint at seal {end} or before, or make a new export" in text
+
+    with acting(world.ada.actor):
+        signed_at = AuditCheckpoint.objects.latest("seq").created_at
+    assert isinstance(signed_at, datetime)
+    query = query_read({"from": (signed_at + timedelta(microseconds=1)).isoformat()})
+    entries_make(world.alice.actor, 3)
+    code, text = said(older, of=export_of(world, tmp_path, ExportFormat.JSONL, query))
+    assert code == 0
+    assert (
+        f"Your checkpoint at seal {older.seq} was not compared: this export begins behind seal {younger.seq}." in text
+    )
+    assert "keep one of your own" in text
+
+
+def test_a_cut_end_that_no_checkpoint_signs_is_not_taken_for_an_older_export(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trail_make(world.alice.actor, 40)
+    export = export_of(world, tmp_path, ExportFormat.JSONL)
+    for name in ("entries.jsonl", "seals.txt"):
+        lines = (export / name).read_text().splitlines(keepends=True)
+        (export / name).write_text("".join(lines[:33]))
+    (tmp_path / "key.json").write_text(public_key(world.acme.id).text())
+    (tmp_path / "kept.json").write_text(checkpoints_outside(world.acme.id)[-1].text())
+    arguments = [str(export), "--public-key", str(tmp_path / "key.json"), "--checkpoint", str(tmp_path / "kept.json")]
+    assert main(arguments) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("BROKEN at seal 34: the trail ends with seal 33")
+    assert "younger" not in text
 
 
 def test_what_is_sealed_can_be_checked_by_hand(world: World, tmp_path: Path) -> None:

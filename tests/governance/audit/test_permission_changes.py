@@ -112,6 +112,29 @@ def test_what_changes_rights_is_reported_and_what_reads_is_not(world: World) -> 
     assert expected <= reported <= CHANGES
 
 
+def test_a_grant_is_reported_with_the_kinds_of_its_conditions_and_its_end_and_not_with_what_they_say(
+    world: World,
+) -> None:
+    olivia, ada = Contract(key=world.olivia.key.text), Contract(key=world.ada.key.text)
+    memory = olivia.add("Shared.", namespace="/team")["id"]
+    about = {
+        "principal": {"kind": "member", "id": str(world.bob.member.id)},
+        "object": {"type": "memory", "id": memory},
+        "action": "read",
+    }
+    conditions = {"purpose": ["heron"], "channel": ["chat"], "daily": {"from": "08:00", "until": "17:00"}}
+    end = "2999-01-01T00:00:00Z"
+    olivia.post("grants/", {**about, "conditions": conditions, "expires_at": end})
+    olivia.post("grants/", {**about, "action": "share"})
+    rows = ada.get("audit/permission-changes/?page_size=200").json["results"]
+    told = [row["detail"] for row in rows if row["verb"] == "grant.created"]
+    assert [(one["conditions"], one["expires_at"]) for one in told] == [
+        ("", None),
+        ("channel daily purpose", "2999-01-01T00:00:00+00:00"),
+    ]
+    assert not any(word in str(told) for word in ("heron", "17:00"))
+
+
 def test_a_second_factor_and_the_rules_of_signing_in_are_reported(world: World) -> None:
     give_password(world.bob)
     client = sign_in(world.bob.email)

@@ -10,11 +10,12 @@ import pytest
 from django.db import connections
 from django.test import override_settings
 
+from governance.audit.lines import IN_UTC, LINE
 from governance.audit.sealer import seal_forever, seal_once, sign_once
 from governance.audit.sealing import entries_seal, tenants_with_unsealed
 from governance.audit.services import record
 from governance.audit.signing import checkpoint_folder, checkpoint_write, checkpoints_outside, public_key
-from governance.audit.verifier import GENESIS, is_signed
+from governance.audit.verifier import COLUMNS, GENESIS, is_signed
 from governance.database import acting, tenant_transaction
 from governance.models import AuditCheckpoint, AuditEntry, AuditSeal, AuditUnsealed
 from governance.vocabulary import Verb
@@ -227,3 +228,24 @@ def test_a_checkpoint_says_until_when_everything_is_sealed(world: World, superus
     checkpoint = checkpoint_write(world.acme.id)
     assert checkpoint is not None
     assert checkpoint.at.startswith("2001-01-01T00:00:00")
+
+
+def test_the_line_of_an_entry_is_what_postgresql_writes_of_a_row_as_json(world: World, superuser: Superuser) -> None:
+    """So is what was sealed before it was put together by hand, and whatever a superuser writes into a row."""
+    entries_make(world.alice.actor, 8)
+    connection = superuser()
+    connection.execute("SET session_replication_role = replica")
+    connection.execute(
+        "UPDATE governance_auditentry SET verb = E'a\",\"b\\\\\\n\\t', request_id = E'\\x01 中文', at = 'infinity' "
+        "WHERE id = (SELECT id FROM governance_auditentry ORDER BY id DESC LIMIT 1)"
+    )
+    connection.execute("UPDATE governance_auditentry SET member_id = NULL, version = NULL WHERE version = 3")
+    connection.execute(IN_UTC)
+    values = ", ".join(f"encode({name}, 'hex') AS {name}" if name.endswith("_hash") else name for name in COLUMNS)
+    rows = connection.execute(
+        f"SELECT {LINE}, row_to_json(whole)::text FROM governance_auditentry AS entry "
+        f"CROSS JOIN LATERAL (SELECT {values}) AS whole"
+    ).fetchall()
+    assert len(rows) >= 8
+    for line, whole in rows:
+        assert line == whole

@@ -1,6 +1,7 @@
 """Tampering shows (promise 7): whatever a superuser does to the sealed trail is found, and the first bad row named."""
 
 import json
+import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -9,10 +10,13 @@ from typing import ClassVar
 import psycopg
 import pytest
 
-from governance.audit.verifier import COLUMNS, Chain, Row
+from governance.audit.verification import Verification, trail_verify, trail_verify_whole
+from governance.audit.verifier import COLUMNS, Broken, Chain, Checkpoint, Row
+from governance.errors import Unavailable
 from tests.factories import World
 from tests.governance.audit.tampering import (
     OTHER,
+    OTHER_ID,
     WAYS,
     Way,
     cut_off,
@@ -65,6 +69,47 @@ def test_all_tampering_is_found_and_the_first_bad_row_is_named(
     evidence(row=7, name="tampering", figures={"tried": tries, "found": sum(found.values()), **found})
 
 
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_pieces_of_the_chain_by_several_processes_find_what_one_finds_from_end_to_end(bender: Bender, way: Way) -> None:
+    kept = bender.outside()
+
+    def found_in_pieces() -> Verification:
+        return trail_verify_whole(bender.tenant_id, checkpoints=kept, processes=2, piece=30)
+
+    before = found_in_pieces()
+    assert before == trail_verify(bender.tenant_id, checkpoints=kept)
+    assert before.intact
+    way(bender, random.Random(11))
+    assert found_in_pieces() == trail_verify(bender.tenant_id, checkpoints=kept)
+
+
+@pytest.mark.parametrize("seq", [30, 31, 60])
+def test_what_was_done_where_two_pieces_meet_is_found_there(bender: Bender, seq: int) -> None:
+    """Each piece begins with what the seal before it says; that seal belongs to the piece before."""
+    for column, value in (("chain_hash", b"\x02" * 32), ("previous_hash", b"\x01" * 32), ("entry_id", OTHER_ID)):
+        bender.set("governance_auditseal", column, value, seq)
+        found = trail_verify_whole(bender.tenant_id, checkpoints=[], processes=2, piece=30)
+        assert (found.fault and found.fault.seq) == seq, column
+        bender.back_to("before")
+    bender.run("DELETE FROM governance_auditseal WHERE tenant_id = %s AND seq = %s", bender.tenant_id, seq)
+    found = trail_verify_whole(bender.tenant_id, checkpoints=[], processes=2, piece=30)
+    assert found.fault
+    assert (found.fault.seq, found.fault.reason) == (seq, "missing")
+
+
+class Deadly(Checkpoint):
+    """Ends the process that is given it."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os._exit, (9,)
+
+
+def test_a_process_that_is_killed_is_neither_an_intact_nor_a_broken_trail(bender: Bender) -> None:
+    deadly = Deadly(**vars(bender.outside()[0]))
+    with pytest.raises(Unavailable):
+        trail_verify_whole(bender.tenant_id, checkpoints=[deadly], processes=2, piece=30)
+
+
 # Mutants: a verifier with any of these holes misses what the trial above finds
 
 
@@ -78,8 +123,9 @@ class WithoutTail(Chain):
 class WithoutEntries(Chain):
     """Believes the seals, and does not look at what they seal."""
 
-    def _entry(self, row: Row) -> None:
-        return
+    def _entry(self, row: Row) -> tuple[bytes, bytes]:
+        _, entry_id, sealed, _, _ = row.seal.split(b" ")
+        return entry_id, sealed
 
 
 class WithoutChain(Chain):
@@ -87,8 +133,10 @@ class WithoutChain(Chain):
 
     def walk(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            self._entry(row)
-            self.seq, self.hash = row.seq, row.chain_hash
+            place, entry_id, sealed, _, chained = row.seal.split(b" ")
+            if self._entry(row) != (entry_id, sealed):
+                raise Broken(int(place), entry_id, "entry_changed", "")
+            self.seq, self.hash = int(place), chained
 
 
 class WithoutCheckpoints(Chain):
@@ -102,11 +150,14 @@ def leaving_out(column: str) -> type[Chain]:
     class LeavingOut(Chain):
         originals: ClassVar[dict[bytes, bytes]] = {}
 
-        def _entry(self, row: Row) -> None:
-            known = self.originals.setdefault(row.entry_id, row.line or b"")
+        def walk(self, rows: Iterable[Row]) -> None:
+            super().walk(map(self._taken_for_granted, rows))
+
+        def _taken_for_granted(self, row: Row) -> Row:
+            known = self.originals.setdefault(row.seal.split(b" ")[1], row.line or b"")
             if row.line and _without(row.line, column) == _without(known, column):
                 row = row._replace(line=known)
-            super()._entry(row)
+            return row
 
     return LeavingOut
 

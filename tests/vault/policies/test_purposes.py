@@ -6,11 +6,12 @@ from uuid import UUID
 import pytest
 
 from governance.database import acting
+from governance.ids import uuid7
 from governance.models import AuditEntry
 from governance.policies.purposes import denied_rows, where_condition
 from governance.policies.rules import Purposes, Rule, Where, is_denied, matches, purpose_levels
 from tests.factories import World
-from tests.vault.api.contract import Contract, contract
+from tests.vault.api.contract import Contract, contract, without_id
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import changed, made
 from vault.cubes.retention import facts_of
@@ -70,10 +71,30 @@ def test_every_way_of_reading_shows_just_what_the_purpose_opens(
 
 
 def test_a_denial_names_the_policy(notes: dict[str, str], bob: Contract, world: World) -> None:
-    assert bob.get(f"memories/{notes['/clinic/therapy']}/", x_memory_purpose="billing").status == 403
+    address = f"memories/{notes['/clinic/therapy']}/"
+    reply = bob.get(address, x_memory_purpose="billing")
+    assert (reply.status, reply.json["code"]) == (403, "forbidden")
+    assert reply.json["detail"] == "The policy therapy does not open it for the purpose billing."
     with acting(world.olivia.actor):
         row = AuditEntry.objects.filter(outcome="denied").latest("id")
     assert (row.detail["rule"], row.context["purpose"]) == ("policy:therapy@1", "billing")
+    silent = bob.get(address).json["detail"]
+    assert silent == "The policy therapy asks what it is read for, and the call names no purpose."
+
+
+def test_whoever_may_not_know_of_a_memory_hears_of_no_policy(
+    notes: dict[str, str], olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    address = f"memories/{notes['/clinic/therapy']}/"
+    told = charlie.get(address, x_memory_purpose="billing")
+    never = charlie.get(f"memories/{uuid7()}/", x_memory_purpose="billing")
+    assert told.status == 404
+    assert without_id(told) == without_id(never)
+    own = alice.add("Alice's own.")
+    made(olivia, "purpose", {"where": {"namespace": own["namespace"]["path"]}, "purposes": ["diary"]}, name="mine")
+    address = f"memories/{own['id']}/"
+    assert "policy mine" in alice.get(address, x_memory_purpose="billing").json["detail"]
+    assert "policy" not in bob.get(address, x_memory_purpose="billing").json["detail"]
 
 
 def test_chat_finds_only_what_the_purpose_opens(notes: dict[str, str], alice: Contract) -> None:

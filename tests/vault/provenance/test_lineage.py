@@ -1,5 +1,6 @@
 """Where a memory comes from: versions with their authors, what it was made of, what was made of it."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from governance.database import acting
 from governance.models import AuditEntry
 from governance.vocabulary import Verb
 from tests.factories import World
+from tests.governance.grants.test_grants import given
 from tests.vault.api.contract import MISSING, Contract, contract, without_id
+from tests.vault.cubes.test_query_counts import queries
 from vault.models import CubeLink
 
 CHAT = [{"role": "user", "content": "I moved to Lisbon. I like sardines."}]
@@ -50,6 +53,50 @@ def test_it_names_no_memory_that_its_reader_may_not_see(world: World, alice: Con
         CubeLink(tenant_id=world.acme.id, source_id=shared, target_id=private, kind="derived").save()
     assert lineage(alice, shared)["parents"] == [{"memory_id": private, "kind": "derived"}]
     assert lineage(bob, shared)["parents"] == []
+
+
+def test_no_way_of_showing_a_memory_names_a_parent_that_its_reader_may_not_see(
+    world: World, alice: Contract, bob: Contract
+) -> None:
+    private = alice.add("Private.")["id"]
+    shared = [alice.add(f"Shared zebra {number}.", namespace="/team", tags=["one"])["id"] for number in range(3)]
+    with acting(world.alice.actor):
+        for child, parent in ((shared[0], private), (shared[0], shared[1]), (shared[2], private)):
+            CubeLink(tenant_id=world.acme.id, source_id=child, target_id=parent, kind="derived").save()
+
+    def parents(client: Contract) -> list[dict[str, list[str]]]:
+        one = client.get(f"memories/{shared[0]}/").json
+        listed = client.get("memories/?tag=one").json["results"]
+        found = client.search("zebra", namespaces=["/team"])
+        fields = {"content": "Shared zebra 0.", "namespace": "/team"}
+        again = client.post("memories/", fields).json["results"] if client is alice else [one]
+        return [{row["id"]: row["parents"] for row in rows if row["parents"]} for rows in ([one], listed, found, again)]
+
+    one_of_alice, whole = {shared[0]: [private, shared[1]]}, {shared[0]: [private, shared[1]], shared[2]: [private]}
+    assert parents(alice) == [one_of_alice, whole, whole, one_of_alice]
+    assert parents(bob) == [{shared[0]: [shared[1]]}] * 4
+
+
+def test_parents_cost_one_query_however_many_there_are(world: World, alice: Contract) -> None:
+    made = [alice.add(f"Note {number}.", namespace="/team")["id"] for number in range(6)]
+    with acting(world.alice.actor):
+        for child, parent in pairwise(made):
+            CubeLink(tenant_id=world.acme.id, source_id=child, target_id=parent, kind="derived").save()
+    without = queries(lambda: alice.get(f"memories/{made[-1]}/"))
+    assert queries(lambda: alice.get(f"memories/{made[0]}/")) == without + 1
+    few = queries(lambda: alice.get("memories/?page_size=2"))
+    assert queries(lambda: alice.get("memories/?page_size=6")) == few
+
+
+def test_whom_one_memory_was_granted_sees_where_it_comes_from(world: World, alice: Contract, bob: Contract) -> None:
+    """Its namespace is closed to them: they see the versions that were written where it is now, and no other."""
+    memory_id = alice.add("One.")["id"]
+    alice.patch(f"memories/{memory_id}/", {"content": "Two."}, if_match='"1"')
+    assert bob.get(f"memories/{memory_id}/provenance/").status == 403
+    given(alice, world, "bob", "memory", memory_id)
+    assert [one["version"] for one in lineage(bob, memory_id)["versions"]] == [2, 1]
+    listed = bob.get(f"memories/{memory_id}/versions/").json["results"]
+    assert [one["version"] for one in listed] == [2, 1]
 
 
 def test_reading_it_is_on_the_trail(world: World, alice: Contract) -> None:
