@@ -61,3 +61,6 @@ class Client:
         if answer.status >= 300:
             raise BenchmarkError(f"{method} {path} answered {answer.status}: {text[:300]!r}")
         return json.loads(text) if text else None
+
+    def close(self) -> None:
+        self._connection.close()

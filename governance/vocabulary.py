@@ -209,6 +209,7 @@ class Topic(StrEnum):
     JOB_REQUESTED = "job.requested"
     AUDIT_EXPORT_REQUESTED = "audit.export_requested"
     RETENTION_CHANGED = "retention.changed"
+    WORDS_DUE = "words.due"
     PASSWORD_RESET_ASKED = "password.reset_asked"
     INVITATION_CREATED = "invitation.created"
 

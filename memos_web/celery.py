@@ -23,6 +23,7 @@ OUTBOX_ROUTES = {
     "job.requested": "vault.jobs_run",
     "audit.export_requested": "governance.audit_export",
     "retention.changed": "vault.retention_apply",
+    "words.due": "vault.common_words_count",
     "password.reset_asked": "governance.password_resets_send",
     "invitation.created": "governance.invitations_send",
 }

@@ -8,21 +8,18 @@ the thread of its request.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from contextvars import copy_context
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
-from asgiref.sync import SyncToAsync, ThreadSensitiveContext
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-Result = TypeVar("Result")
-Lane = ThreadPoolExecutor  # of one thread
 KEPT = 20  # idle threads; as many as the database has connections for
 
 
@@ -31,47 +28,43 @@ class ThreadedHandler(ASGIHandler):
 
     def __init__(self) -> None:
         self.load_middleware(is_async=False)
-        self._idle: deque[Lane] = deque()
+        self._idle: deque[ThreadPoolExecutor] = deque()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             raise ValueError(f"only HTTP is served, not {scope['type']}")
-        async with self._lane() as lane:
-            await self._handled(lane, scope, receive, send)
+        async with self._thread() as thread, ThreadSensitiveContext(executor=thread):
+            await self._handled(scope, receive, send)
 
     @asynccontextmanager
-    async def _lane(self) -> AsyncIterator[Lane]:
-        """A thread for one request. What the request asks of `sync_to_async` runs in it, too."""
-        # The last one that became idle is the likeliest to be warm.
-        lane = self._idle.pop() if self._idle else Lane(max_workers=1, thread_name_prefix="request")
-        context = ThreadSensitiveContext()
-        token = SyncToAsync.thread_sensitive_context.set(context)
-        SyncToAsync.context_to_thread_executor[context] = lane
+    async def _thread(self) -> AsyncIterator[ThreadPoolExecutor]:
+        """A thread for one request: the last one that became idle, which is the likeliest to be warm."""
+        thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
+        is_kept = False
         try:
-            yield lane
+            yield thread
+            is_kept = len(self._idle) < KEPT
         finally:
-            SyncToAsync.thread_sensitive_context.reset(token)
-            del SyncToAsync.context_to_thread_executor[context]
-            if len(self._idle) < KEPT:
-                self._idle.append(lane)
-            else:
-                lane.shutdown(wait=False)
+            if is_kept:
+                self._idle.append(thread)
+            else:  # also where the request was cancelled: the thread may still be at it
+                thread.shutdown(wait=False)
 
-    async def _handled(self, lane: Lane, scope: Any, receive: Any, send: Any) -> None:
+    async def _handled(self, scope: Any, receive: Any, send: Any) -> None:
         try:
             body = await self.read_body(receive)
         except RequestAborted:
             return
         with body:
             set_script_prefix(get_script_prefix(scope))
-            response = await _in(lane, lambda: self._answered(scope, body))
+            response = await sync_to_async(self._answered)(scope, body)
             if not response.streaming:
                 await self.send_response(response, send)
                 return
             try:
                 await self._streamed(response, receive, send)
             finally:
-                await _in(lane, response.close)
+                await sync_to_async(response.close)()
 
     def _answered(self, scope: Any, body: IO[bytes]) -> Any:
         """The response; closed already, and its database connection given back, unless it has yet to stream."""
@@ -96,7 +89,3 @@ class ThreadedHandler(ASGIHandler):
                 await listening
             with suppress(asyncio.CancelledError):
                 await sending
-
-
-async def _in(lane: Lane, work: Callable[[], Result]) -> Result:
-    return await asyncio.get_running_loop().run_in_executor(lane, copy_context().run, work)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.core import signals
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.test import override_settings
-from django.urls import path
+from django.urls import path, reverse
 
 from memos_web.handler import KEPT, ThreadedHandler
 
@@ -18,7 +19,7 @@ seen: list[str] = []
 
 
 def _note(what: str) -> None:
-    seen.append(f"{what} {threading.current_thread().name}")
+    seen.append(f"{what} {threading.get_ident()}")
 
 
 def plain(request: HttpRequest) -> HttpResponse:
@@ -50,11 +51,29 @@ def stream(request: HttpRequest) -> HttpResponseBase:
     return StreamingHttpResponse(Steps())
 
 
+def address(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(reverse("plain"))
+
+
+def held(request: HttpRequest) -> HttpResponse:
+    _note("view")
+    release.wait(10)
+    return HttpResponse(b"")
+
+
 def fails(request: HttpRequest) -> HttpResponse:
     raise RuntimeError("on purpose")
 
 
-urlpatterns = [path("plain", plain), path("stream", stream), path("together", together), path("fails", fails)]
+urlpatterns = [
+    path("plain", plain, name="plain"),
+    path("stream", stream),
+    path("together", together),
+    path("address", address),
+    path("held", held),
+    path("fails", fails),
+]
+release = threading.Event()
 barrier = threading.Barrier(2)
 
 
@@ -65,7 +84,9 @@ def handler() -> Iterator[ThreadedHandler]:
         yield ThreadedHandler()
 
 
-async def _asked(handler: ThreadedHandler, where: str, *, body: bytes = b"", parts: int = 0) -> list[dict[str, Any]]:
+async def _asked(
+    handler: ThreadedHandler, where: str, *, body: bytes = b"", parts: int = 0, root_path: str = ""
+) -> list[dict[str, Any]]:
     """What is sent for a request; the reader goes away after `parts` parts of the body, where some are given."""
     arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     arriving.put_nowait({"type": "http.request", "body": body, "more_body": False})
@@ -76,7 +97,8 @@ async def _asked(handler: ThreadedHandler, where: str, *, body: bytes = b"", par
         if parts and len(sent) > parts:
             arriving.put_nowait({"type": "http.disconnect"})
 
-    scope = {"type": "http", "method": "POST", "path": where, "query_string": b"", "headers": [], "root_path": ""}
+    scope = {"type": "http", "method": "POST", "path": where, "query_string": b"", "headers": []}
+    scope["root_path"] = root_path
     await handler(scope, arriving.get, send)
     return sent
 
@@ -90,7 +112,7 @@ def test_requests_that_follow_each_other_have_the_same_thread(handler: ThreadedH
     for _ in range(3):
         asyncio.run(_asked(handler, "/plain"))
     assert len(set(seen)) == 1
-    assert threading.current_thread().name not in seen[0]
+    assert str(threading.get_ident()) not in seen[0]
 
 
 def test_requests_at_once_have_threads_of_their_own(handler: ThreadedHandler) -> None:
@@ -159,6 +181,29 @@ def test_a_reader_who_goes_before_the_body_has_come_is_not_answered(handler: Thr
     assert asyncio.run(gone()) == []
     assert seen == []
     assert len(handler._idle) == 1
+
+
+def test_the_prefix_that_the_server_is_mounted_at_reaches_the_view(handler: ThreadedHandler) -> None:
+    (_, end) = asyncio.run(_asked(handler, "/memos/address", root_path="/memos"))
+    assert end["body"] == b"/memos/plain"
+
+
+def test_the_thread_of_a_request_that_was_cancelled_serves_no_other(handler: ThreadedHandler) -> None:
+    async def cancelled() -> None:
+        held = asyncio.create_task(_asked(handler, "/held"))
+        while not seen:
+            await asyncio.sleep(0)
+        held.cancel()
+        with suppress(asyncio.CancelledError):
+            await held
+        assert not handler._idle
+        await _asked(handler, "/plain")
+
+    try:
+        asyncio.run(cancelled())
+    finally:
+        release.set()
+    assert len({entry.split(" ", 1)[1] for entry in seen}) == 2
 
 
 def test_only_http_is_served(handler: ThreadedHandler) -> None:

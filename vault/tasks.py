@@ -7,6 +7,7 @@ from celery import shared_task
 
 from governance.actor import Actor
 from governance.outbox.services import Handler, Payload, Write, events_run
+from vault.cubes.common_words import common_words_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.cubes.reembedding import cubes_reembed
 from vault.graph.jobs import cubes_link
@@ -38,6 +39,11 @@ def jobs_run_task(tenant_id: str, event_ids: Sequence[str]) -> int:
 @shared_task(name="vault.retention_apply")  # type: ignore[untyped-decorator]
 def retention_apply_task(tenant_id: str, event_ids: Sequence[str]) -> int:
     return _run(tenant_id, event_ids, retention_apply)
+
+
+@shared_task(name="vault.common_words_count")  # type: ignore[untyped-decorator]
+def common_words_count_task(tenant_id: str, event_ids: Sequence[str]) -> int:
+    return _run(tenant_id, event_ids, common_words_count)
 
 
 @shared_task(name="vault.jobs_tidy")  # type: ignore[untyped-decorator]

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from uuid import UUID
 
 import psycopg
@@ -58,13 +59,14 @@ def dispatch_forever(send: Send, stop: threading.Event) -> None:
     """Dispatch until `stop`: woken by NOTIFY, and every POLL_SECONDS for what has time or came back after its lease."""
     while not stop.is_set():
         try:
-            _listen()
             while not stop.is_set():
+                _listen()
                 if dispatch_once(send) < CLAIM_LIMIT:
                     _wait_for_notice()
                 stop.wait(GATHER_SECONDS)
         except (DatabaseError, psycopg.Error, DomainError, BrokerDown) as error:
             logger.warning("dispatcher pauses: %s", type(error).__name__)
+            _listen_no_more()
             connection.close()
             stop.wait(PAUSE_AFTER_FAILURE)
     connection.close()
@@ -73,6 +75,12 @@ def dispatch_forever(send: Send, stop: threading.Event) -> None:
 def _listen() -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"LISTEN {CHANNEL}")
+
+
+def _listen_no_more() -> None:
+    """The connection goes back to the others, where nobody would read what it is told."""
+    with suppress(DatabaseError, psycopg.Error, DomainError), connection.cursor() as cursor:
+        cursor.execute(f"UNLISTEN {CHANNEL}")
 
 
 def _wait_for_notice() -> None:

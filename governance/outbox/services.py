@@ -28,7 +28,9 @@ from governance.vocabulary import Permission, Topic, Verb
 CHANNEL = "memos_outbox"
 EMIT = "INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id) VALUES (%s, %s, %s, %s, %s)"
 EMIT_AND_WAKE = f"WITH event AS ({EMIT}) SELECT pg_notify('{CHANNEL}', '')"
-UNHURRIED = frozenset({Topic.CUBES_READ})  # gathered until the dispatcher looks anyway: nobody waits for a count
+UNHURRIED = frozenset(
+    {Topic.CUBES_READ, Topic.WORDS_DUE}
+)  # gathered until the dispatcher looks anyway: nobody waits for a count
 CLAIM_LIMIT = 200
 MAX_ATTEMPTS = 12
 LONGEST_DELAY = timedelta(minutes=5)

@@ -26,4 +26,5 @@ def test_a_connection_that_the_server_ended_while_it_was_idle_is_opened_again(mo
         thread.start()
         caller = Client(Target(url=f"http://127.0.0.1:{server.getsockname()[1]}", api_key=""))
         assert [caller.call("GET", "me/"), caller.call("GET", "me/")] == ["ok", "ok"]
+        caller.close()
         thread.join(5)

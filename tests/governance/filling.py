@@ -35,6 +35,7 @@ from governance.vocabulary import (
 )
 from tests.factories import REQUEST_ID, Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
+from vault.cubes.common_words import common_words_count
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.cubes.selectors import cube_get
@@ -49,6 +50,7 @@ HANDLERS: dict[Topic, Handler] = {
     Topic.CUBES_READ: cubes_count_reads,
     Topic.JOB_REQUESTED: jobs_run,
     Topic.RETENTION_CHANGED: retention_apply,
+    Topic.WORDS_DUE: common_words_count,
     Topic.PASSWORD_RESET_ASKED: resets_send,
     Topic.INVITATION_CREATED: invitations_send,
     Topic.AUDIT_EXPORT_REQUESTED: exports_run,

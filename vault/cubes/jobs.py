@@ -8,9 +8,9 @@ from django.db import connection
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.outbox.services import Payload, Write
-from governance.vocabulary import Verb
-from vault.cubes.common_words import common_words_count
+from governance.outbox.services import Payload, Write, emit
+from governance.vocabulary import Topic, Verb
+from vault.cubes.common_words import common_words_are_due
 from vault.cubes.embedding import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
 
 CHEAP_TO_COUNT = 5_000  # cubes; a larger namespace is not counted again within FRESH_SECONDS
@@ -52,7 +52,8 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
             active_model_hold(actor, expected=active, first=rows[0].model)
         ids = embeddings_write(rows)
         _measure({text.namespace_id for text in texts})
-        common_words_count(actor)
+        if common_words_are_due(actor):
+            emit(actor=actor, topic=Topic.WORDS_DUE, payload={})
         record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
 
     return write

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from governance.prepared import prepared_cursor
 from vault.cubes.building import Built
+from vault.cubes.common_words import common_words_forget
 from vault.cubes.inserting import sql_array
 from vault.models import Posting
 
@@ -37,3 +38,4 @@ def postings_insert(built: Sequence[Built]) -> None:
 def postings_delete(cube_id: UUID, terms: Sequence[int]) -> None:
     """The postings of one version, by key."""
     Posting.objects.filter(cube_id=cube_id, term__in=terms).delete()
+    common_words_forget(terms)

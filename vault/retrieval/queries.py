@@ -78,5 +78,9 @@ def narrowing(maker: TokenMaker, search: SearchQuery) -> Q:
 
 
 def states(search: SearchQuery) -> Q:
-    """Archived memories on request only; merged and expired ones never."""
+    """Archived memories on request only; merged and expired ones never.
+
+    No service gives a memory these states yet. Whichever does must keep it out of the pool of a ranking, too (`gone` in
+    vault/retrieval/sql.py): the pool is chosen before it is asked what may be shown.
+    """
     return Q(state__in=[*SHOWN, *([State.ARCHIVED] if search.include_archived else [])])

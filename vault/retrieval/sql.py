@@ -64,6 +64,20 @@ def _common_words_of(cubes: str) -> str:
   ) AS posting JOIN common USING (term)"""
 
 
+def _entity(cube: str) -> str:
+    return f"({cube}.speaker_marks && %(speakers)s::bigint[])::int::float8"
+
+
+def _time(cube: str) -> str:
+    return f"""greatest(
+      (%(asks_for_time)s AND {cube}.mentions_time)::int::float8,
+      (SELECT max(span.weight)
+       FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[], %(fits)s::float8[]) AS span (start, stop, weight)
+       WHERE coalesce({cube}.event_time, {cube}.created_at) >= span.start
+         AND coalesce({cube}.event_time, {cube}.created_at) < span.stop)
+    )"""
+
+
 # A cube below the bar is not among the best, whichever common words it has. A bar of 0 keeps none away.
 _BEST = f"""
 common AS MATERIALIZED (
@@ -95,10 +109,15 @@ best AS MATERIALIZED (
   GROUP BY id ORDER BY score DESC, id DESC LIMIT %(best)s
 ),
 highest AS MATERIALIZED (SELECT max(score) AS score FROM best),
--- A vector that no word speaks for brings its weight at most: no need to look where enough have more by their words.
+-- What no word speaks for has its vector, its speaker and its time. No need to look for it where enough of the best by
+-- words outweigh all three.
 open AS MATERIALIZED (
-  SELECT count(*) < %(limit)s AS to_vectors FROM best
-  WHERE %(w_lexical)s * score >= %(w_dense)s * (SELECT score FROM highest)
+  SELECT count(*) < %(limit)s AS to_vectors FROM best CROSS JOIN LATERAL (
+    SELECT * FROM vault_cube AS cube WHERE cube.tenant_id = %(tenant)s AND cube.id = best.id OFFSET 0
+  ) AS cube
+  WHERE %(w_lexical)s * best.score / nullif((SELECT score FROM highest), 0)
+    + %(w_entity)s * {_entity("cube")} + %(w_time)s * {_time("cube")}
+    >= %(w_dense)s + %(w_entity)s + %(w_time)s
 ),
 """
 
@@ -184,14 +203,7 @@ parts AS (
     coalesce(context.score / nullif((SELECT score FROM highest), 0), 0) AS context,
     coalesce(session.score / nullif(max(session.score) OVER (), 0), 0) AS session,
     greatest(0, coalesce(pool.dense, 0)) AS dense,
-    (pool.speaker_marks && %(speakers)s::bigint[])::int::float8 AS entity,
-    greatest(
-      (%(asks_for_time)s AND pool.mentions_time)::int::float8,
-      (SELECT max(span.weight)
-       FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[], %(fits)s::float8[]) AS span (start, stop, weight)
-       WHERE coalesce(pool.event_time, pool.created_at) >= span.start
-         AND coalesce(pool.event_time, pool.created_at) < span.stop)
-    ) AS time
+    {_entity("pool")} AS entity, {_time("pool")} AS time
   FROM pool
     LEFT JOIN around USING (id)
     LEFT JOIN own USING (id)

@@ -12,6 +12,8 @@ from benchmarks.tenants import drafts_of
 from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import token_maker
+from governance.models import OutboxEvent
+from governance.vocabulary import Topic
 from tests.factories import World
 from tests.governance.grants.test_grants import given
 from tests.vault.api.contract import Contract
@@ -19,9 +21,10 @@ from tests.vault.outbox import run_jobs
 from vault.cubes import common_words
 from vault.cubes.common_words import common_words_count
 from vault.cubes.drafts import CubeDraft
+from vault.cubes.jobs import cubes_index
 from vault.cubes.rules import WORD_KIND
-from vault.cubes.services import cubes_add
-from vault.models import CommonWord, CommonWordsCount
+from vault.cubes.services import cube_purge, cubes_add
+from vault.models import CommonWord, CommonWordsCount, Embedding
 from vault.retrieval import ranker, ranking, sql
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.ranking import BEST, most_added, rarity, set_aside
@@ -83,13 +86,45 @@ def test_they_are_counted_again_only_after_the_tenant_has_grown_by_a_fourth(word
     assert first.cubes == SIZE
 
 
+def test_counting_is_a_job_of_its_own_that_keeps_no_vector_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common_words, "COMMON_FROM", 1)
+    actor = world.alice.actor
+    cubes_add(actor=actor, drafts=[CubeDraft(content="A heron stands.")])
+    with acting(actor):
+        (event,) = OutboxEvent.objects.filter(topic=Topic.CUBES_WRITTEN)
+    write = cubes_index(actor, [event.payload])
+    with acting(actor):
+        write()
+        assert Embedding.objects.count() == 1
+        assert not CommonWord.objects.exists()
+        assert OutboxEvent.objects.filter(topic=Topic.WORDS_DUE).count() == 1
+
+
+def test_the_count_of_a_word_goes_with_the_last_memory_that_has_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common_words, "COMMON_FROM", 2)
+    actor = world.alice.actor
+    drafts = [CubeDraft(content=content) for content in ("A heron stands.", "One heron sleeps.")]
+    first, second = [added.cube.id for added in cubes_add(actor=actor, drafts=drafts)]
+    run_jobs()
+    for cube_id, left in ((first, 1), (second, 0)):
+        with acting(actor):
+            assert CommonWord.objects.count() == 1
+        cube_purge(actor=actor, cube_id=cube_id)
+        with acting(actor):
+            assert CommonWord.objects.count() == left
+
+
 def test_two_jobs_do_not_count_the_same_tenant_at_once(words: World, monkeypatch: pytest.MonkeyPatch) -> None:
     actor = words.alice.actor
     monkeypatch.setattr(common_words, "GROWTH", 0.5)  # always due
     monkeypatch.setattr(common_words, "ALONE", "SELECT %s = 'nobody'")
     with acting(actor):
         CommonWord.objects.all().delete()
-        common_words_count(actor)
+        common_words_count(actor, [])()
         assert not CommonWord.objects.exists()
     monkeypatch.undo()
 
