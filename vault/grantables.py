@@ -72,7 +72,7 @@ def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
 
 
 def _paths(tenant_id: UUID) -> QuerySet[Namespace]:
-    return Namespace.objects.filter(tenant_id=tenant_id).annotate(called=F("path"), more=NOTHING)
+    return Namespace.objects.filter(tenant_id=tenant_id).annotate(called=F("path"), more=F("path"))
 
 
 def _places_of_memories(tenant_id: UUID) -> QuerySet[Cube]:
