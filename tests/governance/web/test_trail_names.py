@@ -7,7 +7,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from governance.audit.services import record
 from governance.database import acting
+from governance.ids import uuid7
 from governance.models import AuditEntry, AuditExport, Member
 from governance.vocabulary import RoleName, Verb
 from tests.factories import World, client_for, person_add
@@ -232,6 +234,20 @@ def test_memories_are_told_by_where_they_lie(world: World, olivia: Contract) -> 
     assert "in /team/otters" in text
     assert "otter wakes" not in text
     assert text.count("/team/otters") == text.count("<code>memory.listed</code>") == 1
+
+
+def test_an_entry_that_names_very_many_shows_the_first_and_says_how_many_more(world: World, olivia: Contract) -> None:
+    ids = [uuid7() for _ in range(10_000)]
+    with acting(world.ada.actor):
+        record(actor=world.olivia.actor, verb=Verb.MEMORY_LISTED, object_type="memory", object_ids=ids)
+    ada, address = signed_in(world.ada), f"/audit/{entry_of(world, Verb.MEMORY_LISTED).id}/"
+    with CaptureQueriesContext(connection) as queries:
+        text = words(ada, address)
+    assert all(str(one) in text for one in ids[:100])
+    assert str(ids[100]) not in text
+    assert "and 9900 more" in text
+    assert max(len(one["sql"]) for one in queries if "UNION ALL" in one["sql"]) < 100_000
+    assert "另有 9900 个" in ada.get(address, headers={"Accept-Language": "zh-CN"}).content.decode()
 
 
 def test_a_name_is_no_markup(world: World, olivia: Contract) -> None:
