@@ -6,6 +6,6 @@ class GovernanceConfig(AppConfig):
     verbose_name = "MemGovernance"
 
     def ready(self) -> None:
-        from governance.personas.locating import declare_personas
+        from governance.personas.grantables import declare_personas
 
         declare_personas()

@@ -20,13 +20,13 @@ ID = re.compile(r"(?<![/0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![
 NOTHING = Value("", output_field=CharField())
 LONGEST_NAME = 254  # of an e-mail address
 Rows = Callable[[UUID], QuerySet[Any]]
-"""The rows of one kind in a tenant, with `called`, and with `more`, which tells two of the same name apart."""
+"""The rows of one kind in a tenant, with `called`, and with `more`, which no two share, whatever they are called."""
 PLACED = "memory"  # has no name that is no content: it is told by where it lies, and not found by that
 
 
 @dataclass(frozen=True)
 class Name:
-    """`more`: of a member the e-mail address, of a key its beginning; else empty."""
+    """`more`: what is one's alone in the tenant, as a member's e-mail address or a key's beginning; else empty."""
 
     kind: str
     text: str
@@ -84,9 +84,10 @@ def named_in(text: str, names: Mapping[UUID, Name]) -> str:
 
 
 def id_called(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = ()) -> UUID:
-    """The object with this id, or that is called so in the tenant, as its name is shown or by its e-mail address.
+    """The object with this id, or whose e-mail address, path or the like it is, or else that is called so.
 
-    kinds: of two kinds with the name, the first; all of them, unless said. Raises Invalid for `field`.
+    In this order: whoever calls themselves by another's address does not stand in its way.
+    kinds: of two kinds with the name, the first; all of them, unless said. Raises Invalid for `field`. Two queries.
     """
     try:
         return UUID(text)
@@ -95,7 +96,7 @@ def id_called(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = 
     if len(text) > LONGEST_NAME or "\x00" in text:
         raise Invalid(errors=[FieldError(field, "nothing has this id or name")])
     wanted = [*(kinds or (kind for kind in _rows if kind != PLACED))]
-    found = _found(tenant_id, wanted, Q(called__iexact=text) | Q(more__iexact=text))
+    found = _found(tenant_id, wanted, Q(more__iexact=text)) or _found(tenant_id, wanted, Q(called__iexact=text))
     first = min((wanted.index(name.kind) for _, name in found), default=None)
     ids = [id for id, name in found if wanted.index(name.kind) == first]
     if len(ids) != 1:

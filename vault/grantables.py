@@ -22,9 +22,20 @@ from vault.namespaces.services import namespace_target
 
 
 def declare_grantables() -> None:
-    writing = _permissions(Permission.MEMORY_CREATE)
-    declare(Grantable("namespace", "memory", NamespaceGrant, _namespace, writing, _places, by_name=_namespace_at))
-    declare(Grantable("memory", "memory", CubeGrant, _memory, _permissions(Permission.MEMORY_UPDATE), _memories))
+    declare(
+        Grantable(
+            "namespace",
+            "memory",
+            NamespaceGrant,
+            _namespace,
+            _permissions(Permission.MEMORY_CREATE),
+            _places,
+            Namespace.objects.visible_to,
+            by_name=_namespace_at,
+        )
+    )
+    updating = _permissions(Permission.MEMORY_UPDATE)
+    declare(Grantable("memory", "memory", CubeGrant, _memory, updating, _memories, Cube.objects.visible_to))
     declare_facts("namespace", _namespace_facts)
     declare_facts("memory", _memory_facts)
     declare_shown(_closed)
@@ -72,7 +83,7 @@ def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
 
 
 def _paths(tenant_id: UUID) -> QuerySet[Namespace]:
-    return Namespace.objects.filter(tenant_id=tenant_id).annotate(called=F("path"), more=NOTHING)
+    return Namespace.objects.filter(tenant_id=tenant_id).annotate(called=F("path"), more=F("path"))
 
 
 def _places_of_memories(tenant_id: UUID) -> QuerySet[Cube]:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import Permission as PermissionRow
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from governance.actor import Actor
 from governance.authz.rules import Target
@@ -19,8 +19,8 @@ class Grantable:
     """One kind of object. locate: what the law must know of one of them; raises NotFound.
 
     family: the first part of the permissions that grants on it give. permissions: what an action on it is, as one.
-    within_bonds: the grants on what the actor's key is bound to. by_name: the id of the one that the tenant calls so,
-    if names are unique in it.
+    within_bonds: the grants on what the actor's key is bound to. readable: those that the actor may read now. by_name:
+    the id of the one that the tenant calls so, if names are unique in it.
     """
 
     object_type: str
@@ -29,6 +29,7 @@ class Grantable:
     locate: Callable[[Actor, UUID], Target]
     permissions: dict[Action, Permission]
     within_bonds: Callable[[Actor], Q]
+    readable: Callable[[Actor], QuerySet[Any]]
     by_name: Callable[[Actor, str], UUID | None] = lambda actor, name: None
 
     @property

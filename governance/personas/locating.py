@@ -2,14 +2,11 @@
 
 from uuid import UUID
 
-from django.db.models import Q
-
 from governance.actor import Actor
-from governance.authz.grantables import Grantable, declare
 from governance.authz.rules import Target
 from governance.errors import NotFound
-from governance.models import Persona, PersonaGrant
-from governance.vocabulary import Action, Permission, PersonaKind
+from governance.models import Persona
+from governance.vocabulary import PersonaKind
 
 OBJECT_TYPE = "persona"
 
@@ -35,22 +32,3 @@ def persona_target(persona: Persona) -> Target:
         curated=True,
         persona_id=persona.id,
     )
-
-
-def declare_personas() -> None:
-    permissions = {
-        Action.READ: Permission.PERSONA_USE,
-        Action.WRITE: Permission.PERSONA_UPDATE,
-        Action.SHARE: Permission.ACCESS_SHARE,
-        Action.GOVERN: Permission.ACCESS_GOVERN,
-    }
-    declare(Grantable(OBJECT_TYPE, OBJECT_TYPE, PersonaGrant, _target, permissions, _within_bonds))
-
-
-def _target(actor: Actor, persona_id: UUID) -> Target:
-    return persona_target(persona_locate(actor, persona_id))
-
-
-def _within_bonds(actor: Actor) -> Q:
-    bound = actor.binding.persona_id if actor.binding else None
-    return Q() if bound is None else Q(content_object_id=bound)

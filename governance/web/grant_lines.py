@@ -7,11 +7,12 @@ from uuid import UUID
 from django.utils.functional import Promise
 
 from governance.actor import Actor
+from governance.authz.grantables import grantables
 from governance.authz.services import is_allowed
 from governance.database import acting
 from governance.grants.views import GrantView
 from governance.naming import PLACED, Name, names_find
-from governance.vocabulary import Effect, Permission
+from governance.vocabulary import Permission
 from governance.web.access_words import ACTIONS, EFFECTS, KINDS, OBJECTS, conditions_told
 
 
@@ -35,10 +36,9 @@ class ShownGrant:
 
 
 def grants_shown(actor: Actor, grants: Sequence[GrantView]) -> list[ShownGrant]:
-    """One query for the names of all."""
-    manages = is_allowed(actor, Permission.GRANT_MANAGE)
+    """One query for the names of all; for who does not manage grants one more for each kind of object."""
     with acting(actor):
-        names = names_find(actor.tenant_id, {one.object_id for one in grants if _may_be_named(actor, one, manages)})
+        names = names_find(actor.tenant_id, _nameable(actor, grants))
     return [_shown(one, names) for one in grants]
 
 
@@ -47,9 +47,16 @@ def about_of(object_type: str, name: Name | None) -> About:
     return About(kind, str(name), placed=name.kind == PLACED) if name else About(kind)
 
 
-def _may_be_named(actor: Actor, grant: GrantView, manages: bool) -> bool:
-    """Not to whom it is denied: the name of what is closed to somebody is closed too."""
-    return manages or grant.effect is Effect.ALLOW or grant.given_by == actor.principal_id
+def _nameable(actor: Actor, grants: Sequence[GrantView]) -> set[UUID]:
+    """The objects whose names the actor may know: all for who manages grants, for others what they may read now.
+
+    No single grant says so: another denies, one has ended, or its condition does not hold.
+    """
+    ids = {one.object_id for one in grants}
+    if is_allowed(actor, Permission.GRANT_MANAGE):
+        return ids
+    kinds = [kind for kind in grantables() if any(one.object_type == kind.object_type for one in grants)]
+    return {id for kind in kinds for id in kind.readable(actor).filter(id__in=ids).values_list("id", flat=True)}
 
 
 def _shown(grant: GrantView, names: dict[UUID, Name]) -> ShownGrant:

@@ -33,7 +33,7 @@ from governance.vocabulary import Outcome, Permission, Verb
 from governance.web.faults import faults_told
 from governance.web.pages import draw, page, wants_part
 from governance.web.paging import Newest, number_or_none, uuid_or_none
-from governance.web.trail_lines import lines_of
+from governance.web.trail_lines import OBJECTS_OF_ONE, lines_of
 
 ROWS = 50  # of one page
 SAFE = ["GET", "HEAD"]
@@ -61,7 +61,7 @@ def trail_entry(request: HttpRequest, actor: Actor, entry_id: UUID) -> HttpRespo
     view = entry_get(actor=actor, entry_id=entry_id)
     entry = view.entry
     context = {
-        "line": lines_of(actor, [entry], objects=None)[0],
+        "line": lines_of(actor, [entry], objects=OBJECTS_OF_ONE)[0],
         "seal": view.seal
         and {
             "seq": view.seal.seq,

@@ -11,6 +11,7 @@ from governance.naming import PLACED, Name, ids_in, named_in
 from governance.trail.selectors import names_of
 
 OBJECTS = 3  # of one row in a list
+OBJECTS_OF_ONE = 100  # where a row stands alone: one may name tens of thousands
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class Line:
         return len(self.entry.object_ids) - len(self.objects)
 
 
-def lines_of(actor: Actor, entries: Sequence[AuditEntry], *, objects: int | None = OBJECTS) -> list[Line]:
-    """`objects`: how many of a row's objects are shown; None: all. Raises Forbidden."""
+def lines_of(actor: Actor, entries: Sequence[AuditEntry], *, objects: int = OBJECTS) -> list[Line]:
+    """`objects`: how many of a row's objects are shown. Raises Forbidden."""
     names = names_of(actor=actor, ids={one for entry in entries for one in _ids(entry, objects)})
     return [_line(entry, names, objects) for entry in entries]
 
@@ -59,7 +60,7 @@ def facts_of(actor: Actor, rows: Sequence[Mapping[str, object]]) -> list[tuple[F
     return [_facts(row, names) for row in rows]
 
 
-def _line(entry: AuditEntry, names: Mapping[UUID, Name], objects: int | None) -> Line:
+def _line(entry: AuditEntry, names: Mapping[UUID, Name], objects: int) -> Line:
     by_other = entry.member_id is not None and entry.member_id != entry.principal_id
     return Line(
         entry=entry,
@@ -71,7 +72,7 @@ def _line(entry: AuditEntry, names: Mapping[UUID, Name], objects: int | None) ->
     )
 
 
-def _ids(entry: AuditEntry, objects: int | None) -> set[UUID]:
+def _ids(entry: AuditEntry, objects: int) -> set[UUID]:
     own = {entry.principal_id, entry.member_id or entry.principal_id, *entry.object_ids[:objects]}
     return own | _ids_in(entry.detail) | _ids_in(entry.context)
 

@@ -190,6 +190,50 @@ def test_whom_something_is_denied_is_not_told_its_name(world: World, namespace_i
     assert "/team/rota" in signed_in(world.olivia).get("/access/").content.decode()
 
 
+@pytest.mark.parametrize("allowed_to", ["member", "role"])
+def test_an_allowance_beside_it_does_not_tell_the_name_of_what_is_denied(
+    world: World, namespace_id: str, allowed_to: str
+) -> None:
+    olivia, address = signed_in(world.olivia), f"/access/namespace/{namespace_id}/"
+    role = {"holder": "role:viewer"} if allowed_to == "role" else {}
+    for more in (role, {"effect": "deny"}):
+        assert olivia.post(address, form(world, **more)).status_code == 303
+    bob = signed_in(world.bob).get("/access/").content.decode()
+    assert "may read" in bob
+    assert "may not read" in bob
+    assert "/team/rota" not in bob
+    assert olivia.get("/access/").content.decode().count("/team/rota") == 2
+
+
+@pytest.mark.parametrize("more", [{}, {"purpose": "treatment"}, {"channel": "chat"}])
+def test_what_is_granted_is_named_to_whom_can_read_it_now(world: World, memory_id: str, more: dict[str, str]) -> None:
+    assert signed_in(world.alice).post(f"/access/memory/{memory_id}/", form(world, **more)).status_code == 303
+    bob = signed_in(world.bob).get("/access/").content.decode()
+    assert memory_id in bob
+    assert ("in /users/alice" in bob) is (not more)
+
+
+def test_what_is_allowed_within_what_is_denied_is_not_told_by_its_place(world: World) -> None:
+    made = world.client("olivia").post("memories/", {"content": "Rota.", "namespace": "/team/rota"})
+    memory, olivia = made.json["results"][0], signed_in(world.olivia)
+    assert olivia.post(f"/access/memory/{memory['id']}/", form(world)).status_code == 303
+    assert "in /team/rota" in signed_in(world.bob).get("/access/").content.decode()
+    denied = olivia.post(f"/access/namespace/{memory['namespace']['id']}/", form(world, effect="deny"))
+    assert denied.status_code == 303
+    bob = signed_in(world.bob).get("/access/").content.decode()
+    assert memory["id"] in bob
+    assert "/team/rota" not in bob
+
+
+def test_a_persona_is_named_to_whom_may_use_it_now(world: World) -> None:
+    nurse = world.client("olivia").post("personas/", {"name": "Night nurse", "kind": "agent"}).json["id"]
+    olivia = signed_in(world.olivia)
+    assert olivia.post(f"/access/persona/{nurse}/", form(world)).status_code == 303
+    assert "Night nurse" in signed_in(world.bob).get("/access/").content.decode()
+    assert olivia.post(f"/access/persona/{nurse}/", form(world, effect="deny")).status_code == 303
+    assert "Night nurse" not in signed_in(world.bob).get("/access/").content.decode()
+
+
 def test_a_grant_that_this_version_does_not_understand_is_said_to_be_conditional() -> None:
     assert conditions_told({"moon": "full", "not_before": "2027-01-01T00:00:00+00:00"}) == [
         "under a condition that is not known here (moon)",
@@ -197,8 +241,9 @@ def test_a_grant_that_this_version_does_not_understand_is_said_to_be_conditional
     ]
 
 
-def test_the_list_of_grants_costs_the_same_for_many(world: World, namespace_id: str) -> None:
-    olivia, api = signed_in(world.olivia), world.client("olivia")
+@pytest.mark.parametrize("who", ["olivia", "bob"])
+def test_the_list_of_grants_costs_the_same_for_many(world: World, namespace_id: str, who: str) -> None:
+    olivia, api, reader = signed_in(world.olivia), world.client("olivia"), signed_in(world.person(who))
 
     def give(path: str) -> None:
         made = api.post("memories/", {"content": path, "namespace": path}).json["results"][0]["namespace"]["id"]
@@ -206,7 +251,7 @@ def test_the_list_of_grants_costs_the_same_for_many(world: World, namespace_id: 
 
     def cost() -> int:
         with CaptureQueriesContext(connection) as queries:
-            assert olivia.get("/access/").status_code == 200
+            assert reader.get("/access/").status_code == 200
         return len(queries)
 
     give("/team/0")

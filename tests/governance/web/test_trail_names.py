@@ -7,8 +7,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from governance.audit.services import record
 from governance.database import acting
-from governance.models import AuditEntry, AuditExport
+from governance.ids import uuid7
+from governance.models import AuditEntry, AuditExport, Member
 from governance.vocabulary import RoleName, Verb
 from tests.factories import World, client_for, person_add
 from tests.governance.web.visitors import signed_in
@@ -39,6 +41,11 @@ def entry_of(world: World, verb: Verb) -> AuditEntry:
         return AuditEntry.objects.filter(verb=verb).latest("id")
 
 
+def call(world: World, who: str, name: str) -> None:
+    with acting(world.ada.actor):
+        Member.objects.filter(id=world.person(who).member.id).update(display_name=name)
+
+
 @pytest.mark.parametrize(
     ("verb", "name"),
     [
@@ -60,7 +67,13 @@ def test_the_trail_names_the_key_and_whose_it_is(world: World, olivia: Contract)
     text = words(signed_in(world.ada), f"/audit/?verb={Verb.POLICY_CREATED}")
     assert "of a test" in text
     assert f"mos_{world.olivia.key.prefix}_…" in text
-    assert "key of olivia" in text
+    assert "key of olivia@acme.example" in text
+
+
+def test_a_key_of_somebody_with_anothers_name_is_told_by_the_address(world: World, olivia: Contract) -> None:
+    call(world, "olivia", "bob@acme.example")
+    text = words(signed_in(world.ada), f"/audit/?verb={Verb.POLICY_CREATED}")
+    assert "key of bob@acme.example (olivia@acme.example)" in text
 
 
 def test_no_page_of_the_trail_shows_what_a_memory_says(world: World, olivia: Contract) -> None:
@@ -106,6 +119,22 @@ def test_an_object_is_asked_for_by_its_path_or_name(world: World, olivia: Contra
     text = words(signed_in(world.ada), f"/audit/?{urlencode({'object': asked})}").partition('id="entries"')[2]
     assert verb in text
     assert "policy.created" not in text
+
+
+@pytest.mark.parametrize("asked", ["bob@acme.example", "BOB@acme.example"])
+def test_nobody_stands_in_the_way_of_an_address_by_being_called_so(world: World, olivia: Contract, asked: str) -> None:
+    call(world, "alice", "bob@acme.example")
+    for name in ("alice", "bob"):
+        assert world.client(name).get("memories/").status == 200
+    shown = words(signed_in(world.ada), f"/audit/?{urlencode({'principal': asked, 'verb': Verb.MEMORY_LISTED})}")
+    assert shown.count("<code>memory.listed</code>") == 1
+
+
+def test_nothing_stands_in_the_way_of_a_path_by_being_called_so(world: World, olivia: Contract) -> None:
+    olivia.post("personas/", {"name": "/team/otters", "kind": "agent"})
+    text = words(signed_in(world.ada), f"/audit/?{urlencode({'object': '/team/otters'})}").partition('id="entries"')[2]
+    assert "namespace.created" in text
+    assert "persona.created" not in text
 
 
 @pytest.mark.parametrize(
@@ -205,6 +234,20 @@ def test_memories_are_told_by_where_they_lie(world: World, olivia: Contract) -> 
     assert "in /team/otters" in text
     assert "otter wakes" not in text
     assert text.count("/team/otters") == text.count("<code>memory.listed</code>") == 1
+
+
+def test_an_entry_that_names_very_many_shows_the_first_and_says_how_many_more(world: World, olivia: Contract) -> None:
+    ids = [uuid7() for _ in range(10_000)]
+    with acting(world.ada.actor):
+        record(actor=world.olivia.actor, verb=Verb.MEMORY_LISTED, object_type="memory", object_ids=ids)
+    ada, address = signed_in(world.ada), f"/audit/{entry_of(world, Verb.MEMORY_LISTED).id}/"
+    with CaptureQueriesContext(connection) as queries:
+        text = words(ada, address)
+    assert all(str(one) in text for one in ids[:100])
+    assert str(ids[100]) not in text
+    assert "and 9900 more" in text
+    assert max(len(one["sql"]) for one in queries if "UNION ALL" in one["sql"]) < 100_000
+    assert "另有 9900 个" in ada.get(address, headers={"Accept-Language": "zh-CN"}).content.decode()
 
 
 def test_a_name_is_no_markup(world: World, olivia: Contract) -> None:

@@ -8,6 +8,8 @@ import psycopg
 import pytest
 from django.test import Client
 
+from governance.database import acting
+from governance.models import Member
 from tests.factories import World
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
@@ -155,6 +157,18 @@ def test_a_quota_takes_a_member_by_mail_address_name_or_id_and_shows_the_name(
             assert "bob@acme.example" in page, place
             assert "[&#x27;" not in page
             assert bob_id not in page or place.endswith("versions/")
+
+
+def test_a_quota_is_that_of_the_address_whoever_else_is_called_so(world: World, olivia: Contract) -> None:
+    with acting(world.olivia.actor):
+        Member.objects.filter(id=world.alice.member.id).update(display_name="bob@acme.example")
+    whose = {"holder_kind": "member", "holder_id": "bob@acme.example"}
+    assert (
+        signed_in(world.olivia).post("/policies/new/quota/", {**sent("quota"), **whose, "save": "yes"}).status_code
+        == 303
+    )
+    holder = olivia.get("policies/").json["results"][0]["document"]["holder"]
+    assert holder == {"kind": "member", "id": str(world.bob.member.id)}
 
 
 @pytest.mark.parametrize("said", ["nobody", "charlie@other.example", "Acme", "of a test"])
