@@ -39,17 +39,20 @@ lexical AS (
   FROM hits JOIN rarity USING (term) GROUP BY cube_id ORDER BY score DESC LIMIT 50
 ),
 near AS (
-  SELECT cube_id AS id, 1 - ({distance}) AS score FROM vault_embedding
-  WHERE tenant_id = %(tenant)s AND model = %(model)s AND namespace_id = ANY(%(namespaces)s::uuid[])
-  ORDER BY {distance} LIMIT 50
+  SELECT id, 1 - distance AS score FROM (
+    SELECT cube_id AS id, {distance} AS distance FROM vault_embedding
+    WHERE tenant_id = %(tenant)s AND model = %(model)s AND namespace_id = ANY(%(namespaces)s::uuid[])
+    ORDER BY {distance} LIMIT 50
+  ) AS nearest
 ),
 pool AS MATERIALIZED (
   SELECT id, coalesce(lexical.score / max(lexical.score) OVER (), 0) + 0.3::float8 * coalesce(near.score, 0) AS score
   FROM lexical FULL JOIN near USING (id)
 )
-SELECT pool.id, pool.score FROM vault_cube AS cube JOIN pool USING (id)
-WHERE cube.tenant_id = %(tenant)s AND cube.id = ANY(ARRAY(SELECT id FROM pool))
-  AND cube.namespace_id = ANY(%(namespaces)s::uuid[]) AND cube.deleted_at IS NULL
+SELECT pool.id, pool.score FROM pool CROSS JOIN LATERAL (
+  SELECT * FROM vault_cube AS one WHERE one.tenant_id = %(tenant)s AND one.id = pool.id OFFSET 0
+) AS cube
+WHERE cube.namespace_id = ANY(%(namespaces)s::uuid[]) AND cube.deleted_at IS NULL
   AND (cube.expires_at IS NULL OR cube.expires_at > now()) AND cube.state IN ('generated', 'activated')
 ORDER BY pool.score DESC LIMIT %(limit)s
 """

@@ -19,7 +19,7 @@ NEAREST = 30  # cubes, at least, taken into the pool by vector
 LOOK_UP_COST = 2  # of a posting by its key, in postings that are read one after the other
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
 # shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's.
-INDEX_COST = 50
+INDEX_COST = 20
 EF_SEARCH = 200
 
 
