@@ -42,9 +42,13 @@ class Exceptions:
     def parts(self) -> dict[str, str]:
         """The places that the statements have for them."""
         return {
-            "granted": f"granted (id) AS MATERIALIZED ({self.granted})," if self.granted else "",
+            "granted": f"granted (id) AS NOT MATERIALIZED ({self.granted})," if self.granted else "",
             "hidden": "".join(f" UNION ALL ({one})" for one in self.hidden),
             "beyond": "OR cube_id IN (SELECT id FROM granted)" if self.granted else "",
+            # Where few are asked about, each by its key: a table of all that is granted would cost more than it saves.
+            "beyond_one": "OR EXISTS (SELECT 1 FROM granted WHERE granted.id = cube_id OFFSET 0)"
+            if self.granted
+            else "",
             "unhidden": "AND cube_id NOT IN (SELECT id FROM gone)" if self.hidden else "",
         }
 

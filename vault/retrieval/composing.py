@@ -6,7 +6,7 @@ actor, its grants, the purposes that its tenant's policies name, and the place t
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.models import QuerySet
 
@@ -26,7 +26,8 @@ class Composed:
     parameters: dict[str, Any]
 
 
-_kept: dict[Hashable, Composed] = {}
+Made = TypeVar("Made")
+_kept: dict[Hashable, Any] = {}
 
 
 def sight_of(actor: Actor) -> Hashable:
@@ -39,13 +40,15 @@ def sight_of(actor: Actor) -> Hashable:
 
 
 def composed(name: str, rows: Callable[[], QuerySet[Any]], *, key: Hashable) -> Composed:
-    """The statement of `rows`, from the last time that the same `name` was asked for under an equal `key`.
+    """The statement of `rows`, kept. `name` begins the names of its values."""
+    return kept(name, lambda: compose(name, rows()), key=key)
 
-    `name` begins the names of its values.
-    """
-    found = _kept.get((name, key))
+
+def kept(name: str, make: Callable[[], Made], *, key: Hashable) -> Made:
+    """What was made when the same `name` was last asked for under an equal `key`."""
+    found: Made | None = _kept.get((name, key))
     if found is None:
-        found = compose(name, rows())
+        found = make()
         if len(_kept) >= MOST_KEPT:
             _kept.clear()
         _kept[name, key] = found

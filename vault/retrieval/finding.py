@@ -12,7 +12,7 @@ from vault.graph.walks import Among
 from vault.lexicon.moments import spans_of
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
-from vault.retrieval.composing import Composed, compose, composed, sight_of
+from vault.retrieval.composing import Composed, compose, composed, kept, sight_of
 from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states, within_asked
 from vault.retrieval.ranker import COLUMNS, MOST_TERMS, Ranked, question_of, rank, survey
 from vault.retrieval.ranking import NO_PARTS, Weights
@@ -48,8 +48,9 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     maker = token_maker(actor.tenant_id)
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
-    excepted = exceptions_of(actor, partial(seen_namespaces, actor, search), among=search.namespaces)
     sight = (sight_of(actor), search.is_open, search.namespaces, search.include_archived)
+    inside = partial(seen_namespaces, actor, search)
+    excepted = kept("exceptions", lambda: exceptions_of(actor, inside, among=search.namespaces), key=sight)
     seen = composed("seen", lambda: seen_namespaces(actor, search).values("id"), key=sight)
     surveyed = survey(actor, question, seen, excepted)
     if not surveyed.namespaces and not excepted.granted:

@@ -33,7 +33,17 @@ from vault.retrieval.ranking import (
     most_added,
     set_aside,
 )
-from vault.retrieval.sql import EXACT, GRANTED_COUNT, INDEXED, NEAREST_BY_SCAN, SURVEY, SURVEY_EXCEPTED
+from vault.retrieval.sql import (
+    COMMON,
+    EXACT,
+    GRANTED_COUNT,
+    INDEXED,
+    MANY_GRANTED,
+    NEAREST_BY_SCAN,
+    NO_COMMON,
+    SURVEY,
+    SURVEY_EXCEPTED,
+)
 
 INDEXED_MODEL = DEFAULT_MODEL  # of which embedding_nearest holds the vectors; an operator may index another
 LONGEST_NAME = 40  # characters of a speaker's name in a question
@@ -61,6 +71,7 @@ class Survey:
 
     model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted.
     common: which words of the question many cubes contain, with their number, as last counted.
+    granted: how many cubes beyond the namespaces, up to MANY_GRANTED.
     """
 
     namespaces: list[UUID]
@@ -71,6 +82,7 @@ class Survey:
     vectors: int
     now: datetime
     common: dict[int, int]
+    granted: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,22 +113,34 @@ def survey(actor: Actor, question: Question, seen: Composed, excepted: Exception
     marks = [mark for mark in question.words.values() if mark]
     with prepared_cursor() as cursor:
         parameters = {**seen.parameters, "marks": marks, "terms": list(question.words), "tenant": actor.tenant_id}
-        cursor.execute(SURVEY.format(seen=seen.statement), parameters)
+        cursor.execute(SURVEY.format(seen=seen.statement, common=COMMON), parameters)
         namespaces, cubes, words, speakers, model, vectors, now, common = cursor.fetchone()
     return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now, dict(common))
 
 
 def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> Survey:
-    """No word is taken for common: how often it is said in what is hidden is not to be told."""
+    """Where something is hidden no word is taken for common: how often it is said there is not to be told."""
     more = GRANTED_COUNT if excepted.granted else "0"
-    statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=more, **excepted.parts)
+    common = NO_COMMON if excepted.hidden else COMMON
+    statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=more, common=common, **excepted.parts)
     marks = [mark for mark in question.words.values() if mark]
     parameters = {**seen.parameters, **excepted.parameters, "marks": marks, "tenant": actor.tenant_id}
+    parameters["terms"] = list(question.words)
     with prepared_cursor() as cursor:
         cursor.execute(statement, parameters)
-        namespaces, cubes, words, speakers, model, vectors, now, more = cursor.fetchone()
+        namespaces, cubes, words, speakers, model, vectors, now, common_words, more = cursor.fetchone()
     typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
-    return Survey(namespaces, cubes + more, words + more * typical, frozenset(speakers), model, vectors, now, {})
+    return Survey(
+        namespaces=namespaces,
+        cubes=cubes + more,
+        words=words + more * typical,
+        speakers=frozenset(speakers),
+        model=model,
+        vectors=vectors,
+        now=now,
+        common=dict(common_words),
+        granted=more,
+    )
 
 
 def rank(
@@ -142,7 +166,7 @@ def rank(
     common = {word: cubes for word, cubes in surveyed.common.items() if word in words}
     aside = set_aside(words, common, surveyed.cubes)
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
-    statement = _statement(visible, narrowed, model, _distance(surveyed, model, vector), excepted)
+    statement = _statement(visible, narrowed, model, _distance(surveyed, model, vector), excepted, surveyed)
     parameters: dict[str, Any] = {
         **visible.parameters,
         **excepted.parameters,
@@ -174,12 +198,19 @@ def rank(
     return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in rows]
 
 
-def _statement(visible: Composed, narrowed: bool, model: str, distance: str, excepted: Exceptions) -> str:
+def _statement(
+    visible: Composed, narrowed: bool, model: str, distance: str, excepted: Exceptions, surveyed: Survey
+) -> str:
+    # A hashed table of what is granted is soon made of little; where it is much, the rarer words' hits are fewer.
+    hits_beyond = excepted.parts["beyond" if surveyed.granted < MANY_GRANTED else "beyond_one"]
     if narrowed:
-        return EXACT.format(visible=visible.statement, **excepted.parts)
+        return EXACT.format(visible=visible.statement, hits_beyond=hits_beyond, **excepted.parts)
     # A kept plan only goes by an index of one model's vectors where the statement itself names the model.
     model = _literal(model)
-    return INDEXED.format(visible=visible.statement, distance=distance, model=model, **excepted.parts)
+    parts = excepted.parts
+    near_beyond = parts["beyond" if distance == NEAREST_BY_SCAN else "beyond_one"]
+    beyond = {"hits_beyond": hits_beyond, "near_beyond": near_beyond}
+    return INDEXED.format(visible=visible.statement, distance=distance, model=model, **beyond, **parts)
 
 
 def _distance(surveyed: Survey, model: str, vector: Sequence[float] | None) -> str:

@@ -26,7 +26,7 @@ def _bm25(word: str, said: str) -> str:
 
 CONTEXT_WEIGHT = " ".join(f"WHEN {distance} THEN {_float(weight)}" for distance, weight in CONTEXT.items())
 
-# {{granted}}, {{hidden}}, {{beyond}}, {{unhidden}}: what grants except from the rule (vault/cubes/exceptions.py).
+# {{granted}}, {{hidden}}, {{beyond}} …: what grants except from the rule (vault/cubes/exceptions.py).
 _HITS = """
 {{granted}}
 gone AS MATERIALIZED (
@@ -37,7 +37,7 @@ hits AS MATERIALIZED (
          posting.session_token, posting.position
   FROM vault_posting AS posting {only}
   WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(terms)s::bigint[]) AND posting.frequency > 0
-    AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}})
+    AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{hits_beyond}})
     AND posting.cube_id NOT IN (SELECT id FROM gone)
 ),
 """
@@ -139,7 +139,7 @@ _NEAR = """
 near AS MATERIALIZED (
   SELECT cube_id AS id FROM vault_embedding
   WHERE tenant_id = %(tenant)s AND model = {model} AND (SELECT to_vectors FROM open)
-    AND (namespace_id = ANY(%(namespaces)s::uuid[]) {beyond}) {unhidden}
+    AND (namespace_id = ANY(%(namespaces)s::uuid[]) {near_beyond}) {unhidden}
   ORDER BY {distance} LIMIT %(nearest)s
 ),
 """
@@ -253,10 +253,7 @@ SELECT ARRAY(SELECT id FROM seen),
       AND posting.namespace_id IN (SELECT id FROM seen) OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
-  transaction_timestamp(),
-  ARRAY(SELECT ARRAY[term, sum(cubes)::bigint] FROM vault_commonword
-    WHERE tenant_id = %(tenant)s AND term = ANY(%(terms)s::bigint[]) AND namespace_id IN (SELECT id FROM seen)
-    GROUP BY term)
+  transaction_timestamp(), {common}
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
 
@@ -279,7 +276,13 @@ SELECT ARRAY(SELECT id FROM seen),
       AND (posting.namespace_id IN (SELECT id FROM seen) {beyond}) {unhidden} OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
-  transaction_timestamp(), ({more})
+  transaction_timestamp(), {common}, ({more})
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
-GRANTED_COUNT = "SELECT count(*) FROM granted"
+COMMON = """ARRAY(
+  SELECT ARRAY[term, sum(cubes)::bigint] FROM vault_commonword
+  WHERE tenant_id = %(tenant)s AND term = ANY(%(terms)s::bigint[]) AND namespace_id IN (SELECT id FROM seen)
+  GROUP BY term)"""
+NO_COMMON = "ARRAY[]::bigint[]"
+MANY_GRANTED = 1_000  # how many more there are changes no order of words
+GRANTED_COUNT = f"SELECT count(*) FROM (SELECT FROM granted LIMIT {MANY_GRANTED}) AS counted"
