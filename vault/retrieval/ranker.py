@@ -201,16 +201,17 @@ def rank(
 def _statement(
     visible: Composed, narrowed: bool, model: str, distance: str, excepted: Exceptions, surveyed: Survey
 ) -> str:
-    # A hashed table of what is granted is soon made of little; where it is much, the rarer words' hits are fewer.
-    hits_beyond = excepted.parts["beyond" if surveyed.granted < MANY_GRANTED else "beyond_one"]
+    beyond, one_by_one = excepted.parts["beyond"], excepted.parts["beyond_one"]
+    places = {
+        **excepted.parts,
+        # A hashed table of what is granted is soon made of little; where it is much, the rarer words' hits are fewer.
+        "hits_beyond": beyond if surveyed.granted < MANY_GRANTED else one_by_one,
+        "near_beyond": beyond if distance == NEAREST_BY_SCAN else one_by_one,
+    }
     if narrowed:
-        return EXACT.format(visible=visible.statement, hits_beyond=hits_beyond, **excepted.parts)
+        return EXACT.format(visible=visible.statement, **places)
     # A kept plan only goes by an index of one model's vectors where the statement itself names the model.
-    model = _literal(model)
-    parts = excepted.parts
-    near_beyond = parts["beyond" if distance == NEAREST_BY_SCAN else "beyond_one"]
-    beyond = {"hits_beyond": hits_beyond, "near_beyond": near_beyond}
-    return INDEXED.format(visible=visible.statement, distance=distance, model=model, **beyond, **parts)
+    return INDEXED.format(visible=visible.statement, distance=distance, model=_literal(model), **places)
 
 
 def _distance(surveyed: Survey, model: str, vector: Sequence[float] | None) -> str:

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.db import connection
+from pytest_django import Settings
 
 from benchmarks.search_latency import OPEN
 from benchmarks.synthetic import conversation, questions
@@ -14,6 +16,7 @@ from governance.database import acting
 from governance.keys.services import token_maker
 from governance.models import OutboxEvent
 from governance.vocabulary import Topic
+from memos_web.config import EmbedderChoice
 from tests.factories import World
 from tests.governance.grants.test_grants import given
 from tests.vault.api.contract import Contract
@@ -190,6 +193,44 @@ def test_who_does_not_see_all_of_a_namespace_is_told_of_no_common_word(words: Wo
         memories_search(actor=words.bob.actor, search=SearchQuery(query="A secret kept from bob"))
     assert any("hits AS" in sql for sql in statements)
     assert not any("vault_commonword" in sql for sql in statements)
+
+
+@pytest.mark.parametrize("filters", [{}, EVERYTHING])
+def test_what_is_granted_by_itself_is_found_alike_by_key_and_by_table(
+    world: World, alice: Contract, monkeypatch: pytest.MonkeyPatch, settings: Settings, filters: dict[str, Any]
+) -> None:
+    """Whoever has many single grants is answered by another statement, and by the index of vectors by yet another."""
+    settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")  # the one with an index
+    opened = [alice.add(f"The heron number {number} stands.")["id"] for number in range(3)]
+    kept = alice.add("The heron number 9 stands.")["id"]
+    run_jobs()
+    for memory_id in opened:
+        given(alice, world, "bob", "memory", memory_id)
+    search = SearchQuery(query="Which heron stands?", filters=filters)
+    found = memories_search(actor=world.bob.actor, search=search)
+    assert {str(hit.view.cube.id) for hit in found} == set(opened)
+    assert all(hit.parts.lexical > 0 and hit.parts.dense > 0 for hit in found)
+    monkeypatch.setattr(ranker, "MANY_GRANTED", 1)
+    monkeypatch.setattr(ranker, "index_pays", lambda visible, stored: True)
+    statements = _statements(monkeypatch)
+    by_key = memories_search(actor=world.bob.actor, search=search)
+    _same([found], [by_key])
+    (statement,) = statements
+    assert statement.count("granted.id = cube_id") == (1 if filters else 2)
+    assert kept not in {str(hit.view.cube.id) for hit in by_key}
+
+
+def _statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ranking statements that are chosen from now on."""
+    told: list[str] = []
+    choose = ranker._statement
+
+    def chosen(*args: Any) -> str:
+        told.append(choose(*args))
+        return told[-1]
+
+    monkeypatch.setattr(ranker, "_statement", chosen)
+    return told
 
 
 def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, float]]:
