@@ -31,6 +31,7 @@ from vault.retrieval.ranking import (
     fused,
     index_pays,
     most_added,
+    pooled,
     set_aside,
 )
 from vault.retrieval.sql import (
@@ -187,8 +188,8 @@ def rank(
         "ends": [span.end for span in spans],
         "fits": [span.weight for span in spans],
         "limit": limit,
-        "best": max(BEST, limit),
-        "nearest": max(NEAREST, limit) if vector is not None else 0,
+        "best": pooled(BEST, limit),
+        "nearest": pooled(NEAREST, limit) if vector is not None else 0,
     }
     parameters |= {f"w_{name}": getattr(weights, name) for name in Parts.__dataclass_fields__}
     with _predictable_plans(), _cursor(narrowed) as cursor:

@@ -14,8 +14,9 @@ SESSION_K = 1.0  # how soon a word stops counting for its session
 # What was said before and after counts for a message: distance in its session → share of the neighbour's own score.
 CONTEXT = {-1: 0.6, 1: 0.3, -2: 0.3, 2: 0.3}
 REACH = max(CONTEXT)
-BEST = 30  # cubes, at least, taken into the pool by words, and with each its neighbours
-NEAREST = 30  # cubes, at least, taken into the pool by vector
+BEST = 20  # cubes, at least, taken into the pool by words, and with each its neighbours
+NEAREST = 20  # cubes, at least, taken into the pool by vector
+POOLED = 1.5  # of either, for each result that is asked for
 LOOK_UP_COST = 2  # of a posting by its key, in postings that are read one after the other
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
 # shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's.
@@ -91,6 +92,11 @@ def set_aside(words: Collection[int], common: Mapping[int, int], cubes: int) -> 
             break
         aside[word] = weight
     return aside
+
+
+def pooled(at_least: int, limit: int) -> int:
+    """How many cubes to take into the pool for `limit` results."""
+    return max(at_least, math.ceil(POOLED * limit))
 
 
 def index_pays(visible: int, stored: int) -> bool:

@@ -109,20 +109,30 @@ best AS MATERIALIZED (
   GROUP BY id ORDER BY score DESC, id DESC LIMIT %(best)s
 ),
 highest AS MATERIALIZED (SELECT max(score) AS score FROM best),
--- What no word speaks for has its vector, its speaker and its time. No need to look for it where enough of the best by
--- words outweigh all three.
-open AS MATERIALIZED (
-  SELECT count(*) < %(limit)s AS to_vectors FROM best CROSS JOIN LATERAL (
-    SELECT * FROM vault_cube AS cube WHERE cube.tenant_id = %(tenant)s AND cube.id = best.id OFFSET 0
-  ) AS cube
-  WHERE %(w_lexical)s * best.score / nullif((SELECT score FROM highest), 0)
-    + %(w_entity)s * {_entity("cube")} + %(w_time)s * {_time("cube")}
-    >= %(w_dense)s + %(w_entity)s + %(w_time)s
-),
 """
 
 _ALL = """
 visible AS MATERIALIZED ({visible}),
+"""
+
+# OFFSET 0 keeps the planner from turning these look-ups by key into a join over the whole table.
+_SPOKEN = f"""
+spoken AS MATERIALIZED (
+  SELECT id FROM best UNION
+  SELECT beside.id FROM best CROSS JOIN LATERAL (
+    SELECT cube.id FROM vault_cube AS cube
+    WHERE cube.tenant_id = %(tenant)s AND cube.session_token = best.session_token
+      AND cube.position BETWEEN best.position - {REACH} AND best.position + {REACH} OFFSET 0
+  ) AS beside
+),
+"""
+
+# What no word speaks for has its vector, its speaker and its time. No need to look for it where enough of what words
+# speak for outweighs all three.
+_OPEN = """
+open AS MATERIALIZED (
+  SELECT count(*) < %(limit)s AS to_vectors FROM told WHERE score >= %(w_dense)s + %(w_entity)s + %(w_time)s
+),
 """
 
 _NEAR_AMONG_VISIBLE = """
@@ -144,75 +154,89 @@ near AS MATERIALIZED (
 ),
 """
 
-# OFFSET 0 keeps the planner from turning these look-ups by key into a join over the whole table.
-_CANDIDATES = f"""
-candidates AS MATERIALIZED (
-  SELECT id FROM best UNION SELECT id FROM near UNION
-  SELECT beside.id FROM best CROSS JOIN LATERAL (
-    SELECT cube.id FROM vault_cube AS cube
-    WHERE cube.tenant_id = %(tenant)s AND cube.session_token = best.session_token
-      AND cube.position BETWEEN best.position - {REACH} AND best.position + {REACH} OFFSET 0
-  ) AS beside
-),
-"""
+_UNSPOKEN = "unspoken AS MATERIALIZED (SELECT id FROM near EXCEPT SELECT id FROM spoken),"
 
-_VISIBLE_OF_CANDIDATES = """
--- Stands for the table in what follows, so that what is visible is looked for among the candidates alone.
-vault_cube AS MATERIALIZED (SELECT * FROM vault_cube WHERE id = ANY (ARRAY(SELECT id FROM candidates))),
-visible AS MATERIALIZED ({visible}),
-"""
 
-_POOL = """
-pool AS MATERIALIZED (
-  SELECT visible.*, embedded.dense FROM visible LEFT JOIN LATERAL (
-    SELECT 1 - (embedding.vector <=> %(vector)s::halfvec) AS dense FROM vault_embedding AS embedding
-    WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = visible.id AND embedding.model = %(model)s
-      AND embedding.version = visible.version OFFSET 0
-  ) AS embedded ON true{only}
-),
-"""
+def _among_visible(ids: str) -> str:
+    return f"SELECT * FROM visible WHERE id = ANY (ARRAY(SELECT id FROM {ids}))"
 
-_SCORES = f"""
-own AS MATERIALIZED (
-  SELECT pool.id, sum({_bm25("common", "posting")}) AS score
-  FROM {_common_words_of("pool")}
-  WHERE cardinality(%(common)s::bigint[]) > 0 GROUP BY pool.id
-),
+
+def _visible_by_key(ids: str) -> str:
+    """Its `vault_cube` stands for the table, so that what is visible is looked for among `ids` alone."""
+    return f"""
+  WITH vault_cube AS MATERIALIZED (SELECT * FROM vault_cube WHERE id = ANY (ARRAY(SELECT id FROM {ids})))
+  {{visible}}"""
+
+
+def _scored(name: str, pool: str) -> str:
+    """`name`: the cubes of `pool`, with all parts of their scores but those that are looked up at the end."""
+    return f"""
+{name}_pool AS MATERIALIZED ({pool}),
 -- One pass over what may be tens of thousands of rows; all that follows is small.
-around AS MATERIALIZED (
+{name}_around AS MATERIALIZED (
   SELECT * FROM lexical
-  WHERE session_token IN (SELECT session_token FROM pool) OR id IN (SELECT id FROM pool)
+  WHERE session_token IN (SELECT session_token FROM {name}_pool) OR id IN (SELECT id FROM {name}_pool)
 ),
-context AS (
+{name}_context AS (
   SELECT pool.id, sum(around.score * CASE around.position - pool.position {CONTEXT_WEIGHT} END) AS score
-  FROM pool JOIN around ON around.session_token = pool.session_token
+  FROM {name}_pool AS pool JOIN {name}_around AS around ON around.session_token = pool.session_token
   WHERE around.position <> pool.position AND abs(around.position - pool.position) <= {REACH}
   GROUP BY pool.id
 ),
-session AS (
+{name}_session AS MATERIALIZED (
   SELECT said.session_token, sum(rarity.weight * said.frequency / (said.frequency + {_float(SESSION_K)})) AS score
   FROM (
     SELECT hits.session_token, hits.term, sum(hits.frequency) AS frequency FROM hits
-    WHERE hits.session_token IN (SELECT session_token FROM pool) GROUP BY hits.session_token, hits.term
+    WHERE hits.session_token IN (SELECT session_token FROM {name}_pool) GROUP BY hits.session_token, hits.term
   ) AS said JOIN rarity USING (term) GROUP BY said.session_token
 ),
-parts AS (
-  SELECT pool.id,
-    coalesce((coalesce(around.score, 0) + coalesce(own.score, 0)) / nullif((SELECT score FROM highest), 0), 0)
-      AS lexical,
+{name}_parts AS MATERIALIZED (
+  SELECT pool.id, pool.version, best.id IS NOT NULL AS is_best,
+    coalesce(coalesce(best.score, around.score) / nullif((SELECT score FROM highest), 0), 0) AS lexical,
     coalesce(context.score / nullif((SELECT score FROM highest), 0), 0) AS context,
-    coalesce(session.score / nullif(max(session.score) OVER (), 0), 0) AS session,
-    greatest(0, coalesce(pool.dense, 0)) AS dense,
-    {_entity("pool")} AS entity, {_time("pool")} AS time
-  FROM pool
-    LEFT JOIN around USING (id)
+    least(1, coalesce(session.score / nullif((SELECT max(score) FROM told_session), 0), 0)) AS session,
+    {_entity("pool")} AS entity, coalesce({_time("pool")}, 0) AS time
+  FROM {name}_pool AS pool
+    LEFT JOIN best USING (id)
+    LEFT JOIN {name}_around AS around USING (id)
+    LEFT JOIN {name}_context AS context USING (id)
+    LEFT JOIN {name}_session AS session ON session.session_token = pool.session_token
+),
+{name} AS MATERIALIZED (
+  SELECT *, lexical * %(w_lexical)s + context * %(w_context)s + session * %(w_session)s
+    + entity * %(w_entity)s + time * %(w_time)s AS score
+  FROM {name}_parts
+),
+"""
+
+
+# What a cube's vector and its common words may yet add is bounded, too: only those within reach are asked for theirs.
+_SCORES = f"""
+pool AS MATERIALIZED (SELECT * FROM told UNION ALL SELECT * FROM untold),
+within_reach AS MATERIALIZED (
+  SELECT * FROM pool
+  WHERE score >= coalesce((SELECT score FROM pool ORDER BY score DESC LIMIT 1 OFFSET %(limit)s::bigint - 1), 0)
+    - %(w_dense)s - coalesce(%(w_lexical)s * %(most_added)s::float8 / nullif((SELECT score FROM highest), 0), 0)
+),
+own AS MATERIALIZED (
+  SELECT within_reach.id, sum({_bm25("common", "posting")}) AS score
+  FROM {_common_words_of("within_reach")}
+  WHERE cardinality(%(common)s::bigint[]) > 0 AND NOT within_reach.is_best GROUP BY within_reach.id
+),
+parts AS MATERIALIZED (
+  SELECT within_reach.id, within_reach.score,
+    within_reach.lexical + coalesce(own.score / nullif((SELECT score FROM highest), 0), 0) AS lexical,
+    within_reach.lexical AS read, context, session, greatest(0, coalesce(embedded.dense, 0)) AS dense, entity, time
+  FROM within_reach
     LEFT JOIN own USING (id)
-    LEFT JOIN context USING (id)
-    LEFT JOIN session ON session.session_token = pool.session_token
+    LEFT JOIN LATERAL (
+      SELECT 1 - (embedding.vector <=> %(vector)s::halfvec) AS dense FROM vault_embedding AS embedding
+      WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = within_reach.id AND embedding.model = %(model)s
+        AND embedding.version = within_reach.version OFFSET 0
+    ) AS embedded ON true
 )
 SELECT id, lexical, context, session, dense, entity, time,
-  lexical * %(w_lexical)s + context * %(w_context)s + session * %(w_session)s + dense * %(w_dense)s
-    + entity * %(w_entity)s + time * %(w_time)s AS score
+  score + (lexical - read) * %(w_lexical)s + dense * %(w_dense)s AS score
 FROM parts ORDER BY score DESC, id DESC LIMIT %(limit)s
 """
 
@@ -222,9 +246,12 @@ EXACT = (
     + _HITS.format(only="JOIN visible ON visible.id = posting.cube_id")
     + _LEXICAL
     + _BEST.format(only="JOIN visible ON visible.id = posting.cube_id")
+    + _SPOKEN
+    + _scored("told", _among_visible("spoken"))
+    + _OPEN
     + _NEAR_AMONG_VISIBLE
-    + _CANDIDATES
-    + _POOL.format(only="\n  WHERE visible.id = ANY (ARRAY(SELECT id FROM candidates))")
+    + _UNSPOKEN
+    + _scored("untold", _among_visible("unspoken"))
     + _SCORES
 )
 INDEXED = (
@@ -232,10 +259,12 @@ INDEXED = (
     + _HITS.format(only="")
     + _LEXICAL
     + _BEST.format(only="")
+    + _SPOKEN
+    + _scored("told", _visible_by_key("spoken"))
+    + _OPEN
     + _NEAR
-    + _CANDIDATES
-    + _VISIBLE_OF_CANDIDATES
-    + _POOL.format(only="")
+    + _UNSPOKEN
+    + _scored("untold", _visible_by_key("unspoken"))
     + _SCORES
 )
 
