@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from uuid import UUID
 
+from pgvector import HalfVector
+
 from benchmarks.locomo import Conversation, Question, conversations, recall
 from benchmarks.retrieval import TUNED_ON
 from benchmarks.tenants import drafts_of, filled, jobs_awaited, owner_of
@@ -43,7 +45,7 @@ class Asked:
 
     question: Question
     stored: Stored
-    vector: list[float]
+    vector: HalfVector
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def _stored(actor: Actor, conversation: Conversation, digest: str) -> Stored:
 def _asked(stored: Stored) -> list[Asked]:
     vectors = embedder().embed([question.text for question in stored.conversation.questions])
     return [
-        Asked(question, stored, vector.tolist())
+        Asked(question, stored, HalfVector(vector))
         for question, vector in zip(stored.conversation.questions, vectors, strict=True)
     ]
 

@@ -3,19 +3,28 @@
 Only for statements of one shape, whose best plan is the same whoever asks and however much there is of it.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, cast
 
 import psycopg
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+PLACEHOLDER = re.compile(r"%(?:\((?P<name>\w+)\)s|(?P<next>s)|(?P<percent>%))")
+KEPT = 500  # statements
 
-class _Preparing(psycopg.Cursor[Any]):
+
+class _Preparing(psycopg.RawCursor[Any]):
     """Django's wrappers call `execute` with two arguments, and read `_query` for their log."""
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> "_Preparing":
+        if params is not None:
+            query, names = _numbered(query)
+            if isinstance(params, Mapping):
+                params = [params[name] for name in names]
         return super().execute(query, params, **{**options, "prepare": True})
 
     def _convert_query(self, query: Any, params: Any = None) -> Any:
@@ -27,6 +36,31 @@ class _Preparing(psycopg.Cursor[Any]):
 def prepared_cursor() -> Iterator[CursorWrapper]:
     """Django's cursor, whose statements PostgreSQL keeps with their plan; values are bound by the server."""
     connection.ensure_connection()
-    with _Preparing(connection.connection) as raw:
-        make = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
-        yield make(cast(CursorWrapper, raw))
+    connection.validate_no_broken_transaction()
+    # Django's wrapper does for each call what is done here once; it is only needed where somebody listens.
+    with connection.wrap_database_errors, _Preparing(connection.connection) as raw:
+        if connection.queries_logged:
+            yield connection.make_debug_cursor(cast(CursorWrapper, raw))
+        elif connection.execute_wrappers:
+            yield connection.make_cursor(cast(CursorWrapper, raw))
+        else:
+            yield cast(CursorWrapper, raw)
+
+
+@lru_cache(KEPT)
+def _numbered(statement: str) -> tuple[bytes, list[str]]:
+    """The statement with PostgreSQL's own placeholders, and the names of its values in that order.
+
+    Made once: psycopg would do it for each call, as it keeps no statement beyond 4,096 letters.
+    """
+    names: list[str] = []
+
+    def number(place: re.Match[str]) -> str:
+        if place["percent"]:
+            return "%"
+        if place["next"] or place["name"] not in names:
+            names.append(place["name"] or "")
+            return f"${len(names)}"
+        return f"${names.index(place['name']) + 1}"
+
+    return PLACEHOLDER.sub(number, statement).encode(), names

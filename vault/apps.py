@@ -6,6 +6,8 @@ class VaultConfig(AppConfig):
     verbose_name = "MemVault"
 
     def ready(self) -> None:
+        from vault.cubes.halfvectors import bind_halfvectors
         from vault.grantables import declare_grantables
 
         declare_grantables()
+        bind_halfvectors()

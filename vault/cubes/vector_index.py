@@ -1,6 +1,5 @@
 """The HNSW index of one model's vectors. The default model's is made by the migrations, another's by its operator."""
 
-from collections.abc import Sequence
 from hashlib import sha256
 
 from django.db import connection
@@ -24,16 +23,17 @@ WHERE model = {model}
 """
 
 
-def nearest_by_index(model: str, vector: Sequence[float] | None) -> str | None:
-    """The distance from `vector` in the form that the index of `model` answers; None: there is no such index.
+def nearest_by_index(model: str, dimension: int | None) -> str | None:
+    """The distance in the form that the index of `model` answers; None: there is no such index.
 
-    Without a vector every distance is NULL. One query, none for the default model.
+    dimension: of the question's vector; None: it has none, and every distance is NULL. One query, none for the default
+    model.
     """
     if model == DEFAULT_MODEL:
         return NEAREST.format(dimension=DEFAULT_DIMENSION)
-    if vector is None or not _validity(vector_index_name(model)):
+    if dimension is None or not _validity(vector_index_name(model)):
         return None
-    return NEAREST.format(dimension=len(vector))
+    return NEAREST.format(dimension=dimension)
 
 
 def vector_index_create(*, model: str, dimension: int) -> bool:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from uuid import UUID
 
+from pgvector import HalfVector
+
 from governance.actor import Actor
 from governance.keys.services import TokenMaker, token_maker
 from vault.cubes.exceptions import Exceptions, exceptions_of
@@ -29,7 +31,7 @@ class Asked:
 
     active: str
     model: str
-    vector: list[float] | None = field(repr=False)
+    vector: HalfVector | None = field(repr=False)
 
 
 class OtherModel(Exception):

@@ -1,6 +1,5 @@
 """Runs the ranking statements. Inside the caller's transaction."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
+from pgvector import HalfVector
 from psycopg import sql
 
 from governance.actor import Actor
@@ -37,8 +37,10 @@ from vault.retrieval.ranking import (
 from vault.retrieval.sql import (
     COMMON,
     EXACT,
+    EXACT_WITH_COMMON,
     GRANTED_COUNT,
     INDEXED,
+    INDEXED_WITH_COMMON,
     MANY_GRANTED,
     NEAREST_BY_SCAN,
     NO_COMMON,
@@ -51,10 +53,10 @@ LONGEST_NAME = 40  # characters of a speaker's name in a question
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 STEADY_PLANS = f"""
-SET LOCAL enable_nestloop = off; SET LOCAL enable_sort = off;
-SET LOCAL hnsw.ef_search = {EF_SEARCH}; SET LOCAL hnsw.iterative_scan = relaxed_order
+SELECT set_config('enable_nestloop', 'off', true), set_config('enable_sort', 'off', true),
+  set_config('hnsw.ef_search', '{EF_SEARCH}', true), set_config('hnsw.iterative_scan', 'relaxed_order', true)
 """
-PLANS_AS_BEFORE = "SET LOCAL enable_nestloop = on; SET LOCAL enable_sort = on"
+PLANS_AS_BEFORE = "SELECT set_config('enable_nestloop', 'on', true), set_config('enable_sort', 'on', true)"
 COLUMNS = ("id", "version", "session_token", "position", "speaker_marks", "mentions_time", "event_time", "created_at")
 
 
@@ -152,7 +154,7 @@ def rank(
     surveyed: Survey,
     visible: Composed,
     narrowed: bool,
-    vector: Sequence[float] | None,
+    vector: HalfVector | None,
     model: str,
     weights: Weights,
     limit: int,
@@ -167,7 +169,8 @@ def rank(
     common = {word: cubes for word, cubes in surveyed.common.items() if word in words}
     aside = set_aside(words, common, surveyed.cubes)
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
-    statement = _statement(visible, narrowed, model, _distance(surveyed, model, vector), excepted, surveyed)
+    distance = _distance(surveyed, model, vector)
+    statement = _statement(visible, narrowed, bool(aside), model, distance, excepted, surveyed)
     parameters: dict[str, Any] = {
         **visible.parameters,
         **excepted.parameters,
@@ -180,7 +183,7 @@ def rank(
         "namespaces": surveyed.namespaces,
         "cubes": surveyed.cubes,
         "length": surveyed.words / surveyed.cubes if surveyed.cubes else TYPICAL_LENGTH,
-        "vector": json.dumps(list(vector)) if vector is not None else None,
+        "vector": vector,
         "model": model,
         "speakers": list(speakers),
         "asks_for_time": question.asks_for_time,
@@ -200,7 +203,13 @@ def rank(
 
 
 def _statement(
-    visible: Composed, narrowed: bool, model: str, distance: str, excepted: Exceptions, surveyed: Survey
+    visible: Composed,
+    narrowed: bool,
+    with_common: bool,
+    model: str,
+    distance: str,
+    excepted: Exceptions,
+    surveyed: Survey,
 ) -> str:
     beyond, one_by_one = excepted.parts["beyond"], excepted.parts["beyond_one"]
     places = {
@@ -210,15 +219,16 @@ def _statement(
         "near_beyond": beyond if distance == NEAREST_BY_SCAN else one_by_one,
     }
     if narrowed:
-        return EXACT.format(visible=visible.statement, **places)
+        return (EXACT_WITH_COMMON if with_common else EXACT).format(visible=visible.statement, **places)
     # A kept plan only goes by an index of one model's vectors where the statement itself names the model.
-    return INDEXED.format(visible=visible.statement, distance=distance, model=_literal(model), **places)
+    ranking = INDEXED_WITH_COMMON if with_common else INDEXED
+    return ranking.format(visible=visible.statement, distance=distance, model=_literal(model), **places)
 
 
-def _distance(surveyed: Survey, model: str, vector: Sequence[float] | None) -> str:
+def _distance(surveyed: Survey, model: str, vector: HalfVector | None) -> str:
     """By the model's index where there is one and it pays; else vectors are compared one by one."""
     pays = index_pays(surveyed.cubes, surveyed.vectors)
-    by_index = nearest_by_index(model, vector) if pays else None
+    by_index = nearest_by_index(model, vector.dimensions() if vector else None) if pays else None
     return by_index or NEAREST_BY_SCAN
 
 
@@ -238,7 +248,8 @@ def _predictable_plans() -> Iterator[None]:
     Without sorts it takes the vector index wherever the statement lets it. That is asked for more rows than are wanted,
     and again until enough are visible.
     """
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(STEADY_PLANS)
-        yield
+    yield
+    with prepared_cursor() as cursor:
         cursor.execute(PLANS_AS_BEFORE)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from django.conf import settings
+from pgvector import HalfVector
 
 from governance.actor import Actor
 from governance.authz.services import authorize
@@ -83,7 +84,7 @@ def _asked(search: SearchQuery, active: str) -> Asked:
     if not _weights(search.mode).dense:
         return Asked(active, active, None)
     model = answering(active)
-    return Asked(active, model.name, model.embed([search.query])[0].tolist())
+    return Asked(active, model.name, HalfVector(model.embed([search.query])[0]))
 
 
 def _searched(actor: Actor, search: SearchQuery, asked: Asked, permission: Permission, within: Within) -> list[Hit]:

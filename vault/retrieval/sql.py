@@ -79,7 +79,7 @@ def _time(cube: str) -> str:
 
 
 # A cube below the bar is not among the best, whichever common words it has. A bar of 0 keeps none away.
-_BEST = f"""
+_BEST_WITH_COMMON = f"""
 common AS MATERIALIZED (
   SELECT * FROM unnest(%(common)s::bigint[], %(common_weights)s::float8[]) AS word (term, weight)
 ),
@@ -108,6 +108,13 @@ best AS MATERIALIZED (
   FROM (SELECT * FROM contenders UNION ALL SELECT * FROM added) AS found
   GROUP BY id ORDER BY score DESC, id DESC LIMIT %(best)s
 ),
+"""
+
+_BEST = """
+best AS MATERIALIZED (SELECT * FROM lexical ORDER BY score DESC, id DESC LIMIT %(best)s),
+"""
+
+_HIGHEST = """
 highest AS MATERIALIZED (SELECT max(score) AS score FROM best),
 """
 
@@ -211,18 +218,26 @@ def _scored(name: str, pool: str) -> str:
 
 
 # What a cube's vector and its common words may yet add is bounded, too: only those within reach are asked for theirs.
-_SCORES = f"""
+_WITHIN_REACH = """
 pool AS MATERIALIZED (SELECT * FROM told UNION ALL SELECT * FROM untold),
 within_reach AS MATERIALIZED (
   SELECT * FROM pool
   WHERE score >= coalesce((SELECT score FROM pool ORDER BY score DESC LIMIT 1 OFFSET %(limit)s::bigint - 1), 0)
     - %(w_dense)s - coalesce(%(w_lexical)s * %(most_added)s::float8 / nullif((SELECT score FROM highest), 0), 0)
 ),
+"""
+
+_OWN = f"""
 own AS MATERIALIZED (
   SELECT within_reach.id, sum({_bm25("common", "posting")}) AS score
   FROM {_common_words_of("within_reach")}
-  WHERE cardinality(%(common)s::bigint[]) > 0 AND NOT within_reach.is_best GROUP BY within_reach.id
+  WHERE NOT within_reach.is_best GROUP BY within_reach.id
 ),
+"""
+
+_NONE_OF_ITS_OWN = "own AS (SELECT NULL::uuid AS id, float8 '0' AS score WHERE false),"
+
+_SCORES = """
 parts AS MATERIALIZED (
   SELECT within_reach.id, within_reach.score,
     within_reach.lexical + coalesce(own.score / nullif((SELECT score FROM highest), 0), 0) AS lexical,
@@ -240,33 +255,36 @@ SELECT id, lexical, context, session, dense, entity, time,
 FROM parts ORDER BY score DESC, id DESC LIMIT %(limit)s
 """
 
-EXACT = (
-    "WITH"
-    + _ALL
-    + _HITS.format(only="JOIN visible ON visible.id = posting.cube_id")
-    + _LEXICAL
-    + _BEST.format(only="JOIN visible ON visible.id = posting.cube_id")
-    + _SPOKEN
-    + _scored("told", _among_visible("spoken"))
-    + _OPEN
-    + _NEAR_AMONG_VISIBLE
-    + _UNSPOKEN
-    + _scored("untold", _among_visible("unspoken"))
-    + _SCORES
-)
-INDEXED = (
-    "WITH"
-    + _HITS.format(only="")
-    + _LEXICAL
-    + _BEST.format(only="")
-    + _SPOKEN
-    + _scored("told", _visible_by_key("spoken"))
-    + _OPEN
-    + _NEAR
-    + _UNSPOKEN
-    + _scored("untold", _visible_by_key("unspoken"))
-    + _SCORES
-)
+
+def _ranking(*, visible_first: bool, with_common: bool) -> str:
+    """The whole statement. visible_first: of filters; with_common: some words are set aside."""
+    only = "JOIN visible ON visible.id = posting.cube_id" if visible_first else ""
+    pool = _among_visible if visible_first else _visible_by_key
+    return "".join(
+        (
+            "WITH",
+            _ALL if visible_first else "",
+            _HITS.format(only=only),
+            _LEXICAL,
+            _BEST_WITH_COMMON.format(only=only) if with_common else _BEST,
+            _HIGHEST,
+            _SPOKEN,
+            _scored("told", pool("spoken")),
+            _OPEN,
+            _NEAR_AMONG_VISIBLE if visible_first else _NEAR,
+            _UNSPOKEN,
+            _scored("untold", pool("unspoken")),
+            _WITHIN_REACH,
+            _OWN if with_common else _NONE_OF_ITS_OWN,
+            _SCORES,
+        )
+    )
+
+
+EXACT = _ranking(visible_first=True, with_common=False)
+INDEXED = _ranking(visible_first=False, with_common=False)
+EXACT_WITH_COMMON = _ranking(visible_first=True, with_common=True)
+INDEXED_WITH_COMMON = _ranking(visible_first=False, with_common=True)
 
 # `<=>` on the bare column could not be answered by the index; on the cast it can (and adding nothing forbids it).
 NEAREST_BY_INDEX = "(vector::halfvec(256)) <=> %(vector)s::halfvec(256)"

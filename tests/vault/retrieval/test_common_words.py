@@ -161,8 +161,8 @@ def test_what_has_a_common_word_too_is_among_the_best_however_it_is_read(
     herons: Actor, monkeypatch: pytest.MonkeyPatch, pays: str
 ) -> None:
     chosen = "(SELECT score FROM bar) > 0 AND"
-    assert chosen in sql.INDEXED
-    monkeypatch.setattr(ranker, "INDEXED", sql.INDEXED.replace(chosen, pays))
+    assert chosen in sql.INDEXED_WITH_COMMON
+    monkeypatch.setattr(ranker, "INDEXED_WITH_COMMON", sql.INDEXED_WITH_COMMON.replace(chosen, pays))
     assert _best_three(herons, aside=_recorded(monkeypatch)) == 3
 
 
