@@ -57,7 +57,7 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
         yield
         return
     with _transaction():
-        _epoch.set(Epoch(tenant_id, _enter(tenant_id)))
+        epoch_found(tenant_id, _enter(tenant_id))
         token, known = _acting_for.set(tenant_id), _known.set({})
         try:
             yield
@@ -154,6 +154,11 @@ def epoch_last(tenant_id: UUID) -> Epoch | None:
     """What the last transaction of this context found, if it was this tenant's: for the request that it belongs to."""
     epoch = _epoch.get()
     return epoch if epoch is not None and epoch.tenant_id == tenant_id else None
+
+
+def epoch_found(tenant_id: UUID, number: int) -> None:
+    """What a statement found that set the tenant by itself (`governance_enter`)."""
+    _epoch.set(Epoch(tenant_id, number))
 
 
 def epoch_advance() -> None:

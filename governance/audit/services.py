@@ -40,7 +40,38 @@ def record(
 
     Raises AuditUnavailable: what cannot be recorded does not happen, so the caller's transaction must fail with it.
     """
-    row: list[Any] = [
+    row = entry_row(
+        actor=actor,
+        verb=verb,
+        object_type=object_type,
+        object_ids=object_ids,
+        version=version,
+        before_hash=before_hash,
+        after_hash=after_hash,
+        detail=detail,
+        outcome=outcome,
+    )
+    try:
+        with prepared_cursor() as cursor:
+            cursor.execute(INSERT, row)
+    except DatabaseError as error:
+        raise AuditUnavailable from error
+
+
+def entry_row(
+    *,
+    actor: Actor,
+    verb: Verb,
+    object_type: str,
+    object_ids: Sequence[UUID],
+    version: int | None = None,
+    before_hash: bytes | None = None,
+    after_hash: bytes | None = None,
+    detail: Detail | None = None,
+    outcome: Outcome = Outcome.DONE,
+) -> list[Any]:
+    """The values of INSERT."""
+    return [
         uuid7(),
         actor.tenant_id,
         actor.principal_kind,
@@ -57,11 +88,6 @@ def record(
         Jsonb({name: value for name, value in asdict(actor.context).items() if value}),
         actor.request_id,
     ]
-    try:
-        with prepared_cursor() as cursor:
-            cursor.execute(INSERT, row)
-    except DatabaseError as error:
-        raise AuditUnavailable from error
 
 
 def record_denial(*, actor: Actor, denial: Forbidden, path: str) -> None:

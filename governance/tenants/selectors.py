@@ -9,7 +9,7 @@ from django.db import connection
 
 from governance.actor import Actor, CallContext
 from governance.authz.services import authorize
-from governance.database import acting, database_now, no_tenant, tenant_transaction
+from governance.database import acting, database_now, epoch_found, no_tenant, tenant_transaction
 from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
@@ -132,15 +132,24 @@ WHERE key.id = %(key)s
 """
 
 
+# An unknown prefix takes as long as a known one.
+ENTER_BY_KEY = """
+SELECT coalesce(found.id, nobody.id), tenant.id, governance_enter(tenant.id)
+FROM (VALUES (%(nobody)s::uuid)) AS nobody (id)
+  LEFT JOIN governance_key_by_prefix(%(prefix)s) AS found ON true
+  CROSS JOIN LATERAL (SELECT coalesce(found.tenant_id, nobody.id) AS id) AS tenant
+"""
+
+
 def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
     """The usable key with this prefix and hash; one transaction, by hand: every request of the API begins with it."""
     with no_tenant(), prepared_cursor() as cursor:
-        cursor.execute("SELECT id, tenant_id FROM governance_key_by_prefix(%s)", [prefix])
-        # An unknown prefix takes as long as a known one.
-        found = cursor.fetchone() or (uuid4(), uuid4())
-        with tenant_transaction(found[1]):
-            cursor.execute(USABLE_KEY, {"key": found[0], "digest": digest})
-            row = cursor.fetchone()
+        nobody = uuid4()
+        cursor.execute(ENTER_BY_KEY, {"prefix": prefix, "nobody": nobody})
+        key_id, tenant_id, epoch = cursor.fetchone()
+        epoch_found(tenant_id, epoch)
+        cursor.execute(USABLE_KEY, {"key": key_id, "digest": digest})
+        row = cursor.fetchone()
     return _KeyRow(*row) if row else None
 
 

@@ -14,10 +14,10 @@ from governance.authz.rules import sees_private
 from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
-from governance.outbox.services import emit
+from governance.outbox.services import record_read
 from governance.policies.purposes import denied_by_purpose
 from governance.privacy.services import SubjectView, subject_view
-from governance.vocabulary import Permission, Topic, Verb
+from governance.vocabulary import Permission, Verb
 from vault.cubes.locating import locate_readable
 from vault.cubes.reading import CubeRow, cube_rows
 from vault.cubes.words import Words, words_open
@@ -87,9 +87,10 @@ def cubes_read(
         views = cubes_view(actor=actor, cube_ids=cube_ids)
         version = views[0].cube.version if len(views) == 1 else None  # of many, what each was then its versions tell
         ids = [view.cube.id for view in views]
-        record(actor=actor, verb=verb, object_type="memory", object_ids=ids, version=version)
         if views:
-            emit(actor=actor, topic=Topic.CUBES_READ, payload={"ids": [str(one) for one in ids]})
+            record_read(actor=actor, verb=verb, object_ids=ids, version=version)
+        else:
+            record(actor=actor, verb=verb, object_type="memory", object_ids=[])
     return views
 
 
