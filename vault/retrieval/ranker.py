@@ -1,7 +1,7 @@
 """Runs the ranking statements. Inside the caller's transaction."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -195,11 +195,9 @@ def rank(
         "nearest": pooled(NEAREST, limit) if vector is not None else 0,
     }
     parameters |= {f"w_{name}": getattr(weights, name) for name in Parts.__dataclass_fields__}
-    with _predictable_plans(), _cursor(narrowed) as cursor:
-        cursor.execute(statement, parameters)
-        rows = [(row[0], Parts(*row[1:7])) for row in cursor.fetchall()]
-    in_sessions = any(parts.session for _, parts in rows)
-    return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in rows]
+    found = [(row[0], Parts(*row[1:7])) for row in _ranked(statement, parameters, narrowed)]
+    in_sessions = any(parts.session for _, parts in found)
+    return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in found]
 
 
 def _statement(
@@ -241,15 +239,16 @@ def _cursor(narrowed: bool) -> AbstractContextManager[CursorWrapper]:
     return connection.cursor() if narrowed else prepared_cursor()
 
 
-@contextmanager
-def _predictable_plans() -> Iterator[None]:
-    """The planner cannot know how large the parts are: a nested loop over them may be quadratic, a hash join never is.
+def _ranked(statement: str, parameters: Mapping[str, Any], narrowed: bool) -> list[Any]:
+    """The rows of a ranking, asked for in one go with the settings that make its plan predictable.
 
+    The planner cannot know how large the parts are: a nested loop over them may be quadratic, a hash join never is.
     Without sorts it takes the vector index wherever the statement lets it. That is asked for more rows than are wanted,
     and again until enough are visible.
     """
-    with prepared_cursor() as cursor:
-        cursor.execute(STEADY_PLANS)
-    yield
-    with prepared_cursor() as cursor:
-        cursor.execute(PLANS_AS_BEFORE)
+    with prepared_cursor() as before, _cursor(narrowed) as ranking, prepared_cursor() as after:
+        with connection.connection.pipeline():
+            before.execute(STEADY_PLANS)
+            ranking.execute(statement, parameters)
+            after.execute(PLANS_AS_BEFORE)
+        return list(ranking.fetchall())
