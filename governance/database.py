@@ -92,6 +92,17 @@ def no_tenant() -> Iterator[None]:
 
 
 @contextmanager
+def in_one_go() -> Iterator[None]:
+    """Send the statements within together. Their rows are there after it, and so is what one of them raises.
+
+    Outside a transaction they are one: all of them happen or none. Raises Unavailable.
+    """
+    _ensure_connection()
+    with connection.connection.pipeline():
+        yield
+
+
+@contextmanager
 def as_person(user_id: UUID) -> Iterator[None]:
     """Within a transaction: what belongs to this person alone (password, second factor, sessions) is seen too."""
     before = _person.get()
@@ -190,12 +201,16 @@ def release_connection() -> None:
 
 @contextmanager
 def _transaction() -> Iterator[None]:
+    _ensure_connection()
+    with transaction.atomic(savepoint=False):
+        yield
+
+
+def _ensure_connection() -> None:
     try:
         connection.ensure_connection()
     except OperationalError as error:
         raise Unavailable("The database cannot be reached.") from error
-    with transaction.atomic(savepoint=False):
-        yield
 
 
 def _enter(tenant_id: UUID) -> int:

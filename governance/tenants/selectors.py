@@ -9,7 +9,7 @@ from django.db import connection
 
 from governance.actor import Actor, CallContext
 from governance.authz.services import authorize
-from governance.database import acting, database_now, epoch_found, no_tenant, tenant_transaction
+from governance.database import acting, database_now, epoch_found, in_one_go, no_tenant, tenant_transaction
 from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
@@ -124,7 +124,7 @@ FROM governance_apikey AS key
   JOIN governance_role AS role ON role.id = member.role_id
   JOIN governance_user AS person ON person.id = member.user_id
   LEFT JOIN governance_persona AS persona ON persona.id = key.persona_id
-WHERE key.id = %(key)s
+WHERE key.prefix = %(prefix)s
   AND (key.secret_hash = %(digest)s
     OR (key.previous_until > transaction_timestamp() AND key.previous_hash = %(digest)s))
   AND key.revoked_at IS NULL AND (key.expires_at IS NULL OR key.expires_at > transaction_timestamp())
@@ -134,7 +134,7 @@ WHERE key.id = %(key)s
 
 # An unknown prefix takes as long as a known one.
 ENTER_BY_KEY = """
-SELECT coalesce(found.id, nobody.id), tenant.id, governance_enter(tenant.id)
+SELECT tenant.id, governance_enter(tenant.id)
 FROM (VALUES (%(nobody)s::uuid)) AS nobody (id)
   LEFT JOIN governance_key_by_prefix(%(prefix)s) AS found ON true
   CROSS JOIN LATERAL (SELECT coalesce(found.tenant_id, nobody.id) AS id) AS tenant
@@ -143,13 +143,12 @@ FROM (VALUES (%(nobody)s::uuid)) AS nobody (id)
 
 def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
     """The usable key with this prefix and hash; one transaction, by hand: every request of the API begins with it."""
-    with no_tenant(), prepared_cursor() as cursor:
-        nobody = uuid4()
-        cursor.execute(ENTER_BY_KEY, {"prefix": prefix, "nobody": nobody})
-        key_id, tenant_id, epoch = cursor.fetchone()
-        epoch_found(tenant_id, epoch)
-        cursor.execute(USABLE_KEY, {"key": key_id, "digest": digest})
-        row = cursor.fetchone()
+    with prepared_cursor() as entering, prepared_cursor() as reading:
+        with in_one_go():
+            entering.execute(ENTER_BY_KEY, {"prefix": prefix, "nobody": uuid4()})
+            reading.execute(USABLE_KEY, {"prefix": prefix, "digest": digest})
+        epoch_found(*entering.fetchone())
+        row = reading.fetchone()
     return _KeyRow(*row) if row else None
 
 

@@ -13,6 +13,7 @@ from pgvector import HalfVector
 from psycopg import sql
 
 from governance.actor import Actor
+from governance.database import in_one_go
 from governance.keys.services import TokenMaker
 from governance.prepared import prepared_cursor
 from vault.cubes import marks
@@ -247,7 +248,7 @@ def _ranked(statement: str, parameters: Mapping[str, Any], narrowed: bool) -> li
     and again until enough are visible.
     """
     with prepared_cursor() as before, _cursor(narrowed) as ranking, prepared_cursor() as after:
-        with connection.connection.pipeline():
+        with in_one_go():
             before.execute(STEADY_PLANS)
             ranking.execute(statement, parameters)
             after.execute(PLANS_AS_BEFORE)

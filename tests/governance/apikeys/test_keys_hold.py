@@ -195,8 +195,12 @@ def test_a_forwarded_address_is_not_believed_and_code_that_did_would_show(world:
 # -- no clock tells
 
 HASTY = (
-    "        epoch_found(tenant_id, epoch)\n",
-    "        if tenant_id == nobody:\n            return None\n        epoch_found(tenant_id, epoch)\n",
+    "    with prepared_cursor() as entering,",
+    "    with prepared_cursor() as asking:\n"
+    "        asking.execute('SELECT FROM governance_key_by_prefix(%s)', [prefix])\n"
+    "        if asking.fetchone() is None:\n"
+    "            return None\n"
+    "    with prepared_cursor() as entering,",
 )
 
 
