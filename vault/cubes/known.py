@@ -6,6 +6,7 @@ positions have no gaps and nothing is stored twice.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Max
@@ -15,9 +16,13 @@ from governance.keys.services import TokenMaker
 from governance.prepared import prepared_cursor
 from vault.cubes import marks
 from vault.cubes.drafts import CubeDraft
+from vault.cubes.inserting import sql_array
 from vault.models import Cube, Posting
 
 CONTENT_LOCKS = 64  # contents share these, so that a large call takes few
+LOCK = """
+SELECT transaction_timestamp(), count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name
+"""
 SAME_CONTENTS = """
 SELECT id FROM vault_cube
 WHERE tenant_id = %s AND namespace_id = ANY(%s::uuid[]) AND content_hash = ANY(%s::bytea[])
@@ -32,6 +37,7 @@ class Known:
     """Grows while a call is built: the second of two equal drafts in one call is a duplicate too."""
 
     maker: TokenMaker
+    now: datetime  # of the transaction, by the database's clock
     by_message: dict[Message, Cube] = field(default_factory=dict)
     by_content: dict[Content, Cube] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)
@@ -62,13 +68,17 @@ class Known:
 
 
 def known_cubes(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraft, UUID]]) -> Known:
-    """Lock, then look: `drafts` with the namespace that each goes to. Four queries at most, whatever their number."""
+    """Lock, then look: `drafts` with the namespace that each goes to. Four queries at most, whatever their number.
+
+    The first tells the time, too.
+    """
     sessions = {token for draft, place in drafts if (token := _session(maker, draft, place)) is not None}
     contents = {(place, maker.hash(draft.content)) for draft, place in drafts if _deduplicated(draft)}
     messages = {found for draft, place in drafts if (found := _message(maker, draft, place)) is not None}
-    _lock(sessions | {_content_lock(place, digest) for place, digest in contents})
+    now = _lock(sessions | {_content_lock(place, digest) for place, digest in contents})
     return Known(
         maker=maker,
+        now=now,
         by_message=_stored_messages(actor, messages),
         by_content=_stored_contents(actor, contents),
         positions=_last_positions(sessions),
@@ -93,11 +103,12 @@ def _content_lock(namespace_id: UUID, digest: bytes) -> int:
     return namespace_id.int % 2**56 + digest[0] % CONTENT_LOCKS
 
 
-def _lock(names: Iterable[int]) -> None:
-    ordered = sorted(names)
-    if ordered:
-        with prepared_cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(name) FROM unnest(%s::bigint[]) AS name", [ordered])
+def _lock(names: Iterable[int]) -> datetime:
+    """Wait for what others write under these names; the transaction's time."""
+    with prepared_cursor() as cursor:
+        cursor.execute(LOCK, [sql_array(sorted(names))])
+        now: datetime = cursor.fetchone()[0]
+    return now
 
 
 def _last_positions(sessions: Collection[int]) -> dict[int, int]:
