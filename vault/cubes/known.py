@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Max
-
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
 from governance.prepared import prepared_cursor
@@ -30,6 +28,12 @@ FROM unnest(%s::uuid[], %s::bigint[]) AS wanted (namespace_id, term) CROSS JOIN 
   SELECT one.cube_id FROM vault_posting AS one
   WHERE one.tenant_id = %s AND one.term = wanted.term AND one.namespace_id = wanted.namespace_id OFFSET 0
 ) AS posting
+"""
+# The end of an index, however long a session is.
+LAST_POSITIONS = """
+SELECT asked.token, (
+  SELECT max(one.position) FROM vault_cube AS one WHERE one.tenant_id = %s AND one.session_token = asked.token)
+FROM unnest(%s::bigint[]) AS asked (token)
 """
 SAME_CONTENTS = """
 SELECT id FROM vault_cube
@@ -89,7 +93,7 @@ def known_cubes(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraf
         now=now,
         by_message=_stored_messages(actor, messages),
         by_content=_stored_contents(actor, contents),
-        positions=_last_positions(sessions),
+        positions=_last_positions(actor, sessions),
     )
 
 
@@ -119,15 +123,12 @@ def _lock(names: Iterable[int]) -> datetime:
     return now
 
 
-def _last_positions(sessions: Collection[int]) -> dict[int, int]:
+def _last_positions(actor: Actor, sessions: Collection[int]) -> dict[int, int]:
     if not sessions:
         return {}
-    found = Cube.objects.filter(session_token__in=sessions).values("session_token").annotate(last=Max("position"))
-    return {
-        token: last
-        for token, last in found.values_list("session_token", "last")
-        if token is not None and last is not None
-    }
+    with prepared_cursor() as cursor:
+        cursor.execute(LAST_POSITIONS, [actor.tenant_id, sql_array(sessions)])
+        return {token: last for token, last in cursor.fetchall() if last is not None}
 
 
 def _stored_messages(actor: Actor, wanted: Collection[Message]) -> dict[Message, Cube]:
