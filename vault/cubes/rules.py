@@ -12,6 +12,7 @@ from vault.lexicon.tokens import single_characters, terms
 
 WORD_KIND = "word"
 SMALLINT = 32_767
+CANONICAL = json.JSONEncoder(sort_keys=True, default=str)
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def index_of(maker: TokenMaker, words: Words) -> Indexed:
 
 def version_hash(*, previous: bytes | None, sealed: bytes, clear: dict[str, object]) -> bytes:
     """SHA-256 over the predecessor's hash, the sealed words and the clear fields: a version names its whole past."""
-    canonical = json.dumps(clear, sort_keys=True, default=str).encode()
+    canonical = CANONICAL.encode(clear).encode()
     return hashlib.sha256((previous or b"") + hashlib.sha256(sealed).digest() + canonical).digest()
 
 
