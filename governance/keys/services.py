@@ -42,18 +42,34 @@ def open_sealed(*, tenant_id: UUID, place: bytes, blob: bytes | memoryview) -> b
         raise KeyUnavailable("A sealed row does not open: it was changed outside the product.") from error
 
 
+class Tokens(dict[str, int]):
+    """The keyed tokens of one kind, each made when it is first asked for: words repeat in a call."""
+
+    def __init__(self, secret: bytes, kind: str) -> None:
+        super().__init__()
+        self._secret, self._kind = secret, kind
+
+    def __missing__(self, text: str) -> int:
+        made = self[text] = keyed_token(self._secret, self._kind, text)
+        return made
+
+
 @dataclass(frozen=True)
 class TokenMaker:
     """Keyed tokens of one tenant: what must be matched without being opened."""
 
     key: DataKey
-    _made: dict[tuple[str, str], int] = field(default_factory=dict, repr=False, compare=False)  # words repeat in a call
+    _kinds: dict[str, Tokens] = field(default_factory=dict, repr=False, compare=False)
+
+    def tokens(self, kind: str) -> Tokens:
+        """All tokens of one kind, to look many up in."""
+        found = self._kinds.get(kind)
+        if found is None:
+            found = self._kinds[kind] = Tokens(self.key.secret, kind)
+        return found
 
     def token(self, kind: str, text: str) -> int:
-        made = self._made.get((kind, text))
-        if made is None:
-            made = self._made[kind, text] = keyed_token(self.key.secret, kind, text)
-        return made
+        return self.tokens(kind)[text]
 
     def hash(self, text: str) -> bytes:
         return keyed_hash(self.key.secret, text)

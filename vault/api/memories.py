@@ -300,15 +300,34 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
 
 
 def _shown(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
-    """Of a memory that was there already, who may write but not read sees what they sent, and little more."""
-    views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=_ids(added))}
+    """What is new is shown as it was written; the rest is looked up.
+
+    Of a memory that was there already, who may write but not read sees what they sent, and little more.
+    """
+    stored = [one.cube.id for one in added if not one.alone]
+    views = {view.cube.id: view for view in cubes_view(actor=actor, cube_ids=stored)} if stored else {}
     may_read = is_allowed(actor, Permission.MEMORY_READ)
     return [
-        memory_json(replace(views[one.cube.id], duplicate=one.duplicate))
+        memory_json(_new_view(one) if one.alone else replace(views[one.cube.id], duplicate=one.duplicate))
         if may_read or not one.duplicate
         else known_json(views[one.cube.id], content=one.content)
         for one in added
     ]
+
+
+def _new_view(one: Added) -> CubeView:
+    """As `cubes_view` would find what was written a moment ago."""
+    return CubeView(
+        cube=one.cube,
+        words=one.words,
+        subject=None,
+        parents=(),
+        heat=0.0,
+        access_count=0,
+        last_accessed_at=None,
+        pending_embedding=True,
+        held=False,
+    )
 
 
 def _ids(added: Sequence[Added]) -> tuple[UUID, ...]:

@@ -1,10 +1,13 @@
 """From drafts to rows: resolve what they name, leave out what is known, seal the rest; in the caller's transaction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
+
+from django.db.models import Model
 
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
@@ -17,6 +20,7 @@ from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission
 from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft, Unset
 from vault.cubes.findings import findings_of
+from vault.cubes.inserting import defaults_of, row_made
 from vault.cubes.known import Known, known_cubes
 from vault.cubes.marks import speaker_marks
 from vault.cubes.retention import expiry_settle
@@ -52,17 +56,31 @@ CLEAR_FIELDS = (
 class Built:
     """A cube, its newest version and its postings, not yet written; or the cube that was there already.
 
-    `content` as it is stored; `findings`: personal data in it that is kept track of; `redacted`: how much went.
+    `words` as they are stored; `findings`: personal data in them that is kept track of; `redacted`: how much went.
     """
 
     cube: Cube
     version: CubeVersion
+    words: Words = field(repr=False)
     indexed: Indexed
-    content: str = field(default="", repr=False)
     duplicate: bool = False
     parent_id: UUID | None = None
     findings: tuple[Finding, ...] = ()
     redacted: int = 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where drafts go: the columns of a new cube there, and the objects that its foreign keys name."""
+
+    namespace: Namespace
+    columns: Mapping[str, Any]
+    attached: Mapping[str, Model | None]
+
+    @property
+    def persona_id(self) -> UUID | None:
+        found: UUID | None = self.columns["persona_id"]
+        return found
 
 
 class Resolver:
@@ -76,6 +94,7 @@ class Resolver:
         self._namespaces: dict[str | None, Namespace] = {}
         self._personas: dict[str, Persona] = {}
         self._subjects: dict[str, UUID] = {}
+        self._places: dict[tuple[str | None, str | None, str | None], Place] = {}
 
     def settle(self, drafts: Sequence[CubeDraft]) -> None:
         """Make what is missing in one order for all callers, so that two of them never wait for each other."""
@@ -106,91 +125,116 @@ class Resolver:
             self._subjects[reference] = subject_ensure(actor=self.actor, reference=reference).id
         return self._subjects[reference]
 
+    def place(self, draft: CubeDraft) -> Place:
+        """Where the draft goes, once for all that go there."""
+        named = (draft.namespace, draft.persona, draft.subject)
+        if named not in self._places:
+            self._places[named] = self._place(*named)
+        return self._places[named]
 
-def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], now: datetime, permission: Permission) -> list[Built]:
+    def _place(self, path: str | None, persona_named: str | None, subject: str | None) -> Place:
+        namespace, persona = self.namespace(path), self.persona(persona_named)
+        private = namespace.kind == NamespaceKind.PRIVATE
+        columns = {
+            **defaults_of(Cube),
+            "tenant_id": self.actor.tenant_id,
+            "namespace_id": namespace.id,
+            "persona_id": persona.id if persona else None,
+            "subject_id": self.subject_id(subject),
+            "owner_id": namespace.owner_id if private else self.actor.member_id,
+            "access_level": AccessLevel.PRIVATE if private else AccessLevel.SHARED,
+            "type": MemoryType.PLAINTEXT,
+            "state": State.GENERATED,
+        }
+        return Place(namespace, columns, {"namespace": namespace, "persona": persona})
+
+
+def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], permission: Permission) -> list[Built]:
     """One Built for each draft, in order. Raises InvalidDraft, Forbidden, KeyUnavailable."""
     resolver = Resolver(actor, permission)
     clean = _screened(resolver, drafts)
     resolver.settle(drafts)
     known = known_cubes(actor, resolver.maker, [(draft, resolver.namespace(draft.namespace).id) for draft, _ in clean])
     built: list[Built] = []
-    for index, (draft, screened) in enumerate(clean):
-        with _naming(index):
-            refused_times(draft, now)
-            one = _existing(resolver, known, draft) or _build(resolver, known, draft, now)
-        parent = built[draft.parent].cube.id if draft.parent is not None and not one.duplicate else None
-        built.append(
-            replace(
-                one,
-                content=draft.content,
-                parent_id=parent,
-                findings=screened.findings,
-                redacted=screened.redacted,
-            )
-        )
-        known.remember(draft, one.cube)
+    with _naming() as at:
+        for at.index, (draft, screened) in enumerate(clean):
+            refused_times(draft, known.now)
+            one = _existing(resolver, known, draft, screened) or _build(resolver, known, draft, screened, built)
+            built.append(one)
+            known.remember(draft, one.cube)
     return built
 
 
 def _screened(resolver: Resolver, drafts: Sequence[CubeDraft]) -> list[tuple[CubeDraft, Screened]]:
     """Find where each draft goes, and what of it may go there: before any lock is taken."""
     screen = Screen(resolver.actor)
-    paths: list[str] = []
-    for index, draft in enumerate(drafts):
-        with _naming(index):
-            paths.append(resolver.namespace(draft.namespace).path)
-    clean: list[tuple[CubeDraft, Screened]] = []
-    for index, (draft, path) in enumerate(zip(drafts, paths, strict=True)):
-        with _naming(index):
-            clean.append(screen.draft(draft, path))
-    return clean
+    with _naming() as at:
+        paths = [resolver.namespace(draft.namespace).path for at.index, draft in enumerate(drafts)]
+        placed = zip(drafts, paths, strict=True)
+        return [screen.draft(draft, path) for at.index, (draft, path) in enumerate(placed)]
+
+
+@dataclass
+class _At:
+    index: int = 0
 
 
 @contextmanager
-def _naming(index: int) -> Iterator[None]:
+def _naming() -> Iterator[_At]:
     """Say which draft it is that something is wrong with."""
+    at = _At()
     try:
-        yield
+        yield at
     except Invalid as fault:
-        raise InvalidDraft(index, fault) from fault
+        raise InvalidDraft(at.index, fault) from fault
 
 
-def _existing(resolver: Resolver, known: Known, draft: CubeDraft) -> Built | None:
-    namespace, persona = resolver.namespace(draft.namespace), resolver.persona(draft.persona)
-    cube = known.find(draft, namespace.id, persona.id if persona else None)
-    return Built(cube, CubeVersion(), Indexed((), 0), duplicate=True) if cube else None
-
-
-def _build(resolver: Resolver, known: Known, draft: CubeDraft, now: datetime) -> Built:
-    namespace, persona = resolver.namespace(draft.namespace), resolver.persona(draft.persona)
-    private = namespace.kind == NamespaceKind.PRIVATE
-    session_token, position = known.place(draft, namespace.id)
-    cube = Cube(
-        id=uuid7(),
-        tenant_id=resolver.actor.tenant_id,
-        namespace=namespace,
-        persona=persona,
-        subject_id=resolver.subject_id(draft.subject),
-        owner_id=namespace.owner_id if private else resolver.actor.member_id,
-        access_level=AccessLevel.PRIVATE if private else AccessLevel.SHARED,
-        type=MemoryType.PLAINTEXT,
-        layer=draft.layer,
-        modality=draft.modality,
-        state=State.GENERATED,
-        source=draft.source,
-        reader=draft.reader,
-        semantic_type=draft.semantic_type,
-        sensitivity=draft.sensitivity,
-        tags=list(dict.fromkeys(draft.tags)),
-        importance=draft.importance,
-        event_time=draft.event_time,
-        valid_from=draft.valid_from,
-        valid_to=draft.valid_to,
-        expires_at=now + timedelta(seconds=draft.ttl_seconds) if draft.ttl_seconds else draft.expires_at,
-        session_token=session_token,
-        position=position,
+def _existing(resolver: Resolver, known: Known, draft: CubeDraft, screened: Screened) -> Built | None:
+    place = resolver.place(draft)
+    cube = known.find(draft, place.namespace.id, place.persona_id)
+    if cube is None:
+        return None
+    return Built(
+        cube,
+        CubeVersion(),
+        Words(draft.content),
+        Indexed({}, 0),
+        duplicate=True,
+        findings=screened.findings,
+        redacted=screened.redacted,
     )
-    expiry_settle(resolver.policies, cube, born=now, asked=cube.expires_at is not None)
+
+
+def _build(resolver: Resolver, known: Known, draft: CubeDraft, screened: Screened, before: Sequence[Built]) -> Built:
+    """`before`: what was built of the drafts before this one."""
+    place = resolver.place(draft)
+    session_token, position = known.place(draft, place.namespace.id)
+    cube = row_made(
+        Cube,
+        {
+            **place.columns,
+            "id": uuid7(),
+            "created_at": known.now,
+            "updated_at": known.now,
+            "layer": draft.layer,
+            "modality": draft.modality,
+            "source": draft.source,
+            "reader": draft.reader,
+            "semantic_type": draft.semantic_type,
+            "sensitivity": draft.sensitivity,
+            "tags": list(dict.fromkeys(draft.tags)),
+            "purpose_tags": [],
+            "importance": draft.importance,
+            "event_time": draft.event_time,
+            "valid_from": draft.valid_from,
+            "valid_to": draft.valid_to,
+            "expires_at": _expiry(draft, known.now),
+            "session_token": session_token,
+            "position": position,
+        },
+        place.attached,
+    )
+    expiry_settle(resolver.policies, cube, born=known.now, asked=cube.expires_at is not None)
     words = Words(
         content=draft.content,
         title=draft.title,
@@ -201,7 +245,20 @@ def _build(resolver: Resolver, known: Known, draft: CubeDraft, now: datetime) ->
         message_id=draft.message_id,
         task_id=draft.task_id,
     )
-    return _seal(resolver, cube, words, before=None, reason="")
+    return _sealed(
+        resolver,
+        cube,
+        words,
+        before=None,
+        reason="",
+        parent_id=None if draft.parent is None else before[draft.parent].cube.id,
+        findings=screened.findings,
+        redacted=screened.redacted,
+    )
+
+
+def _expiry(draft: CubeDraft, now: datetime) -> datetime | None:
+    return now + timedelta(seconds=draft.ttl_seconds) if draft.ttl_seconds else draft.expires_at
 
 
 def build_version(
@@ -236,8 +293,7 @@ def build_version(
         screened, findings = _screened_again(actor, cube, before, changes, words)
         words, redacted = _reworded(words, screened.texts), screened.redacted
         cube.tags = list(screened.texts.tags)
-    built = _seal(resolver, cube, words, before=before, reason=reason)
-    return replace(built, content=words.content, findings=tuple(findings), redacted=redacted)
+    return _sealed(resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted)
 
 
 def _screened_again(
@@ -257,7 +313,7 @@ def _screened_again(
 def rebuilt(cube: Cube, version: CubeVersion) -> Built:
     """A stored cube with the postings that its words give."""
     words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=version.number, blob=version.sealed)
-    return Built(cube, version, index_of(token_maker(cube.tenant_id), words))
+    return Built(cube, version, words, index_of(token_maker(cube.tenant_id), words))
 
 
 def refused_times(of: Cube | CubeDraft, now: datetime) -> None:
@@ -302,7 +358,17 @@ def _reworded(words: Words, texts: Texts) -> Words:
     )
 
 
-def _seal(resolver: Resolver, cube: Cube, words: Words, *, before: CubeVersion | None, reason: str) -> Built:
+def _sealed(
+    resolver: Resolver,
+    cube: Cube,
+    words: Words,
+    *,
+    before: CubeVersion | None,
+    reason: str,
+    parent_id: UUID | None = None,
+    findings: Sequence[Finding] = (),
+    redacted: int = 0,
+) -> Built:
     """Fill in what follows from the words, and make the version row."""
     indexed = index_of(resolver.maker, words)
     cube.content_hash = resolver.maker.hash(words.content)
@@ -315,18 +381,23 @@ def _seal(resolver: Resolver, cube: Cube, words: Words, *, before: CubeVersion |
     scope = key_scope(subject_id=cube.subject_id, persona_member_id=cube.persona.member_id if cube.persona else None)
     sealed = words_seal(tenant_id=cube.tenant_id, cube_id=cube.id, number=cube.version, scope=scope, words=words)
     previous = bytes(before.hash) if before else None
-    version = CubeVersion(
-        id=uuid7(),
-        tenant_id=cube.tenant_id,
-        cube=cube,
-        number=cube.version,
-        sealed=sealed,
-        terms=[entry.term for entry in indexed.entries],
-        principal_kind=resolver.actor.principal_kind,
-        principal_id=resolver.actor.principal_id,
-        reason=reason,
-        previous_hash=previous,
-        hash=version_hash(previous=previous, sealed=sealed, clear=clear),
-        **clear,
+    version = row_made(
+        CubeVersion,
+        {
+            **defaults_of(CubeVersion),
+            **clear,
+            "id": uuid7(),
+            "tenant_id": cube.tenant_id,
+            "cube_id": cube.id,
+            "number": cube.version,
+            "sealed": sealed,
+            "terms": list(indexed.entries),
+            "principal_kind": resolver.actor.principal_kind,
+            "principal_id": resolver.actor.principal_id,
+            "reason": reason,
+            "previous_hash": previous,
+            "hash": version_hash(previous=previous, sealed=sealed, clear=clear),
+        },
+        {"cube": cube},
     )
-    return Built(cube, version, indexed)
+    return Built(cube, version, words, indexed, parent_id=parent_id, findings=tuple(findings), redacted=redacted)

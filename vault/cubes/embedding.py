@@ -68,10 +68,13 @@ def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
     """What to embed of the cubes that still exist; nothing of those whose words were redacted."""
     present = Cube.objects.filter(id__in=cube_ids, deleted_at=None).values_list("id", flat=True)
     texts: list[Text] = []
-    for row in CubeVersion.objects.filter(cube_id__in=set(present), number=F("cube__version")):
-        if row.sealed:
-            words = words_open(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, blob=bytes(row.sealed))
-            texts.append(Text(row.cube_id, row.number, row.namespace_id, searchable(words)))
+    rows = CubeVersion.objects.filter(cube_id__in=set(present), number=F("cube__version"))
+    for tenant_id, cube_id, number, place, sealed in rows.values_list(
+        "tenant_id", "cube_id", "number", "namespace_id", "sealed"
+    ):
+        if sealed:
+            words = words_open(tenant_id=tenant_id, cube_id=cube_id, number=number, blob=bytes(sealed))
+            texts.append(Text(cube_id, number, place, searchable(words)))
     return texts
 
 

@@ -45,8 +45,10 @@ def refuse_held(actor: Actor, cube_ids: Sequence[UUID]) -> None:
             raise Held
 
 
-def come_under_queries(actor: Actor, cube_ids: Sequence[UUID]) -> None:
+def come_under_queries(actor: Actor, cube_ids: Sequence[UUID]) -> bool:
     """Bring those of the written cubes that match a standing hold's query under it; in the transaction of the write.
+
+    Returns whether any may have come under one.
 
     One query, and where a hold over a query was ever made one more, and two for each that stands.
     Raises KeyUnavailable. Writes: HoldCube ….
@@ -54,9 +56,10 @@ def come_under_queries(actor: Actor, cube_ids: Sequence[UUID]) -> None:
     with prepared_cursor() as cursor:
         cursor.execute(ANY_QUERY, [actor.tenant_id, HoldKind.QUERY])
         if not cursor.fetchone()[0]:
-            return
+            return False
     for hold in Hold.objects.standing().filter(tenant_id=actor.tenant_id, kind=HoldKind.QUERY):
         cover(hold, Cube.objects.filter(id__in=cube_ids))
+    return True
 
 
 def cover(hold: Hold, among: CubeQuerySet) -> int:

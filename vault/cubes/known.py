@@ -6,18 +6,35 @@ positions have no gaps and nothing is stored twice.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
-
-from django.db.models import Max
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
 from governance.prepared import prepared_cursor
 from vault.cubes import marks
 from vault.cubes.drafts import CubeDraft
-from vault.models import Cube, Posting
+from vault.cubes.inserting import sql_array
+from vault.models import Cube
 
 CONTENT_LOCKS = 64  # contents share these, so that a large call takes few
+LOCK = """
+SELECT transaction_timestamp(), count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name
+"""
+# OFFSET 0 keeps each look-up a look-up, whatever the planner knows of the tenant.
+SAME_MESSAGES = """
+SELECT posting.cube_id, wanted.namespace_id, wanted.term
+FROM unnest(%s::uuid[], %s::bigint[]) AS wanted (namespace_id, term) CROSS JOIN LATERAL (
+  SELECT one.cube_id FROM vault_posting AS one
+  WHERE one.tenant_id = %s AND one.term = wanted.term AND one.namespace_id = wanted.namespace_id OFFSET 0
+) AS posting
+"""
+# The end of an index, however long a session is.
+LAST_POSITIONS = """
+SELECT asked.token, (
+  SELECT max(one.position) FROM vault_cube AS one WHERE one.tenant_id = %s AND one.session_token = asked.token)
+FROM unnest(%s::bigint[]) AS asked (token)
+"""
 SAME_CONTENTS = """
 SELECT id FROM vault_cube
 WHERE tenant_id = %s AND namespace_id = ANY(%s::uuid[]) AND content_hash = ANY(%s::bytea[])
@@ -32,6 +49,7 @@ class Known:
     """Grows while a call is built: the second of two equal drafts in one call is a duplicate too."""
 
     maker: TokenMaker
+    now: datetime  # of the transaction, by the database's clock
     by_message: dict[Message, Cube] = field(default_factory=dict)
     by_content: dict[Content, Cube] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)
@@ -62,16 +80,20 @@ class Known:
 
 
 def known_cubes(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraft, UUID]]) -> Known:
-    """Lock, then look: `drafts` with the namespace that each goes to. Four queries at most, whatever their number."""
+    """Lock, then look: `drafts` with the namespace that each goes to. Four queries at most, whatever their number.
+
+    The first tells the time, too.
+    """
     sessions = {token for draft, place in drafts if (token := _session(maker, draft, place)) is not None}
     contents = {(place, maker.hash(draft.content)) for draft, place in drafts if _deduplicated(draft)}
     messages = {found for draft, place in drafts if (found := _message(maker, draft, place)) is not None}
-    _lock(sessions | {_content_lock(place, digest) for place, digest in contents})
+    now = _lock(sessions | {_content_lock(place, digest) for place, digest in contents})
     return Known(
         maker=maker,
+        now=now,
         by_message=_stored_messages(actor, messages),
         by_content=_stored_contents(actor, contents),
-        positions=_last_positions(sessions),
+        positions=_last_positions(actor, sessions),
     )
 
 
@@ -93,29 +115,31 @@ def _content_lock(namespace_id: UUID, digest: bytes) -> int:
     return namespace_id.int % 2**56 + digest[0] % CONTENT_LOCKS
 
 
-def _lock(names: Iterable[int]) -> None:
-    ordered = sorted(names)
-    if ordered:
-        with prepared_cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(name) FROM unnest(%s::bigint[]) AS name", [ordered])
+def _lock(names: Iterable[int]) -> datetime:
+    """Wait for what others write under these names; the transaction's time."""
+    with prepared_cursor() as cursor:
+        cursor.execute(LOCK, [sql_array(sorted(names))])
+        now: datetime = cursor.fetchone()[0]
+    return now
 
 
-def _last_positions(sessions: Collection[int]) -> dict[int, int]:
+def _last_positions(actor: Actor, sessions: Collection[int]) -> dict[int, int]:
     if not sessions:
         return {}
-    found = Cube.objects.filter(session_token__in=sessions).values("session_token").annotate(last=Max("position"))
-    return {
-        token: last
-        for token, last in found.values_list("session_token", "last")
-        if token is not None and last is not None
-    }
+    with prepared_cursor() as cursor:
+        cursor.execute(LAST_POSITIONS, [actor.tenant_id, sql_array(sessions)])
+        return {token: last for token, last in cursor.fetchall() if last is not None}
 
 
 def _stored_messages(actor: Actor, wanted: Collection[Message]) -> dict[Message, Cube]:
     if not wanted:
         return {}
-    rows = Posting.objects.filter(term__in={mark for _, mark in wanted}).values_list("cube_id", "namespace_id", "term")
-    found = {cube_id: (namespace_id, term) for cube_id, namespace_id, term in rows}
+    places, sent_marks = zip(*wanted, strict=True)
+    with prepared_cursor() as cursor:
+        cursor.execute(SAME_MESSAGES, [sql_array(places), sql_array(sent_marks), actor.tenant_id])
+        found = {cube_id: (namespace_id, term) for cube_id, namespace_id, term in cursor.fetchall()}
+    if not found:
+        return {}
     cubes = Cube.objects.visible_to(actor).filter(id__in=found).select_related("namespace")
     return {found[cube.id]: cube for cube in cubes}
 

@@ -42,7 +42,8 @@ def entity(maker: TokenMaker, name: str) -> int:
 
 def entity_marks(maker: TokenMaker, words: Words) -> set[int]:
     """The marks of what title and content name."""
-    return {entity(maker, name) for name in entities(f"{words.title}\n{words.content}")}
+    tokens = maker.tokens("entity")
+    return {tokens[name] for name in entities(f"{words.title}\n{words.content}" if words.title else words.content)}
 
 
 def marks_of(maker: TokenMaker, words: Words) -> set[int]:
@@ -75,5 +76,5 @@ def _parts(value: Any) -> list[Any]:
 
 def _canonical(value: Any) -> str:
     if isinstance(value, str):
-        return "text:" + unicodedata.normalize("NFC", value).casefold()
+        return "text:" + (value.lower() if value.isascii() else unicodedata.normalize("NFC", value).casefold())
     return "json:" + json.dumps(value, sort_keys=True, ensure_ascii=False)

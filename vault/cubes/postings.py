@@ -1,6 +1,8 @@
 """Rows of the keyed token index. They are derived: written and deleted with their cube, in its transaction."""
 
 from collections.abc import Sequence
+from itertools import chain, repeat
+from typing import Any
 from uuid import UUID
 
 from governance.prepared import prepared_cursor
@@ -20,19 +22,26 @@ ORDER BY entry.term, cube.id
 
 
 def postings_insert(built: Sequence[Built]) -> None:
-    """All postings of some cubes of one tenant in one statement, in key order so that the index pages are kept warm."""
-    entries = [
-        (entry.term, entry.frequency, number) for number, one in enumerate(built, 1) for entry in one.indexed.entries
-    ]
-    if not entries:
-        return
+    """All postings of some cubes of one tenant in one statement."""
+    with prepared_cursor() as cursor:
+        cursor.execute(INSERT, postings_sent(built))
+
+
+def postings_sent(built: Sequence[Built]) -> list[Any]:
+    """The parameters of INSERT, which writes in key order so that the index pages are kept warm."""
+    entries = [one.indexed.entries for one in built]
+    numbers = [repeat(number, len(words)) for number, words in enumerate(entries, 1)]
     cubes = [
         (one.cube.id, one.cube.namespace_id, one.indexed.length, one.cube.session_token, one.cube.position)
         for one in built
     ]
-    columns = [sql_array(column) for rows in (entries, cubes) for column in zip(*rows, strict=True)]
-    with prepared_cursor() as cursor:
-        cursor.execute(INSERT, [built[0].cube.tenant_id, *columns])
+    return [
+        built[0].cube.tenant_id,
+        sql_array(chain.from_iterable(entries)),
+        sql_array(chain.from_iterable(words.values() for words in entries)),
+        sql_array(chain.from_iterable(numbers)),
+        *(sql_array(column) for column in zip(*cubes, strict=True)),
+    ]
 
 
 def postings_delete(cube_id: UUID, terms: Sequence[int]) -> None:

@@ -12,21 +12,17 @@ from vault.lexicon.tokens import single_characters, terms
 
 WORD_KIND = "word"
 SMALLINT = 32_767
-
-
-@dataclass(frozen=True)
-class IndexEntry:
-    """One posting: frequency 0 marks something to filter by, more is a word of the content."""
-
-    term: int
-    frequency: int
+CANONICAL = json.JSONEncoder(sort_keys=True, default=str)
 
 
 @dataclass(frozen=True)
 class Indexed:
-    """All postings of one version; `length` counts its words, for BM25."""
+    """All postings of one version: token → frequency, 0 for a mark to filter by, more for a word of the content.
 
-    entries: tuple[IndexEntry, ...]
+    `length` counts its words, for BM25.
+    """
+
+    entries: dict[int, int]
     length: int
 
 
@@ -40,17 +36,19 @@ def index_of(maker: TokenMaker, words: Words) -> Indexed:
     """The keyed tokens by which a version is found: title and content by word, the rest by mark."""
     text = searchable(words)
     found = terms(text)
-    counted = Counter(single_characters(text)) | Counter(found)
-    entries = [IndexEntry(maker.token(WORD_KIND, word), min(count, SMALLINT)) for word, count in counted.items()]
-    entries += [IndexEntry(mark, 0) for mark in marks_of(maker, words)]
-    return Indexed(
-        entries=tuple({entry.term: entry for entry in reversed(entries)}.values()), length=min(len(found), SMALLINT)
-    )
+    counted = Counter(found)
+    if not text.isascii():
+        counted |= Counter(single_characters(text))
+    entries = dict.fromkeys(marks_of(maker, words), 0)
+    tokens = maker.tokens(WORD_KIND)
+    for word, count in counted.items():
+        entries[tokens[word]] = min(count, SMALLINT)
+    return Indexed(entries, length=min(len(found), SMALLINT))
 
 
 def version_hash(*, previous: bytes | None, sealed: bytes, clear: dict[str, object]) -> bytes:
     """SHA-256 over the predecessor's hash, the sealed words and the clear fields: a version names its whole past."""
-    canonical = json.dumps(clear, sort_keys=True, default=str).encode()
+    canonical = CANONICAL.encode(clear).encode()
     return hashlib.sha256((previous or b"") + hashlib.sha256(sealed).digest() + canonical).digest()
 
 

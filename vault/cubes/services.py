@@ -23,11 +23,12 @@ from vault.cubes.building import Built, build_all, build_version, rebuilt, refus
 from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft
 from vault.cubes.findings import findings_insert, reviews_supersede
 from vault.cubes.holding import come_under_queries, refuse_held
-from vault.cubes.inserting import insert_rows
+from vault.cubes.inserting import insert_together, sent
 from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
-from vault.cubes.postings import postings_delete, postings_insert
+from vault.cubes.postings import INSERT, postings_delete, postings_insert, postings_sent
 from vault.cubes.retention import refuse_after_grace
 from vault.cubes.usage import usage_count
+from vault.cubes.words import Words
 from vault.models import Cube, CubeLink, CubeVersion, Embedding
 from vault.vocabulary import AccessLevel, LinkKind, NamespaceKind
 
@@ -36,11 +37,19 @@ EVENT_CHUNK = 200  # cubes in one indexing job
 
 @dataclass(frozen=True)
 class Added:
-    """The cube of each draft, in order; `duplicate` where it was there already. `content` as it is stored."""
+    """The cube of each draft, in order; `duplicate` where it was there already. `words` as they are stored.
+
+    `alone`: it is new, and nothing in other tables says anything of it: no subject, parent or hold.
+    """
 
     cube: Cube
     duplicate: bool
-    content: str = field(default="", repr=False)
+    words: Words = field(repr=False)
+    alone: bool = False
+
+    @property
+    def content(self) -> str:
+        return self.words.content
 
 
 def cubes_add(
@@ -57,12 +66,13 @@ def cubes_add(
     """
     authorize(actor, permission)
     with acting(actor):
-        built = build_all(actor=actor, drafts=drafts, now=database_now(), permission=permission)
+        built = build_all(actor=actor, drafts=drafts, permission=permission)
         new = [one for one in built if not one.duplicate]
+        holds = False
         if new:
             usage_take(actor, {Measure.MEMORIES: len(new), **_bytes(new)}, usage_count)
             _insert(new)
-            come_under_queries(actor, [one.cube.id for one in new])
+            holds = come_under_queries(actor, [one.cube.id for one in new])
             record(
                 actor=actor,
                 verb=Verb.MEMORY_CREATED,
@@ -76,7 +86,7 @@ def cubes_add(
         if len(new) < len(built):
             known = [one.cube.id for one in built if one.duplicate]
             record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=known)
-    return [Added(cube=one.cube, duplicate=one.duplicate, content=one.content) for one in built]
+    return [_added(one, holds) for one in built]
 
 
 def cube_update(
@@ -213,6 +223,11 @@ def cube_purge(
         record(actor=actor, verb=Verb.MEMORY_PURGED, object_type="memory", object_ids=[cube.id], version=cube.version)
 
 
+def _added(one: Built, holds: bool) -> Added:
+    linked = one.parent_id is not None or one.cube.subject_id is not None
+    return Added(one.cube, one.duplicate, one.words, alone=not (one.duplicate or linked or holds))
+
+
 def _bytes(built: Sequence[Built]) -> dict[Measure, int]:
     return {Measure.BYTES: sum(len(one.version.sealed) for one in built)}
 
@@ -257,9 +272,8 @@ def check_version(cube: Cube, expected: Collection[int]) -> None:
 
 
 def _insert(new: Sequence[Built]) -> None:
-    insert_rows([one.cube for one in new])
-    insert_rows([one.version for one in new])
-    postings_insert(new)
+    rows = [sent([one.cube for one in new]), sent([one.version for one in new])]
+    insert_together(rows, INSERT, postings_sent(new))
     findings_insert((one.version, one.findings) for one in new)
     links = [
         CubeLink(tenant_id=one.cube.tenant_id, source=one.cube, target_id=one.parent_id, kind=LinkKind.DERIVED)

@@ -11,8 +11,6 @@ from governance.privacy.pii.spans import Span, placeholder, redacted
 from vault.cubes.words import Metadata
 from vault.vocabulary import PiiField
 
-JOINED = (PiiField.METADATA, PiiField.TAGS, PiiField.SPEAKER)  # short texts, looked at together
-
 
 @dataclass(frozen=True)
 class Texts:
@@ -53,16 +51,22 @@ def places_in(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> l
         if name in wanted and text
         for span in detector.find(text)
     ]
-    leaves = [leaf for leaf in leaves_of(texts) if leaf.part in wanted and leaf.part in JOINED]
+    if not (texts.metadata or texts.tags or texts.speaker):
+        return found
+    leaves = [leaf for leaf in _short_leaves(texts) if leaf.part in wanted]
     return found + _places_in_leaves(detector, leaves)
 
 
 def leaves_of(texts: Texts) -> list[Leaf]:
     """Every text, in the order in which `leaf` of a finding counts them."""
-    names: list[Leaf] = [Leaf(PiiField.CONTENT, 0, texts.content), Leaf(PiiField.TITLE, 0, texts.title)]
-    names += [Leaf(PiiField.METADATA, index, _text(part), named) for index, (part, named) in _scalars(texts.metadata)]
-    names += [Leaf(PiiField.TAGS, index, tag) for index, tag in enumerate(texts.tags)]
-    return [*names, Leaf(PiiField.SPEAKER, 0, texts.speaker)]
+    return [Leaf(PiiField.CONTENT, 0, texts.content), Leaf(PiiField.TITLE, 0, texts.title), *_short_leaves(texts)]
+
+
+def _short_leaves(texts: Texts) -> list[Leaf]:
+    """Those that are looked at together."""
+    leaves = [Leaf(PiiField.METADATA, index, _text(part), named) for index, (part, named) in _scalars(texts.metadata)]
+    leaves += [Leaf(PiiField.TAGS, index, tag) for index, tag in enumerate(texts.tags)]
+    return [*leaves, Leaf(PiiField.SPEAKER, 0, texts.speaker)]
 
 
 def without(texts: Texts, places: Iterable[Place]) -> Texts:

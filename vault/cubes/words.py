@@ -9,6 +9,7 @@ from uuid import UUID
 from governance.keys.services import GENERAL, member_scope, open_sealed, seal_for, subject_scope
 
 Metadata = Mapping[str, Any]  # the caller's JSON object
+WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def key_scope(*, subject_id: UUID | None, persona_member_id: UUID | None) -> str
 
 def words_seal(*, tenant_id: UUID, cube_id: UUID, number: int, scope: str, words: Words) -> bytes:
     """The blob of one version; it opens only in its own place (tenant | cube | version). Raises KeyUnavailable."""
-    plaintext = json.dumps(vars(words), ensure_ascii=False, separators=(",", ":")).encode()
+    plaintext = WRITER.encode(vars(words)).encode()
     return seal_for(tenant_id=tenant_id, scope=scope, place=_place(cube_id, number), plaintext=plaintext)
 
 

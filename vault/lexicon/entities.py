@@ -55,15 +55,17 @@ _PLACE = re.compile(rf"(?:(?<![{_HAN}])|(?:{BEFORE_PLACES}))([{_HAN}]{{2,4}}?(?:
 
 def entities(text: str) -> list[str]:
     """The entities of `text`, normalised (NFKC, case-folded, single blanks), each once, at most MOST_ENTITIES."""
-    normal = unicodedata.normalize("NFKC", text)
-    found = [
-        *_titles(normal),
-        *(match[0] for match in _HANDLE.finditer(normal)),
-        *_names(_QUOTED.sub(_BLANK, normal)),
-        *_chinese(normal),
-    ]
-    folded = (re.sub(r"\s+", " ", each.replace("’", "'")).strip().casefold() for each in found)
-    return list(dict.fromkeys(each for each in folded if len(each) > 1))[:MOST_ENTITIES]
+    if text.isascii():
+        normal, quoted = text, '"' in text
+    else:
+        normal, quoted = unicodedata.normalize("NFKC", text), True
+    found = [*_titles(normal)] if quoted else []
+    if "@" in normal:
+        found += _HANDLE.findall(normal)
+    found += _names(_QUOTED.sub(_BLANK, normal) if quoted else normal)
+    found += _chinese(normal)
+    folded = [" ".join(each.replace("’", "'").split()).casefold() for each in found]
+    return list(dict.fromkeys([each for each in folded if len(each) > 1]))[:MOST_ENTITIES]
 
 
 def asked_entities(question: str) -> list[str]:
@@ -89,14 +91,15 @@ def _names(text: str) -> Iterator[str]:
     end = 0
     starts = True
     for match in _LATIN.finditer(text):
-        between = text[end : match.start()]
-        if run and (between != " " or len(run) >= LONGEST_NAME):
+        word, begin = match[0], match.start()
+        if run and (text[end:begin] != " " or len(run) >= LONGEST_NAME):
             yield from _closed(run, starts)
             run = []
-        if not run:
-            starts = end == 0 or _ENDS_SENTENCE.search(between) is not None or text[end - 1] in ".!?"
-        word = match[0]
-        if word[0].isupper() or (run and (word in INSIDE_NAMES or word.isdigit())):
+        if word[0].isupper():
+            if not run:
+                starts = end == 0 or text[end - 1] in ".!?" or _ENDS_SENTENCE.search(text, end, begin) is not None
+            run.append(word.rstrip("."))
+        elif run and (word in INSIDE_NAMES or word.isdigit()):
             run.append(word.rstrip("."))
         elif run:
             yield from _closed(run, starts)

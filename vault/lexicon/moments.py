@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = "|".join(_MONTH_NAMES)
@@ -21,6 +22,8 @@ _NAMED = re.compile(
     r"|\d+[年月日号]|[一二三四五六七八九十]+月",
     re.IGNORECASE,
 )
+_RUN = re.compile(r"\w+")
+LONGEST_REMEMBERED, REMEMBERED = 64, 2**14  # characters; words
 _ASKED = re.compile(
     r"\bwhen\b|\b(?:what|which) (?:time|day|date|month|year)\b|\bhow long\b|\bsince when\b"
     r"|什[么麼][时時]候|何时|哪[天年月]|几[点月号]|多久",
@@ -57,7 +60,15 @@ class Span:
 
 def mentions_time(text: str) -> bool:
     """Whether `text` names a day, a month, a year or a time relative to now."""
-    return _NAMED.search(text) is not None
+    if not text.isascii():
+        return _NAMED.search(text) is not None
+    words = _RUN.findall(text.lower())  # between two of them nothing matches: there is no Chinese
+    return any(_names_time(word) for word in words if len(word) <= LONGEST_REMEMBERED)
+
+
+@lru_cache(REMEMBERED)
+def _names_time(word: str) -> bool:
+    return _NAMED.fullmatch(word) is not None
 
 
 def asks_for_time(question: str) -> bool:

@@ -3,9 +3,11 @@
 import re
 import threading
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 
 import Stemmer  # type: ignore[import-not-found]
 
@@ -22,6 +24,7 @@ from vault.lexicon.words import (
 
 LONGEST_TERM = 64  # characters; what is longer is no word, and its beginning tells it from others
 KEYWORD_WORDS = 3
+REMEMBERED = 2**14  # words, of which a process keeps what was found out about them: most of a text are frequent ones
 HAN_PER_WORD = 1.5  # characters of a Chinese word, on average: makes its count comparable with that of Latin words
 
 _HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -34,6 +37,7 @@ _TOKENS = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>{_WORD}+(?:'{_WORD}+)*)
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
+_ASCII_TOKENS = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")  # what `_TOKENS` finds in lower-case ASCII
 _QUESTION_PHRASES = re.compile(QUESTION_PHRASES)
 _CHINESE_QUESTION = re.compile(CHINESE_QUESTION_WORDS)
 _FUNCTION_WORDS = re.compile(FUNCTION_WORDS)
@@ -51,7 +55,11 @@ def terms(text: str) -> list[str]:
     English words are stemmed and stop words dropped; runs of Chinese, Japanese and Korean give their overlapping
     character bigrams (a run of one gives that character); words of other scripts are kept as they are.
     """
-    return list(_terms(_normal(text)))
+    normal = _normal(text)
+    if not normal.isascii():
+        return list(_terms(normal))
+    tokens = _ASCII_TOKENS.findall(normal)
+    return list(chain.from_iterable(map(_known_terms if _are_short(tokens) else _token_terms, tokens)))
 
 
 def single_characters(text: str) -> list[str]:
@@ -100,12 +108,23 @@ def keywords(text: str, limit: int = 8) -> list[str]:
     Latin script: phrases between stop words, scored by degree over frequency (RAKE, Rose et al. 2010). Chinese: what
     stands between function words, and repeated pieces of it, scored by frequency. Ties: first in the text first.
     """
-    text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
-    found = _latin_keywords(text) if text.isascii() else [*_latin_keywords(text), *_chinese_keywords(text)]
+    if text.isascii():
+        found = _latin_keywords(text)
+    else:
+        text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
+        found = [*_latin_keywords(text), *_chinese_keywords(text)]
+    found.sort(key=itemgetter(0, 1))
     chosen: list[str] = []
-    for keyword in sorted(found, key=lambda each: (-each.score, each.position)):
-        if len(chosen) < limit and not any(_is_part(keyword.text, other) for other in chosen):
-            chosen.append(keyword.text)
+    plain = folded = "\n"  # those that were chosen, to look for another in them
+    for _, _, keyword in found:
+        if len(chosen) == limit:
+            break
+        spaced = f" {keyword.casefold()} "
+        if keyword in plain if _is_unspaced(keyword) else spaced in folded:
+            continue
+        chosen.append(keyword)
+        plain += f"{keyword}\n"
+        folded += f"{spaced}\n"
     return chosen
 
 
@@ -123,7 +142,19 @@ def _terms(normal: str, cut: Callable[[str], list[str]] = lambda run: [run]) -> 
             for piece in cut(match["run"]):
                 yield from _bigrams(piece)
         else:
-            yield from (_stem(word) for word in _words(match["word"]) if word not in STOP_WORDS)
+            yield from _token_terms(match["word"])
+
+
+def _token_terms(token: str) -> tuple[str, ...]:
+    return tuple(_stem(word) for word in _words(token) if word not in STOP_WORDS)
+
+
+_known_terms = lru_cache(REMEMBERED)(_token_terms)
+
+
+def _are_short(tokens: list[str]) -> bool:
+    """Whether none is too long to be remembered."""
+    return not tokens or len(max(tokens, key=len)) <= LONGEST_TERM
 
 
 def _bigrams(run: str) -> Iterator[str]:
@@ -155,57 +186,59 @@ def _count(characters: str, text: str) -> int:
     return sum(len(run) for run in re.findall(f"[{characters}]+", text))
 
 
-@dataclass(frozen=True, slots=True)
-class _Keyword:
-    text: str
-    score: float
-    position: int
+_Keyword = tuple[float, int, str]  # minus its score, where it stands first, itself: the best comes first
 
 
-def _is_part(part: str, whole: str) -> bool:
-    """Whether `whole` says `part` already: as some of its words, or, where nothing is spaced, of its characters."""
-    if not part.isascii() and _UNSPACED_LETTER.search(part):
-        return part in whole
-    return f" {part.casefold()} " in f" {whole.casefold()} "
+def _is_unspaced(text: str) -> bool:
+    """Whether one says another by some of its characters, not of its words."""
+    return not text.isascii() and _UNSPACED_LETTER.search(text) is not None
 
 
 def _latin_keywords(text: str) -> list[_Keyword]:
-    phrases = list(_phrases(text))
-    frequency = Counter(word.casefold() for phrase, _ in phrases for word in phrase)
-    degree: Counter[str] = Counter()
-    for phrase, _ in phrases:
-        degree.update({word.casefold(): len(phrase) for word in phrase})
-    repeats = Counter(tuple(word.casefold() for word in phrase) for phrase, _ in phrases)
-    first: dict[tuple[str, ...], _Keyword] = {}
-    for phrase, position in phrases:
-        key = tuple(word.casefold() for word in phrase)
-        score = sum(degree[word] / frequency[word] for word in key) + repeats[key] - 1
-        first.setdefault(key, _Keyword(" ".join(phrase), score, position))
-    return list(first.values())
+    """Scored by what each word of a phrase stands with, in all phrases."""
+    first: dict[tuple[str, ...], tuple[int, str]] = {}
+    frequency: dict[str, int] = defaultdict(int)
+    degree: dict[str, int] = defaultdict(int)
+    repeats: dict[tuple[str, ...], int] = defaultdict(int)
+    for key, phrase, position in _phrases(text):
+        first.setdefault(key, (position, phrase))
+        repeats[key] += 1
+        size = len(key)
+        for word in key:
+            frequency[word] += 1
+        for word in set(key) if size > 1 else key:
+            degree[word] += size
+    return [
+        (-(sum([degree[word] / frequency[word] for word in key]) + repeats[key] - 1), *place)
+        for key, place in first.items()
+    ]
 
 
-def _phrases(text: str) -> Iterator[tuple[list[str], int]]:
-    """Runs of up to KEYWORD_WORDS content words with nothing but a blank between them, and where each begins."""
+def _phrases(text: str) -> Iterator[tuple[tuple[str, ...], str, int]]:
+    """Runs of up to KEYWORD_WORDS content words with nothing but a blank between them: folded, as written, where."""
     phrase: list[str] = []
     start = end = 0
     for match in _PHRASE_WORD.finditer(text):
-        word = match[0].removesuffix("'s")
-        fits = phrase and text[end : match.start()] == " " and len(phrase) < KEYWORD_WORDS
-        if phrase and (not fits or _is_dull(word)):
-            yield phrase, start
+        word, begin = match[0], match.start()
+        word = word.removesuffix("'s")
+        folded = _content_word(word) if len(word) <= LONGEST_TERM else ""
+        if phrase and not (folded and len(phrase) < KEYWORD_WORDS and text[end:begin] == " "):
+            yield tuple(phrase), text[start:end], start
             phrase = []
-        if not _is_dull(word):
-            start = start if phrase else match.start()
-            phrase.append(word)
-        end = match.start() + len(word)
+        if folded:
+            start = start if phrase else begin
+            phrase.append(folded)
+        end = begin + len(word)
     if phrase:
-        yield phrase, start
+        yield tuple(phrase), text[start:end], start
 
 
-def _is_dull(word: str) -> bool:
+@lru_cache(REMEMBERED)
+def _content_word(word: str) -> str:
+    """The word, folded, if it says what a text is about."""
     folded = word.casefold()
     known = folded in STOP_WORDS or folded in DULL_WORDS or folded in QUESTION_WORDS
-    return known or not 2 <= len(word) <= LONGEST_TERM or word.isdigit() or "'" in word
+    return "" if known or len(word) < 2 or word.isdigit() or "'" in word else folded
 
 
 def _chinese_keywords(text: str) -> list[_Keyword]:
@@ -218,7 +251,7 @@ def _chinese_keywords(text: str) -> list[_Keyword]:
                 pieces[piece] += 1
                 positions.setdefault(piece, at)
             at += len(chunk)
-    return [_Keyword(piece, count + len(piece) / 10, positions[piece]) for piece, count in pieces.items()]
+    return [(-count - len(piece) / 10, positions[piece], piece) for piece, count in pieces.items()]
 
 
 def _chunk_pieces(chunk: str) -> list[str]:

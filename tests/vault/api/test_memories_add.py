@@ -426,6 +426,57 @@ def test_bulk_knows_what_is_there_and_what_it_repeats(alice: Contract) -> None:
     assert alice.post("memories/bulk/", {"items": [{"content": "Known."}]}).status == 200
 
 
+USED = {"access_count", "last_accessed_at"}  # reading counts
+
+
+def test_what_is_answered_to_a_write_is_what_is_read_then(olivia: Contract) -> None:
+    persona = olivia.post("personas/", {"name": "Guide"}).json["name"]
+    olivia.add("Known before.", title="t")
+    items: list[dict[str, Any]] = [
+        {"content": "Plain."},
+        {"content": "Known before."},
+        {
+            "content": 'About "Ann" \\ 茶, in May.',
+            "subject": "user-7",
+            "persona": persona,
+            "title": "Tea",
+            "tags": ["b", "a"],
+        },
+        {
+            "messages": [said("user", "My name is Ann. I moved to Lyon."), said("assistant", "Noted.")],
+            "session_id": "s",
+            "task_id": "t",
+            "metadata": {"a": [1, 2.5, None, {"b": "c"}]},
+        },
+        {
+            "content": "Until then.",
+            "ttl_seconds": 3600,
+            "importance": 1,
+            "event_time": "2026-03-01T10:00:00.123456+08:00",
+            "valid_from": "2026-01-01T00:00:00Z",
+            "valid_to": "2027-01-01T00:00:00Z",
+            "namespace": "/team",
+            "sensitivity": "confidential",
+        },
+    ]
+    reply = olivia.post("memories/bulk/", {"items": items})
+    assert reply.status == 201
+    memories = [one["memory"] for one in reply.json["results"]]
+    assert any(memory["parents"] for memory in memories)
+    for memory in memories:
+        read = olivia.get(f"memories/{memory['id']}/").json
+        known = {name: value for name, value in memory.items() if name not in {*USED, "duplicate"}}
+        assert known == {name: value for name, value in read.items() if name not in USED}
+
+
+def test_what_comes_under_a_hold_as_it_is_written_says_so(olivia: Contract) -> None:
+    made = olivia.post("holds/", {"reason": "A case.", "filters": {"tags": "case"}})
+    assert made.status == 201, made.json
+    items = [{"content": "Of the case.", "tags": ["case"]}, {"content": "Of nothing."}]
+    reply = olivia.post("memories/bulk/", {"items": items})
+    assert [one["memory"]["held"] for one in reply.json["results"]] == [True, False]
+
+
 BAD_ITEMS: list[tuple[dict[str, Any], str]] = [
     ({"content": ""}, "items.2.content"),
     ({"content": "x", "speling": 1}, "items.2.speling"),

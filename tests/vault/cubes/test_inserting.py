@@ -1,18 +1,20 @@
 """Statements that pass the ORM by still fail in the words that the rest of the product understands."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import psycopg
 import pytest
 from django.db import IntegrityError, OperationalError, connection
-from django.db.models import Model
 
 from governance.database import acting
+from governance.ids import uuid7
 from governance.prepared import prepared_cursor
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from vault.cubes import services
-from vault.cubes.inserting import insert_rows
+from vault.cubes.inserting import defaults_of, insert_rows, insert_together, row_made
 from vault.models import Cube
 
 
@@ -38,11 +40,11 @@ def test_a_session_that_is_ended_is_an_operational_error(
 def test_a_write_whose_session_is_ended_in_its_midst_is_a_503(
     alice: Contract, superuser: Callable[[], psycopg.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def insert_too_late(rows: Sequence[Model]) -> None:
+    def insert_too_late(*rows: Any) -> None:
         _end_session(superuser())
-        insert_rows(rows)
+        insert_together(*rows)
 
-    monkeypatch.setattr(services, "insert_rows", insert_too_late)
+    monkeypatch.setattr(services, "insert_together", insert_too_late)
     refused = alice.post("memories/", {"content": "The heron nests by the mill."})
     assert (refused.status, refused.json["code"]) == (503, "unavailable")
 
@@ -50,3 +52,65 @@ def test_a_write_whose_session_is_ended_in_its_midst_is_a_503(
 def _end_session(superuser: psycopg.Connection) -> None:
     superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
     superuser.commit()
+
+
+AWKWARD = ["NULL", "", " ", '"', "\\", "\\x00", "{a,b}", "a,b", "'", "%s", "茶\n\t", '\\\\"']
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_rows_arrive_as_they_were_sent(world: World, alice: Contract, count: int) -> None:
+    alice.add("The heron nests by the mill.", namespace="/team")
+    with acting(world.alice.actor):
+        like = Cube.objects.get()
+        rows = [_made(like, number) for number in range(count)]
+        insert_rows(rows)
+        stored = {cube.id: cube for cube in Cube.objects.exclude(id=like.id)}
+    for row in rows:
+        for field in Cube._meta.concrete_fields:
+            there = getattr(stored[row.id], field.attname)
+            wanted = getattr(row, field.attname)
+            assert (bytes(there) if isinstance(there, memoryview) else there) == wanted, field.attname
+
+
+def _made(like: Cube, number: int) -> Cube:
+    """Rows that have some columns in common, and differ in others."""
+    return row_made(
+        Cube,
+        {
+            **{field.attname: getattr(like, field.attname) for field in Cube._meta.concrete_fields},
+            "id": uuid7(),
+            "tags": AWKWARD[number:],
+            "purpose_tags": AWKWARD,
+            "reader": AWKWARD[number],
+            "retention_class": AWKWARD[-1],
+            "speaker_marks": [number, -(2**63)],
+            "session_token": None if number == 1 else 2**63 - 1,
+            "position": number or None,
+            "importance": 0.1 * number,
+            "mentions_time": number == 2,
+            "event_time": datetime(2026, 5, 4, 3, 2, 1, 987654, tzinfo=timezone(timedelta(hours=8))),
+            "expires_at": None if number else datetime(2099, 1, 1, tzinfo=UTC),
+            "content_hash": bytes(range(32)) if number else b"",
+        },
+        {"namespace": like.namespace},
+    )
+
+
+def test_a_row_is_made_as_the_orm_makes_it(world: World, alice: Contract) -> None:
+    alice.add("The heron nests by the mill.", namespace="/team")
+    with acting(world.alice.actor):
+        stored = Cube.objects.select_related("namespace", "persona").get()
+    values = {field.attname: getattr(stored, field.attname) for field in Cube._meta.concrete_fields}
+    made = row_made(Cube, values, {"namespace": stored.namespace, "persona": None})
+    constructed = Cube(**values)
+    assert {name: value for name, value in vars(made).items() if name != "_state"} == {
+        name: value for name, value in vars(constructed).items() if name != "_state"
+    }
+    assert (made._state.adding, made._state.db) == (constructed._state.adding, constructed._state.db)
+    assert (made.namespace.path, made.persona) == ("/team", None)  # without a query: nobody acts
+
+
+def test_the_defaults_are_those_of_every_column() -> None:
+    assert set(defaults_of(Cube)) == {field.attname for field in Cube._meta.concrete_fields}
+    assert defaults_of(Cube)["version"] == 1
+    assert defaults_of(Cube)["trust"] == 0.5

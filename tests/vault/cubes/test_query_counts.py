@@ -50,8 +50,8 @@ def test_adding_costs_the_same_for_two_and_for_a_hundred(full: Contract) -> None
         return queries(lambda: full.post("memories/bulk/", {"items": items}))
 
     assert bulk("two", 2) == bulk("hundred", 100)
-    assert bulk("one", 1) <= 16
-    assert queries(lambda: full.add("Just one more.")) <= 16
+    assert bulk("one", 1) <= 12
+    assert queries(lambda: full.add("Just one more.")) <= 12
 
 
 def test_listing_holds_costs_the_same_for_one_and_for_twenty(olivia: Contract) -> None:

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vault.lexicon.tokens import keywords, language_of, query_terms, terms
+from vault.lexicon.entities import entities
+from vault.lexicon.moments import mentions_time
+from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
 
 
 @pytest.mark.parametrize(
@@ -153,3 +155,51 @@ def test_a_name_that_no_dictionary_has_keeps_its_pairs() -> None:
 def test_what_is_too_long_to_be_a_word_is_no_keyword() -> None:
     assert keywords("a" * 5_000) == []
     assert keywords(f"The otter, {'q' * 65}, swims.") == ["otter", "swims"]
+
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "Ann",
+            "Ann's",
+            "don't",
+            "New York",
+            "Dr. Lee",
+            "The",
+            "the cats",
+            "running",
+            "1,000",
+            "2024",
+            "@bob_1",
+            "O'Brien",
+        ),
+        *(
+            "last",
+            "week_end",
+            "March",
+            "marching",
+            "may",
+            '"Dune"',
+            "...",
+            "--",
+            "\n",
+            "'",
+            "x_y",
+            "a" * 70,
+            "Is",
+            "of",
+            "&",
+        ),
+    ]
+)
+
+
+@given(st.lists(PIECES | st.text(st.characters(max_codepoint=127), max_size=8), max_size=12).map(" ".join))
+def test_a_character_that_is_no_ascii_changes_nothing_about_the_rest(text: str) -> None:
+    """Plain texts take a shorter way."""
+    other = f"{text} \u00bf"
+    assert terms(other) == terms(text)
+    assert keywords(other) == keywords(text)
+    assert entities(other) == entities(text)
+    assert mentions_time(other) == mentions_time(text)
+    assert single_characters(text) == []
