@@ -1,7 +1,6 @@
 """The trail. A row is written in the transaction of what it tells of; denials have one of their own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -85,7 +84,7 @@ def entry_row(
         before_hash,
         after_hash,
         Jsonb(dict(detail or {})),
-        Jsonb({name: value for name, value in asdict(actor.context).items() if value}),
+        Jsonb({name: value for name, value in vars(actor.context).items() if value}),
         actor.request_id,
     ]
 

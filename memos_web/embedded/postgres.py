@@ -25,7 +25,7 @@ SUPERUSER = "postgres"
 PORT = 5432  # names the socket, too
 LEAVE_SECONDS = 8.0
 SETTINGS = {
-    "shared_buffers": "64MB",
+    "shared_buffers": "256MB",
     "max_connections": "60",
     "max_wal_size": "512MB",
     "io_method": "sync",

@@ -47,7 +47,7 @@ rarity AS (
   SELECT term, ln(float8 '1' + (greatest(%(cubes)s, count(*)) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
   FROM hits GROUP BY term
 ),
-lexical AS MATERIALIZED (
+lexical AS (
   SELECT hits.cube_id AS id, any_value(hits.session_token) AS session_token, any_value(hits.position) AS position,
     sum({_bm25("rarity", "hits")}) AS score
   FROM hits JOIN rarity USING (term) GROUP BY hits.cube_id
@@ -180,9 +180,16 @@ def _scored(name: str, pool: str) -> str:
     return f"""
 {name}_pool AS MATERIALIZED ({pool}),
 -- One pass over what may be tens of thousands of rows; all that follows is small.
+{name}_hits AS MATERIALIZED (
+  SELECT hits.cube_id AS id, hits.session_token, hits.position, hits.term, hits.frequency, rarity.weight,
+    {_bm25("rarity", "hits")} AS score
+  FROM hits JOIN rarity USING (term)
+  WHERE hits.session_token IN (SELECT session_token FROM {name}_pool)
+    OR hits.cube_id IN (SELECT id FROM {name}_pool)
+),
 {name}_around AS MATERIALIZED (
-  SELECT * FROM lexical
-  WHERE session_token IN (SELECT session_token FROM {name}_pool) OR id IN (SELECT id FROM {name}_pool)
+  SELECT id, any_value(session_token) AS session_token, any_value(position) AS position, sum(score) AS score
+  FROM {name}_hits GROUP BY id
 ),
 {name}_context AS (
   SELECT pool.id, sum(around.score * CASE around.position - pool.position {CONTEXT_WEIGHT} END) AS score
@@ -191,11 +198,11 @@ def _scored(name: str, pool: str) -> str:
   GROUP BY pool.id
 ),
 {name}_session AS MATERIALIZED (
-  SELECT said.session_token, sum(rarity.weight * said.frequency / (said.frequency + {_float(SESSION_K)})) AS score
+  SELECT session_token, sum(weight * frequency / (frequency + {_float(SESSION_K)})) AS score
   FROM (
-    SELECT hits.session_token, hits.term, sum(hits.frequency) AS frequency FROM hits
-    WHERE hits.session_token IN (SELECT session_token FROM {name}_pool) GROUP BY hits.session_token, hits.term
-  ) AS said JOIN rarity USING (term) GROUP BY said.session_token
+    SELECT session_token, any_value(weight) AS weight, sum(frequency) AS frequency FROM {name}_hits
+    WHERE session_token IS NOT NULL GROUP BY session_token, term
+  ) AS said GROUP BY session_token
 ),
 {name}_parts AS MATERIALIZED (
   SELECT pool.id, pool.version, best.id IS NOT NULL AS is_best,
