@@ -14,6 +14,7 @@ from governance.vocabulary import Topic
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
+from vault import tasks
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cube_purge, cubes_add
 from vault.models import Cube, CubeLink, CubeUse, CubeVersion, Embedding, Posting
@@ -130,3 +131,13 @@ def test_a_message_and_its_words_are_found_by_who_said_it(alice: Contract) -> No
     alice.post("memories/", {"messages": messages, "infer": False})
     (hit,) = alice.search("What does Caroline paint?", mode="lexical", explain=True)
     assert hit["score_parts"]["lexical"] > 0
+
+
+def test_what_follows_writes_is_written_for_one_task_at_a_time(
+    alice: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = []
+    monkeypatch.setattr(tasks, "cubes_link", lambda actor, payloads: lambda: alone.append(tasks._WRITING.locked()))
+    alice.add("The heron nests by the mill.")
+    run_jobs()
+    assert (alone, tasks._WRITING.locked()) == ([True], False)
