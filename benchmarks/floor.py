@@ -17,10 +17,11 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import TokenMaker, token_maker
 from vault.cubes.rules import WORD_KIND
+from vault.cubes.vector_index import DEFAULT_DIMENSION, NEAREST
 from vault.lexicon.tokens import query_terms
 from vault.models import Namespace, NamespaceSize
 from vault.providers.registry import embedder
-from vault.retrieval.sql import NEAREST_BY_INDEX, NEAREST_BY_SCAN
+from vault.retrieval.sql import NEAREST_BY_SCAN
 
 HYBRID = """
 WITH hits AS MATERIALIZED (
@@ -96,7 +97,7 @@ def scene_of(actor: Actor) -> Scene:
 
 
 def hybrid(*, by_index: bool) -> str:
-    return HYBRID.format(distance=NEAREST_BY_INDEX if by_index else NEAREST_BY_SCAN)
+    return HYBRID.format(distance=NEAREST.format(dimension=DEFAULT_DIMENSION) if by_index else NEAREST_BY_SCAN)
 
 
 def asked(connection: psycopg.Connection[Any], statement: str, scene: Scene, question: str, *, limit: int) -> Asked:

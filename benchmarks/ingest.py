@@ -152,6 +152,8 @@ def _profile(caller: Caller, cubes: int) -> dict[str, Spent]:
     calls = _calls(conversation(min(cubes, MOST_PROFILED), SEED + 20), "/profile")
     client = TestClient(SERVER_NAME="127.0.0.1", headers={"authorization": f"Bearer {caller.api_key}"})
 
+    client.get("/healthz")  # loads the views
+
     def call_all() -> None:
         for call in calls:
             reply = client.post("/api/v1/memories/bulk/", call, content_type="application/json")

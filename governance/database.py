@@ -11,11 +11,10 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
 
 from governance.actor import Actor
-from governance.errors import Unavailable
-from governance.prepared import prepared_cursor
+from governance.prepared import ensure_connection, prepared_cursor
 
 Known = TypeVar("Known")
 _pinned: ContextVar[bool] = ContextVar("pinned", default=False)
@@ -92,12 +91,20 @@ def no_tenant() -> Iterator[None]:
 
 
 @contextmanager
-def in_one_go() -> Iterator[None]:
-    """Send the statements within together. Their rows are there after it, and so is what one of them raises.
+def before_any_tenant() -> Iterator[None]:
+    """`in_one_go` for statements that set the tenant themselves. Raises RuntimeError within a transaction."""
+    if connection.in_atomic_block:
+        raise RuntimeError("a transaction of one tenant cannot turn to another")
+    with in_one_go():
+        yield
 
-    Outside a transaction they are one: all of them happen or none. Raises Unavailable.
+
+@contextmanager
+def in_one_go() -> Iterator[None]:
+    """Send the statements of open cursors together. Their rows are there after it, and so is what one of them raises.
+
+    Outside a transaction they are one: all of them happen or none.
     """
-    _ensure_connection()
     with connection.connection.pipeline():
         yield
 
@@ -201,16 +208,9 @@ def release_connection() -> None:
 
 @contextmanager
 def _transaction() -> Iterator[None]:
-    _ensure_connection()
+    ensure_connection()
     with transaction.atomic(savepoint=False):
         yield
-
-
-def _ensure_connection() -> None:
-    try:
-        connection.ensure_connection()
-    except OperationalError as error:
-        raise Unavailable("The database cannot be reached.") from error
 
 
 def _enter(tenant_id: UUID) -> int:

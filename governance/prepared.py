@@ -10,8 +10,10 @@ from functools import lru_cache
 from typing import Any, cast
 
 import psycopg
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
+
+from governance.errors import Unavailable
 
 PLACEHOLDER = re.compile(r"%(?:\((?P<name>\w+)\)s|(?P<next>s)|(?P<percent>%))")
 KEPT = 500  # statements
@@ -32,10 +34,21 @@ class _Preparing(psycopg.RawCursor[Any]):
         return self._query
 
 
+def ensure_connection() -> None:
+    """Raises Unavailable."""
+    try:
+        connection.ensure_connection()
+    except OperationalError as error:
+        raise Unavailable("The database cannot be reached.") from error
+
+
 @contextmanager
 def prepared_cursor() -> Iterator[CursorWrapper]:
-    """Django's cursor, whose statements PostgreSQL keeps with their plan; values are bound by the server."""
-    connection.ensure_connection()
+    """Django's cursor, whose statements PostgreSQL keeps with their plan; values are bound by the server.
+
+    Raises Unavailable.
+    """
+    ensure_connection()
     connection.validate_no_broken_transaction()
     # Django's wrapper does for each call what is done here once; it is only needed where somebody listens.
     with connection.wrap_database_errors, _Preparing(connection.connection) as raw:

@@ -48,6 +48,9 @@ class StrictSerializer(serializers.Serializer[Any]):
     @cached_property
     def _taken(self) -> "dict[str, tuple[serializers.Field[Any, Any, Any, Any], Callable[[Any], Any], bool]]":
         """Each field, with the method that looks at its value once more, and whether it counts when it is not given."""
+        unfit = [name for name, field in self.fields.items() if field.read_only or field.source != name]
+        if unfit or any(isinstance(field, serializers.HiddenField) for field in self.fields.values()):
+            raise RuntimeError(f"{type(self).__name__} has fields that StrictSerializer cannot take: {unfit}")
         return {
             name: (field, getattr(self, f"validate_{name}", _as_it_is), field.required or field.default is not empty)
             for name, field in self.fields.items()

@@ -63,7 +63,7 @@ def emit(*, actor: Actor, topic: Topic, payload: Payload) -> None:
 def record_read(*, actor: Actor, verb: Verb, object_ids: Sequence[UUID], version: int | None) -> None:
     """Memories were read: `record` it, and `emit` that they are to be counted, in one statement.
 
-    Raises AuditUnavailable.
+    Raises AuditUnavailable where either cannot be written.
     """
     entry = entry_row(actor=actor, verb=verb, object_type="memory", object_ids=object_ids, version=version)
     event = _event_row(actor, Topic.CUBES_READ, {"ids": [str(one) for one in object_ids]})

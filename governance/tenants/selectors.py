@@ -9,7 +9,7 @@ from django.db import connection
 
 from governance.actor import Actor, CallContext
 from governance.authz.services import authorize
-from governance.database import acting, database_now, epoch_found, in_one_go, no_tenant, tenant_transaction
+from governance.database import acting, before_any_tenant, database_now, epoch_found, no_tenant, tenant_transaction
 from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
@@ -144,7 +144,7 @@ FROM (VALUES (%(nobody)s::uuid)) AS nobody (id)
 def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
     """The usable key with this prefix and hash; one transaction, by hand: every request of the API begins with it."""
     with prepared_cursor() as entering, prepared_cursor() as reading:
-        with in_one_go():
+        with before_any_tenant():
             entering.execute(ENTER_BY_KEY, {"prefix": prefix, "nobody": uuid4()})
             reading.execute(USABLE_KEY, {"prefix": prefix, "digest": digest})
         epoch_found(*entering.fetchone())

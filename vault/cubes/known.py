@@ -80,7 +80,7 @@ class Known:
 
 
 def known_cubes(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraft, UUID]]) -> Known:
-    """Lock, then look: `drafts` with the namespace that each goes to. Four queries at most, whatever their number.
+    """Lock, then look: `drafts` with the namespace that each goes to. Six queries at most, whatever their number.
 
     The first tells the time, too.
     """

@@ -18,7 +18,8 @@ from governance.prepared import prepared_cursor
 from vault.models import Cube, Namespace
 from vault.vocabulary import LinkKind
 
-# The columns that are shown or decide what may be done; another is read when it is asked for.
+# The columns that are shown or decide what may be done. Another would be read when it is asked for, in the tenant's
+# transaction alone.
 JOINED: tuple[tuple[str, type[Model], tuple[str, ...]], ...] = (
     (
         "cube",

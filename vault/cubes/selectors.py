@@ -77,8 +77,8 @@ def cubes_list(*, actor: Actor, matching: Q, paginate: Paginate) -> list[CubeVie
 def cubes_read(
     *, actor: Actor, cube_ids: Sequence[UUID], verb: Verb, permission: Permission = Permission.MEMORY_READ
 ) -> list[CubeView]:
-    """Open the cubes that the caller found visible, in the order given; two queries, one more if one has parents, and
-    the audit row.
+    """Open the cubes that the caller found visible, in the order given; one query, one more if one has parents, and
+    one for the audit row and the event.
 
     What was purged meanwhile is left out. Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent.
     """

@@ -161,7 +161,7 @@ def rank(
     limit: int,
     excepted: Exceptions = NO_EXCEPTIONS,
 ) -> list[Ranked]:
-    """The best `limit` of the visible cubes, best first. One query.
+    """The best `limit` of the visible cubes, best first. One query, and two settings in the same trip.
 
     `narrowed`: filters beyond the namespace apply; then all that passes them is looked through: nothing is missed.
     """
@@ -170,7 +170,8 @@ def rank(
     common = {word: cubes for word, cubes in surveyed.common.items() if word in words}
     aside = set_aside(words, common, surveyed.cubes)
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
-    distance = _distance(surveyed, model, vector)
+    nearest = pooled(NEAREST, limit) if vector is not None else 0
+    distance = _distance(surveyed, model, vector, nearest)
     statement = _statement(visible, narrowed, bool(aside), model, distance, excepted, surveyed)
     parameters: dict[str, Any] = {
         **visible.parameters,
@@ -193,7 +194,7 @@ def rank(
         "fits": [span.weight for span in spans],
         "limit": limit,
         "best": pooled(BEST, limit),
-        "nearest": pooled(NEAREST, limit) if vector is not None else 0,
+        "nearest": nearest,
     }
     parameters |= {f"w_{name}": getattr(weights, name) for name in Parts.__dataclass_fields__}
     found = [(row[0], Parts(*row[1:7])) for row in _ranked(statement, parameters, narrowed)]
@@ -224,10 +225,10 @@ def _statement(
     return ranking.format(visible=visible.statement, distance=distance, model=_literal(model), **places)
 
 
-def _distance(surveyed: Survey, model: str, vector: HalfVector | None) -> str:
+def _distance(surveyed: Survey, model: str, vector: HalfVector | None, nearest: int) -> str:
     """By the model's index where there is one and it pays; else vectors are compared one by one."""
-    pays = index_pays(surveyed.cubes, surveyed.vectors)
-    by_index = nearest_by_index(model, vector.dimensions() if vector else None) if pays else None
+    pays = index_pays(surveyed.cubes, surveyed.vectors, nearest)
+    by_index = nearest_by_index(model, None if vector is None else vector.dimensions()) if pays else None
     return by_index or NEAREST_BY_SCAN
 
 

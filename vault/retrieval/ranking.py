@@ -17,6 +17,7 @@ REACH = max(CONTEXT)
 BEST = 20  # cubes, at least, taken into the pool by words, and with each its neighbours
 NEAREST = 20  # cubes, at least, taken into the pool by vector
 POOLED = 1.5  # of either, for each result that is asked for
+MOST_RIVALS = 50  # cubes below the best by words that are taken into the pool for what their vectors may add
 LOOK_UP_COST = 2  # of a posting by its key, in postings that are read one after the other
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
 # shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's.
@@ -99,11 +100,11 @@ def pooled(at_least: int, limit: int) -> int:
     return max(at_least, math.ceil(POOLED * limit))
 
 
-def index_pays(visible: int, stored: int) -> bool:
-    """Whether the nearest of `visible` vectors are found sooner by an index over all `stored` than one by one."""
+def index_pays(visible: int, stored: int, nearest: int) -> bool:
+    """Whether the `nearest` of `visible` vectors are found sooner by an index over all `stored` than one by one."""
     if visible <= 0:
         return False
-    visited = EF_SEARCH + NEAREST * max(stored, visible) / visible
+    visited = EF_SEARCH + nearest * max(stored, visible) / visible
     return visible > INDEX_COST * visited
 
 

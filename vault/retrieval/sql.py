@@ -10,7 +10,7 @@ was said around it. They are looked up for the cubes that may be among the best 
 costs more, they are read as a whole.
 """
 
-from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, LOOK_UP_COST, REACH, SESSION_K
+from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, LOOK_UP_COST, MOST_RIVALS, REACH, SESSION_K
 
 
 def _float(value: float) -> str:
@@ -79,7 +79,7 @@ def _time(cube: str) -> str:
 
 
 # A cube below the bar is not among the best, whichever common words it has. A bar of 0 keeps none away.
-_BEST_WITH_COMMON = f"""
+_BY_WORDS_WITH_COMMON = f"""
 common AS MATERIALIZED (
   SELECT * FROM unnest(%(common)s::bigint[], %(common_weights)s::float8[]) AS word (term, weight)
 ),
@@ -103,18 +103,16 @@ added AS (
     AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{{{beyond}}}})
     AND posting.cube_id NOT IN (SELECT id FROM gone) AND NOT (SELECT pays FROM looked_up)
 ),
-best AS MATERIALIZED (
+by_words AS MATERIALIZED (
   SELECT id, any_value(session_token) AS session_token, any_value(position) AS position, sum(score) AS score
-  FROM (SELECT * FROM contenders UNION ALL SELECT * FROM added) AS found
-  GROUP BY id ORDER BY score DESC, id DESC LIMIT %(best)s
+  FROM (SELECT * FROM contenders UNION ALL SELECT * FROM added) AS found GROUP BY id
 ),
 """
 
-_BEST = """
-best AS MATERIALIZED (SELECT * FROM lexical ORDER BY score DESC, id DESC LIMIT %(best)s),
-"""
+_BY_WORDS = "by_words AS (SELECT * FROM lexical),"
 
-_HIGHEST = """
+_BEST = """
+best AS MATERIALIZED (SELECT * FROM by_words ORDER BY score DESC, id DESC LIMIT %(best)s),
 highest AS MATERIALIZED (SELECT max(score) AS score FROM best),
 """
 
@@ -134,11 +132,22 @@ spoken AS MATERIALIZED (
 ),
 """
 
-# What no word speaks for has its vector, its speaker and its time. No need to look for it where enough of what words
-# speak for outweighs all three.
-_OPEN = """
+# What no word speaks for has its vector, its speaker and its time: no need to look for it where enough of what is told
+# outweighs all three. Rivals of the best by words are taken in where a vector could make up for what they lack; where
+# they are too many for it, vectors are looked through as well.
+_OPEN = f"""
+last AS MATERIALIZED (
+  SELECT coalesce((SELECT score FROM told ORDER BY score DESC LIMIT 1 OFFSET %(limit)s::bigint - 1), 0) AS score
+),
+rivals AS MATERIALIZED (
+  SELECT id FROM by_words
+  WHERE %(w_lexical)s * score >= ((SELECT score FROM last) - %(w_dense)s) * (SELECT score FROM highest)
+    AND id NOT IN (SELECT id FROM spoken)
+  ORDER BY score DESC, id DESC LIMIT {MOST_RIVALS}
+),
 open AS MATERIALIZED (
-  SELECT count(*) < %(limit)s AS to_vectors FROM told WHERE score >= %(w_dense)s + %(w_entity)s + %(w_time)s
+  SELECT (SELECT score FROM last) < %(w_dense)s + %(w_entity)s + %(w_time)s
+    OR (SELECT count(*) FROM rivals) = {MOST_RIVALS} AS to_vectors
 ),
 """
 
@@ -161,7 +170,9 @@ near AS MATERIALIZED (
 ),
 """
 
-_UNSPOKEN = "unspoken AS MATERIALIZED (SELECT id FROM near EXCEPT SELECT id FROM spoken),"
+_UNSPOKEN = """
+unspoken AS MATERIALIZED (SELECT id FROM near EXCEPT SELECT id FROM spoken UNION SELECT id FROM rivals),
+"""
 
 
 def _among_visible(ids: str) -> str:
@@ -208,7 +219,8 @@ def _scored(name: str, pool: str) -> str:
   SELECT pool.id, pool.version, best.id IS NOT NULL AS is_best,
     coalesce(coalesce(best.score, around.score) / nullif((SELECT score FROM highest), 0), 0) AS lexical,
     coalesce(context.score / nullif((SELECT score FROM highest), 0), 0) AS context,
-    least(1, coalesce(session.score / nullif((SELECT max(score) FROM told_session), 0), 0)) AS session,
+    least(1, coalesce(session.score / nullif(coalesce(
+      (SELECT max(score) FROM told_session), (SELECT max(score) FROM {name}_session)), 0), 0)) AS session,
     {_entity("pool")} AS entity, coalesce({_time("pool")}, 0) AS time
   FROM {name}_pool AS pool
     LEFT JOIN best USING (id)
@@ -273,8 +285,8 @@ def _ranking(*, visible_first: bool, with_common: bool) -> str:
             _ALL if visible_first else "",
             _HITS.format(only=only),
             _LEXICAL,
-            _BEST_WITH_COMMON.format(only=only) if with_common else _BEST,
-            _HIGHEST,
+            _BY_WORDS_WITH_COMMON.format(only=only) if with_common else _BY_WORDS,
+            _BEST,
             _SPOKEN,
             _scored("told", pool("spoken")),
             _OPEN,
@@ -293,8 +305,6 @@ INDEXED = _ranking(visible_first=False, with_common=False)
 EXACT_WITH_COMMON = _ranking(visible_first=True, with_common=True)
 INDEXED_WITH_COMMON = _ranking(visible_first=False, with_common=True)
 
-# `<=>` on the bare column could not be answered by the index; on the cast it can (and adding nothing forbids it).
-NEAREST_BY_INDEX = "(vector::halfvec(256)) <=> %(vector)s::halfvec(256)"
 NEAREST_BY_SCAN = "vector <=> %(vector)s::halfvec"
 
 # OFFSET 0 keeps each mark a look-up; joined to the namespaces, all postings would be read.

@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from governance.database import acting
-from governance.models import ApiKey, Member
+from governance.models import ApiKey, Member, Tenant
+from governance.tenants.selectors import actor_by_key
 from governance.vocabulary import Scope
 from tests.factories import Person, World, client_for, key_for
 from tests.governance.tables import everything
@@ -138,3 +139,10 @@ def test_a_key_that_was_revoked_stops_at_the_next_request(world: World) -> None:
     assert client.get("me/").status == 200
     _revoked(world, world.alice)
     assert client.get("me/").status == 401
+
+
+def test_no_key_turns_a_transaction_to_its_own_tenant(world: World) -> None:
+    with acting(world.alice.actor):
+        with pytest.raises(RuntimeError, match="cannot turn"):
+            actor_by_key(presented=world.charlie.key.text, request_id="r", context=world.charlie.actor.context)
+        assert set(Tenant.objects.values_list("id", flat=True)) == {world.acme.id}

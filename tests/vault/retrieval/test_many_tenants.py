@@ -111,7 +111,7 @@ def _a_reader_of_a_tenth_loses_nothing_by_what_is_hidden(many: Many) -> None:
 
 def _the_proof_sees_an_index_that_starves_small_tenants(many: Many, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: the index for everyone, asked once."""
-    monkeypatch.setattr(ranker, "index_pays", lambda visible, stored: True)
+    monkeypatch.setattr(ranker, "index_pays", lambda visible, stored, nearest: True)
     monkeypatch.setattr(ranker, "STEADY_PLANS", ranker.STEADY_PLANS.replace("relaxed_order", "off"))
     assert _recall(many.small[1], 20, mode=SearchMode.DENSE) < 0.9
 

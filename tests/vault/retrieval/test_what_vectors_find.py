@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from governance.actor import Actor
+from governance.database import acting
 from tests.factories import World
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
+from vault.models import Posting
 from vault.retrieval import ranker, sql
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
@@ -35,9 +38,9 @@ def test_what_fits_the_time_is_found_without_a_word_of_the_question(walker: Acto
 
 
 def test_the_proof_sees_a_bound_that_forgets_the_time(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
-    bound = ">= %(w_dense)s + %(w_entity)s + %(w_time)s"
+    bound = "< %(w_dense)s + %(w_entity)s + %(w_time)s"
     assert bound in sql.INDEXED
-    monkeypatch.setattr(ranker, "INDEXED", sql.INDEXED.replace(bound, ">= %(w_dense)s"))
+    monkeypatch.setattr(ranker, "INDEXED", sql.INDEXED.replace(bound, "< %(w_dense)s"))
     assert WANTED not in _found(walker, QUESTION)
 
 
@@ -51,3 +54,17 @@ def test_vectors_are_left_alone_where_words_have_found_enough(walker: Actor, mon
 
 def _found(actor: Actor, question: str) -> Sequence[str]:
     return [hit.view.words.content for hit in memories_search(actor=actor, search=SearchQuery(query=question))]
+
+
+@pytest.mark.parametrize("alike", [25, 90])  # more than are the best by words; more than rivals are taken one by one
+@pytest.mark.parametrize("filters", [None, {"importance": {"gte": 0}}])
+def test_among_many_that_words_tell_alike_the_nearest_comes_first(
+    world: World, alike: int, filters: dict[str, Any] | None
+) -> None:
+    said = ["heron", *(f"heron word{number:03}" for number in range(alike))]
+    cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content=content) for content in said])
+    run_jobs()
+    with acting(world.alice.actor):
+        Posting.objects.update(length=2)
+    found = memories_search(actor=world.alice.actor, search=SearchQuery(query="heron", filters=filters))
+    assert found[0].view.words.content == "heron"
