@@ -34,43 +34,14 @@ def record(
     after_hash: bytes | None = None,
     detail: Detail | None = None,
     outcome: Outcome = Outcome.DONE,
+    beside: tuple[str, Sequence[Any]] | None = None,
 ) -> None:
     """Write one row inside the caller's transaction. `detail` holds numbers and names of things, never content.
 
+    beside: a statement with its values that goes to the database with the row's, as one.
     Raises AuditUnavailable: what cannot be recorded does not happen, so the caller's transaction must fail with it.
     """
-    row = entry_row(
-        actor=actor,
-        verb=verb,
-        object_type=object_type,
-        object_ids=object_ids,
-        version=version,
-        before_hash=before_hash,
-        after_hash=after_hash,
-        detail=detail,
-        outcome=outcome,
-    )
-    try:
-        with prepared_cursor() as cursor:
-            cursor.execute(INSERT, row)
-    except DatabaseError as error:
-        raise AuditUnavailable from error
-
-
-def entry_row(
-    *,
-    actor: Actor,
-    verb: Verb,
-    object_type: str,
-    object_ids: Sequence[UUID],
-    version: int | None = None,
-    before_hash: bytes | None = None,
-    after_hash: bytes | None = None,
-    detail: Detail | None = None,
-    outcome: Outcome = Outcome.DONE,
-) -> list[Any]:
-    """The values of INSERT."""
-    return [
+    row: list[Any] = [
         uuid7(),
         actor.tenant_id,
         actor.principal_kind,
@@ -87,6 +58,12 @@ def entry_row(
         Jsonb({name: value for name, value in vars(actor.context).items() if value}),
         actor.request_id,
     ]
+    statement, values = beside if beside is not None else ("", ())
+    try:
+        with prepared_cursor() as cursor:
+            cursor.execute(f"WITH entry AS ({INSERT}) {statement}" if statement else INSERT, [*row, *values])
+    except DatabaseError as error:
+        raise AuditUnavailable from error
 
 
 def record_denial(*, actor: Actor, denial: Forbidden, path: str) -> None:

@@ -11,16 +11,15 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
 from psycopg.types.json import Jsonb
 
 from governance.actor import Actor, system_actor
-from governance.audit.services import INSERT, entry_row, record
+from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting, no_tenant, tenant_transaction
-from governance.errors import AuditUnavailable
 from governance.ids import uuid7
 from governance.models import OutboxEvent
 from governance.prepared import prepared_cursor
@@ -29,7 +28,6 @@ from governance.vocabulary import Permission, Topic, Verb
 CHANNEL = "memos_outbox"
 EMIT = "INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id) VALUES (%s, %s, %s, %s, %s)"
 EMIT_AND_WAKE = f"WITH event AS ({EMIT}) SELECT pg_notify('{CHANNEL}', '')"
-RECORD_AND_EMIT = f"WITH entry AS ({INSERT}) {EMIT}"
 UNHURRIED = frozenset(
     {Topic.CUBES_READ, Topic.WORDS_DUE}
 )  # gathered until the dispatcher looks anyway: nobody waits for a count
@@ -65,13 +63,8 @@ def record_read(*, actor: Actor, verb: Verb, object_ids: Sequence[UUID], version
 
     Raises AuditUnavailable where either cannot be written.
     """
-    entry = entry_row(actor=actor, verb=verb, object_type="memory", object_ids=object_ids, version=version)
     event = _event_row(actor, Topic.CUBES_READ, {"ids": [str(one) for one in object_ids]})
-    try:
-        with prepared_cursor() as cursor:
-            cursor.execute(RECORD_AND_EMIT, [*entry, *event])
-    except DatabaseError as error:
-        raise AuditUnavailable from error
+    record(actor=actor, verb=verb, object_type="memory", object_ids=object_ids, version=version, beside=(EMIT, event))
 
 
 def _event_row(actor: Actor, topic: Topic, payload: Payload) -> list[Any]:

@@ -31,7 +31,6 @@ FINDING = ("locate", "locate_for_erasing", "locate_for_restoring")
 ASK_NOBODY = {
     ("governance.authz.services", "authorize"): "it is the question",
     ("governance.audit.services", "record"): "tells of what the caller was allowed",
-    ("governance.audit.services", "entry_row"): "makes the values of a row, and writes none",
     ("governance.audit.services", "record_denial"): "tells of what was refused",
     ("governance.outbox.services", "emit"): "leaves work for what the caller was allowed",
     ("governance.outbox.services", "record_read"): "tells of what the caller was allowed",
