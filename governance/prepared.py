@@ -20,14 +20,18 @@ KEPT = 500  # statements
 
 
 class _Preparing(psycopg.RawCursor[Any]):
-    """Django's wrappers call `execute` with two arguments, and read `_query` for their log."""
+    """Django's wrappers call `execute` with two arguments, and read `_query` for their log.
+
+    Rows come in PostgreSQL's binary form, which neither side writes out and reads again; JSON comes parsed, and times
+    in the connection's time zone, UTC.
+    """
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> "_Preparing":
         if params is not None:
             query, names = _numbered(query)
             if isinstance(params, Mapping):
                 params = [params[name] for name in names]
-        return super().execute(query, params, **{**options, "prepare": True})
+        return super().execute(query, params, **{**options, "prepare": True, "binary": True})
 
     def _convert_query(self, query: Any, params: Any = None) -> Any:
         self._query = super()._convert_query(query, params)

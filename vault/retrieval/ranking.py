@@ -18,7 +18,8 @@ BEST = 20  # cubes, at least, taken into the pool by words, and with each its ne
 NEAREST = 20  # cubes, at least, taken into the pool by vector
 POOLED = 1.5  # of either, for each result that is asked for
 MOST_RIVALS = 50  # cubes below the best by words that are taken into the pool for what their vectors may add
-LOOK_UP_COST = 2  # of a posting by its key, in postings that are read one after the other
+ROOM_ASIDE = 0.8  # of what a word of BEST cubes weighs: for what words that are set aside may add together
+LOOK_UP_COST = 3  # of a posting by its key, in postings that are read one after the other
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
 # shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's.
 INDEX_COST = 20
@@ -81,11 +82,11 @@ def set_aside(words: Collection[int], common: Mapping[int, int], cubes: int) -> 
     """Which of a question's words need not be read as a whole, with their weights; common: in how many cubes they are.
 
     The commonest first, as long as a cube that has all of them, and no other word, likely stays below the best: below
-    what a word of BEST cubes weighs. One word always stays. That none of the best is missed does not depend on this
-    choice: the statement reads them after all where it was wrong (vault/retrieval/sql.py).
+    most of what a word of BEST cubes weighs. One word always stays. That none of the best is missed does not depend on
+    this choice: the statement reads them after all where it was wrong (vault/retrieval/sql.py).
     """
     aside: dict[int, float] = {}
-    room = rarity(BEST, cubes)
+    room = ROOM_ASIDE * rarity(BEST, cubes)
     for word in sorted(common, key=lambda word: (-common[word], word)):
         weight = rarity(common[word], cubes)
         room -= most_added(weight)

@@ -48,20 +48,17 @@ rarity AS (
   FROM hits GROUP BY term
 ),
 lexical AS (
-  SELECT hits.cube_id AS id, any_value(hits.session_token) AS session_token, any_value(hits.position) AS position,
-    sum({_bm25("rarity", "hits")}) AS score
+  SELECT hits.cube_id AS id, sum({_bm25("rarity", "hits")}) AS score
   FROM hits JOIN rarity USING (term) GROUP BY hits.cube_id
 ),
 """
 
 
 def _common_words_of(cubes: str) -> str:
-    """The common words of each of `cubes`, by key."""
-    return f"""{cubes} CROSS JOIN LATERAL (
-    SELECT * FROM vault_posting AS posting
-    WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(common)s::bigint[]) AND posting.cube_id = {cubes}.id
-      AND posting.frequency > 0 OFFSET 0
-  ) AS posting JOIN common USING (term)"""
+    """The common words of those of `cubes`, by key: the index is asked for all of them at once, in its own order."""
+    return f"""vault_posting AS posting JOIN common USING (term)
+  WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(common)s::bigint[]) AND posting.frequency > 0
+    AND posting.cube_id = ANY (ARRAY(SELECT id FROM {cubes}))"""
 
 
 def _entity(cube: str) -> str:
@@ -78,6 +75,9 @@ def _time(cube: str) -> str:
     )"""
 
 
+# All that is asked for by its score: the best, what may be said around them, and rivals beyond these.
+_FOREMOST = f"ORDER BY score DESC, id DESC LIMIT %(best)s::bigint * {2 * REACH + 1} + {MOST_RIVALS}"
+
 # A cube below the bar is not among the best, whichever common words it has. A bar of 0 keeps none away.
 _BY_WORDS_WITH_COMMON = f"""
 common AS MATERIALIZED (
@@ -93,23 +93,24 @@ looked_up AS MATERIALIZED (
     * cardinality(%(common)s::bigint[]) * {LOOK_UP_COST} <= %(common_postings)s::bigint AS pays
 ),
 added AS (
-  SELECT posting.cube_id AS id, posting.session_token, posting.position, {_bm25("common", "posting")} AS score
-  FROM {_common_words_of("contenders")}
-  WHERE (SELECT pays FROM looked_up)
+  SELECT posting.cube_id AS id, {_bm25("common", "posting")} AS score
+  FROM {_common_words_of("contenders")} AND (SELECT pays FROM looked_up)
   UNION ALL
-  SELECT posting.cube_id, posting.session_token, posting.position, {_bm25("common", "posting")}
-  FROM vault_posting AS posting JOIN common USING (term) {{only}}
-  WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(common)s::bigint[]) AND posting.frequency > 0
-    AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{{{beyond}}}})
-    AND posting.cube_id NOT IN (SELECT id FROM gone) AND NOT (SELECT pays FROM looked_up)
+  SELECT posting.cube_id, {_bm25("common", "posting")}
+  FROM common CROSS JOIN LATERAL (
+    SELECT posting.cube_id, posting.frequency, posting.length FROM vault_posting AS posting {{only}}
+    WHERE posting.tenant_id = %(tenant)s AND posting.term = common.term AND posting.frequency > 0
+      AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{{{beyond}}}})
+      AND posting.cube_id NOT IN (SELECT id FROM gone) AND NOT (SELECT pays FROM looked_up) OFFSET 0
+  ) AS posting
 ),
 by_words AS MATERIALIZED (
-  SELECT id, any_value(session_token) AS session_token, any_value(position) AS position, sum(score) AS score
-  FROM (SELECT * FROM contenders UNION ALL SELECT * FROM added) AS found GROUP BY id
+  SELECT id, sum(score) AS score FROM (SELECT * FROM contenders UNION ALL SELECT * FROM added) AS found
+  GROUP BY id {_FOREMOST}
 ),
 """
 
-_BY_WORDS = "by_words AS (SELECT * FROM lexical),"
+_BY_WORDS = f"by_words AS MATERIALIZED (SELECT * FROM lexical {_FOREMOST}),"
 
 _BEST = """
 best AS MATERIALIZED (SELECT * FROM by_words ORDER BY score DESC, id DESC LIMIT %(best)s),
@@ -125,9 +126,12 @@ _SPOKEN = f"""
 spoken AS MATERIALIZED (
   SELECT id FROM best UNION
   SELECT beside.id FROM best CROSS JOIN LATERAL (
+    SELECT one.session_token, one.position FROM vault_cube AS one
+    WHERE one.tenant_id = %(tenant)s AND one.id = best.id OFFSET 0
+  ) AS own CROSS JOIN LATERAL (
     SELECT cube.id FROM vault_cube AS cube
-    WHERE cube.tenant_id = %(tenant)s AND cube.session_token = best.session_token
-      AND cube.position BETWEEN best.position - {REACH} AND best.position + {REACH} OFFSET 0
+    WHERE cube.tenant_id = %(tenant)s AND cube.session_token = own.session_token
+      AND cube.position BETWEEN own.position - {REACH} AND own.position + {REACH} OFFSET 0
   ) AS beside
 ),
 """
@@ -248,9 +252,8 @@ within_reach AS MATERIALIZED (
 
 _OWN = f"""
 own AS MATERIALIZED (
-  SELECT within_reach.id, sum({_bm25("common", "posting")}) AS score
-  FROM {_common_words_of("within_reach")}
-  WHERE NOT within_reach.is_best GROUP BY within_reach.id
+  SELECT posting.cube_id AS id, sum({_bm25("common", "posting")}) AS score
+  FROM {_common_words_of("within_reach WHERE NOT is_best")} GROUP BY posting.cube_id
 ),
 """
 
