@@ -7,7 +7,8 @@ from django.db import Error, InterfaceError, OperationalError
 from governance.errors import Conflict, DomainError, Held, Unavailable
 
 HELD = "MH423"  # raised by the triggers of vault/migrations/0007_holds.py
-SAME_ROWS = frozenset({"40001", "40P01", "23505"})  # serialization failure, deadlock, unique violation
+# Serialization failure, deadlock, unique violation; and a foreign key's: what was found was erased before it was named.
+SAME_ROWS = frozenset({"40001", "40P01", "23505", "23503"})
 logger = logging.getLogger(__name__)
 
 

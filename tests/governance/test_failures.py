@@ -16,6 +16,7 @@ CASES: list[tuple[type[Error], psycopg.Error | None, type[DomainError] | None]] 
     (OperationalError, psycopg.errors.DeadlockDetected(), Conflict),
     (OperationalError, psycopg.errors.SerializationFailure(), Conflict),
     (IntegrityError, psycopg.errors.UniqueViolation(), Conflict),
+    (IntegrityError, psycopg.errors.ForeignKeyViolation(), Conflict),
     (OperationalError, psycopg.errors.AdminShutdown(), Unavailable),
     (OperationalError, None, Unavailable),
     (InterfaceError, None, Unavailable),

@@ -75,7 +75,8 @@ def _time(cube: str) -> str:
     )"""
 
 
-# All that is asked for by its score: the best, what may be said around them, and rivals beyond these.
+# All that is asked for by its score: the best, what may be said around them, and rivals beyond these. None is missed: a
+# place in a session is one memory's (vault/cubes/known.py).
 _FOREMOST = f"ORDER BY score DESC, id DESC LIMIT %(best)s::bigint * {2 * REACH + 1} + {MOST_RIVALS}"
 
 # A cube below the bar is not among the best, whichever common words it has. A bar of 0 keeps none away.

@@ -1,14 +1,17 @@
 """grants/: who may give what to whom, and what it changes from the next request on."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
+from django.db import connections
 
 from governance.vocabulary import RoleName, Scope
 from tests.factories import World, key_for, person_add
 from tests.governance.tables import everything
+from tests.harness.product import wait_until
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 from tests.vault.outbox import run_jobs
 
@@ -296,3 +299,26 @@ def _but_denials(rows: dict[str, list[str]]) -> dict[str, list[str]]:
         for table, found in rows.items()
         if table != "governance_outboxevent"
     }
+
+
+def test_a_grant_on_what_is_erased_meanwhile_is_a_conflict(
+    world: World, alice: Contract, memory_id: str, superuser: Superuser
+) -> None:
+    """It was there when it was looked up, and is gone when the grant names it."""
+    eraser, watcher = superuser(), superuser()
+    waits = "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+    def give() -> tuple[int, str]:
+        try:
+            reply = alice.post("grants/", grant_body(world, "bob", "memory", memory_id))
+            return reply.status, reply.json["type"]
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with eraser.transaction():
+            eraser.execute("DELETE FROM vault_cube WHERE id = %s", [memory_id])
+            given_late = pool.submit(give)
+            wait_until(lambda: watcher.execute(waits).fetchone() == (True,), seconds=20)
+        assert given_late.result() == (409, "urn:memos:problem:conflict")
+    assert superuser().execute("SELECT count(*) FROM vault_cubegrant").fetchone() == (0,)
