@@ -18,6 +18,7 @@ def database_failure(error: Error) -> DomainError | None:
     if state == HELD:
         return Held()
     if state in SAME_ROWS:  # first: a deadlock is an OperationalError too
+        logger.warning("changed by two at the same time: %s", state)
         return Conflict("Another request changed the same rows at the same time; try again.")
     if isinstance(error, (OperationalError, InterfaceError)):
         logger.warning("the database does not answer: %s", type(error).__name__)

@@ -187,6 +187,15 @@ def superuser(clone: Clone) -> Iterator[Callable[[], psycopg.Connection]]:
         yield lambda: stack.enter_context(clone.connect(SUPERUSER))
 
 
+def waiting_for_locks(watcher: psycopg.Connection) -> int:
+    """How many connections to the watcher's database wait for each other."""
+    row = watcher.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 @pytest.fixture
 def owner_connection(clone: Clone) -> Iterator[psycopg.Connection]:
     """The role that migrates."""

@@ -129,10 +129,10 @@ spoken AS MATERIALIZED (
   SELECT beside.id FROM best CROSS JOIN LATERAL (
     SELECT one.session_token, one.position FROM vault_cube AS one
     WHERE one.tenant_id = %(tenant)s AND one.id = best.id OFFSET 0
-  ) AS own CROSS JOIN LATERAL (
+  ) AS place CROSS JOIN LATERAL (
     SELECT cube.id FROM vault_cube AS cube
-    WHERE cube.tenant_id = %(tenant)s AND cube.session_token = own.session_token
-      AND cube.position BETWEEN own.position - {REACH} AND own.position + {REACH} OFFSET 0
+    WHERE cube.tenant_id = %(tenant)s AND cube.session_token = place.session_token
+      AND cube.position BETWEEN place.position - {REACH} AND place.position + {REACH} OFFSET 0
   ) AS beside
 ),
 """

@@ -11,6 +11,7 @@ from django.db import connections
 from governance.vocabulary import RoleName, Scope
 from tests.factories import World, key_for, person_add
 from tests.governance.tables import everything
+from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 from tests.vault.outbox import run_jobs
@@ -306,7 +307,6 @@ def test_a_grant_on_what_is_erased_meanwhile_is_a_conflict(
 ) -> None:
     """It was there when it was looked up, and is gone when the grant names it."""
     eraser, watcher = superuser(), superuser()
-    waits = "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
     def give() -> tuple[int, str]:
         try:
@@ -319,6 +319,6 @@ def test_a_grant_on_what_is_erased_meanwhile_is_a_conflict(
         with eraser.transaction():
             eraser.execute("DELETE FROM vault_cube WHERE id = %s", [memory_id])
             given_late = pool.submit(give)
-            wait_until(lambda: watcher.execute(waits).fetchone() == (True,), seconds=20)
+            wait_until(lambda: waiting_for_locks(watcher) == 1, seconds=20)
         assert given_late.result() == (409, "urn:memos:problem:conflict")
     assert superuser().execute("SELECT count(*) FROM vault_cubegrant").fetchone() == (0,)

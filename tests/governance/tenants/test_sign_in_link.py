@@ -15,6 +15,7 @@ from governance.tenants.services import sign_in_link_create, sign_in_link_use
 from governance.vocabulary import Channel, PrincipalKind, RoleName, Verb
 from tests.factories import World
 from tests.governance.tables import everything
+from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
 
 Superuser = Callable[[], psycopg.Connection]
@@ -63,7 +64,7 @@ def test_of_two_at_once_one_is_signed_in(world: World, superuser: Superuser) -> 
         holder.execute("SELECT 1 FROM governance_signinlink FOR UPDATE")
         for thread in threads:
             thread.start()
-        wait_until(lambda: _waiting(watcher) == 2, seconds=10)
+        wait_until(lambda: waiting_for_locks(watcher) == 2, seconds=10)
     for thread in threads:
         thread.join(timeout=30)
     assert (len(signed_in), len(refused)) == (1, 1)
@@ -96,14 +97,6 @@ def test_an_unknown_one_is_not_found_and_leaves_no_row(world: World, superuser: 
 def test_the_token_is_not_in_the_database(world: World, superuser: Superuser) -> None:
     token = _token(world)
     assert token not in str(everything(superuser()))
-
-
-def _waiting(watcher: psycopg.Connection) -> int:
-    row = watcher.execute(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def _sign_ins(world: World) -> int:
