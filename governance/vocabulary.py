@@ -210,6 +210,7 @@ class Topic(StrEnum):
     AUDIT_EXPORT_REQUESTED = "audit.export_requested"
     RETENTION_CHANGED = "retention.changed"
     WORDS_DUE = "words.due"
+    WORDS_PLACED = "words.placed"
     PASSWORD_RESET_ASKED = "password.reset_asked"
     INVITATION_CREATED = "invitation.created"
 

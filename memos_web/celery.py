@@ -23,7 +23,8 @@ OUTBOX_ROUTES = {
     "job.requested": "vault.jobs_run",
     "audit.export_requested": "governance.audit_export",
     "retention.changed": "vault.retention_apply",
-    "words.due": "vault.common_words_count",
+    "words.due": "vault.words_place",
+    "words.placed": "vault.words_pack",
     "password.reset_asked": "governance.password_resets_send",
     "invitation.created": "governance.invitations_send",
 }

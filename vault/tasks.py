@@ -8,8 +8,8 @@ from celery import shared_task
 
 from governance.actor import Actor
 from governance.outbox.services import Handler, Payload, Write, events_run
-from vault.cubes.common_words import common_words_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
+from vault.cubes.packing import words_pack, words_place
 from vault.cubes.reembedding import cubes_reembed
 from vault.graph.jobs import cubes_link
 from vault.jobs.services import jobs_give_up, jobs_run
@@ -44,9 +44,14 @@ def retention_apply_task(tenant_id: str, event_ids: Sequence[str]) -> int:
     return _run(tenant_id, event_ids, retention_apply)
 
 
-@shared_task(name="vault.common_words_count")  # type: ignore[untyped-decorator]
-def common_words_count_task(tenant_id: str, event_ids: Sequence[str]) -> int:
-    return _run(tenant_id, event_ids, common_words_count)
+@shared_task(name="vault.words_place")  # type: ignore[untyped-decorator]
+def words_place_task(tenant_id: str, event_ids: Sequence[str]) -> int:
+    return _run(tenant_id, event_ids, words_place)
+
+
+@shared_task(name="vault.words_pack")  # type: ignore[untyped-decorator]
+def words_pack_task(tenant_id: str, event_ids: Sequence[str]) -> int:
+    return _run(tenant_id, event_ids, words_pack)
 
 
 @shared_task(name="vault.jobs_tidy")  # type: ignore[untyped-decorator]

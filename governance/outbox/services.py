@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Greatest, Now
 from psycopg.types.json import Jsonb
 
@@ -28,9 +28,12 @@ from governance.vocabulary import Permission, Topic, Verb
 CHANNEL = "memos_outbox"
 EMIT = "INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id) VALUES (%s, %s, %s, %s, %s)"
 EMIT_AND_WAKE = f"WITH event AS ({EMIT}) SELECT pg_notify('{CHANNEL}', '')"
-UNHURRIED = frozenset(
-    {Topic.CUBES_READ, Topic.WORDS_DUE}
-)  # gathered until the dispatcher looks anyway: nobody waits for a count
+EMIT_LATER = """
+INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id, available_at)
+VALUES (%s, %s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))
+"""
+# Gathered until the dispatcher looks anyway: nobody waits for a count.
+UNHURRIED = frozenset({Topic.CUBES_READ, Topic.WORDS_DUE, Topic.WORDS_PLACED})
 CLAIM_LIMIT = 200
 MAX_ATTEMPTS = 12
 LONGEST_DELAY = timedelta(minutes=5)
@@ -56,6 +59,19 @@ def emit(*, actor: Actor, topic: Topic, payload: Payload) -> None:
     """Leave work in the caller's transaction. `payload` holds ids and numbers only, never content."""
     with prepared_cursor() as cursor:
         cursor.execute(EMIT if topic in UNHURRIED else EMIT_AND_WAKE, _event_row(actor, topic, payload))
+
+
+def emit_later(*, actor: Actor, topic: Topic, payload: Payload, seconds: float) -> None:
+    """`emit` what is not to be done before `seconds` have passed; nobody is woken for it."""
+    with prepared_cursor() as cursor:
+        cursor.execute(EMIT_LATER, [*_event_row(actor, topic, payload), seconds])
+
+
+def is_asked(*, actor: Actor, topic: Topic, seconds: float) -> bool:
+    """Whether the tenant's open work has some of this topic that was handed out, or is to be within `seconds`."""
+    soon = Q(attempts__gt=0) | Q(available_at__lte=Now() + timedelta(seconds=seconds))
+    waiting = OutboxEvent.objects.filter(soon, tenant_id=actor.tenant_id, topic=topic)
+    return waiting.filter(done_at=None, parked_at=None).exists()
 
 
 def record_read(*, actor: Actor, verb: Verb, object_ids: Sequence[UUID], version: int | None) -> None:

@@ -35,14 +35,14 @@ from governance.vocabulary import (
 )
 from tests.factories import REQUEST_ID, Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
-from vault.cubes.common_words import common_words_count
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.jobs import cubes_count_reads, cubes_index
+from vault.cubes.packing import words_pack, words_place
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.services import jobs_run, memories_add_later
-from vault.models import CommonWord, CommonWordsCount, Namespace
+from vault.models import Namespace, PackedPostings, PackedWord, Packing
 from vault.policies.jobs import retention_apply
 
 HANDLERS: dict[Topic, Handler] = {
@@ -50,7 +50,8 @@ HANDLERS: dict[Topic, Handler] = {
     Topic.CUBES_READ: cubes_count_reads,
     Topic.JOB_REQUESTED: jobs_run,
     Topic.RETENTION_CHANGED: retention_apply,
-    Topic.WORDS_DUE: common_words_count,
+    Topic.WORDS_DUE: words_place,
+    Topic.WORDS_PLACED: words_pack,
     Topic.PASSWORD_RESET_ASKED: resets_send,
     Topic.INVITATION_CREATED: invitations_send,
     Topic.AUDIT_EXPORT_REQUESTED: exports_run,
@@ -100,7 +101,7 @@ def fill(person: Person, canary: str) -> Filled:
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
     policy_id = _policies_fill(actor)
-    _words_count(actor)
+    _words_pack(actor, cube_id)
     _grant(person, canary, cube_id)
     _keep_trail(person)
     return Filled(person, canary, cube_id, conversation.id, job.id, policy_id)
@@ -115,12 +116,14 @@ def _policies_fill(actor: Actor) -> UUID:
     return policy.id
 
 
-def _words_count(actor: Actor) -> None:
+def _words_pack(actor: Actor, cube_id: UUID) -> None:
     """What a tenant with a thousand memories would have."""
     with acting(actor):
         namespace = Namespace.objects.all()[0]
-        CommonWord.objects.create(tenant_id=actor.tenant_id, term=1, namespace=namespace, cubes=1)
-        CommonWordsCount.objects.create(tenant_id=actor.tenant_id, cubes=1)
+        PackedWord.objects.create(tenant_id=actor.tenant_id, term=1, until=cube_id, is_packed=True)
+        entry = cube_id.bytes + bytes(16)
+        PackedPostings.objects.create(tenant_id=actor.tenant_id, term=1, namespace=namespace, postings=entry)
+        Packing.objects.create(tenant_id=actor.tenant_id, cubes=1, words=1)
 
 
 def ways_in(person: Person, canary: str) -> None:

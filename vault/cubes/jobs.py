@@ -8,10 +8,10 @@ from django.db import connection
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.outbox.services import Payload, Write, emit
-from governance.vocabulary import Topic, Verb
-from vault.cubes.common_words import common_words_are_due
+from governance.outbox.services import Payload, Write
+from governance.vocabulary import Verb
 from vault.cubes.embedding import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
+from vault.cubes.packing import packing_ask
 
 CHEAP_TO_COUNT = 5_000  # cubes; a larger namespace is not counted again within FRESH_SECONDS
 FRESH_SECONDS = 2.0
@@ -52,8 +52,7 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
             active_model_hold(actor, expected=active, first=rows[0].model)
         ids = embeddings_write(rows)
         _measure({text.namespace_id for text in texts})
-        if common_words_are_due(actor):
-            emit(actor=actor, topic=Topic.WORDS_DUE, payload={})
+        packing_ask(actor)
         record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
 
     return write

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from governance.prepared import prepared_cursor
 from vault.cubes.building import Built
-from vault.cubes.common_words import common_words_forget
 from vault.cubes.inserting import sql_array
 from vault.models import Posting
 
@@ -47,4 +46,3 @@ def postings_sent(built: Sequence[Built]) -> list[Any]:
 def postings_delete(cube_id: UUID, terms: Sequence[int]) -> None:
     """The postings of one version, by key."""
     Posting.objects.filter(cube_id=cube_id, term__in=terms).delete()
-    common_words_forget(terms)

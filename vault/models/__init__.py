@@ -2,14 +2,12 @@ from vault.models.conversation import Conversation, Turn
 from vault.models.cube import Cube, CubeGrant, CubeLink, CubeUse, CubeVersion
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.hold import Hold, HoldCube, HoldReleaseApproval
-from vault.models.index import CommonWord, CommonWordsCount, Embedding, NamespaceSize, Posting
+from vault.models.index import Embedding, NamespaceSize, PackedPostings, PackedWord, Packing, Posting
 from vault.models.job import Job
 from vault.models.namespace import Namespace, NamespaceGrant
 from vault.models.review import PiiFinding, Review
 
 __all__ = [
-    "CommonWord",
-    "CommonWordsCount",
     "Conversation",
     "Cube",
     "CubeGrant",
@@ -25,6 +23,9 @@ __all__ = [
     "Namespace",
     "NamespaceGrant",
     "NamespaceSize",
+    "PackedPostings",
+    "PackedWord",
+    "Packing",
     "PiiFinding",
     "Posting",
     "Review",

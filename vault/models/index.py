@@ -55,8 +55,23 @@ class NamespaceSize(models.Model):
     refreshed_at = models.DateTimeField(db_default=Now())
 
 
-class CommonWord(models.Model):
-    """How many cubes of a namespace contain a word that many of them contain (vault/cubes/common_words.py)."""
+class PackedWord(models.Model):
+    """A word whose postings of the cubes up to `until` are packed, or are about to be (vault/cubes/packing.py)."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "term")
+    tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
+    term = models.BigIntegerField()
+    until = models.UUIDField()
+    is_packed = models.BooleanField(default=False, db_default=False)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["tenant", "until"], name="packed_word_by_until")
+        ]  # each write asks for the last
+
+
+class PackedPostings(models.Model):
+    """The postings of a packed word in a namespace, 32 bytes each, in the order of their cubes (ENTRY)."""
 
     pk = models.CompositePrimaryKey("tenant_id", "term", "namespace_id")
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
@@ -64,12 +79,13 @@ class CommonWord(models.Model):
     namespace = models.ForeignKey(
         "vault.Namespace", on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
-    cubes = models.PositiveIntegerField()
+    postings = models.BinaryField()
 
 
-class CommonWordsCount(models.Model):
-    """How many cubes a tenant had when its common words were last counted."""
+class Packing(models.Model):
+    """How many cubes a tenant had when all its words were placed anew, and how many words are; when last."""
 
     tenant = models.OneToOneField("governance.Tenant", on_delete=models.DO_NOTHING, primary_key=True, related_name="+")
     cubes = models.PositiveBigIntegerField()
-    counted_at = models.DateTimeField(db_default=Now())
+    words = models.PositiveIntegerField()
+    packed_at = models.DateTimeField(db_default=Now())

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -26,28 +26,30 @@ from vault.retrieval.composing import Composed
 from vault.retrieval.ranking import (
     BEST,
     EF_SEARCH,
+    MOST_RIVALS,
     NEAREST,
+    REACH,
     Parts,
     Weights,
     fused,
     index_pays,
-    most_added,
     pooled,
-    set_aside,
 )
+from vault.retrieval.scoring import best_of, scored
 from vault.retrieval.sql import (
-    COMMON,
-    EXACT,
-    EXACT_WITH_COMMON,
     GRANTED_COUNT,
-    INDEXED,
-    INDEXED_WITH_COMMON,
     MANY_GRANTED,
+    NEAR,
+    NEAR_FILTERED,
     NEAREST_BY_SCAN,
-    NO_COMMON,
+    POOL,
     SURVEY,
     SURVEY_EXCEPTED,
+    WORDS,
+    WORDS_EXCEPTED,
+    WORDS_FILTERED,
 )
+from vault.retrieval.words import Best, Found, Pool, Said, spans
 
 INDEXED_MODEL = DEFAULT_MODEL  # of which embedding_nearest holds the vectors; an operator may index another
 LONGEST_NAME = 40  # characters of a speaker's name in a question
@@ -74,7 +76,6 @@ class Survey:
     """What an actor sees: the namespaces, their size, which words of a question name speakers there, and the time.
 
     model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted.
-    common: which words of the question many cubes contain, with their number, as last counted.
     granted: how many cubes beyond the namespaces, up to MANY_GRANTED.
     """
 
@@ -85,7 +86,6 @@ class Survey:
     model: str | None
     vectors: int
     now: datetime
-    common: dict[int, int]
     granted: int = 0
 
 
@@ -116,23 +116,20 @@ def survey(actor: Actor, question: Question, seen: Composed, excepted: Exception
         return _survey_excepted(actor, question, seen, excepted)
     marks = [mark for mark in question.words.values() if mark]
     with prepared_cursor() as cursor:
-        parameters = {**seen.parameters, "marks": marks, "terms": list(question.words), "tenant": actor.tenant_id}
-        cursor.execute(SURVEY.format(seen=seen.statement, common=COMMON), parameters)
-        namespaces, cubes, words, speakers, model, vectors, now, common = cursor.fetchone()
-    return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now, dict(common))
+        parameters = {**seen.parameters, "marks": marks, "tenant": actor.tenant_id}
+        cursor.execute(SURVEY.format(seen=seen.statement), parameters)
+        namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
+    return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
 
 
 def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> Survey:
-    """Where something is hidden no word is taken for common: how often it is said there is not to be told."""
     more = GRANTED_COUNT if excepted.granted else "0"
-    common = NO_COMMON if excepted.hidden else COMMON
-    statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=more, common=common, **excepted.parts)
+    statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=more, **excepted.parts)
     marks = [mark for mark in question.words.values() if mark]
     parameters = {**seen.parameters, **excepted.parameters, "marks": marks, "tenant": actor.tenant_id}
-    parameters["terms"] = list(question.words)
     with prepared_cursor() as cursor:
         cursor.execute(statement, parameters)
-        namespaces, cubes, words, speakers, model, vectors, now, common_words, more = cursor.fetchone()
+        namespaces, cubes, words, speakers, model, vectors, now, more = cursor.fetchone()
     typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
     return Survey(
         namespaces=namespaces,
@@ -142,9 +139,38 @@ def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted:
         model=model,
         vectors=vectors,
         now=now,
-        common=dict(common_words),
         granted=more,
     )
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What the statements of one ranking are made of, and their values."""
+
+    narrowed: bool
+    excepted: bool
+    places: Mapping[str, str]
+    parameters: Mapping[str, Any]
+
+    def rows(self, statement: str, *, steady: bool = False, **values: Any) -> list[Any]:
+        """`statement` with its places filled. steady: with the settings that make its plan predictable, in one go.
+
+        The planner cannot know how large the parts are: a nested loop over them may be quadratic, a hash join never is.
+        Without sorts it takes the vector index wherever the statement lets it. That is asked for more rows than are
+        wanted, and again until enough are visible.
+        """
+        statement = statement.format_map(self.places)
+        parameters = {**self.parameters, **values}
+        if not steady:
+            with _cursor(self.narrowed) as cursor:
+                cursor.execute(statement, parameters)
+                return list(cursor.fetchall())
+        with prepared_cursor() as before, _cursor(self.narrowed) as cursor, prepared_cursor() as after:
+            with in_one_go():
+                before.execute(STEADY_PLANS)
+                cursor.execute(statement, parameters)
+                after.execute(PLANS_AS_BEFORE)
+            return list(cursor.fetchall())
 
 
 def rank(
@@ -161,68 +187,96 @@ def rank(
     limit: int,
     excepted: Exceptions = NO_EXCEPTIONS,
 ) -> list[Ranked]:
-    """The best `limit` of the visible cubes, best first. One query, and two settings in the same trip.
+    """The best `limit` of the visible cubes, best first. Two queries, and a third where vectors can change the answer.
 
     `narrowed`: filters beyond the namespace apply; then all that passes them is looked through: nothing is missed.
     """
     speakers = surveyed.speakers if len(surveyed.speakers) == 1 else frozenset()
     words = [term for term, mark in question.words.items() if mark not in surveyed.speakers] or list(question.words)
-    common = {word: cubes for word, cubes in surveyed.common.items() if word in words}
-    aside = set_aside(words, common, surveyed.cubes)
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
     nearest = pooled(NEAREST, limit) if vector is not None else 0
-    distance = _distance(surveyed, model, vector, nearest)
-    statement = _statement(visible, narrowed, bool(aside), model, distance, excepted, surveyed)
-    parameters: dict[str, Any] = {
-        **visible.parameters,
-        **excepted.parameters,
-        "tenant": actor.tenant_id,
-        "terms": [word for word in words if word not in aside],
-        "common": list(aside),
-        "common_weights": list(aside.values()),
-        "common_postings": sum(common[word] for word in aside),
-        "most_added": sum(map(most_added, aside.values())),
-        "namespaces": surveyed.namespaces,
-        "cubes": surveyed.cubes,
-        "length": surveyed.words / surveyed.cubes if surveyed.cubes else TYPICAL_LENGTH,
-        "vector": vector,
-        "model": model,
-        "speakers": list(speakers),
-        "asks_for_time": question.asks_for_time,
-        "starts": [span.start for span in spans],
-        "ends": [span.end for span in spans],
-        "fits": [span.weight for span in spans],
-        "limit": limit,
-        "best": pooled(BEST, limit),
-        "nearest": nearest,
-    }
-    parameters |= {f"w_{name}": getattr(weights, name) for name in Parts.__dataclass_fields__}
-    found = [(row[0], Parts(*row[1:7])) for row in _ranked(statement, parameters, narrowed)]
+    ranking = Ranking(
+        narrowed=narrowed,
+        excepted=bool(excepted),
+        places=_places(visible, excepted, surveyed, model, _distance(surveyed, model, vector, nearest)),
+        parameters={
+            **visible.parameters,
+            **excepted.parameters,
+            "tenant": actor.tenant_id,
+            "terms": words if weights.words else [],
+            "namespaces": surveyed.namespaces,
+            "vector": vector,
+            "model": model,
+            "speakers": list(speakers),
+            "asks_for_time": question.asks_for_time,
+            "starts": [span.start for span in spans],
+            "ends": [span.end for span in spans],
+            "fits": [span.weight for span in spans],
+            "nearest": nearest,
+        },
+    )
+    length = surveyed.words / surveyed.cubes if surveyed.cubes and surveyed.words else TYPICAL_LENGTH
+    said = Said(_found(ranking), cubes=surveyed.cubes, length=length)
+    found = _scored(ranking, said, weights, limit)
     in_sessions = any(parts.session for _, parts in found)
     return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in found]
 
 
-def _statement(
-    visible: Composed,
-    narrowed: bool,
-    with_common: bool,
-    model: str,
-    distance: str,
-    excepted: Exceptions,
-    surveyed: Survey,
-) -> str:
-    beyond, one_by_one = excepted.parts["beyond"], excepted.parts["beyond_one"]
-    places = {
-        **excepted.parts,
-        # A hashed table of what is granted is soon made of little; where it is much, the rarer words' hits are fewer.
-        "hits_beyond": beyond if surveyed.granted < MANY_GRANTED else one_by_one,
-        "near_beyond": beyond if distance == NEAREST_BY_SCAN else one_by_one,
+def _places(visible: Composed, excepted: Exceptions, surveyed: Survey, model: str, distance: str) -> dict[str, str]:
+    parts = excepted.parts
+    return {
+        **parts,
+        "visible": visible.statement,
+        # A hashed table of what is granted is soon made of little; where it is much, the words' hits are fewer.
+        "hits_beyond": parts["beyond"] if surveyed.granted < MANY_GRANTED else parts["beyond_one"],
+        "near_beyond": parts["beyond"] if distance == NEAREST_BY_SCAN else parts["beyond_one"],
+        "distance": distance,
+        # A kept plan only goes by an index of one model's vectors where the statement itself names the model.
+        "model": _literal(model),
     }
-    if narrowed:
-        return (EXACT_WITH_COMMON if with_common else EXACT).format(visible=visible.statement, **places)
-    # A kept plan only goes by an index of one model's vectors where the statement itself names the model.
-    ranking = INDEXED_WITH_COMMON if with_common else INDEXED
-    return ranking.format(visible=visible.statement, distance=distance, model=_literal(model), **places)
+
+
+def _found(ranking: Ranking) -> list[Found]:
+    if not ranking.parameters["terms"]:
+        return []
+    if ranking.narrowed:
+        rows = ranking.rows(WORDS_FILTERED, steady=True)
+    else:
+        rows = ranking.rows(WORDS_EXCEPTED if ranking.excepted else WORDS)
+    return [Found(*row) for row in rows]
+
+
+def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[tuple[UUID, Parts]]:
+    """Vectors are only looked through where too few of those that words speak for outweigh any that they do not.
+
+    Rivals of the best by words are taken in where a vector could make up for what they lack; where they are too many
+    for that, vectors are looked through as well.
+    """
+    several = pooled(BEST, limit)
+    best = said.best(several * (2 * REACH + 1) + MOST_RIVALS)
+    told = scored(said, _pool(ranking, best, several), best.highest)
+    last = told.score(limit, replace(weights, dense=0.0))
+    rivals = best.beyond(told.pool, (last - weights.dense) * best.highest / (weights.lexical or 1.0), MOST_RIVALS)
+    to_vectors = last < weights.unspoken or len(rivals) == MOST_RIVALS
+    if rivals or (to_vectors and ranking.parameters["nearest"]):
+        rest = _near(ranking, told.pool, rivals, to_vectors)
+        return best_of([told, scored(said, rest, best.highest, told.loudest)], weights, limit)
+    return best_of([told], weights, limit)
+
+
+def _pool(ranking: Ranking, best: Best, several: int) -> Pool:
+    """What may be shown of the best by words, and of what was said around them."""
+    if not len(best.scores):
+        return Pool(None)
+    around = spans(best.places(several))
+    (row,) = ranking.rows(POOL, **around._asdict())
+    return Pool(row[0])
+
+
+def _near(ranking: Ranking, known: Pool, rivals: Sequence[UUID], to_vectors: bool) -> Pool:
+    statement = NEAR_FILTERED if ranking.narrowed else NEAR
+    (row,) = ranking.rows(statement, steady=True, rivals=list(rivals), to_vectors=to_vectors)
+    return Pool(row[0], known=known)
 
 
 def _distance(surveyed: Survey, model: str, vector: HalfVector | None, nearest: int) -> str:
@@ -239,18 +293,3 @@ def _literal(text: str) -> str:
 def _cursor(narrowed: bool) -> AbstractContextManager[CursorWrapper]:
     """Filters come in any number of shapes: a statement with some is planned for them alone."""
     return connection.cursor() if narrowed else prepared_cursor()
-
-
-def _ranked(statement: str, parameters: Mapping[str, Any], narrowed: bool) -> list[Any]:
-    """The rows of a ranking, asked for in one go with the settings that make its plan predictable.
-
-    The planner cannot know how large the parts are: a nested loop over them may be quadratic, a hash join never is.
-    Without sorts it takes the vector index wherever the statement lets it. That is asked for more rows than are wanted,
-    and again until enough are visible.
-    """
-    with prepared_cursor() as before, _cursor(narrowed) as ranking, prepared_cursor() as after:
-        with in_one_go():
-            before.execute(STEADY_PLANS)
-            ranking.execute(statement, parameters)
-            after.execute(PLANS_AS_BEFORE)
-        return list(ranking.fetchall())

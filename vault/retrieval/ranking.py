@@ -5,7 +5,6 @@ repeats that, and docs/benchmarks.md tells what each part brings.
 """
 
 import math
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 BM25_K1 = 1.2
@@ -18,8 +17,6 @@ BEST = 20  # cubes, at least, taken into the pool by words, and with each its ne
 NEAREST = 20  # cubes, at least, taken into the pool by vector
 POOLED = 1.5  # of either, for each result that is asked for
 MOST_RIVALS = 50  # cubes below the best by words that are taken into the pool for what their vectors may add
-ROOM_ASIDE = 0.8  # of what a word of BEST cubes weighs: for what words that are set aside may add together
-LOOK_UP_COST = 3  # of a posting by its key, in postings that are read one after the other
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
 # shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's.
 INDEX_COST = 20
@@ -40,6 +37,16 @@ class Weights:
     heat: float = 0.0
     trust: float = 0.0
     diversity: float = 0.0
+
+    @property
+    def words(self) -> bool:
+        """Whether anything hangs on the words of a question."""
+        return bool(self.lexical or self.context or self.session)
+
+    @property
+    def unspoken(self) -> float:
+        """The most that a cube may have of which no word speaks: its vector, its speaker and its time."""
+        return self.dense + self.entity + self.time
 
     def asked(self, *, entity: bool, time: bool) -> "Weights":
         """Without the parts that this question says nothing about."""
@@ -71,29 +78,6 @@ DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, ti
 def rarity(holding: int, cubes: int) -> float:
     """BM25's weight of a word that `holding` of `cubes` contain; never negative (as in Lucene)."""
     return math.log(1 + (max(cubes, holding) - holding + 0.5) / (holding + 0.5))
-
-
-def most_added(weight: float) -> float:
-    """The most that a word of `weight` adds to a cube's score."""
-    return weight * (BM25_K1 + 1)
-
-
-def set_aside(words: Collection[int], common: Mapping[int, int], cubes: int) -> dict[int, float]:
-    """Which of a question's words need not be read as a whole, with their weights; common: in how many cubes they are.
-
-    The commonest first, as long as a cube that has all of them, and no other word, likely stays below the best: below
-    most of what a word of BEST cubes weighs. One word always stays. That none of the best is missed does not depend on
-    this choice: the statement reads them after all where it was wrong (vault/retrieval/sql.py).
-    """
-    aside: dict[int, float] = {}
-    room = ROOM_ASIDE * rarity(BEST, cubes)
-    for word in sorted(common, key=lambda word: (-common[word], word)):
-        weight = rarity(common[word], cubes)
-        room -= most_added(weight)
-        if room < 0 or len(aside) + 1 >= len(words):
-            break
-        aside[word] = weight
-    return aside
 
 
 def pooled(at_least: int, limit: int) -> int:

@@ -9,6 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from django.db import connections
+from django.db.models.functions import Now
 from django.test import override_settings
 
 from governance.actor import Actor
@@ -23,10 +24,12 @@ from governance.outbox.services import (
     Payload,
     Write,
     emit,
+    emit_later,
     events_claim,
     events_release,
     events_resume,
     events_run,
+    is_asked,
 )
 from governance.outbox.tidying import tidy
 from governance.vocabulary import PersonaKind, Topic
@@ -404,3 +407,22 @@ def test_tidying_removes_what_was_done_long_ago_and_nothing_else(world: World, s
 def _all(person: Person) -> list[OutboxEvent]:
     with acting(person.actor):
         return list(OutboxEvent.objects.all())
+
+
+def test_work_for_later_is_not_handed_out_before_its_time(world: World) -> None:
+    actor, topic = world.alice.actor, Topic.WORDS_DUE
+    with acting(actor):
+        emit_later(actor=actor, topic=topic, payload={}, seconds=60)
+        assert is_asked(actor=actor, topic=topic, seconds=70)
+        assert not is_asked(actor=actor, topic=topic, seconds=50)
+    assert events_claim() == []
+    with acting(actor):
+        emit_later(actor=actor, topic=topic, payload={}, seconds=0)
+    (claimed,) = events_claim()
+    with acting(actor):
+        assert is_asked(actor=actor, topic=topic, seconds=0)  # it is being done, however long that takes
+        OutboxEvent.objects.filter(id=claimed.id).update(done_at=Now())
+        assert not is_asked(actor=actor, topic=topic, seconds=0)
+        assert not is_asked(actor=actor, topic=Topic.WORDS_PLACED, seconds=3_600)
+    with acting(world.charlie.actor):
+        assert not is_asked(actor=world.charlie.actor, topic=topic, seconds=3_600)

@@ -20,8 +20,8 @@ from governance.keys.services import token_maker
 from memos_web.config import EmbedderChoice
 from tests.harness.databases import Clone
 from tests.vault.outbox import run_jobs
-from vault.cubes import common_words
-from vault.models import CommonWord, Cube
+from vault.cubes import packing
+from vault.models import Cube, PackedWord
 from vault.retrieval import ranker, ranking
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.ranker import question_of
@@ -58,7 +58,8 @@ def many(database: Clone, settings: Settings, full_size: bool, monkeypatch: pyte
     settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
     if not full_size:  # what a large tenant has is then found in this one
         monkeypatch.setattr(ranking, "INDEX_COST", 12)
-        monkeypatch.setattr(common_words, "COMMON_FROM", 100)
+        monkeypatch.setattr(packing, "PACKED_FROM", 100)
+    monkeypatch.setattr(packing, "SETTLED_SECONDS", 0.0)
     sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 400), 3_400)
     searches = SEARCHES_IN_FULL if full_size else SEARCHES
     small = [_place(size, seed, searches) for seed, size in enumerate(sizes, start=1)]
@@ -97,7 +98,7 @@ def _small_tenants_get_all_they_have_and_nothing_of_others(many: Many) -> None:
 
 def _what_the_index_finds_is_what_comparing_all_would(large: Place) -> None:
     assert "embedding_nearest" in _plans(large.owner.actor, large.asked[0])
-    assert any(_common(large.owner.actor, question) for question in large.asked[:60])
+    assert any(_packed(large.owner.actor, question) for question in large.asked[:60])
     assert _recall(large, 60) >= 0.99
     assert _recall(large, 60, mode=SearchMode.DENSE) >= 0.99
 
@@ -143,11 +144,11 @@ def _share(actor: Actor, question: str, mode: SearchMode) -> float:
     return sum(hit.score >= worst for hit in memories_search(actor=actor, search=search)) / len(wanted)
 
 
-def _common(actor: Actor, question: str) -> dict[int, int]:
-    """The words of a question that many memories contain."""
+def _packed(actor: Actor, question: str) -> set[int]:
+    """The words of a question that many memories contain, and whose postings are packed."""
     asked = question_of(token_maker(actor.tenant_id), question)
     with acting(actor):
-        return dict(CommonWord.objects.filter(term__in=asked.words).values_list("term", "cubes"))
+        return set(PackedWord.objects.filter(is_packed=True, term__in=asked.words).values_list("term", flat=True))
 
 
 def _ids(actor: Actor) -> set[UUID]:
@@ -156,16 +157,16 @@ def _ids(actor: Actor) -> set[UUID]:
 
 
 def _plans(actor: Actor, question: str) -> str:
-    """How PostgreSQL answers the ranking statement of a search."""
+    """How PostgreSQL finds the nearest by vector."""
     told: list[str] = []
 
     def explained(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
-        if "parts AS" in str(sql):
+        if "near AS" in str(sql):
             with connection.cursor() as cursor:
                 cursor.cursor.execute(f"EXPLAIN {sql}", params)
                 told.extend(str(row[0]) for row in cursor.cursor.fetchall())
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(explained):
-        _found(actor, question)
+        memories_search(actor=actor, search=SearchQuery(query=question, mode=SearchMode.DENSE))
     return "\n".join(told)

@@ -15,6 +15,7 @@ from vault.cubes.services import cubes_add
 from vault.models import Posting
 from vault.retrieval import ranker, sql
 from vault.retrieval.queries import SearchQuery
+from vault.retrieval.ranking import Weights
 from vault.retrieval.selectors import memories_search
 
 OLD, ASKED_FOR = datetime(2021, 2, 3, tzinfo=UTC), datetime(2023, 5, 12, tzinfo=UTC)
@@ -38,17 +39,15 @@ def test_what_fits_the_time_is_found_without_a_word_of_the_question(walker: Acto
 
 
 def test_the_proof_sees_a_bound_that_forgets_the_time(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
-    bound = "< %(w_dense)s + %(w_entity)s + %(w_time)s"
-    assert bound in sql.INDEXED
-    monkeypatch.setattr(ranker, "INDEXED", sql.INDEXED.replace(bound, "< %(w_dense)s"))
+    monkeypatch.setattr(Weights, "unspoken", property(lambda weights: weights.dense))
     assert WANTED not in _found(walker, QUESTION)
 
 
 def test_vectors_are_left_alone_where_words_have_found_enough(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten trips outweigh what a vector alone could bring to a question that asks for no time and nobody."""
-    statement = sql.INDEXED.replace("ORDER BY {distance}", "ORDER BY 1 / (SELECT 0)")  # fails where it is asked
-    assert statement != sql.INDEXED
-    monkeypatch.setattr(ranker, "INDEXED", statement)
+    statement = sql.NEAR.replace("ORDER BY {distance}", "ORDER BY 1 / (SELECT 0)")  # fails where it is asked
+    assert statement != sql.NEAR
+    monkeypatch.setattr(ranker, "NEAR", statement)
     assert len(_found(walker, "trip")) == 10
 
 

@@ -1,0 +1,174 @@
+"""Words that many memories contain: read packed, a search finds what reading all rows would find."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from pytest_django import Settings
+
+from benchmarks.search_latency import OPEN
+from benchmarks.synthetic import conversation, questions
+from benchmarks.tenants import drafts_of
+from governance.database import acting
+from memos_web.config import EmbedderChoice
+from tests.factories import World
+from tests.governance.grants.test_grants import given
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.cubes import packing
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import cubes_add
+from vault.models import Cube, PackedWord
+from vault.retrieval import ranker, sql
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import Hit, memories_search
+
+SIZE = 500
+PACKED_FROM = 20
+EVERYTHING = {"created_at": {"gte": "2000-01-01T00:00:00Z"}}
+ASKED = [*questions(conversation(SIZE, 3), 20, 1), *(" ".join(turn.text.split()[:4]) for turn in conversation(90, 3))]
+
+
+@pytest.fixture
+def words(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """acme with a conversation of which some words are packed."""
+    monkeypatch.setattr(packing, "PACKED_FROM", PACKED_FROM)
+    monkeypatch.setattr(packing, "SETTLED_SECONDS", 0.0)
+    cubes_add(actor=world.alice.actor, drafts=drafts_of(conversation(SIZE, 3), OPEN))
+    run_jobs()
+    with acting(world.alice.actor):
+        assert PackedWord.objects.filter(is_packed=True).count() > 10
+    return world
+
+
+def test_what_is_packed_is_found_as_what_is_read_in_rows(words: World) -> None:
+    found = _searched(words)
+    assert sum(hit.parts.lexical > 0 for hits in found for hit in hits) > 5 * len(ASKED)
+    with _in_rows(words):
+        _same(found, _searched(words))
+
+
+def test_so_is_what_is_newer_than_what_is_packed(words: World) -> None:
+    _add_newer(words)
+    found = _searched(words)
+    assert any("newer" in hit.view.words.content for hits in found for hit in hits)
+    with _in_rows(words):
+        _same(found, _searched(words))
+
+
+def test_the_proof_sees_a_search_that_forgets_what_is_newer(words: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    _add_newer(words)
+    newer = "posting.cube_id > asked.until"
+    assert newer in sql.WORDS
+    found = _searched(words)
+    monkeypatch.setattr(ranker, "WORDS", sql.WORDS.replace(newer, f"{newer} AND asked.until = {sql.NONE}"))
+    assert [_told(hits) for hits in found] != [_told(hits) for hits in _searched(words)]
+
+
+def test_what_has_expired_counts_for_no_word_though_it_is_packed(words: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with acting(words.alice.actor):
+        every_other = [cube_id for index, cube_id in enumerate(_all_ids()) if index % 2]
+        Cube.objects.filter(id__in=every_other).update(expires_at=datetime.now(UTC) - timedelta(days=1))
+    found = _searched(words)
+    assert not {hit.view.cube.id for hits in found for hit in hits} & set(every_other)
+    with _in_rows(words):
+        _same(found, _searched(words))
+
+
+def test_what_lies_in_a_namespace_that_is_not_asked_for_counts_for_no_word(words: World) -> None:
+    cubes_add(actor=words.alice.actor, drafts=drafts_of(conversation(60, 3), None))
+    search = SearchQuery(query=ASKED[0], namespaces=(OPEN,))
+    found = memories_search(actor=words.alice.actor, search=search)
+    assert found
+    with _in_rows(words):
+        _same([found], [memories_search(actor=words.alice.actor, search=search)])
+
+
+def test_a_filter_that_lets_everything_through_changes_no_score(words: World) -> None:
+    for question in questions(conversation(SIZE, 3), 20, 1):
+        search = SearchQuery(query=question)
+        found = memories_search(actor=words.alice.actor, search=search)
+        filtered = memories_search(actor=words.alice.actor, search=replace(search, filters=EVERYTHING))
+        _same([found], [filtered])
+
+
+def test_who_does_not_see_all_of_a_namespace_reads_nothing_packed(words: World, alice: Contract) -> None:
+    """How often a word is said there would tell of what is hidden."""
+    given(alice, words, "bob", "memory", alice.add("A secret.", namespace=OPEN)["id"], effect="deny")
+    with _statements() as statements:
+        memories_search(actor=words.bob.actor, search=SearchQuery(query="A secret kept from bob"))
+    assert any("vault_posting" in sql for sql in statements)
+    assert not any("vault_packed" in sql for sql in statements)
+
+
+@pytest.mark.parametrize("filters", [{}, EVERYTHING])
+def test_what_is_granted_by_itself_is_found_alike_by_key_and_by_table(
+    world: World, alice: Contract, monkeypatch: pytest.MonkeyPatch, settings: Settings, filters: dict[str, Any]
+) -> None:
+    """Whoever has many single grants is answered by another statement, and by the index of vectors by yet another."""
+    settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")  # the one with an index
+    opened = [alice.add(f"The heron number {number} stands.")["id"] for number in range(3)]
+    kept = alice.add("The heron number 9 stands.")["id"]
+    run_jobs()
+    for memory_id in opened:
+        given(alice, world, "bob", "memory", memory_id)
+    search = SearchQuery(query="Which heron stands?", filters=filters)
+    found = memories_search(actor=world.bob.actor, search=search)
+    assert {str(hit.view.cube.id) for hit in found} == set(opened)
+    assert all(hit.parts.lexical > 0 and hit.parts.dense > 0 for hit in found)
+    monkeypatch.setattr(ranker, "MANY_GRANTED", 1)
+    monkeypatch.setattr(ranker, "index_pays", lambda visible, stored, nearest: True)
+    with _statements() as statements:
+        by_key = memories_search(actor=world.bob.actor, search=search)
+    _same([found], [by_key])
+    assert sum(statement.count("granted.id = cube_id") for statement in statements) == (1 if filters else 2)
+    assert kept not in {str(hit.view.cube.id) for hit in by_key}
+
+
+@contextmanager
+def _statements() -> Iterator[list[str]]:
+    """All that PostgreSQL is asked meanwhile."""
+    told: list[str] = []
+
+    def record(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
+        told.append(str(sql))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(record):
+        yield told
+
+
+@contextmanager
+def _in_rows(world: World) -> Iterator[None]:
+    """Nothing is packed meanwhile."""
+    with acting(world.alice.actor):
+        packed = PackedWord.objects.filter(is_packed=True)
+        assert packed.update(is_packed=False) > 0
+    yield
+    with acting(world.alice.actor):
+        PackedWord.objects.update(is_packed=True)
+
+
+def _add_newer(world: World) -> None:
+    said = [f"{' '.join(question.rstrip('?').split()[-2:])} newer {number}" for number, question in enumerate(ASKED)]
+    cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content=content, namespace=OPEN) for content in said])
+
+
+def _all_ids() -> list[Any]:
+    return list(Cube.objects.order_by("id").values_list("id", flat=True))
+
+
+def _searched(world: World) -> list[list[Hit]]:
+    return [memories_search(actor=world.alice.actor, search=SearchQuery(query=question)) for question in ASKED]
+
+
+def _told(hits: Sequence[Hit]) -> list[tuple[str, float]]:
+    return [(str(hit.view.cube.id), round(hit.score, 6)) for hit in hits]
+
+
+def _same(found: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) -> None:
+    assert [_told(hits) for hits in found] == [_told(hits) for hits in others]

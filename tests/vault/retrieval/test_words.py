@@ -1,0 +1,165 @@
+"""What words say of cubes, reckoned in arrays: held against the same formulas written out for one cube at a time."""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from governance.ids import uuid7
+from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, SESSION_K, Weights, rarity
+from vault.retrieval.scoring import best_of, scored
+from vault.retrieval.words import Found, Place, Pool, Said, spans
+
+CUBES = 1_000
+LENGTH = 8.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cube's posting of one word."""
+
+    cube_id: UUID
+    session: int = 0
+    position: int = 0
+    length: int = 8
+    frequency: int = 1
+
+    @property
+    def sent(self) -> bytes:
+        return struct.pack(">16sqIHH", self.cube_id.bytes, self.session, self.position, self.length, self.frequency)
+
+
+def test_a_cube_has_the_bm25_of_all_its_words() -> None:
+    heron, both = Entry(uuid7(), length=4), Entry(uuid7(), length=16, frequency=3)
+    said = _said([heron, both], [both])
+    best = said.best(10)
+    assert [place.cube_id for place in best.places(10)] == [both.cube_id, heron.cube_id]
+    assert best.scores.tolist() == pytest.approx([_bm25(both, 2) + _bm25(both, 1), _bm25(heron, 2)])
+    assert said.lexical(_pool(heron, Entry(uuid7()), both)).tolist() == pytest.approx(
+        [_bm25(heron, 2), 0.0, _bm25(both, 2) + _bm25(both, 1)]
+    )
+
+
+def test_what_is_packed_and_what_stands_in_rows_are_one_word() -> None:
+    first, second = Entry(uuid7()), Entry(uuid7())
+    apart = Said([Found(first.sent, second.sent, None)], cubes=CUBES, length=LENGTH)
+    together = _said([first, second])
+    assert apart.best(10).scores.tolist() == together.best(10).scores.tolist()
+
+
+def test_what_is_gone_is_neither_found_nor_counted() -> None:
+    kept, gone = Entry(uuid7()), Entry(uuid7())
+    said = Said([Found(kept.sent + gone.sent, None, gone.cube_id.bytes)], cubes=CUBES, length=LENGTH)
+    assert [place.cube_id for place in said.best(10).places(10)] == [kept.cube_id]
+    assert said.best(10).scores.tolist() == pytest.approx([_bm25(kept, 1)])
+
+
+def test_of_equals_the_newest_come_first_wherever_it_is_cut() -> None:
+    entries = [Entry(uuid7()) for _ in range(40)]
+    shuffled = Random(1).sample(entries, len(entries))
+    newest = sorted((entry.cube_id for entry in entries), reverse=True)
+    for count in (1, 7, 39, 40, 100):
+        assert [place.cube_id for place in _said(shuffled).best(count).places(count)] == newest[:count]
+
+
+def test_a_question_without_a_known_word_finds_nothing() -> None:
+    for said in (_said(), _said([]), _said([], [])):
+        assert said.best(10).places(10) == []
+        assert said.best(10).highest == 0.0
+        assert said.around(_pool(Entry(uuid7(), session=3))).context.tolist() == [0.0]
+
+
+def test_what_is_said_beside_a_cube_counts_by_its_distance() -> None:
+    walk = [Entry(uuid7(), session=7, position=position, frequency=position + 1) for position in range(6)]
+    other = [Entry(uuid7(), session=8, position=3), Entry(uuid7(), position=3)]
+    said = _said(walk + other, [walk[2]])
+    own = [_bm25(entry, 8) + (_bm25(entry, 1) if entry is walk[2] else 0.0) for entry in walk]
+    context = said.around(_pool(*walk, *other)).context.tolist()
+    for position in range(6):
+        beside = [share * own[position + away] for away, share in CONTEXT.items() if 0 <= position + away < 6]
+        assert context[position] == pytest.approx(sum(beside))
+    assert context[6:] == [0.0, 0.0]
+
+
+def test_a_session_says_each_word_once_more_than_it_is_new() -> None:
+    walk = [Entry(uuid7(), session=-7, position=position, frequency=2) for position in range(3)]
+    quiet, outside = Entry(uuid7(), session=9), Entry(uuid7())
+    said = _said([*walk, outside], [walk[0]])
+    told = said.around(_pool(walk[2], quiet, outside)).session.tolist()
+    wanted = rarity(4, CUBES) * 6 / (6 + SESSION_K) + rarity(1, CUBES) * 2 / (2 + SESSION_K)
+    assert told == pytest.approx([wanted, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_sessions_are_reckoned_like_one(seed: int) -> None:
+    """The sieve lets nothing else through, and loses nothing: each session by itself says the same."""
+    random = Random(seed)
+    sessions = [random.getrandbits(64) - (1 << 63) for _ in range(60)]
+    sessions += [session ^ 1 << 40 for session in sessions[:20]]  # that agree in all that the sieve looks at
+    entries = [Entry(uuid7(), random.choice(sessions), random.randrange(30), frequency=2) for _ in range(800)]
+    entries = list({(entry.session, entry.position): entry for entry in entries}.values())
+    asked = random.sample(entries, 30)
+    around = _said(entries).around(_pool(*asked))
+    for index, entry in enumerate(asked):
+        alone = [one for one in entries if one.session == entry.session]
+        scores = {one.position: _bm25(one, len(entries)) for one in alone}
+        wanted = sum(share * scores.get(entry.position + away, 0.0) for away, share in CONTEXT.items())
+        often = sum(one.frequency for one in alone)
+        assert around.context[index] == pytest.approx(wanted)
+        assert around.session[index] == pytest.approx(rarity(len(entries), CUBES) * often / (often + SESSION_K))
+
+
+def test_rivals_are_the_best_that_are_not_in_the_pool() -> None:
+    entries = [Entry(uuid7(), frequency=frequency) for frequency in (5, 4, 3, 2, 1)]
+    best = _said(entries).best(10)
+    pool = _pool(entries[0], entries[2])
+    least = _bm25(entries[3], 5)
+    assert best.beyond(pool, least, 10) == [entries[1].cube_id, entries[3].cube_id]
+    assert best.beyond(pool, least, 1) == [entries[1].cube_id]
+    assert best.beyond(pool, 1e9, 10) == []
+
+
+def test_what_lies_around_several_places_of_a_session_is_asked_for_once() -> None:
+    alone = uuid7()
+    places = [Place(uuid7(), 5, position) for position in (20, 0, 4, 9)] + [Place(alone, 0, 0), Place(uuid7(), 4, 1)]
+    found = spans(places)
+    assert found.ids == [alone]
+    assert list(zip(found.sessions, found.firsts, found.lasts, strict=True)) == [
+        (4, 0, 3),
+        (5, 0, 6),
+        (5, 7, 11),
+        (5, 18, 22),
+    ]
+
+
+def test_scores_are_shares_of_the_best_and_equals_are_in_order() -> None:
+    entries = [Entry(uuid7(), session=3, position=position * 9) for position in range(4)]
+    said = _said(entries)
+    told = scored(said, _pool(*entries), said.best(10).highest)
+    weights = Weights(lexical=1.0, context=1.0, session=0.5, dense=0.3, entity=0.0, time=0.0)
+    found = best_of([told], weights, 3)
+    assert [cube_id for cube_id, _ in found] == [entry.cube_id for entry in reversed(entries)][:3]
+    assert all((parts.lexical, parts.session, parts.context) == (1.0, 1.0, 0.0) for _, parts in found)
+    assert told.score(4, weights) == 1.5
+    assert told.score(5, weights) == 0.0
+
+
+def _said(*words: Sequence[Entry]) -> Said:
+    found = [Found(None, b"".join(entry.sent for entry in entries), None) for entries in words]
+    return Said(found, cubes=CUBES, length=LENGTH)
+
+
+def _pool(*entries: Entry) -> Pool:
+    rows = [
+        struct.pack(">16sqqddd", entry.cube_id.bytes, entry.session, entry.position, 0.0, 0.0, 0.0) for entry in entries
+    ]
+    return Pool(b"".join(rows))
+
+
+def _bm25(entry: Entry, holding: int) -> float:
+    """Robertson and Zaragoza 2009."""
+    saturation = BM25_K1 * (1 - BM25_B + BM25_B * entry.length / LENGTH)
+    return rarity(holding, CUBES) * entry.frequency * (BM25_K1 + 1) / (entry.frequency + saturation)

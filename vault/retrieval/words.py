@@ -1,0 +1,238 @@
+"""What the words of a question say of each cube: BM25, what was said around it, and its session. Pure.
+
+A question of middling words stands in tens of thousands of places; all of them are reckoned with at once, in arrays.
+A cube is known here by the low half of its id, of which 62 bits are random.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, REACH, SESSION_K, rarity
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Halves = NDArray[np.uint64]
+
+# As PostgreSQL sends them (vault/retrieval/sql.py, vault/cubes/packing.py). high, low: the halves of a cube's id;
+# session: 0 outside of sessions; said: the position in the session, the cube's words, and how often this is one of
+# them.
+WORD = np.dtype([("high", ">u8"), ("low", ">u8"), ("session", ">u8"), ("said", ">u8")])
+POOLED = np.dtype(
+    [
+        ("high", ">u8"),
+        ("low", ">u8"),
+        ("session", ">i8"),
+        ("position", ">i8"),
+        ("entity", ">f8"),
+        ("time", ">f8"),
+        ("dense", ">f8"),
+    ]
+)
+ID = np.dtype([("high", ">u8"), ("low", ">u8")])
+POSITION_BITS, LENGTH_BITS = 32, 16  # where the parts of `said` begin
+SIEVE = 4096  # holes, for the last bits of a session's token, which is random
+
+
+class Found(NamedTuple):
+    """The postings of one word: packed, and in rows; gone: ids of cubes that may be among them and are not to be found.
+
+    Each as PostgreSQL sends it; `gone` is the same for all words of a question.
+    """
+
+    packed: bytes | None
+    rows: bytes | None
+    gone: bytes | None
+
+
+class Place(NamedTuple):
+    """session: 0 outside of sessions."""
+
+    cube_id: UUID
+    session: int
+    position: int
+
+
+class Pool:
+    """What may be shown of the cubes that were asked for: their places, and the parts of their scores that words do not
+    tell."""
+
+    low: Halves
+
+    def __init__(self, sent: bytes | None, *, known: "Pool | None" = None) -> None:
+        """known: what is in this one already, and not to be in another."""
+        rows = np.frombuffer(sent or b"", POOLED)
+        if known is not None:
+            rows = rows[~np.isin(rows["low"].astype(np.uint64), known.low)]
+        self.high = rows["high"].astype(np.uint64)
+        self.low = rows["low"].astype(np.uint64)
+        self.session = rows["session"].astype(np.int64)
+        self.position = rows["position"].astype(np.int64)
+        self.entity = rows["entity"].astype(np.float64)
+        self.time = rows["time"].astype(np.float64)
+        self.dense = rows["dense"].astype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+
+class Around(NamedTuple):
+    """For each cube of a pool: what was said beside it, by its BM25, and what its session says of the question."""
+
+    context: Floats
+    session: Floats
+
+
+class Said:
+    """Every cube that contains a word of the question, with its BM25.
+
+    found: for each word its postings; cubes: how many there are in all; length: the mean of their words.
+    """
+
+    def __init__(self, found: Sequence[Found], *, cubes: int, length: float) -> None:
+        sent = [(one.packed or b"") + (one.rows or b"") for one in found]
+        numbers = np.frombuffer(b"".join(sent), ">u8").astype(np.uint64).reshape(-1, len(WORD.names or ()))
+        word = np.repeat(np.arange(len(sent)), np.array([len(one) // WORD.itemsize for one in sent], np.int64))
+        if found and found[0].gone:
+            there = ~np.isin(numbers[:, 1], np.frombuffer(found[0].gone, ID)["low"].astype(np.uint64))
+            numbers, word = numbers[there], word[there]
+        self._high, self._low, session, said = np.ascontiguousarray(numbers.T)
+        self._word, self._session = word, session.view(np.int64)
+        self._position = said.view(np.int64) >> POSITION_BITS
+        self._frequency = (said & np.uint64((1 << LENGTH_BITS) - 1)).astype(np.float64)
+        words = (said >> np.uint64(LENGTH_BITS) & np.uint64((1 << LENGTH_BITS) - 1)).astype(np.float64)
+        self._weights = np.array([rarity(count, cubes) for count in np.bincount(word, minlength=len(sent)).tolist()])
+        saturation = BM25_K1 * (1 - BM25_B) + (BM25_K1 * BM25_B / length) * words
+        self._adds = self._weights[word] * self._frequency * (BM25_K1 + 1) / (self._frequency + saturation)
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        """One score for each cube. Words are added in their order, so that equal cubes have equal scores."""
+        order = np.argsort(self._low)
+        low = self._low[order]
+        begins = np.append(True, low[1:] != low[:-1])[: len(low)]
+        which = np.empty(len(low), np.int64)
+        which[order] = np.cumsum(begins) - 1
+        self._cubes = low[begins]
+        self._entry = order[begins]  # one of each cube
+        self._bm25 = _sums(which, self._adds, len(self._cubes))
+
+    def best(self, count: int) -> "Best":
+        """The `count` cubes of which words say most, best first; of equals the newest first."""
+        among = np.arange(len(self._bm25))
+        if count < len(among):
+            among = np.flatnonzero(self._bm25 >= np.partition(self._bm25, -count)[-count])
+        high, low, score = self._high[self._entry[among]], self._cubes[among], self._bm25[among]
+        order = np.lexsort((low, high, score))[::-1][:count]
+        entry = self._entry[among[order]]
+        return Best(score[order], high[order], low[order], self._session[entry], self._position[entry])
+
+    def lexical(self, pool: Pool) -> Floats:
+        """The BM25 of each cube of `pool`."""
+        return _looked_up(self._cubes, self._bm25, pool.low)
+
+    def around(self, pool: Pool) -> Around:
+        """What was said around each cube of `pool`, whoever may see it."""
+        sessions = np.unique(pool.session[pool.session != 0])
+        of = np.searchsorted(sessions, pool.session)
+        near, session = self._within(sessions)
+        beside = self._beside(near, session, of, pool.position)
+        told = np.append(self._told(near, session, len(sessions)), 0.0)[of]
+        in_one = pool.session != 0
+        return Around(np.where(in_one, beside, 0.0), np.where(in_one, told, 0.0))
+
+    def _within(self, sessions: Integers) -> tuple[Integers, Integers]:
+        """The entries that lie in `sessions`, and in which: few of many, so that a sieve spares most of the search."""
+        sieve = np.zeros(SIEVE, bool)
+        sieve[sessions & (SIEVE - 1)] = True
+        near = np.flatnonzero(sieve[self._session & (SIEVE - 1)])
+        session = np.searchsorted(sessions, self._session[near])
+        is_one = np.append(sessions, 0)[session] == self._session[near]
+        is_one &= self._session[near] != 0
+        return near[is_one], session[is_one]
+
+    def _beside(self, near: Integers, session: Integers, of: Integers, position: Integers) -> Floats:
+        places, which = np.unique((session << POSITION_BITS) | self._position[near], return_inverse=True)
+        scores = _sums(which, self._adds[near], len(places))
+        here = (of << POSITION_BITS) | position
+        beside = np.zeros(len(here))
+        for away, share in CONTEXT.items():
+            beside += share * _looked_up(places, scores, here + away)
+        return beside
+
+    def _told(self, near: Integers, session: Integers, sessions: int) -> Floats:
+        words = len(self._weights)
+        often = _sums(session * words + self._word[near], self._frequency[near], sessions * words)
+        often = often.reshape(sessions, words)
+        told: Floats = np.sum(self._weights * (often / (often + SESSION_K)), axis=1)
+        return told
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """Cubes of which words say most, best first."""
+
+    scores: Floats
+    high: Halves
+    low: Halves
+    session: Integers
+    position: Integers
+
+    @cached_property
+    def highest(self) -> float:
+        return float(self.scores[0]) if len(self.scores) else 0.0
+
+    def places(self, count: int) -> list[Place]:
+        ids = ids_of(self.high[:count], self.low[:count])
+        return list(map(Place, ids, self.session[:count].tolist(), self.position[:count].tolist()))
+
+    def beyond(self, pool: Pool, least: float, most: int) -> list[UUID]:
+        """Up to `most` of those that have `least` and are not in `pool`, best first."""
+        known = set(pool.low.tolist())
+        reach = int(np.count_nonzero(self.scores >= least))
+        others = [index for index, low in enumerate(self.low[:reach].tolist()) if low not in known][:most]
+        return ids_of(self.high[others], self.low[others])
+
+
+class Spans(NamedTuple):
+    """What lies within REACH of some places: parts of sessions, from first to last, that do not overlap; and what lies
+    in none."""
+
+    ids: list[UUID]
+    sessions: list[int]
+    firsts: list[int]
+    lasts: list[int]
+
+
+def spans(places: Sequence[Place]) -> Spans:
+    found = Spans([place.cube_id for place in places if not place.session], [], [], [])
+    for place in sorted((place for place in places if place.session), key=lambda one: (one.session, one.position)):
+        first, last = max(0, place.position - REACH), place.position + REACH
+        if found.sessions and found.sessions[-1] == place.session and first <= found.lasts[-1]:
+            found.lasts[-1] = last
+            continue
+        found.sessions.append(place.session)
+        found.firsts.append(first)
+        found.lasts.append(last)
+    return found
+
+
+def _sums(which: Integers, values: Floats, count: int) -> Floats:
+    return np.bincount(which, values, count).astype(np.float64, copy=False)
+
+
+def _looked_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floats:
+    """The value of each of `wanted`; 0 where it is not among the sorted `keys`."""
+    if not len(keys):
+        return np.zeros(len(wanted))
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, values[at], 0.0)
+
+
+def ids_of(high: NDArray[Any], low: NDArray[Any]) -> list[UUID]:
+    return [UUID(int=(first << 64) | last) for first, last in zip(high.tolist(), low.tolist(), strict=True)]
