@@ -25,6 +25,7 @@ from vault.lexicon.tokens import query_terms, terms
 from vault.retrieval.composing import Composed
 from vault.retrieval.ranking import (
     BEST,
+    EF_ALONE,
     EF_SEARCH,
     MOST_RIVALS,
     NEAREST,
@@ -55,9 +56,9 @@ INDEXED_MODEL = DEFAULT_MODEL  # of which embedding_nearest holds the vectors; a
 LONGEST_NAME = 40  # characters of a speaker's name in a question
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
-STEADY_PLANS = f"""
+STEADY_PLANS = """
 SELECT set_config('enable_nestloop', 'off', true), set_config('enable_sort', 'off', true),
-  set_config('hnsw.ef_search', '{EF_SEARCH}', true), set_config('hnsw.iterative_scan', 'relaxed_order', true)
+  set_config('hnsw.ef_search', %s::text, true), set_config('hnsw.iterative_scan', 'relaxed_order', true)
 """
 PLANS_AS_BEFORE = "SELECT set_config('enable_nestloop', 'on', true), set_config('enable_sort', 'on', true)"
 COLUMNS = ("id", "version", "session_token", "position", "speaker_marks", "mentions_time", "event_time", "created_at")
@@ -147,30 +148,40 @@ def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted:
 class Ranking:
     """What the statements of one ranking are made of, and their values."""
 
+    surveyed: Survey
+    model: str
     narrowed: bool
     excepted: bool
     places: Mapping[str, str]
     parameters: Mapping[str, Any]
 
-    def rows(self, statement: str, *, steady: bool = False, **values: Any) -> list[Any]:
-        """`statement` with its places filled. steady: with the settings that make its plan predictable, in one go.
+    def rows(self, statement: str, **values: Any) -> list[Any]:
+        """`statement` with its places filled."""
+        with _cursor(self.narrowed) as cursor:
+            cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
+            return list(cursor.fetchall())
+
+    def steady_rows(self, statement: str, *, visited: int = EF_SEARCH, **values: Any) -> list[Any]:
+        """The same with the settings that make its plan predictable, in one go; visited: rows of the vector index.
 
         The planner cannot know how large the parts are: a nested loop over them may be quadratic, a hash join never is.
         Without sorts it takes the vector index wherever the statement lets it. That is asked for more rows than are
         wanted, and again until enough are visible.
         """
-        statement = statement.format_map(self.places)
-        parameters = {**self.parameters, **values}
-        if not steady:
-            with _cursor(self.narrowed) as cursor:
-                cursor.execute(statement, parameters)
-                return list(cursor.fetchall())
         with prepared_cursor() as before, _cursor(self.narrowed) as cursor, prepared_cursor() as after:
             with in_one_go():
-                before.execute(STEADY_PLANS)
-                cursor.execute(statement, parameters)
+                before.execute(STEADY_PLANS, [str(visited)])
+                cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
                 after.execute(PLANS_AS_BEFORE)
             return list(cursor.fetchall())
+
+    def by_vector(self, *, alone: bool) -> "Ranking":
+        """With the distance as the model's index answers it, where there is one and it pays; else by comparing all."""
+        vector, nearest = self.parameters["vector"], self.parameters["nearest"]
+        pays = index_pays(self.surveyed.cubes, self.surveyed.vectors, nearest, alone=alone)
+        by_index = nearest_by_index(self.model, vector.dimensions()) if pays and vector is not None else None
+        beyond = self.places["beyond_one" if by_index else "beyond"]
+        return replace(self, places={**self.places, "distance": by_index or NEAREST_BY_SCAN, "near_beyond": beyond})
 
 
 def rank(
@@ -196,9 +207,11 @@ def rank(
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
     nearest = pooled(NEAREST, limit) if vector is not None else 0
     ranking = Ranking(
+        surveyed=surveyed,
+        model=model,
         narrowed=narrowed,
         excepted=bool(excepted),
-        places=_places(visible, excepted, surveyed, model, _distance(surveyed, model, vector, nearest)),
+        places=_places(visible, excepted, surveyed, model),
         parameters={
             **visible.parameters,
             **excepted.parameters,
@@ -222,15 +235,13 @@ def rank(
     return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in found]
 
 
-def _places(visible: Composed, excepted: Exceptions, surveyed: Survey, model: str, distance: str) -> dict[str, str]:
+def _places(visible: Composed, excepted: Exceptions, surveyed: Survey, model: str) -> dict[str, str]:
     parts = excepted.parts
     return {
         **parts,
         "visible": visible.statement,
         # A hashed table of what is granted is soon made of little; where it is much, the words' hits are fewer.
         "hits_beyond": parts["beyond"] if surveyed.granted < MANY_GRANTED else parts["beyond_one"],
-        "near_beyond": parts["beyond"] if distance == NEAREST_BY_SCAN else parts["beyond_one"],
-        "distance": distance,
         # A kept plan only goes by an index of one model's vectors where the statement itself names the model.
         "model": _literal(model),
     }
@@ -240,7 +251,7 @@ def _found(ranking: Ranking) -> list[Found]:
     if not ranking.parameters["terms"]:
         return []
     if ranking.narrowed:
-        rows = ranking.rows(WORDS_FILTERED, steady=True)
+        rows = ranking.steady_rows(WORDS_FILTERED)
     else:
         rows = ranking.rows(WORDS_EXCEPTED if ranking.excepted else WORDS)
     return [Found(*row) for row in rows]
@@ -259,7 +270,8 @@ def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[
     rivals = best.beyond(told.pool, (last - weights.dense) * best.highest / (weights.lexical or 1.0), MOST_RIVALS)
     to_vectors = last < weights.unspoken or len(rivals) == MOST_RIVALS
     if rivals or (to_vectors and ranking.parameters["nearest"]):
-        rest = _near(ranking, told.pool, rivals, to_vectors)
+        alone = not last  # words speak for fewer than `limit`
+        rest = _near(ranking, told.pool, alone=alone, rivals=rivals, to_vectors=to_vectors)
         return best_of([told, scored(said, rest, best.highest, told.loudest)], weights, limit)
     return best_of([told], weights, limit)
 
@@ -273,17 +285,12 @@ def _pool(ranking: Ranking, best: Best, several: int) -> Pool:
     return Pool(row[0])
 
 
-def _near(ranking: Ranking, known: Pool, rivals: Sequence[UUID], to_vectors: bool) -> Pool:
+def _near(ranking: Ranking, known: Pool, *, alone: bool, **values: Any) -> Pool:
+    """What may be shown of the nearest by vector, and of rivals, that is not in `known`."""
     statement = NEAR_FILTERED if ranking.narrowed else NEAR
-    (row,) = ranking.rows(statement, steady=True, rivals=list(rivals), to_vectors=to_vectors)
+    visited = EF_ALONE if alone else EF_SEARCH
+    (row,) = ranking.by_vector(alone=alone).steady_rows(statement, visited=visited, **values)
     return Pool(row[0], known=known)
-
-
-def _distance(surveyed: Survey, model: str, vector: HalfVector | None, nearest: int) -> str:
-    """By the model's index where there is one and it pays; else vectors are compared one by one."""
-    pays = index_pays(surveyed.cubes, surveyed.vectors, nearest)
-    by_index = nearest_by_index(model, None if vector is None else vector.dimensions()) if pays else None
-    return by_index or NEAREST_BY_SCAN
 
 
 def _literal(text: str) -> str:

@@ -18,9 +18,13 @@ NEAREST = 20  # cubes, at least, taken into the pool by vector
 POOLED = 1.5  # of either, for each result that is asked for
 MOST_RIVALS = 50  # cubes below the best by words that are taken into the pool for what their vectors may add
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
-# shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's.
-INDEX_COST = 20
-EF_SEARCH = 200
+# shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's. Where all
+# hangs on vectors that finds too few of the nearest: up to COMPARED_ALONE all are compared, beyond it EF_ALONE rows are
+# visited (docs/decisions/0024-compared-where-all-hangs-on-vectors.md).
+INDEX_COST = 40
+EF_SEARCH = 60
+COMPARED_ALONE = 150_000
+EF_ALONE = 1_000  # the most that pgvector takes
 
 
 @dataclass(frozen=True)
@@ -85,12 +89,14 @@ def pooled(at_least: int, limit: int) -> int:
     return max(at_least, math.ceil(POOLED * limit))
 
 
-def index_pays(visible: int, stored: int, nearest: int) -> bool:
-    """Whether the `nearest` of `visible` vectors are found sooner by an index over all `stored` than one by one."""
-    if visible <= 0:
-        return False
-    visited = EF_SEARCH + nearest * max(stored, visible) / visible
-    return visible > INDEX_COST * visited
+def index_pays(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
+    """Whether the `nearest` of `visible` vectors are to be found by an index over all `stored`, or one by one.
+
+    alone: words speak for too few memories, so that all hangs on vectors.
+    """
+    if alone:
+        return visible > COMPARED_ALONE
+    return visible > 0 and visible > INDEX_COST * (EF_SEARCH + nearest * max(stored, visible) / visible)
 
 
 def fused(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
