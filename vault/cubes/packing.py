@@ -3,7 +3,7 @@
 A word that is packed has its postings up to one cube, `until`, exactly as they are committed; later ones are read as
 rows. New cubes have greater ids, so adding leaves what is packed as it is. Whoever changes an older posting drops its
 words, packed or only placed, in the same transaction (the triggers of vault/migrations/0011_packed_postings.py): an
-erasure leaves nothing behind, and a job packs the word again.
+erasure leaves nothing behind, and the job that follows a later write packs the word again.
 
 Packing has two steps, each a transaction of its own. The first *places* words: it says which are about to be packed.
 The second waits for all who were writing postings then, reads, and marks those words as packed that are still placed.
@@ -46,7 +46,7 @@ ENTRY = (
 DUE = """
 SELECT greatest(present.cubes, former.cubes) >= %s
     AND greatest(present.cubes, former.cubes) > %s::float8 * least(present.cubes, former.cubes),
-  CASE WHEN former.words > (SELECT count(*) FROM vault_packedword WHERE tenant_id = %s)
+  CASE WHEN former.words > (SELECT count(*) FROM vault_packedword WHERE tenant_id = %s AND is_packed)
     THEN %s::float8 - extract(epoch FROM clock_timestamp() - former.packed_at)::float8 END
 FROM (SELECT coalesce(sum(cubes), 0) AS cubes FROM vault_namespacesize WHERE tenant_id = %s) AS present,
   (SELECT coalesce(sum(cubes), 0) AS cubes, coalesce(sum(words), 0) AS words, max(packed_at) AS packed_at

@@ -156,7 +156,9 @@ class Ranking:
     parameters: Mapping[str, Any]
 
     def rows(self, statement: str, **values: Any) -> list[Any]:
-        """`statement` with its places filled."""
+        """`statement` with its places filled: its plan can be but one, unless filters or grants stand in it."""
+        if self.narrowed or self.excepted:
+            return self.steady_rows(statement, **values)
         with _cursor(self.narrowed) as cursor:
             cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
             return list(cursor.fetchall())
@@ -250,11 +252,8 @@ def _places(visible: Composed, excepted: Exceptions, surveyed: Survey, model: st
 def _found(ranking: Ranking) -> list[Found]:
     if not ranking.parameters["terms"]:
         return []
-    if ranking.narrowed:
-        rows = ranking.steady_rows(WORDS_FILTERED)
-    else:
-        rows = ranking.rows(WORDS_EXCEPTED if ranking.excepted else WORDS)
-    return [Found(*row) for row in rows]
+    statement = WORDS_FILTERED if ranking.narrowed else WORDS_EXCEPTED if ranking.excepted else WORDS
+    return [Found(*row) for row in ranking.rows(statement)]
 
 
 def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[tuple[UUID, Parts]]:
@@ -267,7 +266,8 @@ def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[
     best = said.best(several * (2 * REACH + 1) + MOST_RIVALS)
     told = scored(said, _pool(ranking, best, several), best.highest)
     last = told.score(limit, replace(weights, dense=0.0))
-    rivals = best.beyond(told.pool, (last - weights.dense) * best.highest / (weights.lexical or 1.0), MOST_RIVALS)
+    least = (last - weights.dense) * best.highest / (weights.lexical or 1.0)
+    rivals = best.beyond(several, told.pool, least, MOST_RIVALS)
     to_vectors = last < weights.unspoken or len(rivals) == MOST_RIVALS
     if rivals or (to_vectors and ranking.parameters["nearest"]):
         alone = not last  # words speak for fewer than `limit`

@@ -94,9 +94,10 @@ def index_pays(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
 
     alone: words speak for too few memories, so that all hangs on vectors.
     """
-    if alone:
-        return visible > COMPARED_ALONE
-    return visible > 0 and visible > INDEX_COST * (EF_SEARCH + nearest * max(stored, visible) / visible)
+    if visible <= (COMPARED_ALONE if alone else 0):
+        return False
+    visited = EF_ALONE if alone else EF_SEARCH
+    return visible > INDEX_COST * (visited + nearest * max(stored, visible) / visible)
 
 
 def fused(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:

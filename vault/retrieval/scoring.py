@@ -23,7 +23,8 @@ class Scored:
     def totals(self, weights: Weights) -> Floats:
         total = np.zeros(len(self.pool))
         for name, part in zip(PARTS, self.parts, strict=True):
-            total += getattr(weights, name) * part
+            if weight := getattr(weights, name):
+                total += weight * part
         return total
 
     def score(self, place: int, weights: Weights) -> float:

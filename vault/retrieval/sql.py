@@ -22,13 +22,16 @@ gone AS MATERIALIZED (
 _SEEN = """posting.frequency > 0 AND posting.cube_id NOT IN (SELECT id FROM gone)
     AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {hits_beyond})"""
 
+MOST_BYTES = 16 * 1024 * 1024  # of packed values that one question reads: half a million postings
 NONE = "uuid '00000000-0000-0000-0000-000000000000'"  # before any id
 
 # A word that very many cubes contain is read packed, and in rows what is newer than `until`: an index condition only
-# as a plain column, which OFFSET 0 keeps it.
+# as a plain column, which OFFSET 0 keeps it. Where a question has very many such words, the commonest are left out:
+# they tell least, and what one question may take of the server's memory has an end.
 WORDS = f"""
 WITH gone AS MATERIALIZED (
   SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp()
+    AND deleted_at IS NULL AND namespace_id = ANY(%(namespaces)s::uuid[])
 )
 SELECT
   CASE WHEN asked.until <> {NONE} THEN (
@@ -41,14 +44,23 @@ SELECT
     WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.cube_id > asked.until
       AND posting.frequency > 0 AND posting.namespace_id = ANY(%(namespaces)s::uuid[])
   ),
-  (SELECT string_agg(uuid_send(id), '') FROM gone)
+  CASE WHEN asked.number = 1 THEN (SELECT string_agg(uuid_send(id), '') FROM gone) END
 FROM (
-  SELECT word.term, coalesce((
-    SELECT packed.until FROM vault_packedword AS packed
-    WHERE packed.tenant_id = %(tenant)s AND packed.term = word.term AND packed.is_packed
-  ), {NONE}) AS until
-  FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS word (term, number) ORDER BY word.number OFFSET 0
+  SELECT sized.*, row_number() OVER (ORDER BY bytes, place) AS number, sum(bytes) OVER (ORDER BY bytes, place) AS so_far
+  FROM (
+    SELECT word.term, word.place, coalesce((
+      SELECT packed.until FROM vault_packedword AS packed
+      WHERE packed.tenant_id = %(tenant)s AND packed.term = word.term AND packed.is_packed
+    ), {NONE}) AS until, coalesce((
+      SELECT sum(octet_length(packed.postings)) FROM vault_packedpostings AS packed
+      WHERE packed.tenant_id = %(tenant)s AND packed.term = word.term
+        AND packed.namespace_id = ANY(%(namespaces)s::uuid[])
+    ), 0) AS bytes
+    FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS word (term, place)
+  ) AS sized OFFSET 0
 ) AS asked
+WHERE asked.number = 1 OR asked.so_far <= {MOST_BYTES}
+ORDER BY asked.number
 """
 
 # The same where grants except something: a packed value would hold what is hidden, and not what is granted.

@@ -191,9 +191,9 @@ class Best:
         ids = ids_of(self.high[:count], self.low[:count])
         return list(map(Place, ids, self.session[:count].tolist(), self.position[:count].tolist()))
 
-    def beyond(self, pool: Pool, least: float, most: int) -> list[UUID]:
-        """Up to `most` of those that have `least` and are not in `pool`, best first."""
-        known = set(pool.low.tolist())
+    def beyond(self, count: int, pool: Pool, least: float, most: int) -> list[UUID]:
+        """Up to `most` of those that have `least`, best first, but the first `count` and those in `pool`."""
+        known = {*self.low[:count].tolist(), *pool.low.tolist()}
         reach = int(np.count_nonzero(self.scores >= least))
         others = [index for index, low in enumerate(self.low[:reach].tolist()) if low not in known][:most]
         return ids_of(self.high[others], self.low[others])

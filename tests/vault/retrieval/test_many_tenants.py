@@ -57,7 +57,8 @@ def many(database: Clone, settings: Settings, full_size: bool, monkeypatch: pyte
     """Tenants of 10, 100 and 400 beside one of 3,400; at full size of 10, 100 and 10,000 among 100,000."""
     settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
     if not full_size:  # what a large tenant has is then found in this one
-        monkeypatch.setattr(ranking, "INDEX_COST", 12)
+        monkeypatch.setattr(ranking, "INDEX_COST", 2)
+        monkeypatch.setattr(ranking, "COMPARED_ALONE", 1_000)
         monkeypatch.setattr(packing, "PACKED_FROM", 100)
     monkeypatch.setattr(packing, "SETTLED_SECONDS", 0.0)
     sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 400), 3_400)
@@ -113,7 +114,7 @@ def _a_reader_of_a_tenth_loses_nothing_by_what_is_hidden(many: Many) -> None:
 def _the_proof_sees_an_index_that_starves_small_tenants(many: Many, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: the index for everyone, asked once."""
     monkeypatch.setattr(ranker, "index_pays", lambda *_, alone: True)
-    monkeypatch.setattr(ranker, "EF_ALONE", ranker.EF_SEARCH)
+    monkeypatch.setattr(ranker, "EF_ALONE", ranking.EF_SEARCH)
     monkeypatch.setattr(ranker, "STEADY_PLANS", ranker.STEADY_PLANS.replace("relaxed_order", "off"))
     assert _recall(many.small[1], 20, mode=SearchMode.DENSE) < 0.9
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import Count
 from pytest_django import Settings
 
 from benchmarks.search_latency import OPEN
@@ -22,10 +23,12 @@ from tests.vault.outbox import run_jobs
 from vault.cubes import packing
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
-from vault.models import Cube, PackedWord
-from vault.retrieval import ranker, sql
+from vault.models import Cube, PackedPostings, PackedWord
+from vault.retrieval import finding, ranker, sql
 from vault.retrieval.queries import SearchQuery
+from vault.retrieval.ranker import Question
 from vault.retrieval.selectors import Hit, memories_search
+from vault.vocabulary import SearchMode
 
 SIZE = 500
 PACKED_FROM = 20
@@ -79,13 +82,48 @@ def test_what_has_expired_counts_for_no_word_though_it_is_packed(words: World, m
         _same(found, _searched(words))
 
 
-def test_what_lies_in_a_namespace_that_is_not_asked_for_counts_for_no_word(words: World) -> None:
-    cubes_add(actor=words.alice.actor, drafts=drafts_of(conversation(60, 3), None))
-    search = SearchQuery(query=ASKED[0], namespaces=(OPEN,))
-    found = memories_search(actor=words.alice.actor, search=search)
-    assert found
-    with _in_rows(words):
-        _same([found], [memories_search(actor=words.alice.actor, search=search)])
+@pytest.fixture
+def both(words: World) -> World:
+    """The same said in a second namespace, and packed there, too."""
+    cubes_add(actor=words.alice.actor, drafts=drafts_of(conversation(SIZE, 3), None))
+    run_jobs()
+    with acting(words.alice.actor):
+        packed = PackedPostings.objects.values("term").annotate(namespaces=Count("namespace_id"))
+        assert packed.filter(namespaces=2).count() > 10
+    return words
+
+
+def test_what_lies_in_a_namespace_that_is_not_asked_for_counts_for_no_word(both: World) -> None:
+    """The statement of filters, which reads nothing packed, says the same."""
+    _same(_within(both), _within(both, filters=EVERYTHING))
+
+
+@pytest.mark.parametrize(
+    "wall",
+    ["AND packed.namespace_id = ANY(%(namespaces)s::uuid[])", "AND posting.namespace_id = ANY(%(namespaces)s::uuid[])"],
+)
+def test_the_proof_sees_a_namespace_that_is_read_though_it_is_not_asked_for(
+    both: World, monkeypatch: pytest.MonkeyPatch, wall: str
+) -> None:
+    cubes_add(actor=both.alice.actor, drafts=drafts_of(conversation(SIZE // 9, 3), None))  # in rows
+    filtered = _within(both, filters=EVERYTHING)
+    _same(_within(both), filtered)
+    assert wall in sql.WORDS
+    monkeypatch.setattr(ranker, "WORDS", sql.WORDS.replace(wall, ""))
+    assert [_told(hits) for hits in _within(both)] != [_told(hits) for hits in filtered]
+
+
+def test_the_commonest_words_are_left_out_where_a_question_has_too_many(
+    words: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with acting(words.alice.actor):
+        sizes = {one.term: len(one.postings) for one in PackedPostings.objects.all()}
+    rarest, commonest = min(sizes, key=lambda term: sizes[term]), max(sizes, key=lambda term: sizes[term])
+    assert sizes[rarest] < sizes[commonest]
+    monkeypatch.setattr(ranker, "WORDS", sql.WORDS.replace(str(sql.MOST_BYTES), str(sizes[rarest])))
+    both, one, least = (_lexical(words, terms) for terms in ((rarest, commonest), (rarest,), (commonest,)))
+    assert both == one
+    assert least  # one word is always read
 
 
 def test_a_filter_that_lets_everything_through_changes_no_score(words: World) -> None:
@@ -156,6 +194,20 @@ def _in_rows(world: World) -> Iterator[None]:
 def _add_newer(world: World) -> None:
     said = [f"{' '.join(question.rstrip('?').split()[-2:])} newer {number}" for number, question in enumerate(ASKED)]
     cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content=content, namespace=OPEN) for content in said])
+
+
+def _within(world: World, **narrowed: Any) -> list[list[Hit]]:
+    searches = [SearchQuery(query=question, namespaces=(OPEN,), **narrowed) for question in ASKED[:30]]
+    return [memories_search(actor=world.alice.actor, search=search) for search in searches]
+
+
+def _lexical(world: World, terms: Sequence[int]) -> list[tuple[str, float]]:
+    """What a question of these words finds."""
+    question = Question(words=dict.fromkeys(terms, 0), asks_for_time=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finding, "question_of", lambda maker, text: question)
+        search = SearchQuery(query="any", mode=SearchMode.LEXICAL)
+        return [one for one in _told(memories_search(actor=world.alice.actor, search=search)) if one[1]]
 
 
 def _all_ids() -> list[Any]:

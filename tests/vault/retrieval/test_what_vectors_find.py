@@ -15,7 +15,7 @@ from vault.cubes.services import cubes_add
 from vault.models import Posting
 from vault.retrieval import ranker, sql
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.ranking import Weights
+from vault.retrieval.ranking import Weights, index_pays
 from vault.retrieval.selectors import memories_search
 
 OLD, ASKED_FOR = datetime(2021, 2, 3, tzinfo=UTC), datetime(2023, 5, 12, tzinfo=UTC)
@@ -67,3 +67,20 @@ def test_among_many_that_words_tell_alike_the_nearest_comes_first(
         Posting.objects.update(length=2)
     found = memories_search(actor=world.alice.actor, search=SearchQuery(query="heron", filters=filters))
     assert found[0].view.words.content == "heron"
+
+
+@pytest.mark.parametrize(
+    ("visible", "stored", "alone", "pays"),
+    [
+        (0, 0, False, False),
+        (3_000, 3_000, False, False),
+        (4_000, 4_000, False, True),  # alone on its server
+        (50_000, 5_000_000, False, False),  # one of a hundred
+        (100_000, 10_000_000, False, True),
+        (150_000, 150_000, True, False),  # all hangs on vectors
+        (151_000, 151_000, True, True),
+        (151_000, 100_000_000, True, False),  # a small part of what the index holds
+    ],
+)
+def test_the_index_is_asked_where_it_pays_and_finds_enough(visible: int, stored: int, alone: bool, pays: bool) -> None:
+    assert index_pays(visible, stored, nearest=20, alone=alone) is pays

@@ -117,9 +117,10 @@ def test_rivals_are_the_best_that_are_not_in_the_pool() -> None:
     best = _said(entries).best(10)
     pool = _pool(entries[0], entries[2])
     least = _bm25(entries[3], 5)
-    assert best.beyond(pool, least, 10) == [entries[1].cube_id, entries[3].cube_id]
-    assert best.beyond(pool, least, 1) == [entries[1].cube_id]
-    assert best.beyond(pool, 1e9, 10) == []
+    assert best.beyond(0, pool, least, 10) == [entries[1].cube_id, entries[3].cube_id]
+    assert best.beyond(2, pool, least, 10) == [entries[3].cube_id]
+    assert best.beyond(0, pool, least, 1) == [entries[1].cube_id]
+    assert best.beyond(0, pool, 1e9, 10) == []
 
 
 def test_what_lies_around_several_places_of_a_session_is_asked_for_once() -> None:
