@@ -56,11 +56,10 @@ FROM (
       WHERE packed.tenant_id = %(tenant)s AND packed.term = word.term
         AND packed.namespace_id = ANY(%(namespaces)s::uuid[])
     ), 0) AS bytes
-    FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS word (term, place)
+    FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS word (term, place) OFFSET 0
   ) AS sized OFFSET 0
 ) AS asked
 WHERE asked.number = 1 OR asked.so_far <= {MOST_BYTES}
-ORDER BY asked.number
 """
 
 # The same where grants except something: a packed value would hold what is hidden, and not what is granted.
@@ -70,7 +69,7 @@ SELECT NULL::bytea, (
     SELECT string_agg({ENTRY}, '') FROM vault_posting AS posting
     WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND {_SEEN}
   ), NULL::bytea
-FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS asked (term, number) ORDER BY asked.number
+FROM unnest(%(terms)s::bigint[]) AS asked (term)
 """
 
 # The same among all that filters let through.
@@ -82,9 +81,7 @@ found AS (
   WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(terms)s::bigint[]) AND {_SEEN}
   GROUP BY posting.term
 )
-SELECT NULL::bytea, found.postings, NULL::bytea
-FROM unnest(%(terms)s::bigint[]) WITH ORDINALITY AS asked (term, number) LEFT JOIN found USING (term)
-ORDER BY asked.number
+SELECT NULL::bytea, postings, NULL::bytea FROM found
 """
 
 _ENTITY = "(pool.speaker_marks && %(speakers)s::bigint[])::int::float8"

@@ -42,7 +42,7 @@ SIEVE = 4096  # holes, for the last bits of a session's token, which is random
 class Found(NamedTuple):
     """The postings of one word: packed, and in rows; gone: ids of cubes that may be among them and are not to be found.
 
-    Each as PostgreSQL sends it; `gone` is the same for all words of a question.
+    Each as PostgreSQL sends it; `gone` comes with one word for all words of a question.
     """
 
     packed: bytes | None
@@ -98,8 +98,8 @@ class Said:
         sent = [(one.packed or b"") + (one.rows or b"") for one in found]
         numbers = np.frombuffer(b"".join(sent), ">u8").astype(np.uint64).reshape(-1, len(WORD.names or ()))
         word = np.repeat(np.arange(len(sent)), np.array([len(one) // WORD.itemsize for one in sent], np.int64))
-        if found and found[0].gone:
-            there = ~np.isin(numbers[:, 1], np.frombuffer(found[0].gone, ID)["low"].astype(np.uint64))
+        if gone := b"".join(one.gone or b"" for one in found):
+            there = ~np.isin(numbers[:, 1], np.frombuffer(gone, ID)["low"].astype(np.uint64))
             numbers, word = numbers[there], word[there]
         self._high, self._low, session, said = np.ascontiguousarray(numbers.T)
         self._word, self._session = word, session.view(np.int64)
