@@ -38,10 +38,11 @@ def test_reading_costs_the_same_for_one_and_for_fifty(full: Contract) -> None:
     assert queries(lambda: full.get(f"memories/{memory['id']}/")) <= 10
 
 
-def test_searching_costs_the_same_for_one_and_for_fifty(full: Contract) -> None:
+def test_searching_costs_no_more_for_fifty_than_for_one(full: Contract) -> None:
+    """The best of sixty that words tell alike is asked of their vectors; fifty of them hold all that could matter."""
     one = queries(lambda: full.search("row", top_k=1))
-    assert queries(lambda: full.search("row", top_k=50)) == one
-    assert one <= 13
+    fifty = queries(lambda: full.search("row", top_k=50))
+    assert 0 < fifty <= one <= 13
 
 
 def test_adding_costs_the_same_for_two_and_for_a_hundred(full: Contract) -> None:
