@@ -101,12 +101,6 @@ WHERE word.tenant_id = %s AND NOT word.is_packed
 MARK = "UPDATE vault_packedword SET is_packed = true WHERE tenant_id = %s AND NOT is_packed"
 
 
-def packing_is_due(actor: Actor) -> bool:
-    """In the caller's transaction: the tenant has grown or shrunk, or words are missing for long. One query."""
-    has_changed, seconds = _due(actor)
-    return has_changed or (seconds is not None and seconds <= 0)
-
-
 def packing_ask(actor: Actor) -> None:
     """Leave the first step to a job, for the time when it is due, unless one waits already. Writes: OutboxEvent?."""
     has_changed, seconds = _due(actor)

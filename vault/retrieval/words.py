@@ -23,7 +23,7 @@ Halves = NDArray[np.uint64]
 # session: 0 outside of sessions; said: the position in the session, the cube's words, and how often this is one of
 # them.
 WORD = np.dtype([("high", ">u8"), ("low", ">u8"), ("session", ">u8"), ("said", ">u8")])
-POOLED = np.dtype(
+SHOWN = np.dtype(
     [
         ("high", ">u8"),
         ("low", ">u8"),
@@ -66,7 +66,7 @@ class Pool:
 
     def __init__(self, sent: bytes | None, *, known: "Pool | None" = None) -> None:
         """known: what is in this one already, and not to be in another."""
-        rows = np.frombuffer(sent or b"", POOLED)
+        rows = np.frombuffer(sent or b"", SHOWN)
         if known is not None:
             rows = rows[~np.isin(rows["low"].astype(np.uint64), known.low)]
         self.high = rows["high"].astype(np.uint64)

@@ -72,7 +72,7 @@ def test_the_proof_sees_a_search_that_forgets_what_is_newer(words: World, monkey
     assert [_told(hits) for hits in found] != [_told(hits) for hits in _searched(words)]
 
 
-def test_what_has_expired_counts_for_no_word_though_it_is_packed(words: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_expired_counts_for_no_word_though_it_is_packed(words: World) -> None:
     with acting(words.alice.actor):
         every_other = [cube_id for index, cube_id in enumerate(_all_ids()) if index % 2]
         Cube.objects.filter(id__in=every_other).update(expires_at=datetime.now(UTC) - timedelta(days=1))

@@ -43,6 +43,10 @@ def test_a_cube_has_the_bm25_of_all_its_words() -> None:
     )
 
 
+def test_a_word_of_more_cubes_than_are_counted_weighs_next_to_nothing() -> None:
+    assert 0 < rarity(12, 10) < 0.05
+
+
 def test_what_is_packed_and_what_stands_in_rows_are_one_word() -> None:
     first, second = Entry(uuid7()), Entry(uuid7())
     apart = Said([Found(first.sent, second.sent, None)], cubes=CUBES, length=LENGTH)
