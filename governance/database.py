@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from governance.actor import Actor
-from governance.prepared import ensure_connection, prepared_cursor
+from governance.prepared import ensure_connection, in_one_go, prepared_cursor
 
 Known = TypeVar("Known")
 _pinned: ContextVar[bool] = ContextVar("pinned", default=False)
@@ -96,16 +96,6 @@ def before_any_tenant() -> Iterator[None]:
     if connection.in_atomic_block:
         raise RuntimeError("a transaction of one tenant cannot turn to another")
     with in_one_go():
-        yield
-
-
-@contextmanager
-def in_one_go() -> Iterator[None]:
-    """Send the statements of open cursors together. Their rows are there after it, and so is what one of them raises.
-
-    Outside a transaction they are one: all of them happen or none.
-    """
-    with connection.connection.pipeline():
         yield
 
 

@@ -1,67 +1,257 @@
 """Statements of the hot path, planned once for each connection (docs/decisions/0017).
 
-Only for statements of one shape, whose best plan is the same whoever asks and however much there is of it.
+Only for statements of one shape, whose best plan is the same whoever asks and however much there is of it. They go to
+libpq themselves (docs/decisions/0025): what Django and psycopg do for a cursor takes longer than PostgreSQL takes for
+most of these statements.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any, cast
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import lru_cache, partial
+from typing import Any, Protocol, cast
 
 import psycopg
-from django.db import OperationalError, connection
-from django.db.backends.utils import CursorWrapper
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg import generators
+from psycopg.abc import PQGen
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.pq import ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
 
 from governance.errors import Unavailable
 
 PLACEHOLDER = re.compile(r"%(?:\((?P<name>\w+)\)s|(?P<next>s)|(?P<percent>%))")
-KEPT = 500  # statements
+KEPT = 500  # statements whose text is kept in PostgreSQL's form
+MOST_PREPARED = 100  # of one connection; psycopg keeps as many by itself
+SENT = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+Send = Callable[[], None]
+Values = Sequence[Any] | Mapping[str, Any]
 
 
-class _Preparing(psycopg.RawCursor[Any]):
-    """Django's wrappers call `execute` with two arguments, and read `_query` for their log.
+class Cursor(Protocol):
+    """What a prepared statement is asked with: no more than this of Django's cursors."""
 
-    Rows come in PostgreSQL's binary form, which neither side writes out and reads again; JSON comes parsed, and times
-    in the connection's time zone, UTC.
+    def execute(self, query: str, params: Values | None = None) -> Any: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+
+
+class _Prepared:
+    """What one connection keeps between statements.
+
+    waiting: those that are to be sent together, None while each goes by itself.
     """
 
-    def execute(self, query: Any, params: Any = None, **options: Any) -> "_Preparing":
-        if params is not None:
-            query, names = _numbered(query)
-            if isinstance(params, Mapping):
-                params = [params[name] for name in names]
-        return super().execute(query, params, **{**options, "prepare": True, "binary": True})
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self._raw = raw
+        self._values = Transformer(raw)
+        self._names: OrderedDict[tuple[bytes, tuple[int, ...]], bytes] = OrderedDict()
+        self._made = 0
+        self.waiting: list[tuple[Send, _Direct]] | None = None
+
+    def ask(self, cursor: "_Direct", statement: bytes, values: Sequence[Any]) -> None:
+        """Raises what psycopg does."""
+        send = self._sender(statement, values)
+        if self.waiting is not None:
+            self.waiting.append((send, cursor))
+        elif self._has_begun():
+            send()
+            (result,) = self._raw.wait(generators.execute(self._raw.pgconn))
+            cursor.rows = self._rows(result)
+        else:
+            _, result = self._in_one_go([partial(self._raw.pgconn.send_query_params, b"BEGIN", None), send])
+            cursor.rows = self._rows(result)
+
+    def send_waiting(self) -> None:
+        waiting, self.waiting = self.waiting or [], None
+        results = self._in_one_go([send for send, _ in waiting])
+        for (_, cursor), result in zip(waiting, results, strict=True):
+            cursor.rows = self._rows(result)
+
+    def _has_begun(self) -> bool:
+        return self._raw.autocommit or self._raw.pgconn.transaction_status != TransactionStatus.IDLE
+
+    def _sender(self, statement: bytes, values: Sequence[Any]) -> Send:
+        dumped = self._values.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        types = self._values.types or ()
+        name = self._name(statement, types)
+        formats = self._values.formats
+        return partial(self._raw.pgconn.send_query_prepared, name, dumped, formats, Format.BINARY)
+
+    def _name(self, statement: bytes, types: tuple[int, ...]) -> bytes:
+        key = (statement, types)
+        name = self._names.get(key)
+        if name is None:
+            self._made += 1
+            name = b"memos_%d" % self._made
+            self._raw.pgconn.send_prepare(name, statement, types)
+            self._rows(*self._raw.wait(generators.execute(self._raw.pgconn)))
+            self._names[key] = name
+            self._forget_oldest()
+        self._names.move_to_end(key)
+        return name
+
+    def _forget_oldest(self) -> None:
+        while len(self._names) > MOST_PREPARED:
+            _, name = self._names.popitem(last=False)
+            self._raw.pgconn.send_query(b"DEALLOCATE " + name)
+            self._rows(*self._raw.wait(generators.execute(self._raw.pgconn)))
+
+    def _in_one_go(self, sends: Sequence[Send]) -> list[PGresult]:
+        """The result of each. Raises what the first failure tells."""
+        pgconn = self._raw.pgconn
+        pgconn.enter_pipeline_mode()
+        try:
+            for send in [*sends, pgconn.pipeline_sync]:
+                send()
+            results = self._raw.wait(_answers(pgconn, len(sends) + 1))
+        finally:
+            with suppress(psycopg.OperationalError):  # of a connection that is lost; the caller is told why
+                pgconn.exit_pipeline_mode()
+        for result in results[:-1]:
+            _check(result)
+        return results[:-1]
+
+    def _rows(self, result: PGresult) -> deque[tuple[Any, ...]]:
+        _check(result)
+        self._values.set_pgresult(result)
+        return deque(self._values.load_rows(0, result.ntuples, tuple))
+
+
+class _Direct:
+    """Asks one statement at a time; all its rows are there after it."""
+
+    def __init__(self, prepared: _Prepared, errors: AbstractContextManager[Any]) -> None:
+        self._prepared = prepared
+        self._errors = errors
+        self.rows: deque[tuple[Any, ...]] = deque()
+
+    def __enter__(self) -> "_Direct":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rows.clear()
+
+    def execute(self, query: str, params: Values | None = None) -> None:
+        self.rows.clear()
+        with self._errors:
+            self._prepared.ask(self, *_bound(query, params))
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        return self.rows.popleft() if self.rows else None
+
+    def fetchall(self) -> list[Any]:
+        rows = list(self.rows)
+        self.rows.clear()
+        return rows
+
+
+class _Heard(psycopg.RawCursor[Any]):
+    """The same through Django's wrappers, for whoever listens to statements.
+
+    They call `execute` with two arguments, and read `_query` for their log. Rows come in PostgreSQL's binary form,
+    which neither side writes out and reads again; JSON comes parsed, and times in the connection's time zone, UTC.
+    """
+
+    def execute(self, query: Any, params: Any = None, **options: Any) -> "_Heard":
+        statement, values = _bound(query, params)
+        return super().execute(statement, values, **{**options, "prepare": True, "binary": True})
 
     def _convert_query(self, query: Any, params: Any = None) -> Any:
         self._query = super()._convert_query(query, params)
         return self._query
 
 
+def sql_array(values: Iterable[Any]) -> str:
+    """Numbers, ids and None as PostgreSQL writes an array; the driver would look into each for what to quote."""
+    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+
+
 def ensure_connection() -> None:
     """Raises Unavailable."""
     try:
-        connection.ensure_connection()
+        connections[DEFAULT_DB_ALIAS].ensure_connection()
     except OperationalError as error:
         raise Unavailable("The database cannot be reached.") from error
 
 
-@contextmanager
-def prepared_cursor() -> Iterator[CursorWrapper]:
-    """Django's cursor, whose statements PostgreSQL keeps with their plan; values are bound by the server.
+def prepared_cursor() -> AbstractContextManager[Cursor]:
+    """A cursor whose statements PostgreSQL keeps with their plan; values are bound by the server.
 
     Raises Unavailable.
     """
     ensure_connection()
-    connection.validate_no_broken_transaction()
-    # Django's wrapper does for each call what is done here once; it is only needed where somebody listens.
-    with connection.wrap_database_errors, _Preparing(connection.connection) as raw:
-        if connection.queries_logged:
-            yield connection.make_debug_cursor(cast(CursorWrapper, raw))
-        elif connection.execute_wrappers:
-            yield connection.make_cursor(cast(CursorWrapper, raw))
-        else:
-            yield cast(CursorWrapper, raw)
+    django = connections[DEFAULT_DB_ALIAS]
+    django.validate_no_broken_transaction()
+    if _is_heard(django):
+        return _heard(django)
+    return _Direct(_prepared_on(django.connection), django.wrap_database_errors)
+
+
+@contextmanager
+def _heard(django: BaseDatabaseWrapper) -> Iterator[Cursor]:
+    with django.wrap_database_errors, _Heard(django.connection) as raw:
+        wrapped = django.make_debug_cursor if django.queries_logged else django.make_cursor
+        yield cast(Cursor, wrapped(cast(Any, raw)))
+
+
+@contextmanager
+def in_one_go() -> Iterator[None]:
+    """Send the statements of open prepared cursors together. Their rows are there after it, and so is what one raises.
+
+    Outside a transaction they are one: all of them happen or none.
+    """
+    django = connections[DEFAULT_DB_ALIAS]
+    if _is_heard(django):
+        with django.connection.pipeline():
+            yield
+        return
+    prepared = _prepared_on(django.connection)
+    prepared.waiting = []
+    try:
+        yield
+        with django.wrap_database_errors:
+            prepared.send_waiting()
+    finally:
+        prepared.waiting = None
+
+
+def _is_heard(django: BaseDatabaseWrapper) -> bool:
+    return bool(django.queries_logged or django.execute_wrappers)
+
+
+def _prepared_on(raw: Any) -> _Prepared:
+    """Kept with the connection itself: a pool hands it from thread to thread."""
+    found = raw.__dict__.get("_memos_prepared")
+    if found is None:
+        found = raw.__dict__["_memos_prepared"] = _Prepared(raw)
+    return cast(_Prepared, found)
+
+
+def _answers(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:
+    """The results of `count` commands of a pipeline, each of which has one."""
+    yield from generators.send(pgconn)
+    results = list[PGresult]()
+    while len(results) < count:
+        results += yield from generators.fetch_many(pgconn)
+    return results
+
+
+def _check(result: PGresult) -> None:
+    if result.status == ExecStatus.FATAL_ERROR:
+        raise psycopg.errors.error_from_result(result)
+    if result.status not in SENT:
+        raise psycopg.InternalError(f"unexpected answer to a statement: {result.status}")
+
+
+def _bound(query: str, params: Values | None) -> tuple[bytes, Sequence[Any]]:
+    if params is None:
+        return query.encode(), ()
+    statement, names = _numbered(query)
+    return statement, [params[name] for name in names] if isinstance(params, Mapping) else params
 
 
 @lru_cache(KEPT)

@@ -11,7 +11,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import AuditUnavailable, Forbidden
 from governance.ids import uuid7
-from governance.prepared import prepared_cursor
+from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Outcome, Verb
 
 # By hand: every request writes one, and the ORM takes longer to compose it than PostgreSQL to run it.
@@ -50,7 +50,7 @@ def record(
         verb,
         outcome,
         object_type,
-        list(object_ids),
+        sql_array(object_ids),
         version,
         before_hash,
         after_hash,

@@ -17,7 +17,7 @@ from django.db.models import BinaryField, Field, Model
 from django.db.models.base import ModelState
 from django.db.models.expressions import DatabaseDefault
 
-from governance.prepared import prepared_cursor
+from governance.prepared import prepared_cursor, sql_array
 
 PLAIN = ("uuid", "bigint", "integer", "smallint")  # types whose values need no quotes in an array
 STATEMENTS = 256  # that are kept: what rows have in common is nearly always the same
@@ -157,11 +157,6 @@ def _is_of_numbers(field: "ArrayField[Any, Any]") -> bool:
 @cache
 def _is_plain(field: "Field[Any, Any]") -> bool:
     return str(field.db_type(connection)).split()[0] in PLAIN
-
-
-def sql_array(values: Iterable[Any]) -> str:
-    """Numbers, ids and None as PostgreSQL writes an array; the driver would look into each for what to quote."""
-    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
 
 
 def quoted_array(texts: Iterable[str | None]) -> str:

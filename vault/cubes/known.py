@@ -11,10 +11,9 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
-from governance.prepared import prepared_cursor
+from governance.prepared import prepared_cursor, sql_array
 from vault.cubes import marks
 from vault.cubes.drafts import CubeDraft
-from vault.cubes.inserting import sql_array
 from vault.models import Cube
 
 CONTENT_LOCKS = 64  # contents share these, so that a large call takes few

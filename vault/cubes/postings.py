@@ -5,9 +5,8 @@ from itertools import chain, repeat
 from typing import Any
 from uuid import UUID
 
-from governance.prepared import prepared_cursor
+from governance.prepared import prepared_cursor, sql_array
 from vault.cubes.building import Built
-from vault.cubes.inserting import sql_array
 from vault.models import Posting
 
 INSERT = """

@@ -14,7 +14,7 @@ from django.db.models import Model
 from django.db.models.base import ModelState
 
 from governance.models import DataSubject, Persona
-from governance.prepared import prepared_cursor
+from governance.prepared import prepared_cursor, sql_array
 from vault.models import Cube, Namespace
 from vault.vocabulary import LinkKind
 
@@ -55,7 +55,7 @@ class CubeRow:
 def cube_rows(*, tenant_id: UUID, cube_ids: Sequence[UUID], model: str) -> dict[UUID, CubeRow]:
     """The rows with these ids. One query. `model` says what counts as embedded until the tenant has an active model."""
     with prepared_cursor() as cursor:
-        cursor.execute(READ, [LinkKind.DERIVED, list(cube_ids), tenant_id, tenant_id, model])
+        cursor.execute(READ, [LinkKind.DERIVED, sql_array(cube_ids), tenant_id, tenant_id, model])
         known: dict[UUID, Model] = {}
         return {row.cube.id: row for row in (_row(values, known) for values in cursor.fetchall())}
 
@@ -109,17 +109,16 @@ FROM unnest(%s::uuid[]) AS wanted (id)
 
 def _row(values: Sequence[Any], known: dict[UUID, Model]) -> CubeRow:
     """`known`: the objects of earlier rows; many cubes share a namespace."""
-    start, made = 0, list[Model | None]()
-    for _, model, names in JOINED:
-        part = values[start : start + len(names)]
-        if part[0] is not None and part[0] not in known:
-            known[part[0]] = _made(model, names, part)
-        made.append(known.get(part[0]))
-        start += len(names)
-    cube, *others = made
+    (_, model, names), *joined = JOINED
+    start = len(names)
+    cube = _made(model, names, values[:start])
     assert isinstance(cube, Cube)
-    for (name, *_), other in zip(JOINED[1:], others, strict=True):
-        cube._state.fields_cache[name] = other
+    for alias, model, names in joined:
+        other = None
+        if (id := values[start]) is not None:
+            other = known.get(id) or known.setdefault(id, _made(model, names, values[start : start + len(names)]))
+        cube._state.fields_cache[alias] = other
+        start += len(names)
     sealed, reads, read_at, heat, embedded, held, parents = values[start:]
     return CubeRow(cube, bytes(sealed), reads, read_at, heat, embedded, held, tuple(parents))
 

@@ -6,6 +6,7 @@ actor, its grants, the purposes that its tenant's policies name, and the place t
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, TypeVar
 
 from django.db.models import QuerySet
@@ -28,15 +29,21 @@ class Composed:
 
 Made = TypeVar("Made")
 _kept: dict[Hashable, Any] = {}
+_sights: dict[Hashable, int] = {}
+_numbers = count()
 
 
-def sight_of(actor: Actor) -> Hashable:
-    """What decides how `visible_to` is composed for `actor`, and no less: equal sights compose equal statements."""
+def sight_of(actor: Actor) -> int:
+    """A number for what decides how `visible_to` is composed for `actor`, and no less: who has an equal sight has the
+    same number, and composes equal statements. No number is given twice."""
     standing = standing_of(actor)
     # Of a call's context only the purpose is asked in a statement; what conditions ask of it is in `met`.
     asker = replace(actor, request_id="", context=CallContext(actor.context.channel, actor.context.purpose))
     met = tuple(sorted(standing.met.items()))
-    return asker, standing.groups, standing.present, met, policies_active(actor).purpose
+    if len(_sights) >= MOST_KEPT:
+        _sights.clear()
+    sight = (asker, standing.groups, standing.present, met, policies_active(actor).purpose)
+    return _sights.setdefault(sight, next(_numbers))
 
 
 def composed(name: str, rows: Callable[[], QuerySet[Any]], *, key: Hashable) -> Composed:

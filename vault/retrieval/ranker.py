@@ -1,21 +1,19 @@
 """Runs the ranking statements. Inside the caller's transaction."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.backends.utils import CursorWrapper
 from pgvector import HalfVector
 from psycopg import sql
 
 from governance.actor import Actor
-from governance.database import in_one_go
 from governance.keys.services import TokenMaker
-from governance.prepared import prepared_cursor
+from governance.prepared import Cursor, in_one_go, prepared_cursor, sql_array
 from vault.cubes import marks
 from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions
 from vault.cubes.rules import WORD_KIND
@@ -117,7 +115,7 @@ def survey(actor: Actor, question: Question, seen: Composed, excepted: Exception
         return _survey_excepted(actor, question, seen, excepted)
     marks = [mark for mark in question.words.values() if mark]
     with prepared_cursor() as cursor:
-        parameters = {**seen.parameters, "marks": marks, "tenant": actor.tenant_id}
+        parameters = {**seen.parameters, "marks": sql_array(marks), "tenant": actor.tenant_id}
         cursor.execute(SURVEY.format(seen=seen.statement), parameters)
         namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
     return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
@@ -127,7 +125,7 @@ def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted:
     more = GRANTED_COUNT if excepted.granted else "0"
     statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=more, **excepted.parts)
     marks = [mark for mark in question.words.values() if mark]
-    parameters = {**seen.parameters, **excepted.parameters, "marks": marks, "tenant": actor.tenant_id}
+    parameters = {**seen.parameters, **excepted.parameters, "marks": sql_array(marks), "tenant": actor.tenant_id}
     with prepared_cursor() as cursor:
         cursor.execute(statement, parameters)
         namespaces, cubes, words, speakers, model, vectors, now, more = cursor.fetchone()
@@ -150,6 +148,7 @@ class Ranking:
 
     surveyed: Survey
     model: str
+    by_words: bool
     narrowed: bool
     excepted: bool
     places: Mapping[str, str]
@@ -170,8 +169,10 @@ class Ranking:
         Without sorts it takes the vector index wherever the statement lets it. That is asked for more rows than are
         wanted, and again until enough are visible.
         """
+        # A statement with filters goes by itself, as it is planned for them alone.
+        together = nullcontext() if self.narrowed else in_one_go()
         with prepared_cursor() as before, _cursor(self.narrowed) as cursor, prepared_cursor() as after:
-            with in_one_go():
+            with together:
                 before.execute(STEADY_PLANS, [str(visited)])
                 cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
                 after.execute(PLANS_AS_BEFORE)
@@ -211,6 +212,7 @@ def rank(
     ranking = Ranking(
         surveyed=surveyed,
         model=model,
+        by_words=bool(words and weights.words),
         narrowed=narrowed,
         excepted=bool(excepted),
         places=_places(visible, excepted, surveyed, model),
@@ -218,11 +220,11 @@ def rank(
             **visible.parameters,
             **excepted.parameters,
             "tenant": actor.tenant_id,
-            "terms": words if weights.words else [],
-            "namespaces": surveyed.namespaces,
+            "terms": sql_array(words if weights.words else []),
+            "namespaces": sql_array(surveyed.namespaces),
             "vector": vector,
             "model": model,
-            "speakers": list(speakers),
+            "speakers": sql_array(speakers),
             "asks_for_time": question.asks_for_time,
             "starts": [span.start for span in spans],
             "ends": [span.end for span in spans],
@@ -250,7 +252,7 @@ def _places(visible: Composed, excepted: Exceptions, surveyed: Survey, model: st
 
 
 def _found(ranking: Ranking) -> list[Found]:
-    if not ranking.parameters["terms"]:
+    if not ranking.by_words:
         return []
     statement = WORDS_FILTERED if ranking.narrowed else WORDS_EXCEPTED if ranking.excepted else WORDS
     return [Found(*row) for row in ranking.rows(statement)]
@@ -271,7 +273,7 @@ def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[
     to_vectors = last < weights.unspoken or len(rivals) == MOST_RIVALS
     if rivals or (to_vectors and ranking.parameters["nearest"]):
         alone = not last  # words speak for fewer than `limit`
-        rest = _near(ranking, told.pool, alone=alone, rivals=rivals, to_vectors=to_vectors)
+        rest = _near(ranking, told.pool, alone=alone, rivals=sql_array(rivals), to_vectors=to_vectors)
         return best_of([told, scored(said, rest, best.highest, told.loudest)], weights, limit)
     return best_of([told], weights, limit)
 
@@ -281,8 +283,8 @@ def _pool(ranking: Ranking, best: Best, several: int) -> Pool:
     if not len(best.scores):
         return Pool(None)
     around = spans(best.places(several))
-    (row,) = ranking.rows(POOL, **around._asdict())
-    return Pool(row[0])
+    (row,) = ranking.rows(POOL, **{name: sql_array(values) for name, values in around._asdict().items()})
+    return Pool(*row)
 
 
 def _near(ranking: Ranking, known: Pool, *, alone: bool, **values: Any) -> Pool:
@@ -290,13 +292,13 @@ def _near(ranking: Ranking, known: Pool, *, alone: bool, **values: Any) -> Pool:
     statement = NEAR_FILTERED if ranking.narrowed else NEAR
     visited = EF_ALONE if alone else EF_SEARCH
     (row,) = ranking.by_vector(alone=alone).steady_rows(statement, visited=visited, **values)
-    return Pool(row[0], known=known)
+    return Pool(*row, known=known)
 
 
 def _literal(text: str) -> str:
     return sql.Literal(text).as_string().replace("%", "%%")
 
 
-def _cursor(narrowed: bool) -> AbstractContextManager[CursorWrapper]:
+def _cursor(narrowed: bool) -> AbstractContextManager[Cursor]:
     """Filters come in any number of shapes: a statement with some is planned for them alone."""
     return connection.cursor() if narrowed else prepared_cursor()

@@ -97,18 +97,20 @@ _TIME = """greatest(
 def _shown(cubes: str) -> str:
     """`vault_cube` stands for the table within {visible}: what is visible is looked for among `cubes` alone.
 
-    OFFSET 0 keeps the planner from turning look-ups by key into a join over the whole table.
+    Vectors come beside the cubes: looked up together they take a third of the pages that look-ups one by one take.
     """
     return f"""
 pool AS MATERIALIZED (WITH vault_cube AS MATERIALIZED ({cubes}) {{visible}})
 SELECT string_agg(
-  uuid_send(pool.id) || int8send(coalesce(pool.session_token, 0)) || int8send(coalesce(pool.position, 0)::bigint)
-  || float8send({_ENTITY}) || float8send(coalesce({_TIME}, 0)) || float8send(greatest(0, coalesce(embedded.dense, 0))),
-'') FROM pool LEFT JOIN LATERAL (
-  SELECT 1 - (embedding.vector <=> %(vector)s::halfvec) AS dense FROM vault_embedding AS embedding
-  WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = pool.id AND embedding.model = %(model)s
-    AND embedding.version = pool.version OFFSET 0
-) AS embedded ON true
+  uuid_send(pool.id) || int8send(pool.version::bigint) || int8send(coalesce(pool.session_token, 0))
+  || int8send(coalesce(pool.position, 0)::bigint) || float8send({_ENTITY}) || float8send(coalesce({_TIME}, 0)),
+''), (
+  SELECT string_agg(uuid_send(embedding.cube_id) || int8send(embedding.version::bigint)
+    || float8send(greatest(0, 1 - (embedding.vector <=> %(vector)s::halfvec))), '')
+  FROM vault_embedding AS embedding
+  WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = ANY (ARRAY(SELECT id FROM pool))
+    AND embedding.model = %(model)s AND %(vector)s::halfvec IS NOT NULL
+) FROM pool
 """
 
 

@@ -27,13 +27,14 @@ SHOWN = np.dtype(
     [
         ("high", ">u8"),
         ("low", ">u8"),
+        ("version", ">i8"),
         ("session", ">i8"),
         ("position", ">i8"),
         ("entity", ">f8"),
         ("time", ">f8"),
-        ("dense", ">f8"),
     ]
 )
+EMBEDDED = np.dtype([("high", ">u8"), ("low", ">u8"), ("version", ">i8"), ("dense", ">f8")])
 ID = np.dtype([("high", ">u8"), ("low", ">u8")])
 POSITION_BITS, LENGTH_BITS = 32, 16  # where the parts of `said` begin
 SIEVE = 4096  # holes, for the last bits of a session's token, which is random
@@ -64,8 +65,8 @@ class Pool:
 
     low: Halves
 
-    def __init__(self, sent: bytes | None, *, known: "Pool | None" = None) -> None:
-        """known: what is in this one already, and not to be in another."""
+    def __init__(self, sent: bytes | None, embedded: bytes | None = None, *, known: "Pool | None" = None) -> None:
+        """embedded: how near their vectors are; known: what is in this one already, and not to be in another."""
         rows = np.frombuffer(sent or b"", SHOWN)
         if known is not None:
             rows = rows[~np.isin(rows["low"].astype(np.uint64), known.low)]
@@ -75,7 +76,7 @@ class Pool:
         self.position = rows["position"].astype(np.int64)
         self.entity = rows["entity"].astype(np.float64)
         self.time = rows["time"].astype(np.float64)
-        self.dense = rows["dense"].astype(np.float64)
+        self.dense = _dense(np.frombuffer(embedded or b"", EMBEDDED), self.low, rows["version"])
 
     def __len__(self) -> int:
         return len(self.low)
@@ -232,6 +233,16 @@ def _looked_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floa
         return np.zeros(len(wanted))
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, values[at], 0.0)
+
+
+def _dense(embedded: NDArray[Any], low: Halves, version: NDArray[Any]) -> Floats:
+    """Of each cube; 0 where the vector is of another version than the cube, or not there yet."""
+    if not len(embedded):
+        return np.zeros(len(low))
+    embedded = embedded[np.argsort(embedded["low"])]
+    keys = embedded["low"].astype(np.uint64)
+    dense = _looked_up(keys, embedded["dense"].astype(np.float64), low)
+    return np.where(_looked_up(keys, embedded["version"].astype(np.float64), low) == version, dense, 0.0)
 
 
 def ids_of(high: NDArray[Any], low: NDArray[Any]) -> list[UUID]:

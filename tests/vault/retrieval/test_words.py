@@ -152,16 +152,31 @@ def test_scores_are_shares_of_the_best_and_equals_are_in_order() -> None:
     assert told.score(5, weights) == 0.0
 
 
+def test_a_vector_counts_for_the_version_that_it_is_of() -> None:
+    entries = [Entry(uuid7()) for _ in range(4)]
+    of_version = {1: (0.5, 1), 2: (0.25, 2), 3: (0.75, 1)}  # of the second, a former version; of the first, none yet
+    embedded = [
+        struct.pack(">16sqd", entries[one].cube_id.bytes, version, near) for one, (near, version) in of_version.items()
+    ]
+    pool = Pool(_rows(*entries), b"".join(reversed(embedded)))
+    assert pool.dense.tolist() == [0.0, 0.5, 0.0, 0.75]
+    assert _pool(*entries).dense.tolist() == [0.0] * 4
+
+
 def _said(*words: Sequence[Entry]) -> Said:
     found = [Found(None, b"".join(entry.sent for entry in entries), None) for entries in words]
     return Said(found, cubes=CUBES, length=LENGTH)
 
 
 def _pool(*entries: Entry) -> Pool:
+    return Pool(_rows(*entries))
+
+
+def _rows(*entries: Entry) -> bytes:
     rows = [
-        struct.pack(">16sqqddd", entry.cube_id.bytes, entry.session, entry.position, 0.0, 0.0, 0.0) for entry in entries
+        struct.pack(">16sqqqdd", entry.cube_id.bytes, 1, entry.session, entry.position, 0.0, 0.0) for entry in entries
     ]
-    return Pool(b"".join(rows))
+    return b"".join(rows)
 
 
 def _bm25(entry: Entry, holding: int) -> float:
