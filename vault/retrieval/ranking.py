@@ -22,7 +22,7 @@ MOST_RIVALS = 50  # cubes below the best by words that are taken into the pool f
 # hangs on vectors that finds too few of the nearest: up to COMPARED_ALONE all are compared, beyond it EF_ALONE rows are
 # visited (docs/decisions/0024-compared-where-all-hangs-on-vectors.md).
 INDEX_COST = 40
-EF_SEARCH = 60
+EF_SEARCH = 40
 COMPARED_ALONE = 150_000
 EF_ALONE = 1_000  # the most that pgvector takes
 
