@@ -92,7 +92,7 @@ class Ours:
 
 def search_latency(target: Target, asking: Asking) -> dict[str, Any]:
     """The figures of one run. The tenants stay."""
-    places = [_place(asking, number) for number in range(asking.tenants)]
+    places = [place_of(asking, number) for number in range(asking.tenants)]
     vacuumed = settled()
     measured = _measured(target, asking, places)
     expected = {name: min(asking.top_k, _visible(name, places)) for name in measured}
@@ -122,7 +122,7 @@ def search_latency_table(figures: dict[str, Any]) -> str:
     return f"{systems}\n\n{markdown(['', ''], ratios)}"
 
 
-def _place(asking: Asking, number: int) -> Place:
+def place_of(asking: Asking, number: int) -> Place:
     """A tenant with its share of the cubes, loaded unless it is there already."""
     size = asking.cubes // asking.tenants
     hidden = f"-hidden{round(asking.hidden * 100)}" if asking.hidden else ""

@@ -39,6 +39,21 @@ def test_search_latency_divides_the_cubes_among_tenants(running_server: RunningS
     assert {found["full"] for found in systems.values()} == {"6/6"}
 
 
+def test_nearest_holds_the_index_against_comparing_all(running_server: RunningServer, tmp_path: Path) -> None:
+    figures = figures_of(running_server, tmp_path, "nearest", "--cubes", "60", "--queries", "5")
+    assert figures["index"].keys() == {"stored", "unknown"}
+    for found in figures["index"].values():
+        assert found["compared one by one"]["share"] == 1.0
+        assert found["1000 rows visited"]["share"] == 1.0  # more than there are
+    assert {found["share"] for found in figures["search"].values()} == {1.0}
+
+
+def test_statements_are_asked_in_each_way(running_server: RunningServer, tmp_path: Path) -> None:
+    taken = figures_of(running_server, tmp_path, "statements")["p50 µs"]
+    assert len(taken) == 6
+    assert min(taken.values()) > 0
+
+
 def test_ingest_measures_one_many_and_copy(running_server: RunningServer, tmp_path: Path) -> None:
     figures = figures_of(running_server, tmp_path, "ingest", "--cubes", "50", "--singles", "5", "--profile")
     assert figures["add one"]["count"] == 5

@@ -15,9 +15,11 @@ from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
 from benchmarks.first_journey import first_journey
 from benchmarks.ingest import Load, ingest, ingest_table
+from benchmarks.nearest import nearest, nearest_table
 from benchmarks.report import RESULTS, Timing, write
 from benchmarks.retrieval import retrieval
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
+from benchmarks.statements import statements, statements_table
 from benchmarks.sweep import sweep, sweep_table
 from governance.management.base import InstalledCommand
 
@@ -44,6 +46,11 @@ BENCHMARKS = {
         ),
         search_latency_table,
     ),
+    "nearest": Benchmark(
+        lambda target, options: nearest(options["cubes"], options["queries"]),
+        nearest_table,
+    ),
+    "statements": Benchmark(lambda target, options: statements(), statements_table),
     "ingest": Benchmark(
         lambda target, options: ingest(target, Load(options["cubes"], options["singles"], options["profile"])),
         ingest_table,
@@ -76,12 +83,16 @@ class Command(InstalledCommand):
             one.add_argument("--data", type=Path, required=True, help="a LoCoMo file")
         latency = names.add_parser("search-latency", help="a search beside raw SQL, exact cosine and mem0")
         _latency_arguments(latency)
+        by_vector = names.add_parser("nearest", help="what the vector index finds, beside comparing all vectors")
+        by_vector.add_argument("--cubes", type=int, default=10_000, help="of one tenant; default %(default)s")
+        by_vector.add_argument("--queries", type=int, default=100, help="of each kind; default %(default)s")
+        small = names.add_parser("statements", help="what a small statement costs on its way, by four drivers")
         writing = names.add_parser("ingest", help="adding one, adding in bulk, and raw COPY of the same rows")
         _ingest_arguments(writing)
         access = names.add_parser("authorization", help="decisions a second; searches and lists with 0 … 10,000 grants")
         access.add_argument("--cubes", type=int, default=20_000, help="half of them private; default %(default)s")
         access.add_argument("--queries", type=int, default=200, help="default %(default)s")
-        for one in (journey, quality, without, around, latency, writing, access):
+        for one in (journey, quality, without, around, latency, by_vector, small, writing, access):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
             one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
 
