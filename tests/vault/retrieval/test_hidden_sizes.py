@@ -1,0 +1,86 @@
+"""How many memories a search counts on: those that its caller sees, whatever was hidden last, and looked at once."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.factories import World
+from tests.governance.grants.test_grants import given
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from tests.vault.policies.making import made
+from vault.retrieval import finding, ranker
+from vault.retrieval.ranker import Survey
+
+TEXTS = ("The otter swims at noon.", "The heron waits.", "Zelda feeds the otter by the weir.", "Ada paints.")
+LOOKS = "cube.id IN (SELECT id FROM gone)"  # the statement that looks at what is hidden
+
+
+@pytest.fixture
+def surveyed(monkeypatch: pytest.MonkeyPatch) -> list[Survey]:
+    found: list[Survey] = []
+    inner = ranker.survey
+
+    def survey(*args: object) -> Survey:
+        found.append(inner(*args))  # type: ignore[arg-type]
+        return found[-1]
+
+    monkeypatch.setattr(finding, "survey", survey)
+    return found
+
+
+@pytest.fixture
+def ids(alice: Contract) -> list[str]:
+    added = [alice.add(text, namespace="/team")["id"] for text in TEXTS]
+    run_jobs()
+    return added
+
+
+def test_sizes_are_those_of_what_is_seen_whatever_was_hidden_last(
+    world: World, olivia: Contract, bob: Contract, ids: list[str], surveyed: list[Survey]
+) -> None:
+    def counted() -> tuple[int, float]:
+        bob.search("otter")
+        return surveyed[-1].cubes, surveyed[-1].words
+
+    everything = counted()
+    first = given(olivia, world, "bob", "memory", ids[0], effect="deny")
+    without_first = counted()
+    assert without_first == counted()
+    given(olivia, world, "bob", "memory", ids[2], effect="deny")
+    assert counted()[0] == 2
+    olivia.delete(f"grants/{first['id']}/")
+    without_third = counted()
+    assert (everything[0], without_first[0], without_third[0]) == (4, 3, 3)
+    assert without_third[1] < without_first[1] < everything[1]  # the third says more than the first
+
+
+def test_what_is_hidden_twice_is_left_out_once(
+    world: World, olivia: Contract, bob: Contract, ids: list[str], surveyed: list[Survey]
+) -> None:
+    olivia.patch(f"memories/{ids[0]}/", {"sensitivity": "restricted"}, if_match='"1"')
+    run_jobs()
+    made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]})
+    bob.search("otter")
+    assert surveyed[-1].cubes == 3
+    given(olivia, world, "bob", "memory", ids[0], effect="deny")
+    bob.search("otter")
+    assert surveyed[-1].cubes == 3
+
+
+def test_what_is_hidden_is_looked_at_once_until_sizes_are_counted_anew(
+    world: World, alice: Contract, olivia: Contract, bob: Contract, ids: list[str]
+) -> None:
+    def looks() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            bob.search("otter")
+        return sum(LOOKS in query["sql"] for query in asked)
+
+    assert looks() == 0  # nothing is hidden
+    given(olivia, world, "bob", "memory", ids[0], effect="deny")
+    assert [looks(), looks(), looks()] == [1, 0, 0]
+    given(olivia, world, "bob", "memory", ids[1], effect="deny")
+    assert [looks(), looks()] == [1, 0]
+    alice.add("A weasel.", namespace="/team")
+    run_jobs()
+    assert [looks(), looks()] == [1, 0]
