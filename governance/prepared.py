@@ -8,7 +8,7 @@ most of these statements.
 import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache, partial
 from typing import Any, Protocol, cast
 
@@ -58,21 +58,31 @@ class _Prepared:
         if self.waiting is not None:
             self.waiting.append((send, cursor))
         elif self._has_begun():
-            send()
-            (result,) = self._raw.wait(generators.execute(self._raw.pgconn))
-            cursor.rows = self._rows(result)
+            cursor.rows = self._rows(self._answer(send))
         else:
-            _, result = self._in_one_go([partial(self._raw.pgconn.send_query_params, b"BEGIN", None), send])
-            cursor.rows = self._rows(result)
+            self._send_together([(send, cursor)])
 
     def send_waiting(self) -> None:
         waiting, self.waiting = self.waiting or [], None
-        results = self._in_one_go([send for send, _ in waiting])
-        for (_, cursor), result in zip(waiting, results, strict=True):
+        self._send_together(waiting)
+
+    def _send_together(self, asked: Sequence[tuple[Send, "_Direct"]]) -> None:
+        begin = [] if self._has_begun() else [self._send_begin]
+        results = self._in_one_go([*begin, *(send for send, _ in asked)])
+        for (_, cursor), result in zip(asked, results[len(begin) :], strict=True):
             cursor.rows = self._rows(result)
 
     def _has_begun(self) -> bool:
+        """Whether the transaction that a statement belongs to is open, if it belongs to one."""
         return self._raw.autocommit or self._raw.pgconn.transaction_status != TransactionStatus.IDLE
+
+    def _send_begin(self) -> None:
+        self._raw.pgconn.send_query_params(b"BEGIN", None)
+
+    def _answer(self, send: Send) -> PGresult:
+        send()
+        results: list[PGresult] = self._raw.wait(generators.execute(self._raw.pgconn))
+        return results[0]
 
     def _sender(self, statement: bytes, values: Sequence[Any]) -> Send:
         dumped = self._values.dump_sequence(values, [PyFormat.AUTO] * len(values))
@@ -83,22 +93,22 @@ class _Prepared:
 
     def _name(self, statement: bytes, types: tuple[int, ...]) -> bytes:
         key = (statement, types)
-        name = self._names.get(key)
-        if name is None:
-            self._made += 1
-            name = b"memos_%d" % self._made
-            self._raw.pgconn.send_prepare(name, statement, types)
-            self._rows(*self._raw.wait(generators.execute(self._raw.pgconn)))
-            self._names[key] = name
-            self._forget_oldest()
+        if key not in self._names:
+            self._prepare(key)
         self._names.move_to_end(key)
-        return name
+        return self._names[key]
 
-    def _forget_oldest(self) -> None:
+    def _prepare(self, key: tuple[bytes, tuple[int, ...]]) -> None:
+        """Within the transaction: what cannot be planned fails there."""
+        if not self._has_begun():
+            _check(self._answer(self._send_begin))
+        self._made += 1
+        name = b"memos_%d" % self._made
+        _check(self._answer(partial(self._raw.pgconn.send_prepare, name, *key)))
+        self._names[key] = name
         while len(self._names) > MOST_PREPARED:
-            _, name = self._names.popitem(last=False)
-            self._raw.pgconn.send_query(b"DEALLOCATE " + name)
-            self._rows(*self._raw.wait(generators.execute(self._raw.pgconn)))
+            _, oldest = self._names.popitem(last=False)
+            _check(self._answer(partial(self._raw.pgconn.send_query, b"DEALLOCATE " + oldest)))
 
     def _in_one_go(self, sends: Sequence[Send]) -> list[PGresult]:
         """The result of each. Raises what the first failure tells."""
@@ -109,16 +119,23 @@ class _Prepared:
                 send()
             results = self._raw.wait(_answers(pgconn, len(sends) + 1))
         finally:
-            with suppress(psycopg.OperationalError):  # of a connection that is lost; the caller is told why
-                pgconn.exit_pipeline_mode()
+            self._leave_pipeline()
         for result in results[:-1]:
             _check(result)
         return results[:-1]
 
+    def _leave_pipeline(self) -> None:
+        try:
+            self._raw.pgconn.exit_pipeline_mode()
+        except psycopg.OperationalError:  # it is lost, or answers are due that nobody else may read
+            self._raw.close()
+
     def _rows(self, result: PGresult) -> deque[tuple[Any, ...]]:
         _check(result)
         self._values.set_pgresult(result)
-        return deque(self._values.load_rows(0, result.ntuples, tuple))
+        rows = deque(self._values.load_rows(0, result.ntuples, tuple))
+        self._values.set_pgresult(None)  # which may be large, and the connection idle for long
+        return rows
 
 
 class _Direct:
@@ -158,7 +175,8 @@ class _Heard(psycopg.RawCursor[Any]):
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> "_Heard":
         statement, values = _bound(query, params)
-        return super().execute(statement, values, **{**options, "prepare": True, "binary": True})
+        # Not prepared: psycopg would forget its own statements after a failure, and ours with them.
+        return super().execute(statement, values, **{**options, "binary": True})
 
     def _convert_query(self, query: Any, params: Any = None) -> Any:
         self._query = super()._convert_query(query, params)
@@ -202,7 +220,7 @@ def _heard(django: BaseDatabaseWrapper) -> Iterator[Cursor]:
 def in_one_go() -> Iterator[None]:
     """Send the statements of open prepared cursors together. Their rows are there after it, and so is what one raises.
 
-    Outside a transaction they are one: all of them happen or none.
+    Outside a transaction they are one: all of them happen or none. Raises RuntimeError within another.
     """
     django = connections[DEFAULT_DB_ALIAS]
     if _is_heard(django):
@@ -210,6 +228,8 @@ def in_one_go() -> Iterator[None]:
             yield
         return
     prepared = _prepared_on(django.connection)
+    if prepared.waiting is not None:
+        raise RuntimeError("statements in one go hold no others")
     prepared.waiting = []
     try:
         yield

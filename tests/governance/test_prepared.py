@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from django.db import DataError, InternalError, OperationalError, connection, transaction
+from django.db import DataError, InternalError, OperationalError, ProgrammingError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from governance import prepared
@@ -123,6 +123,69 @@ def test_the_first_statement_of_a_transaction_is_part_of_it(world: World) -> Non
     assert name() == before != "Heron"
     write(commit=True)
     assert name() == "Heron"
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_what_comes_first_in_one_go_is_part_of_its_transaction(world: World, is_known: bool) -> None:
+    class Undone(Exception):
+        pass
+
+    statement = "SELECT set_config('tests.first', %s, false)"
+    if is_known:  # it is prepared already
+        with transaction.atomic(), prepared_cursor() as cursor:
+            cursor.execute(statement, ["before"])
+
+    def ask() -> None:
+        with transaction.atomic(), prepared_cursor() as first, prepared_cursor() as second:
+            with in_one_go():
+                first.execute(statement, ["inside"])
+                second.execute("SELECT 1")
+            assert (first.fetchone(), second.fetchone()) == (("inside",), (1,))
+            raise Undone
+
+    with pytest.raises(Undone):
+        ask()
+    with prepared_cursor() as cursor:
+        cursor.execute("SELECT current_setting('tests.first', true)")
+        assert cursor.fetchone()[0] == ("before" if is_known else "")
+
+
+def test_a_first_statement_that_cannot_be_planned_ends_its_transaction(world: World) -> None:
+    def go_on_after_it() -> None:
+        with transaction.atomic():
+            with pytest.raises(ProgrammingError), prepared_cursor() as cursor:
+                cursor.execute("SELECT * FROM no_such_table")
+            with prepared_cursor() as cursor:
+                cursor.execute("SELECT 1")
+
+    with pytest.raises(InternalError, match="aborted"):
+        go_on_after_it()
+
+
+def test_statements_in_one_go_hold_no_others(world: World) -> None:
+    def nest() -> None:
+        with in_one_go(), in_one_go():
+            pass
+
+    with acting(world.alice.actor), pytest.raises(RuntimeError, match="hold no others"):
+        nest()
+
+
+def test_what_somebody_listened_to_and_undid_leaves_statements_prepared(world: World) -> None:
+    def ask() -> Any:
+        with prepared_cursor() as cursor:
+            cursor.execute("SELECT 40 + %s::int", [2])
+            return cursor.fetchone()
+
+    def ask_and_fail() -> None:
+        with transaction.atomic():
+            ask()
+            raise ValueError("undone")
+
+    assert ask() == (42,)
+    with CaptureQueriesContext(connection), pytest.raises(ValueError, match="undone"):
+        ask_and_fail()
+    assert ask() == (42,)
 
 
 def test_statements_in_one_go_each_have_their_rows(world: World) -> None:

@@ -40,10 +40,13 @@ def sight_of(actor: Actor) -> int:
     # Of a call's context only the purpose is asked in a statement; what conditions ask of it is in `met`.
     asker = replace(actor, request_id="", context=CallContext(actor.context.channel, actor.context.purpose))
     met = tuple(sorted(standing.met.items()))
-    if len(_sights) >= MOST_KEPT:
-        _sights.clear()
     sight = (asker, standing.groups, standing.present, met, policies_active(actor).purpose)
-    return _sights.setdefault(sight, next(_numbers))
+    number = _sights.get(sight)
+    if number is None:
+        if len(_sights) >= MOST_KEPT:
+            _sights.clear()
+        number = _sights.setdefault(sight, next(_numbers))
+    return number
 
 
 def composed(name: str, rows: Callable[[], QuerySet[Any]], *, key: Hashable) -> Composed:

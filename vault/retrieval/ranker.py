@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -20,7 +20,8 @@ from vault.cubes.rules import WORD_KIND
 from vault.cubes.vector_index import DEFAULT_MODEL, nearest_by_index
 from vault.lexicon.moments import Span, asks_for_time
 from vault.lexicon.tokens import query_terms, terms
-from vault.retrieval.composing import Composed, kept
+from vault.retrieval.composing import Composed
+from vault.retrieval.hidden import hidden_of_counted
 from vault.retrieval.ranking import (
     BEST,
     EF_ALONE,
@@ -44,7 +45,6 @@ from vault.retrieval.sql import (
     POOL,
     SURVEY,
     SURVEY_EXCEPTED,
-    TAKEN,
     WORDS,
     WORDS_EXCEPTED,
     WORDS_FILTERED,
@@ -129,11 +129,10 @@ def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted:
     parameters = {**seen.parameters, **excepted.parameters, "marks": sql_array(marks), "tenant": actor.tenant_id}
     with prepared_cursor() as cursor:
         cursor.execute(statement, parameters)
-        namespaces, cubes, words, speakers, model, vectors, now, more, hidden, counted = cursor.fetchone()
+        namespaces, cubes, words, speakers, model, vectors, now, more, counted = cursor.fetchone()
     if excepted.hidden:
-        key = (tuple(namespaces), tuple(counted or ()), hidden)
-        taken = kept("taken", lambda: _taken(actor, namespaces, excepted), key=key)
-        cubes, words = max(0, cubes - taken.cubes), max(0.0, words - taken.words)
+        hidden = hidden_of_counted(actor, namespaces, excepted, counted=counted)
+        cubes, words = max(0, cubes - hidden.cubes), max(0.0, words - hidden.words)
     typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
     return Survey(
         namespaces=namespaces,
@@ -145,21 +144,6 @@ def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted:
         now=now,
         granted=more,
     )
-
-
-class _Taken(NamedTuple):
-    """What is hidden of what the sizes of namespaces count."""
-
-    cubes: int
-    words: float
-
-
-def _taken(actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions) -> _Taken:
-    """Looked up once for each hidden set, until sizes are counted anew: each hidden memory is looked at."""
-    parameters = {**excepted.parameters, "tenant": actor.tenant_id, "namespaces": sql_array(namespaces)}
-    with prepared_cursor() as cursor:
-        cursor.execute(TAKEN.format(**excepted.parts), parameters)
-        return _Taken(*cursor.fetchone())
 
 
 @dataclass(frozen=True)

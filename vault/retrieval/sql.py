@@ -167,31 +167,38 @@ SELECT ARRAY(SELECT id FROM seen),
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
 
-# The same where grants except something from the rule of namespaces, with what tells one hidden set from another.
-SURVEY_EXCEPTED = """
-WITH {granted} seen AS MATERIALIZED ({seen}),
-gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{hidden})
+# What tells one hidden set, and one count of sizes, from another.
+_COUNTED = """(
+  SELECT format('%%s %%s %%s', count(*), sum(uuid_hash_extended(id, 0)), sum(uuid_hash_extended(id, 1))) FROM gone
+) || encode(sha256(convert_to(coalesce(
+  string_agg(size.namespace_id || ' ' || size.refreshed_at, ' ' ORDER BY size.namespace_id), ''), 'UTF8')), 'hex')
+"""
+# The same where grants except something from the rule of namespaces.
+SURVEY_EXCEPTED = f"""
+WITH {{granted}} seen AS MATERIALIZED ({{seen}}),
+gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{hidden}})
 SELECT ARRAY(SELECT id FROM seen),
   coalesce(sum(size.cubes), 0)::bigint, coalesce(sum(size.words), 0)::float8,
   ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
-      AND (posting.namespace_id IN (SELECT id FROM seen) {beyond}) {unhidden} OFFSET 0)),
+      AND (posting.namespace_id IN (SELECT id FROM seen) {{beyond}}) {{unhidden}} OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
-  transaction_timestamp(), ({more}),
-  (SELECT ARRAY[count(*), coalesce(sum(uuid_hash_extended(id, 0)), 0), coalesce(sum(uuid_hash_extended(id, 1)), 0)]
-   FROM gone)::text,
-  array_agg(size.refreshed_at ORDER BY size.namespace_id)
+  transaction_timestamp(), ({{more}}), {_COUNTED}
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
-# What is hidden of what was counted: no number tells of it.
-TAKEN = """
-WITH gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{hidden})
-SELECT count(*), coalesce(sum(cube.term_count), 0)::float8
-FROM vault_cube AS cube JOIN vault_namespacesize AS size ON size.namespace_id = cube.namespace_id
-WHERE cube.tenant_id = %(tenant)s AND cube.id IN (SELECT id FROM gone)
-  AND cube.namespace_id = ANY(%(namespaces)s::uuid[]) AND cube.created_at < size.refreshed_at
-  AND (cube.deleted_at IS NULL OR cube.deleted_at > size.refreshed_at)
+# What is hidden of what was counted, and of which hidden set and count that is.
+HIDDEN = f"""
+WITH gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{hidden}}),
+taken AS MATERIALIZED (
+  SELECT count(*) AS cubes, coalesce(sum(cube.term_count), 0)::float8 AS words
+  FROM vault_cube AS cube JOIN vault_namespacesize AS size ON size.namespace_id = cube.namespace_id
+  WHERE cube.tenant_id = %(tenant)s AND cube.id IN (SELECT id FROM gone)
+    AND cube.namespace_id = ANY(%(namespaces)s::uuid[]) AND cube.created_at < size.refreshed_at
+    AND (cube.deleted_at IS NULL OR cube.deleted_at > size.refreshed_at)
+)
+SELECT (SELECT cubes FROM taken), (SELECT words FROM taken), {_COUNTED}
+FROM vault_namespacesize AS size WHERE size.namespace_id = ANY(%(namespaces)s::uuid[])
 """
 MANY_GRANTED = 1_000  # how many more there are changes no order of words
 GRANTED_COUNT = f"SELECT count(*) FROM (SELECT FROM granted LIMIT {MANY_GRANTED}) AS counted"

@@ -9,7 +9,7 @@ from tests.governance.grants.test_grants import given
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import made
-from vault.retrieval import finding, ranker
+from vault.retrieval import finding, hidden, ranker, sql
 from vault.retrieval.ranker import Survey
 
 TEXTS = ("The otter swims at noon.", "The heron waits.", "Zelda feeds the otter by the weir.", "Ada paints.")
@@ -84,3 +84,24 @@ def test_what_is_hidden_is_looked_at_once_until_sizes_are_counted_anew(
     alice.add("A weasel.", namespace="/team")
     run_jobs()
     assert [looks(), looks()] == [1, 0]
+
+
+def test_what_is_found_of_another_hidden_set_is_not_kept(
+    world: World,
+    bob: Contract,
+    olivia: Contract,
+    ids: list[str],
+    surveyed: list[Survey],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where a denial is taken back, and given again, between the two statements."""
+    for memory_id in ids[:2]:
+        given(olivia, world, "bob", "memory", memory_id, effect="deny")
+    with monkeypatch.context() as meanwhile:
+        fewer = sql.HIDDEN.replace("WHERE false{hidden}", "WHERE false{hidden} LIMIT 1")
+        assert fewer != sql.HIDDEN
+        meanwhile.setattr(hidden, "HIDDEN", fewer)
+        bob.search("otter")
+        assert surveyed[-1].cubes == 3
+    bob.search("otter")
+    assert surveyed[-1].cubes == 2

@@ -1,0 +1,46 @@
+"""How many of the memories that sizes count are hidden from an actor by exception: no number may tell of them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.prepared import prepared_cursor, sql_array
+from vault.cubes.exceptions import Exceptions
+from vault.retrieval.sql import HIDDEN
+
+MOST_KEPT = 2_000
+
+
+class Hidden(NamedTuple):
+    """words: of all these cubes together."""
+
+    cubes: int
+    words: float
+
+
+_kept: dict[str, Hidden] = {}
+
+
+def hidden_of_counted(actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions, *, counted: str) -> Hidden:
+    """What of the sizes of `namespaces` is hidden.
+
+    Every hidden memory is looked at, once for `counted`, which names the hidden set and when sizes were counted. Where
+    either was changed since that was read, what is found is not kept.
+    """
+    found = _kept.get(counted)
+    if found is None:
+        found, of = _look(actor, namespaces, excepted)
+        if of == counted:
+            if len(_kept) >= MOST_KEPT:
+                _kept.clear()
+            _kept[counted] = found
+    return found
+
+
+def _look(actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions) -> tuple[Hidden, str]:
+    parameters = {**excepted.parameters, "tenant": actor.tenant_id, "namespaces": sql_array(namespaces)}
+    with prepared_cursor() as cursor:
+        cursor.execute(HIDDEN.format(**excepted.parts), parameters)
+        cubes, words, counted = cursor.fetchone()
+    return Hidden(cubes, words), counted
