@@ -41,7 +41,7 @@ KNOWN_VARIABLES = frozenset(
 )
 EMBEDDER_FAMILIES = ("wordllama", "sentence-transformers", "openai", "hashing")
 RERANKER_FAMILIES = ("sentence-transformers", "openai", "overlap")
-SEARCH_WEIGHTS = ("graph", "heat", "trust", "diversity")
+SEARCH_WEIGHTS = ("dense", "graph", "heat", "trust", "diversity")
 LONGEST_SOCKET_PATH = 90  # bytes; the kernel allows 107, the servers add names of their own
 
 

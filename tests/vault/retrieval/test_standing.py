@@ -1,4 +1,4 @@
-"""Heat, trust and diversity: off, unless an operator gives them a weight."""
+"""What an operator may weigh: heat, trust and diversity, which are off as shipped, and vectors."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -26,7 +26,7 @@ def test_they_are_off_as_shipped() -> None:
 
 
 def test_an_operator_may_weigh_just_these(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(SEARCH_WEIGHTS) == set(AFTER_RANKING)
+    assert set(SEARCH_WEIGHTS) == {"dense", *AFTER_RANKING}
     assert read_config({"MEMOS_SEARCH_WEIGHTS": "heat=0.2, trust=1"}).search_weights == {"heat": 0.2, "trust": 1.0}
     for wrong in ("lexical=0.5", "heat", "heat=2", "heat=-1", "heat=nan"):
         with pytest.raises(ConfigError, match="MEMOS_SEARCH_WEIGHTS"):
@@ -64,3 +64,19 @@ def test_a_search_weighs_them_when_told_to(world: World, alice: Contract, settin
     settings.MEMOS_SEARCH_WEIGHTS = {"trust": 1.0}
     assert alice.search("kettle whistles", explain=True)[0]["score_parts"]["trust"] == 1.0
     assert len(alice.search("kettle whistles")) == len(ids)
+
+
+def test_vectors_weigh_what_an_operator_says(alice: Contract, settings: Settings) -> None:
+    """Words tell the two alike; of the one that is newer, the vector is farther."""
+    near = alice.add("kettle")["id"]
+    far = alice.add("kettle steam")["id"]
+    run_jobs()
+    shipped = {one["id"]: one for one in alice.search("kettle", explain=True)}
+    assert shipped[near]["score_parts"]["dense"] > shipped[far]["score_parts"]["dense"]
+    settings.MEMOS_SEARCH_WEIGHTS = {"dense": 1.0}
+    heavier = {one["id"]: one for one in alice.search("kettle", explain=True)}
+    for one in (near, far):
+        parts = heavier[one]["score_parts"]
+        assert parts == shipped[one]["score_parts"]
+        assert heavier[one]["score"] == pytest.approx((parts["lexical"] + parts["dense"]) / 2, abs=1e-5)
+        assert shipped[one]["score"] == pytest.approx((parts["lexical"] + 0.3 * parts["dense"]) / 1.3, abs=1e-5)
