@@ -9,10 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+
 from benchmarks.baselines import Bm25, ExactCosine
 from benchmarks.client import Client, Target
 from benchmarks.loading import stored
 from benchmarks.locomo import Conversation, conversations, recall
+from vault.providers.registry import embedder
 
 TUNED_ON = frozenset({"conv-26", "conv-42"})
 DEPTHS = (5, 10, 20)
@@ -31,6 +34,8 @@ def retrieval(target: Target, data: Path, mode: str) -> dict[str, Any]:
     return {
         "data_sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
         "mode": mode,
+        "embedder": embedder().name,
+        "search weights": settings.MEMOS_SEARCH_WEIGHTS,  # where they are not those of the product
         "questions": {half: len(found["ours"]) for half, found in halves.items()},
         **{half: {system: _means(found) for system, found in systems.items()} for half, systems in halves.items()},
         "checking by category": _by_category(halves["checking"]["ours"]),

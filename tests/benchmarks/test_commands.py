@@ -95,6 +95,8 @@ def test_retrieval_measures_the_baselines_beside_ours(
     figures = figures_of(running_server, tmp_path, "retrieval", "--data", str(locomo_file))
     assert figures["checking"].keys() == {"ours", "bm25", "exact cosine"}
     assert figures["checking"]["ours"]["R@5"] == 1.0
+    assert figures["search weights"] == {}
+    assert figures["embedder"]
 
 
 def test_the_first_journey_is_measured(running_server: RunningServer, tmp_path: Path, locomo_file: Path) -> None:
