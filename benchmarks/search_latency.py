@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.client import Client, Target
+from benchmarks.client import BenchmarkError, Client, Target
 from benchmarks.databases import app_connection, settled
 from benchmarks.floor import COSINE, Asked, Scene, asked, hybrid, scene_of
 from benchmarks.locomo import Said
@@ -91,7 +91,9 @@ class Ours:
 
 
 def search_latency(target: Target, asking: Asking) -> dict[str, Any]:
-    """The figures of one run. The tenants stay."""
+    """The figures of one run. The tenants stay. Raises BenchmarkError for more tenants than cubes."""
+    if asking.cubes < asking.tenants:
+        raise BenchmarkError(f"{asking.cubes} cubes cannot be divided among {asking.tenants} tenants")
     places = [place_of(asking, number) for number in range(asking.tenants)]
     vacuumed = settled()
     measured = _measured(target, asking, places)

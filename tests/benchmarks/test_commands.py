@@ -104,6 +104,23 @@ def test_the_first_journey_is_measured(running_server: RunningServer, tmp_path: 
     assert figures["recall@10"] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("nearest", "--cubes", "0"), "'0': a number from 1 is needed"),
+        (("search-latency", "--queries", "-1"), "'-1': a number from 1 is needed"),
+        (("search-latency", "--hidden", "2"), "'2': a share from 0 to below 1 is needed"),
+        (("search-latency", "--hidden", "much"), "'much': a share from 0 to below 1 is needed"),
+        (("search-latency", "--cubes", "5", "--tenants", "20"), "5 cubes cannot be divided among 20 tenants"),
+    ],
+)
+def test_what_cannot_be_measured_is_told(running_server: RunningServer, asked: tuple[str, ...], told: str) -> None:
+    done = running_server.manage("benchmark", *asked)
+    assert done.returncode != 0
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_server_that_was_never_started_is_one_line(running_server: RunningServer, tmp_path: Path) -> None:
     done = running_server.manage("benchmark", "ingest", "--first-run", str(tmp_path / "first-run.json"))
     assert done.returncode == 1

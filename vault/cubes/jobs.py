@@ -19,7 +19,8 @@ MEASURE = """
 INSERT INTO vault_namespacesize (tenant_id, namespace_id, cubes, words, refreshed_at)
 SELECT cube.tenant_id, cube.namespace_id, count(*), sum(cube.term_count), clock_timestamp()
 FROM vault_cube AS cube
-WHERE cube.deleted_at IS NULL AND cube.namespace_id = ANY(
+WHERE cube.deleted_at IS NULL AND (cube.expires_at IS NULL OR cube.expires_at > clock_timestamp())
+  AND cube.namespace_id = ANY(
   SELECT wanted FROM unnest(%s::uuid[]) AS wanted WHERE NOT EXISTS (
     SELECT 1 FROM vault_namespacesize AS size WHERE size.namespace_id = wanted
       AND size.cubes > %s AND size.refreshed_at > clock_timestamp() - make_interval(secs => %s)))

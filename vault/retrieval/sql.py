@@ -132,7 +132,7 @@ _BY_VECTOR = """
 near AS MATERIALIZED (
   SELECT cube_id AS id FROM vault_embedding
   WHERE tenant_id = %(tenant)s AND model = {model} AND %(to_vectors)s
-    AND (namespace_id = ANY(%(namespaces)s::uuid[]) {near_beyond}) {unhidden}
+    AND (namespace_id = ANY(%(namespaces)s::uuid[]) {near_beyond}) AND cube_id NOT IN (SELECT id FROM gone)
   ORDER BY {distance} LIMIT %(nearest)s
 )
 """
@@ -153,14 +153,28 @@ _UNKNOWN = _shown("""
 NEAR = f"WITH {_GONE}, {_BY_VECTOR}, {_UNKNOWN}"
 NEAR_FILTERED = f"WITH {_BY_VECTOR_AMONG_VISIBLE}, {_UNKNOWN}"
 
+# What has expired since sizes were counted is no longer of them.
+_EXPIRED = """
+expired AS MATERIALIZED (
+  SELECT id, namespace_id, term_count, created_at, expires_at FROM vault_cube
+  WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp() AND deleted_at IS NULL
+),
+lately AS MATERIALIZED (
+  SELECT expired.term_count FROM expired JOIN vault_namespacesize AS size ON size.namespace_id = expired.namespace_id
+  WHERE expired.namespace_id IN (SELECT id FROM seen) {unless}
+    AND expired.created_at < size.refreshed_at AND expired.expires_at > size.refreshed_at
+)
+"""
+_SIZES = """
+  greatest(0, coalesce(sum(size.cubes), 0) - (SELECT count(*) FROM lately))::bigint,
+  greatest(0, coalesce(sum(size.words), 0) - (SELECT coalesce(sum(term_count), 0) FROM lately))::float8,
+"""
 # OFFSET 0 keeps each mark a look-up; joined to the namespaces, all postings would be read.
-SURVEY = """
-WITH seen AS MATERIALIZED ({seen})
-SELECT ARRAY(SELECT id FROM seen),
-  coalesce(sum(size.cubes), 0)::bigint, coalesce(sum(size.words), 0)::float8,
-  ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
+SURVEY = f"""
+WITH seen AS MATERIALIZED ({{seen}}), {_EXPIRED.format(unless="")}
+SELECT ARRAY(SELECT id FROM seen), {_SIZES}  ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
-      AND posting.namespace_id IN (SELECT id FROM seen) OFFSET 0)),
+      AND posting.namespace_id IN (SELECT id FROM seen) AND cube_id NOT IN (SELECT id FROM expired) OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
   transaction_timestamp()
@@ -176,12 +190,12 @@ _COUNTED = """(
 # The same where grants except something from the rule of namespaces.
 SURVEY_EXCEPTED = f"""
 WITH {{granted}} seen AS MATERIALIZED ({{seen}}),
-gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{hidden}})
-SELECT ARRAY(SELECT id FROM seen),
-  coalesce(sum(size.cubes), 0)::bigint, coalesce(sum(size.words), 0)::float8,
-  ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
+gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{hidden}}),
+{_EXPIRED.format(unless="AND expired.id NOT IN (SELECT id FROM gone)")}
+SELECT ARRAY(SELECT id FROM seen), {_SIZES}  ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
-      AND (posting.namespace_id IN (SELECT id FROM seen) {{beyond}}) {{unhidden}} OFFSET 0)),
+      AND (posting.namespace_id IN (SELECT id FROM seen) {{beyond}}) {{unhidden}}
+      AND cube_id NOT IN (SELECT id FROM expired) OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
   transaction_timestamp(), ({{more}}), {_COUNTED}
@@ -196,6 +210,7 @@ taken AS MATERIALIZED (
   WHERE cube.tenant_id = %(tenant)s AND cube.id IN (SELECT id FROM gone)
     AND cube.namespace_id = ANY(%(namespaces)s::uuid[]) AND cube.created_at < size.refreshed_at
     AND (cube.deleted_at IS NULL OR cube.deleted_at > size.refreshed_at)
+    AND (cube.expires_at IS NULL OR cube.expires_at > size.refreshed_at)
 )
 SELECT (SELECT cubes FROM taken), (SELECT words FROM taken), {_COUNTED}
 FROM vault_namespacesize AS size WHERE size.namespace_id = ANY(%(namespaces)s::uuid[])

@@ -1,6 +1,6 @@
 """Measure a running server; results are kept as JSON in benchmarks/results/."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -64,6 +64,24 @@ BENCHMARKS = {
 }
 
 
+def _count(text: str) -> int:
+    """At least one of something."""
+    if not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"{text!r}: a number from 1 is needed")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    """From 0 to below 1."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise ArgumentTypeError(f"{text!r}: a share from 0 to below 1 is needed, as in 0.9")
+    return share
+
+
 class Command(InstalledCommand):
     help = __doc__ or ""
 
@@ -84,14 +102,14 @@ class Command(InstalledCommand):
         latency = names.add_parser("search-latency", help="a search beside raw SQL, exact cosine and mem0")
         _latency_arguments(latency)
         by_vector = names.add_parser("nearest", help="what the vector index finds, beside comparing all vectors")
-        by_vector.add_argument("--cubes", type=int, default=10_000, help="of one tenant; default %(default)s")
-        by_vector.add_argument("--queries", type=int, default=100, help="of each kind; default %(default)s")
+        by_vector.add_argument("--cubes", type=_count, default=10_000, help="of one tenant; default %(default)s")
+        by_vector.add_argument("--queries", type=_count, default=100, help="of each kind; default %(default)s")
         small = names.add_parser("statements", help="what a small statement costs on its way, by four drivers")
         writing = names.add_parser("ingest", help="adding one, adding in bulk, and raw COPY of the same rows")
         _ingest_arguments(writing)
         access = names.add_parser("authorization", help="decisions a second; searches and lists with 0 … 10,000 grants")
-        access.add_argument("--cubes", type=int, default=20_000, help="half of them private; default %(default)s")
-        access.add_argument("--queries", type=int, default=200, help="default %(default)s")
+        access.add_argument("--cubes", type=_count, default=20_000, help="half of them private; default %(default)s")
+        access.add_argument("--queries", type=_count, default=200, help="default %(default)s")
         for one in (journey, quality, without, around, latency, by_vector, small, writing, access):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
             one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
@@ -120,13 +138,13 @@ class Command(InstalledCommand):
 
 
 def _latency_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--cubes", type=int, default=10_000, help="of all tenants together; default %(default)s")
-    parser.add_argument("--tenants", type=int, default=1, help="among which they are divided; default %(default)s")
-    parser.add_argument("--queries", type=int, default=500, help="default %(default)s")
-    parser.add_argument("--hidden", type=float, default=0.0, help="share that a second caller does not see, as in 0.9")
+    parser.add_argument("--cubes", type=_count, default=10_000, help="of all tenants together; default %(default)s")
+    parser.add_argument("--tenants", type=_count, default=1, help="among which they are divided; default %(default)s")
+    parser.add_argument("--queries", type=_count, default=500, help="default %(default)s")
+    parser.add_argument("--hidden", type=_share, default=0.0, help="share that a second caller does not see, as in 0.9")
 
 
 def _ingest_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--cubes", type=int, default=10_000, help="in bulk, for each number of clients")
-    parser.add_argument("--singles", type=int, default=300, help="added one by one; default %(default)s")
+    parser.add_argument("--cubes", type=_count, default=10_000, help="in bulk, for each number of clients")
+    parser.add_argument("--singles", type=_count, default=300, help="added one by one; default %(default)s")
     parser.add_argument("--profile", action="store_true", help="also say what bulk adding spends its time on")

@@ -1,0 +1,79 @@
+"""What has expired is nowhere in a search, though it is stored until it is erased: no name, place or number."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.factories import World
+from tests.governance.grants.test_grants import given
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+
+Superuser = Callable[[], psycopg.Connection]
+
+
+@pytest.mark.parametrize("is_excepted", [False, True])
+@pytest.mark.parametrize("mode", ["lexical", "hybrid"])
+def test_who_wrote_only_what_has_expired_is_no_speaker(
+    world: World, olivia: Contract, bob: Contract, superuser: Superuser, mode: str, is_excepted: bool
+) -> None:
+    for text in ("The otter swims at noon.", "Zelda met Ada Miller.", "Quiet water sleeps by the weir."):
+        olivia.add(text, namespace="/team")
+    denied = olivia.add("Nobody knows.", namespace="/team")["id"]
+    run_jobs()
+    if is_excepted:
+        given(olivia, world, "bob", "memory", denied, effect="deny")
+    before = _told(bob, "Zelda otter", mode)
+    said = _say(olivia, ["Nothing."], name="Zelda")
+    assert _told(bob, "Zelda otter", mode) != before
+    _expire(superuser, said)
+    assert _told(bob, "Zelda otter", mode) == before
+
+
+@pytest.mark.parametrize("mode", ["dense", "hybrid"])
+def test_what_has_expired_takes_no_place_among_the_nearest(
+    olivia: Contract, bob: Contract, superuser: Superuser, mode: str
+) -> None:
+    olivia.add("An otter is asleep beneath a weir.", namespace="/team")
+    run_jobs()
+    question = "otters sleeping weirs beneath"
+    (before,) = bob.search(question, mode=mode, explain=True)
+    _expire(superuser, _say(olivia, [f"{question} {number}" for number in range(40)], name="Yan"))
+    (after,) = bob.search(question, mode=mode, explain=True)
+    assert after["score_parts"]["dense"] == before["score_parts"]["dense"] > 0
+
+
+def test_what_has_expired_is_not_counted(olivia: Contract, bob: Contract, superuser: Superuser) -> None:
+    def told() -> Any:
+        return _told(bob, "otter heron", "lexical")
+
+    for text in ("The otter swims.", "The heron waits and waits.", "Quiet water sleeps by the weir."):
+        olivia.add(text, namespace="/team")
+    run_jobs()
+    before = told()
+    _expire(superuser, _say(olivia, [f"Something else {number}." for number in range(9)], name="Yan"))
+    memory = olivia.add("A tail.", namespace="/team")
+    run_jobs()  # which counts the namespace anew
+    olivia.delete(f"memories/{memory['id']}/")
+    olivia.patch(f"memories/{before[0][0]}/", {"importance": 0.9}, if_match='"1"')
+    run_jobs()
+    assert told() == before
+
+
+def _told(person: Contract, query: str, mode: str) -> list[tuple[str, float, dict[str, float]]]:
+    found = person.search(query, mode=mode, explain=True)
+    return [(one["id"], one["score"], one["score_parts"]) for one in found if one["content"] != "Nothing."]
+
+
+def _say(person: Contract, texts: Sequence[str], *, name: str) -> list[str]:
+    messages = [{"role": "user", "name": name, "content": text} for text in texts]
+    body = {"messages": messages, "infer": False, "session_id": "said", "namespace": "/team"}
+    ids = [one["id"] for one in person.post("memories/", body).json["results"]]
+    run_jobs()
+    return ids
+
+
+def _expire(superuser: Superuser, ids: Sequence[str]) -> None:
+    superuser().execute("UPDATE vault_cube SET expires_at = now() WHERE id = ANY(%s::uuid[])", [list(ids)])
