@@ -26,7 +26,7 @@ from governance.errors import Unavailable
 PLACEHOLDER = re.compile(r"%(?:\((?P<name>\w+)\)s|(?P<next>s)|(?P<percent>%))")
 KEPT = 500  # statements whose text is kept in PostgreSQL's form
 MOST_PREPARED = 100  # of one connection; psycopg keeps as many by itself
-SENT = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+SUCCESS = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 Send = Callable[[], None]
 Values = Sequence[Any] | Mapping[str, Any]
 
@@ -80,9 +80,10 @@ class _Prepared:
         self._raw.pgconn.send_query_params(b"BEGIN", None)
 
     def _answer(self, send: Send) -> PGresult:
+        """Raises what a failure tells."""
         send()
-        results: list[PGresult] = self._raw.wait(generators.execute(self._raw.pgconn))
-        return results[0]
+        (result,) = self._raw.wait(generators.execute(self._raw.pgconn))
+        return _checked(result)
 
     def _sender(self, statement: bytes, values: Sequence[Any]) -> Send:
         dumped = self._values.dump_sequence(values, [PyFormat.AUTO] * len(values))
@@ -101,14 +102,14 @@ class _Prepared:
     def _prepare(self, key: tuple[bytes, tuple[int, ...]]) -> None:
         """Within the transaction: what cannot be planned fails there."""
         if not self._has_begun():
-            _check(self._answer(self._send_begin))
+            self._answer(self._send_begin)
         self._made += 1
         name = b"memos_%d" % self._made
-        _check(self._answer(partial(self._raw.pgconn.send_prepare, name, *key)))
+        self._answer(partial(self._raw.pgconn.send_prepare, name, *key))
         self._names[key] = name
         while len(self._names) > MOST_PREPARED:
             _, oldest = self._names.popitem(last=False)
-            _check(self._answer(partial(self._raw.pgconn.send_query, b"DEALLOCATE " + oldest)))
+            self._answer(partial(self._raw.pgconn.send_query, b"DEALLOCATE " + oldest))
 
     def _in_one_go(self, sends: Sequence[Send]) -> list[PGresult]:
         """The result of each. Raises what the first failure tells."""
@@ -120,9 +121,7 @@ class _Prepared:
             results = self._raw.wait(_answers(pgconn, len(sends) + 1))
         finally:
             self._leave_pipeline()
-        for result in results[:-1]:
-            _check(result)
-        return results[:-1]
+        return [_checked(result) for result in results[:-1]]
 
     def _leave_pipeline(self) -> None:
         try:
@@ -131,7 +130,6 @@ class _Prepared:
             self._raw.close()
 
     def _rows(self, result: PGresult) -> deque[tuple[Any, ...]]:
-        _check(result)
         self._values.set_pgresult(result)
         rows = deque(self._values.load_rows(0, result.ntuples, tuple))
         self._values.set_pgresult(None)  # which may be large, and the connection idle for long
@@ -260,11 +258,13 @@ def _answers(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:
     return results
 
 
-def _check(result: PGresult) -> None:
+def _checked(result: PGresult) -> PGresult:
+    """Raises what a failure tells."""
     if result.status == ExecStatus.FATAL_ERROR:
         raise psycopg.errors.error_from_result(result)
-    if result.status not in SENT:
+    if result.status not in SUCCESS:
         raise psycopg.InternalError(f"unexpected answer to a statement: {result.status}")
+    return result
 
 
 def _bound(query: str, params: Values | None) -> tuple[bytes, Sequence[Any]]:

@@ -114,7 +114,8 @@ SELECT string_agg(
 """
 
 
-# A place in a session is one memory's (vault/cubes/known.py), and the spans that are asked for do not overlap.
+# A place in a session is one memory's (vault/cubes/known.py), and the spans that are asked for do not overlap. OFFSET 0
+# keeps the planner from turning look-ups by key into a join over the whole table.
 POOL = "WITH " + _shown("""
   SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
   UNION ALL
