@@ -53,7 +53,10 @@ def test_what_has_expired_is_not_counted(olivia: Contract, bob: Contract, superu
         olivia.add(text, namespace="/team")
     run_jobs()
     before = told()
-    _expire(superuser, _say(olivia, [f"Something else {number}." for number in range(9)], name="Yan"))
+    longer = (
+        "Mountains, harbours, bridges, castles, gardens, markets, stations, libraries and museums, visited in turn."
+    )
+    _expire(superuser, _say(olivia, [longer] * 9, name="Yan"))
     memory = olivia.add("A tail.", namespace="/team")
     run_jobs()  # which counts the namespace anew
     olivia.delete(f"memories/{memory['id']}/")
