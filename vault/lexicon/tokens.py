@@ -34,6 +34,7 @@ _UNSPACED = f"{_HAN}{_KANA}{_HANGUL}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # 
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff"  # accents and vowel signs
 _WORD = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
 _TOKENS = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>{_WORD}+(?:'{_WORD}+)*)")
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
@@ -80,10 +81,21 @@ def query_terms(text: str) -> list[str]:
 
     Pairs of Chinese characters that belong to two words are left out, as far as words are known.
     """
+    if kept := content_terms(text):
+        return kept
     normal = _normal(text)
-    asked = _CHINESE_QUESTION.sub(" ", _QUESTION_PHRASES.sub(" ", normal))
-    kept = [term for term in _terms(asked, pieces) if term not in _QUESTION_TERMS]
-    return kept or list(_terms(normal, pieces)) or list(_terms(normal))
+    return list(_terms(normal, pieces)) or list(_terms(normal))
+
+
+def content_terms(text: str) -> list[str]:
+    """As `query_terms`, but none where nothing else is in it."""
+    asked = _CHINESE_QUESTION.sub(" ", _QUESTION_PHRASES.sub(" ", _normal(text)))
+    return [term for term in _terms(asked, pieces) if term not in _QUESTION_TERMS]
+
+
+def unspaced_and_spaced(text: str) -> tuple[list[str], list[str]]:
+    """The runs of `text` that are written without spaces between words (Chinese, Japanese, Thai …), and the others."""
+    return _UNSPACED_RUN.findall(text), [run for run in _UNSPACED_RUN.split(text) if run]
 
 
 def language_of(text: str) -> str:

@@ -4,7 +4,7 @@ from uuid import UUID
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from governance.actor import Actor
 from governance.authz.rules import closing, opening, reads_content, sees_private
@@ -183,6 +183,13 @@ class Cube(Described, TenantModel):
             models.Index(fields=["tenant", "namespace", "-id"], name="cube_by_namespace"),
             models.Index(fields=["tenant", "namespace", "content_hash"], name="cube_by_content"),
             models.Index(fields=["tenant", "session_token", "position"], name="cube_by_session"),
+            models.Index(
+                F("tenant"),
+                F("namespace"),
+                Coalesce("event_time", "created_at"),
+                name="cube_by_time",
+                condition=Q(deleted_at=None),
+            ),
             models.Index(fields=["tenant", "expires_at"], name="cube_by_expiry", condition=Q(expires_at__isnull=False)),
         ]
         constraints = [

@@ -16,7 +16,8 @@ from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.composing import Composed, compose, composed, kept, sight_of
 from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states, within_asked
-from vault.retrieval.ranker import COLUMNS, MOST_TERMS, Ranked, question_of, rank, survey
+from vault.retrieval.question import MOST_TERMS, question_of
+from vault.retrieval.ranker import COLUMNS, Ranked, rank, survey
 from vault.retrieval.ranking import NO_PARTS, Weights
 from vault.retrieval.standing import standings, with_standing
 from vault.retrieval.walking import asked_marks, by_walk, walked, with_walk

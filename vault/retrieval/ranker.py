@@ -7,25 +7,26 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 from django.db import connection
 from pgvector import HalfVector
 from psycopg import sql
 
 from governance.actor import Actor
-from governance.keys.services import TokenMaker
 from governance.prepared import Cursor, in_one_go, prepared_cursor, sql_array
-from vault.cubes import marks
 from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions
-from vault.cubes.rules import WORD_KIND
 from vault.cubes.vector_index import DEFAULT_MODEL, nearest_by_index
-from vault.lexicon.moments import Span, asks_for_time
-from vault.lexicon.tokens import query_terms, terms
+from vault.lexicon.moments import Span
 from vault.retrieval.composing import Composed
 from vault.retrieval.hidden import hidden_of_counted
+from vault.retrieval.question import Question
 from vault.retrieval.ranking import (
     BEST,
+    DATED,
     EF_ALONE,
     EF_SEARCH,
+    LEAST_FITTING,
+    LOOKED_THROUGH,
     MOST_RIVALS,
     NEAREST,
     REACH,
@@ -37,7 +38,10 @@ from vault.retrieval.ranking import (
 )
 from vault.retrieval.scoring import best_of, scored
 from vault.retrieval.sql import (
+    FITTING,
+    FITTING_FILTERED,
     GRANTED_COUNT,
+    GRANTED_IN_TIME,
     MANY_GRANTED,
     NEAR,
     NEAR_FILTERED,
@@ -52,8 +56,6 @@ from vault.retrieval.sql import (
 from vault.retrieval.words import Best, Found, Pool, Said, spans
 
 INDEXED_MODEL = DEFAULT_MODEL  # of which embedding_nearest holds the vectors; an operator may index another
-LONGEST_NAME = 40  # characters of a speaker's name in a question
-MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 STEADY_PLANS = """
 SELECT set_config('enable_nestloop', 'off', true), set_config('enable_sort', 'off', true),
@@ -61,14 +63,6 @@ SELECT set_config('enable_nestloop', 'off', true), set_config('enable_sort', 'of
 """
 PLANS_AS_BEFORE = "SELECT set_config('enable_nestloop', 'on', true), set_config('enable_sort', 'on', true)"
 COLUMNS = ("id", "version", "session_token", "position", "speaker_marks", "mentions_time", "event_time", "created_at")
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question in a tenant's terms: its words by their keyed tokens, each with the mark of a speaker so named."""
-
-    words: dict[int, int]  # term → mark of the speaker whom the same word would name
-    asks_for_time: bool
 
 
 @dataclass(frozen=True)
@@ -96,27 +90,12 @@ class Ranked:
     parts: Parts
 
 
-def question_of(maker: TokenMaker, text: str) -> Question:
-    """The question's words. A word that names a speaker is found by its first spelling in the question."""
-    speakers: dict[str, int] = {}
-    for word in marks.WORD.findall(text)[:MOST_TERMS]:
-        if len(word) <= LONGEST_NAME:
-            mark = marks.contains(maker, "speaker", word)
-            speakers |= dict.fromkeys(terms(word), mark)
-    wanted = list(dict.fromkeys(query_terms(text)))[:MOST_TERMS]
-    return Question(
-        words={maker.token(WORD_KIND, term): speakers.get(term, 0) for term in wanted},
-        asks_for_time=asks_for_time(text),
-    )
-
-
 def survey(actor: Actor, question: Question, seen: Composed, excepted: Exceptions = NO_EXCEPTIONS) -> Survey:
     """One query. Sizes come from the indexing job, so they lag a little behind; ranking only needs their order."""
     if excepted:
         return _survey_excepted(actor, question, seen, excepted)
-    marks = [mark for mark in question.words.values() if mark]
     with prepared_cursor() as cursor:
-        parameters = {**seen.parameters, "marks": sql_array(marks), "tenant": actor.tenant_id}
+        parameters = {**seen.parameters, "marks": sql_array(question.names), "tenant": actor.tenant_id}
         cursor.execute(SURVEY.format(seen=seen.statement), parameters)
         namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
     return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
@@ -125,8 +104,12 @@ def survey(actor: Actor, question: Question, seen: Composed, excepted: Exception
 def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> Survey:
     more = GRANTED_COUNT if excepted.granted else "0"
     statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=more, **excepted.parts)
-    marks = [mark for mark in question.words.values() if mark]
-    parameters = {**seen.parameters, **excepted.parameters, "marks": sql_array(marks), "tenant": actor.tenant_id}
+    parameters = {
+        **seen.parameters,
+        **excepted.parameters,
+        "marks": sql_array(question.names),
+        "tenant": actor.tenant_id,
+    }
     with prepared_cursor() as cursor:
         cursor.execute(statement, parameters)
         namespaces, cubes, words, speakers, model, vectors, now, more, counted = cursor.fetchone()
@@ -153,10 +136,16 @@ class Ranking:
     surveyed: Survey
     model: str
     by_words: bool
+    speakers: bool
+    dated: bool
     narrowed: bool
     excepted: bool
     places: Mapping[str, str]
     parameters: Mapping[str, Any]
+
+    def by_fit(self, pool: Pool, limit: int) -> bool:
+        """Whether what fits is to be looked for: always by a time; by a speaker, where `pool` has too little of it."""
+        return self.dated or (self.speakers and int(np.count_nonzero(pool.entity)) < limit)
 
     def rows(self, statement: str, **values: Any) -> list[Any]:
         """`statement` with its places filled: its plan can be but one, unless filters or grants stand in it."""
@@ -209,14 +198,16 @@ def rank(
 
     `narrowed`: filters beyond the namespace apply; then all that passes them is looked through: nothing is missed.
     """
-    speakers = surveyed.speakers if len(surveyed.speakers) == 1 else frozenset()
-    words = [term for term, mark in question.words.items() if mark not in surveyed.speakers] or list(question.words)
-    weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans))
+    speakers = question.meant(surveyed.speakers)
+    words = question.terms(speakers)
+    weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans), bare=words.bare)
     nearest = pooled(NEAREST, limit) if vector is not None else 0
     ranking = Ranking(
         surveyed=surveyed,
         model=model,
-        by_words=bool(words and weights.words),
+        by_words=bool(words.tokens and weights.words),
+        speakers=bool(speakers and weights.entity),
+        dated=bool(spans and weights.time),
         narrowed=narrowed,
         excepted=bool(excepted),
         places=_places(visible, excepted, surveyed, model),
@@ -224,7 +215,7 @@ def rank(
             **visible.parameters,
             **excepted.parameters,
             "tenant": actor.tenant_id,
-            "terms": sql_array(words if weights.words else []),
+            "terms": sql_array(words.tokens if weights.words else []),
             "namespaces": sql_array(surveyed.namespaces),
             "vector": vector,
             "model": model,
@@ -250,6 +241,7 @@ def _places(visible: Composed, excepted: Exceptions, surveyed: Survey, model: st
         "visible": visible.statement,
         # A hashed table of what is granted is soon made of little; where it is much, the words' hits are fewer.
         "hits_beyond": parts["beyond"] if surveyed.granted < MANY_GRANTED else parts["beyond_one"],
+        "granted_in_time": GRANTED_IN_TIME if excepted.granted else "",
         # A kept plan only goes by an index of one model's vectors where the statement itself names the model.
         "model": _literal(model),
     }
@@ -270,7 +262,10 @@ def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[
     """
     several = pooled(BEST, limit)
     best = said.best(several * (2 * REACH + 1) + MOST_RIVALS)
-    told = scored(said, _pool(ranking, best, several), best.highest)
+    pool = _pool(ranking, best, several)
+    if ranking.by_fit(pool, limit):
+        pool = pool.joined(_fitting(ranking, said, pool, limit))
+    told = scored(said, pool, best.highest)
     last = told.score(limit, replace(weights, dense=0.0))
     least = (last - weights.dense) * best.highest / (weights.lexical or 1.0)
     rivals = best.beyond(several, told.pool, least, MOST_RIVALS)
@@ -278,7 +273,7 @@ def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[
     if rivals or (to_vectors and ranking.parameters["nearest"]):
         alone = not last  # words speak for fewer than `limit`
         rest = _near(ranking, told.pool, alone=alone, rivals=sql_array(rivals), to_vectors=to_vectors)
-        return best_of([told, scored(said, rest, best.highest, told.loudest)], weights, limit)
+        return best_of([told, scored(said, rest, best.highest, told.measure)], weights, limit)
     return best_of([told], weights, limit)
 
 
@@ -289,6 +284,18 @@ def _pool(ranking: Ranking, best: Best, several: int) -> Pool:
     around = spans(best.places(several))
     (row,) = ranking.rows(POOL, **{name: sql_array(values) for name, values in around._asdict().items()})
     return Pool(*row)
+
+
+def _fitting(ranking: Ranking, said: Said, known: Pool, limit: int) -> Pool:
+    """What may be shown of what fits who is named and when, that is not in `known`: words speak for some of it."""
+    others = said.best(len(known) + LOOKED_THROUGH).beyond(0, known, 0.0, LOOKED_THROUGH)
+    values = {
+        "others": sql_array(others),
+        "fitting": pooled(LEAST_FITTING, limit),
+        "dated": max(LEAST_FITTING, DATED // (len(ranking.parameters["starts"]) or 1)),
+    }
+    (row,) = ranking.rows(FITTING_FILTERED if ranking.narrowed else FITTING, **values)
+    return Pool(*row, known=known)
 
 
 def _near(ranking: Ranking, known: Pool, *, alone: bool, **values: Any) -> Pool:

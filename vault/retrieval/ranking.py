@@ -16,6 +16,10 @@ REACH = max(CONTEXT)
 BEST = 20  # cubes, at least, taken into the pool by words, and with each its neighbours
 NEAREST = 20  # cubes, at least, taken into the pool by vector
 POOLED = 1.5  # of either, for each result that is asked for
+LEAST_FITTING = 100  # cubes, at least, taken into the pool because they fit who is named and when
+LOOKED_THROUGH = 500  # cubes below the best by words that are asked whether they fit
+DATED = 1_000  # cubes of the times that are asked for, of one namespace, the latest
+BARE = 0.3  # what words count for in a question that only names who spoke, and when
 MOST_RIVALS = 50  # cubes below the best by words that are taken into the pool for what their vectors may add
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
 # shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's. Where all
@@ -52,9 +56,17 @@ class Weights:
         """The most that a cube may have of which no word speaks: its vector, its speaker and its time."""
         return self.dense + self.entity + self.time
 
-    def asked(self, *, entity: bool, time: bool) -> "Weights":
-        """Without the parts that this question says nothing about."""
-        return replace(self, entity=self.entity if entity else 0.0, time=self.time if time else 0.0)
+    def asked(self, *, entity: bool, time: bool, bare: bool) -> "Weights":
+        """Without the parts that this question says nothing about; bare: it only says who, or when."""
+        words = BARE if bare else 1.0
+        return replace(
+            self,
+            lexical=words * self.lexical,
+            context=words * self.context,
+            session=words * self.session,
+            entity=self.entity if entity else 0.0,
+            time=self.time if time else 0.0,
+        )
 
 
 @dataclass(frozen=True)
@@ -101,7 +113,7 @@ def index_pays(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
 
 
 def fused(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
-    """The score in 0..1: the weighted sum over the most it could be. Memories outside sessions have no context."""
+    """The score in 0..1: the weighted sum over the most it could be; where nothing is in a session, without context."""
     total = (
         weights.lexical * parts.lexical
         + weights.context * parts.context

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -12,13 +13,22 @@ from vault.retrieval.words import Floats, Pool, Said, ids_of
 PARTS = ("lexical", "context", "session", "dense", "entity", "time")  # as Parts has them
 
 
+class Measure(NamedTuple):
+    """loudest: the most that one session of a pool says; context, session: these parts of what lies in sessions, on
+    average, each cube counted by its lexical part."""
+
+    loudest: float
+    context: float
+    session: float
+
+
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """parts: of each cube of `pool`, in the order of PARTS; loudest: the most that one of its sessions says."""
+    """parts: of each cube of `pool`, in the order of PARTS."""
 
     pool: Pool
     parts: Sequence[Floats]
-    loudest: float
+    measure: "Measure"
 
     def totals(self, weights: Weights) -> Floats:
         total = np.zeros(len(self.pool))
@@ -34,31 +44,43 @@ class Scored:
         return float(np.partition(self.totals(weights), -place)[-place])
 
 
-def scored(said: Said, pool: Pool, highest: float, loudest: float = 0.0) -> Scored:
-    """highest: the most that words say of a cube; loudest: of a session, where that is known."""
+def scored(said: Said, pool: Pool, highest: float, measure: Measure | None = None) -> Scored:
+    """highest: the most that words say of a cube; measure: of another pool of the same search.
+
+    A memory outside of sessions has nothing around it. It counts as if it had what is usual around one of which words
+    say as much: else small talk beside a good hit would outdo it.
+    """
     around = said.around(pool)
-    loudest = loudest or float(around.session.max(initial=0.0))
+    lexical, alone = _share(said.lexical(pool), highest), pool.session == 0
+    loudest = (measure and measure.loudest) or float(around.session.max(initial=0.0))
+    context = _share(around.context, highest)
+    session = np.minimum(1.0, _share(around.session, loudest))
+    measure = measure or Measure(loudest, *(_mean(part[~alone], lexical[~alone]) for part in (context, session)))
     parts = (
-        _share(said.lexical(pool), highest),
-        _share(around.context, highest),
-        np.minimum(1.0, _share(around.session, loudest)),
+        lexical,
+        np.where(alone, measure.context * lexical, context),
+        np.where(alone, measure.session * lexical, session),
         pool.dense,
         pool.entity,
         pool.time,
     )
-    return Scored(pool, parts, loudest)
+    return Scored(pool, parts, measure)
 
 
 def best_of(pools: Sequence[Scored], weights: Weights, limit: int) -> list[tuple[UUID, Parts]]:
-    """Best first; of equals the newest first."""
+    """Best first, of equals the newest first; without what nothing speaks for."""
     totals = np.concatenate([one.totals(weights) for one in pools])
     high = np.concatenate([one.pool.high for one in pools])
     low = np.concatenate([one.pool.low for one in pools])
     parts = np.concatenate([np.stack(one.parts) for one in pools], axis=1)
-    order = np.lexsort((low, high, totals))[::-1][:limit]
+    order = np.lexsort((low, high, totals))[::-1][: min(limit, np.count_nonzero(totals))]
     found = [Parts(*row) for row in parts[:, order].T.tolist()]
     return list(zip(ids_of(high[order], low[order]), found, strict=True))
 
 
 def _share(values: Floats, whole: float) -> Floats:
     return values / whole if whole else np.zeros(len(values))
+
+
+def _mean(values: Floats, counts: Floats) -> float:
+    return float(np.average(values, weights=counts)) if counts.any() else 0.0

@@ -127,6 +127,58 @@ POOL = "WITH " + _shown("""
   ) AS beside
 """)
 
+# What fits: whoever speaks is named, or it was said when is asked for. Of those that words speak for; of each span the
+# latest, in each namespace; of each speaker the latest.
+_FIT = f"{_ENTITY} + coalesce({_TIME}, 0)"
+FITTING = f"""
+WITH {_GONE},
+fitting AS MATERIALIZED (
+  (SELECT pool.id
+   FROM unnest(%(others)s::uuid[]) WITH ORDINALITY AS other (id, place) CROSS JOIN LATERAL (
+     SELECT * FROM vault_cube WHERE vault_cube.tenant_id = %(tenant)s AND vault_cube.id = other.id OFFSET 0
+   ) AS pool
+   WHERE {_FIT} > 0 ORDER BY {_FIT} DESC, other.place LIMIT %(fitting)s)
+  UNION
+  (SELECT pool.id
+   FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS asked (start, stop)
+   CROSS JOIN unnest(%(namespaces)s::uuid[]) AS place (namespace_id) CROSS JOIN LATERAL (
+     SELECT * FROM vault_cube AS cube
+     WHERE cube.tenant_id = %(tenant)s AND cube.namespace_id = place.namespace_id AND cube.deleted_at IS NULL
+       AND coalesce(cube.event_time, cube.created_at) >= asked.start
+       AND coalesce(cube.event_time, cube.created_at) < asked.stop AND cube.id NOT IN (SELECT id FROM gone)
+     ORDER BY coalesce(cube.event_time, cube.created_at) DESC LIMIT %(dated)s
+   ) AS pool
+   ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(fitting)s)
+  UNION
+  (SELECT said.cube_id FROM unnest(%(speakers)s::bigint[]) AS speaker (mark) CROSS JOIN LATERAL (
+     SELECT posting.cube_id FROM vault_posting AS posting
+     WHERE posting.tenant_id = %(tenant)s AND posting.term = speaker.mark
+       AND posting.cube_id NOT IN (SELECT id FROM gone)
+       AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}})
+     ORDER BY posting.cube_id DESC LIMIT %(fitting)s
+   ) AS said){{granted_in_time}}
+),
+""" + _shown("SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM fitting))")
+# For `granted_in_time`, where something is granted beyond the namespaces.
+GRANTED_IN_TIME = f"""
+  UNION
+  (SELECT pool.id FROM granted JOIN vault_cube AS pool ON pool.id = granted.id
+   WHERE pool.tenant_id = %(tenant)s AND pool.deleted_at IS NULL AND {_TIME} > 0
+     AND pool.id NOT IN (SELECT id FROM gone)
+   ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(fitting)s)
+"""
+FITTING_FILTERED = f"""
+WITH visible AS MATERIALIZED ({{visible}}),
+fitting AS MATERIALIZED (
+  (SELECT pool.id FROM visible AS pool
+   JOIN unnest(%(others)s::uuid[]) WITH ORDINALITY AS other (id, place) ON other.id = pool.id
+   WHERE {_FIT} > 0 ORDER BY {_FIT} DESC, other.place LIMIT %(fitting)s)
+  UNION
+  (SELECT pool.id FROM visible AS pool WHERE {_FIT} > 0
+   ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(fitting)s)
+),
+""" + _shown("SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM fitting))")
+
 NEAREST_BY_SCAN = "vector <=> %(vector)s::halfvec"
 
 _BY_VECTOR = """

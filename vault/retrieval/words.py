@@ -81,6 +81,13 @@ class Pool:
     def __len__(self) -> int:
         return len(self.low)
 
+    def joined(self, other: "Pool") -> "Pool":
+        """Both; nothing is in both."""
+        both = Pool(None)
+        for name, values in vars(self).items():
+            setattr(both, name, np.concatenate([values, getattr(other, name)]))
+        return both
+
 
 class Around(NamedTuple):
     """For each cube of a pool: what was said beside it, by its BM25, and what its session says of the question."""

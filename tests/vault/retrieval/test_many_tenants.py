@@ -24,7 +24,7 @@ from vault.cubes import packing
 from vault.models import Cube, PackedWord
 from vault.retrieval import ranker, ranking
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.ranker import question_of
+from vault.retrieval.question import question_of
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import SearchMode
 
@@ -150,7 +150,9 @@ def _packed(actor: Actor, question: str) -> set[int]:
     """The words of a question that many memories contain, and whose postings are packed."""
     asked = question_of(token_maker(actor.tenant_id), question)
     with acting(actor):
-        return set(PackedWord.objects.filter(is_packed=True, term__in=asked.words).values_list("term", flat=True))
+        return set(
+            PackedWord.objects.filter(is_packed=True, term__in=asked.terms([]).tokens).values_list("term", flat=True)
+        )
 
 
 def _ids(actor: Actor) -> set[UUID]:

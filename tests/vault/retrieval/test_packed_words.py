@@ -24,9 +24,9 @@ from vault.cubes import packing
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.models import Cube, PackedPostings, PackedWord
-from vault.retrieval import finding, ranker, sql
+from vault.retrieval import ranker, sql
 from vault.retrieval.queries import SearchQuery
-from vault.retrieval.ranker import Question
+from vault.retrieval.question import Question, Terms
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import SearchMode
 
@@ -203,9 +203,8 @@ def _within(world: World, **narrowed: Any) -> list[list[Hit]]:
 
 def _lexical(world: World, terms: Sequence[int]) -> list[tuple[str, float]]:
     """What a question of these words finds."""
-    question = Question(words=dict.fromkeys(terms, 0), asks_for_time=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finding, "question_of", lambda maker, text: question)
+        patch.setattr(Question, "terms", lambda question, speakers: Terms(list(terms), bare=False))
         search = SearchQuery(query="any", mode=SearchMode.LEXICAL)
         return [one for one in _told(memories_search(actor=world.alice.actor, search=search)) if one[1]]
 

@@ -38,8 +38,9 @@ def test_what_fits_the_time_is_found_without_a_word_of_the_question(walker: Acto
     assert WANTED in _found(walker, QUESTION)[:2]
 
 
-def test_the_proof_sees_a_bound_that_forgets_the_time(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proof_sees_a_search_that_forgets_the_time(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Weights, "unspoken", property(lambda weights: weights.dense))
+    monkeypatch.setattr(ranker.Ranking, "by_fit", lambda *_: False)
     assert WANTED not in _found(walker, QUESTION)
 
 

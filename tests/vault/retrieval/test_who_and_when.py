@@ -1,0 +1,168 @@
+"""A question that says who spoke, or when, finds what they said then, though no word of it tells."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from governance.actor import Actor
+from tests.factories import World
+from tests.governance.grants.test_grants import given
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import cubes_add
+from vault.retrieval import ranker
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import memories_search
+
+TEAM = "/team"
+MAY, LATER = datetime(2025, 5, 10, tzinfo=UTC), datetime(2025, 9, 1, tzinfo=UTC)
+NAMES = ("Ben", "Cleo", "Dora", "Emil", "Finn", "Gita", "Hugo", "Ines")
+IN_MAY = ["Lunch was cold.", "Someone should order gaskets.", "The pump leaks."]
+WHO_AND_WHEN = "What did Ada say in May 2025?"
+ALL = {"importance": {"gte": 0}}
+BOTH = pytest.mark.parametrize("filters", [None, ALL], ids=["unfiltered", "filtered"])
+
+
+def drafts(speaker: str, texts: Sequence[str], at: datetime, *, session: str = "") -> list[CubeDraft]:
+    """Each a minute after the other."""
+    return [
+        CubeDraft(
+            content=text,
+            speaker=speaker,
+            event_time=at + timedelta(minutes=number),
+            session_id=session,
+            namespace=TEAM,
+        )
+        for number, text in enumerate(texts)
+    ]
+
+
+@pytest.fixture
+def team(world: World) -> World:
+    """Nine people over two months. Everyone speaks of the budget; what Ada says of it is longest, and least of all."""
+    said = drafts("Ada", IN_MAY, MAY, session="may")
+    said += drafts("Ben", ["Then close the valve.", "Fine by me."], MAY + timedelta(hours=1), session="may-2")
+    for number, name in enumerate(NAMES):
+        texts = [f"Budget {name} {index}." for index in range(20)]
+        said += drafts(name, texts, LATER + timedelta(hours=number))
+        said += drafts(name, [f"Hello {index}." for index in range(20)], MAY - timedelta(days=40 - number))
+    long = " after all that was written about pumps, valves and gaskets in the quarterly report of the plant"
+    said += drafts("Ada", [f"The budget is {word}{long}." for word in ("tight", "signed")], LATER)
+    cubes_add(actor=world.alice.actor, drafts=said)
+    run_jobs()
+    return world
+
+
+def found(actor: Actor, question: str, *, top_k: int = 10, filters: Any = None) -> list[tuple[str, str]]:
+    """Who said what, best first."""
+    hits = memories_search(actor=actor, search=SearchQuery(query=question, top_k=top_k, filters=filters))
+    return [(hit.view.words.speaker, hit.view.words.content) for hit in hits]
+
+
+@BOTH
+def test_what_somebody_said_in_a_month_comes_first(team: World, filters: Any) -> None:
+    first = found(team.alice.actor, "What did Ada say in May 2025?", top_k=3, filters=filters)
+    assert sorted(first) == [
+        ("Ada", "Lunch was cold."),
+        ("Ada", "Someone should order gaskets."),
+        ("Ada", "The pump leaks."),
+    ]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "question", ["What did Ada say in May 2025?", "What happened in May 2025?", "What did Ada say?"]
+)
+def test_the_first_rows_are_the_same_however_many_are_asked_for(team: World, question: str, filters: Any) -> None:
+    all_of_them = found(team.alice.actor, question, top_k=100, filters=filters)
+    for top_k in (1, 5, 30):
+        assert found(team.alice.actor, question, top_k=top_k, filters=filters) == all_of_them[:top_k]
+
+
+@BOTH
+def test_what_happened_in_a_month_comes_first(team: World, filters: Any) -> None:
+    first = found(team.alice.actor, "What happened in May 2025?", top_k=5, filters=filters)
+    assert {content for _, content in first} >= {"The pump leaks.", "Then close the valve.", "Fine by me."}
+
+
+@BOTH
+def test_of_many_who_speak_of_a_thing_the_one_who_is_named_comes_first(team: World, filters: Any) -> None:
+    first = found(team.alice.actor, "What did Ada say about the budget?", top_k=2, filters=filters)
+    assert [name for name, _ in first] == ["Ada", "Ada"]
+    assert all("budget" in content for _, content in first)
+
+
+@BOTH
+def test_whoever_is_named_counts_where_two_are(team: World, filters: Any) -> None:
+    first = found(team.alice.actor, "Did Ada and Gita agree on the budget?", top_k=22, filters=filters)
+    assert {name for name, _ in first} == {"Ada", "Gita"}
+
+
+def test_who_is_only_named_is_found_by_what_they_said_before_what_others_say_of_them(team: World) -> None:
+    cubes_add(actor=team.alice.actor, drafts=drafts("Ben", ["Ada, Ada, Ada!", "Where is Ada?"], LATER))
+    run_jobs()
+    first = found(team.alice.actor, "What did Ada say?", top_k=7)
+    assert [name for name, _ in first] == ["Ada"] * 5 + ["Ben"] * 2
+
+
+def test_a_name_that_is_a_word_of_grammar_is_seen_by_its_capital(team: World) -> None:
+    cubes_add(actor=team.alice.actor, drafts=drafts("Will", ["The heron is back."], LATER))
+    run_jobs()
+    assert found(team.alice.actor, "What did Will say?", top_k=1) == [("Will", "The heron is back.")]
+    assert found(team.alice.actor, "What will Ada say?", top_k=1)[0][0] == "Ada"
+
+
+@pytest.mark.parametrize("question", ["王芳说了什么？", "昨晚王芳说过的话", "你记得王芳吗"])
+def test_a_name_is_seen_within_a_sentence_without_spaces(team: World, question: str) -> None:
+    said = [*drafts("王芳", ["苍鹭回来了。", "水泵又坏了。"], LATER), *drafts("王芳芳", ["今天下雨。"], LATER)]
+    cubes_add(actor=team.alice.actor, drafts=said)
+    run_jobs()
+    assert {name for name, _ in found(team.alice.actor, question, top_k=2)} == {"王芳"}
+    assert found(team.alice.actor, question.replace("王芳", "王芳芳"), top_k=1)[0][0] == "王芳芳"
+
+
+QUESTIONS = [WHO_AND_WHEN, "What did Ada say about the pump?", "What happened in May 2025?"]
+
+
+@BOTH
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("is_private", [True, False])
+def test_what_is_hidden_takes_no_place(
+    team: World, alice: Contract, monkeypatch: pytest.MonkeyPatch, question: str, filters: Any, is_private: bool
+) -> None:
+    """Each thing hidden from bob would come before what he sees, and there are more of them than are looked at."""
+    for name in ("LEAST_FITTING", "LOOKED_THROUGH", "DATED"):
+        monkeypatch.setattr(ranker, name, 5)
+    before = found(team.bob.actor, question, top_k=3, filters=filters)
+    said = drafts("Ada", [f"The pump {number}." for number in range(30)], MAY + timedelta(hours=2))
+    place = None if is_private else TEAM
+    added = cubes_add(actor=team.alice.actor, drafts=[replace(one, namespace=place) for one in said])
+    run_jobs()
+    for one in () if is_private else added:
+        given(alice, team, "bob", "memory", str(one.cube.id), effect="deny")
+    assert found(team.bob.actor, question, top_k=3, filters=filters) == before
+
+
+@BOTH
+def test_what_is_granted_by_itself_is_found_by_who_and_when(team: World, alice: Contract, filters: Any) -> None:
+    (said,) = drafts("Ada", ["Only this."], MAY)
+    (added,) = cubes_add(actor=team.alice.actor, drafts=[replace(said, namespace=None)])
+    run_jobs()
+    assert ("Ada", "Only this.") not in found(team.bob.actor, WHO_AND_WHEN, top_k=100, filters=filters)
+    given(alice, team, "bob", "memory", str(added.cube.id))
+    for question in (WHO_AND_WHEN, "What did Ada say?", "What happened in May 2025?"):
+        assert ("Ada", "Only this.") in found(team.bob.actor, question, top_k=6, filters=filters)
+
+
+def test_a_memory_by_itself_is_not_outdone_by_small_talk_beside_a_weaker_hit(world: World) -> None:
+    note = "The spare key of the boathouse hangs behind the blue lantern."
+    talk = ["Morning!", "Did you lock the boathouse?", "I think so.", "Good.", "See you at noon."]
+    said = [*drafts("Ben", talk, MAY, session="talk"), *drafts("", [note], MAY)]
+    cubes_add(actor=world.alice.actor, drafts=said)
+    run_jobs()
+    first = found(world.alice.actor, "Where does the spare key of the boathouse hang?", top_k=3)
+    assert [content for _, content in first][:2] == [note, "Did you lock the boathouse?"]
