@@ -19,7 +19,8 @@ class Grain:
 DAY = WEEK = Grain(1.0, told_after=True)
 MONTH = Grain(1.0)
 SEASON = Grain(0.8)
-YEAR = VAGUE = Grain(0.5)
+YEAR = Grain(0.5)
+VAGUE = Grain(0.3)
 
 
 @dataclass(frozen=True, order=True)
