@@ -1,25 +1,26 @@
-"""Time in words, in English and Chinese: whether a text names one, whether a question asks for one, which one it means.
+"""Time in words, in English and Chinese: whether a text names one, whether a question asks for one, which it means.
 
-Pure; `now` is an argument. A library for dates was tried for this and left out: see docs/decisions/0008.
+Pure; `now` is an aware argument. Days, and all that is made of them, are UTC days. Written by hand: libraries for dates
+read single moments, not how far a time reaches, and miss much Chinese.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from itertools import islice
 
-_MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTHS = "|".join(_MONTH_NAMES)
-_FULL_MONTHS = (
-    "january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug"
-    "|sept|sep|oct|nov|dec"
-)
+from vault.lexicon.dates import COUNT, HAN_TO, TO, UNIT, Named, S, folded, named_times
+from vault.lexicon.periods import DAY, EARLIEST, LATEST, ONE_DAY, Meaning, Period
+from vault.lexicon.readings import counted, length
+
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _NAMED = re.compile(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|week(?:end)?|month|year"
     rf"|(?:{_MONTHS})[a-z]*|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:19|20)\d\d)\b"
     r"|昨[天晚日]|今[天晚日年早]|明[天晚日年早]|前天|后天|去年|前年|上个?[周月]|下个?[周月]|星期|周[一二三四五六日天末]"
-    r"|\d+[年月日号]|[一二三四五六七八九十]+月",
+    r"|\d[年月日号]|[一二三四五六七八九十]月",
     re.IGNORECASE,
 )
 _RUN = re.compile(r"\w+")
@@ -29,24 +30,38 @@ _ASKED = re.compile(
     r"|什[么麼][时時]候|何时|哪[天年月]|几[点月号]|多久",
     re.IGNORECASE,
 )
-_DATE = re.compile(
-    rf"\b(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<last>last\s+)?(?P<month>{_FULL_MONTHS})\b\.?"
-    r"(?:\s+(?P<after>\d{1,2})(?:st|nd|rd|th)?\b(?!:))?(?:\s*,?\s*(?P<year>(?:19|20)\d\d)\b)?",
+MOST_TIMES = 8  # of one question: a pasted page is searched by its first
+# What is told on a day or in a week is mostly told within the week after it, and fits less than the time itself.
+TOLD_WITHIN = 7 * ONE_DAY
+TOLD_AFTER = 0.8
+OPEN = 0.5  # how well fits what is before or after a time: that is much
+# What stands around a time and says how it is meant; looked for in so many characters before and after it.
+BEFORE_IT, AFTER_IT = 64, 12
+_THE = rf"(?:the{S})?"
+_LEAD = re.compile(
+    rf"(?:\b(?:(?:(?:the|(?P<count>{COUNT})){S})?(?P<unit>{UNIT})s?{S})?"
+    rf"(?:(?P<before>before|prior{S}to|earlier{S}than)|(?P<after>after|later{S}than)"
+    rf"|(?P<since>since)|(?P<until>up{S}to|until|till)){S}{_THE}(?:(?:start|beginning|middle|end){S}of{S}{_THE})?"
+    r"|(?P<since_han>(?<!来)自从?)|(?P<until_han>直到|截至|截止到?)|(?P<from_han>从))$",
     re.IGNORECASE,
 )
-_BEFORE_A_MONTH = re.compile(r"\b(?:in|since|during|until|till|by|of|this|next|early|mid|late)[\s-]+$", re.IGNORECASE)
-_CHINESE_DATE = re.compile(r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>1[0-2]|0?[1-9])月(?:(?P<day>[0-3]?\d)[日号])?")
-_ISO_DATE = re.compile(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])(?:-(?P<day>[0-3]\d))?\b")
-_YEAR = re.compile(r"(?<!\d)(?P<year>(?:19|20)\d\d)(?!\d)")
-# What is told on a day is mostly told within the week after it.
-TOLD_WITHIN = timedelta(days=8)
-YEARS_BACK = 10  # a month without a year may be that of any of these
-_RELATIVE = (
-    (re.compile(r"\byesterday\b|昨[天日晚]", re.IGNORECASE), timedelta(days=1), timedelta(days=1)),
-    (re.compile(r"\blast week\b|上个?(?:周|星期)", re.IGNORECASE), timedelta(days=14), timedelta(days=11)),
-    (re.compile(r"\blast month\b|上个?月", re.IGNORECASE), timedelta(days=62), timedelta(days=50)),
+_TAIL = re.compile(
+    r"的?[之以](?:(?P<before>前)|(?P<after>后))"
+    r"|(?:(?P<just_before>前)|(?P<just_after>后))(?![\d一二三四五六七八九十几两些半前后天日年晚来面])"
+    rf"|(?P<since>以来|至今|到现在|到目前|{TO}now\b|{S}onwards?\b|{S}and{S}later\b)|(?P<until>为止)|(?P<begun>起|开始)",
+    re.IGNORECASE,
 )
-_LAST_YEAR = re.compile(r"\blast year\b|去年", re.IGNORECASE)
+_TO_LAST = re.compile(rf"(?:{TO}|{HAN_TO}){_THE}", re.IGNORECASE)
+_AND_LAST = re.compile(rf"(?:{S}and{S}{_THE}|[和与跟])", re.IGNORECASE)
+_BETWEEN = re.compile(rf"\bbetween{S}{_THE}$", re.IGNORECASE)
+_BETWEEN_TAIL = re.compile("的?(?:之间|期间|间)")
+# Numbers that a text may hold for any reason, with the Chinese unit that alone says nothing either.
+_BARE_NUMBER = re.compile(
+    rf"(?<![\da-z])\d{{1,3}}(?:st|nd|rd|th)?(?![\da-z])(?: ?个? ?(?:[年月日号天周]|星期|礼拜))?|(?<=\d) ?年"
+    rf"|(?<![〇零○一二三四五六七八九十])[一二两三四五六七八九十几数半]{{1,3}}(?:[日号天周年]|个(?:月|星期|礼拜))"
+    rf"|\b(?:{COUNT})(?={S}(?:{UNIT})s?\b)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +71,15 @@ class Span:
     start: datetime
     end: datetime
     weight: float
+
+
+@dataclass(frozen=True)
+class _Time:
+    """A time of a question, with the words around it that say how it is meant."""
+
+    begin: int
+    end: int
+    spans: Callable[[datetime], list[Span]]
 
 
 def mentions_time(text: str) -> bool:
@@ -77,65 +101,121 @@ def asks_for_time(question: str) -> bool:
 
 
 def spans_of(question: str, now: datetime) -> list[Span]:
-    """The times that `question` speaks of, as of `now`; empty when it names none."""
-    return [*_dated(question, now), *_relative(question, now)]
+    """The times that `question` speaks of, as of `now`; empty when it names none.
+
+    They overlap: what is told later, what lies around a time and what may be meant weigh less than the time itself, and
+    of several that hold a moment the one with the greatest weight counts. `before` and `after` reach to `EARLIEST` and
+    `LATEST`; nothing else that is past reaches beyond `now`. Of MOST_TIMES times, the first.
+    """
+    as_of = now.astimezone(UTC)
+    spans = [span for time in islice(_times(folded(question)), MOST_TIMES) for span in time.spans(as_of)]
+    return list(dict.fromkeys(spans))
 
 
-def _dated(question: str, now: datetime) -> Iterator[Span]:
-    dates = [_english(match, now) for match in _DATE.finditer(question) if _is_month(match)]
-    for pattern in (_CHINESE_DATE, _ISO_DATE):
-        dates += [_numbers(match) for match in pattern.finditer(question)]
-    for year, month, day in dates:
-        for each in [year] if year else range(now.year - YEARS_BACK, now.year + 1):
-            yield from _month(each, month, day)
-    if not dates:
-        for match in _YEAR.finditer(question):
-            yield Span(*_year(int(match["year"])), weight=0.5)
+def without_times(question: str, *, numbers_only: bool = False) -> str:
+    """`question` with blanks for the words of the times that `spans_of` understands; what remains keeps its place.
+
+    numbers_only: only for what texts hold for any reason: numbers of days and months (`7`, `12th`, `5月`, 六日) and
+    counts (`3` and `three` of `days ago`). Names of months and weekdays, years, `yesterday` and 昨天 stay: texts hold
+    these for the same reason as the question.
+    """
+    plain = folded(question)
+    places = [(time.begin, time.end) for time in _times(plain)]
+    if numbers_only:
+        places = [number.span() for place in places for number in _BARE_NUMBER.finditer(plain, *place)]
+    pieces, at = [], 0
+    for begin, end in places:
+        pieces += [question[at:begin], " " * (end - begin)]
+        at = end
+    return "".join([*pieces, question[at:]])
 
 
-def _is_month(match: re.Match[str]) -> bool:
-    """`may` and `march` are other words too, unless a number or a preposition says that the month is meant."""
-    if match["month"].lower() not in {"may", "march"} or any(
-        match[part] for part in ("before", "last", "after", "year")
-    ):
-        return True
-    return _BEFORE_A_MONTH.search(match.string[: match.start()]) is not None
+def _times(text: str) -> Iterator[_Time]:
+    """Ranges from one time to the next, what is before or after one, and single times, in the text's order."""
+    named = list(named_times(text))
+    at = done = 0
+    while at < len(named):
+        ranging = _range(text, named[at], named[at + 1], done) if at + 1 < len(named) else None
+        time = ranging or _sided(text, named[at], done)
+        at += 2 if ranging else 1
+        done = time.end
+        yield time
 
 
-def _english(match: re.Match[str], now: datetime) -> tuple[int | None, int, int | None]:
-    month = _MONTH_NAMES.index(match["month"][:3].lower()) + 1
-    year = int(match["year"]) if match["year"] else None
-    if match["last"] and year is None:
-        year = now.year if month < now.month else now.year - 1
-    day = match["before"] or match["after"]
-    return year, month, int(day) if day else None
+def _range(text: str, first: Named, last: Named, done: int) -> _Time | None:
+    """From the first to the last, if the words between them and around them say so."""
+    gap = text[first.end : last.begin] if last.begin - first.end < AFTER_IT else ""
+    lead = _BETWEEN.search(text[max(done, first.begin - BEFORE_IT) : first.begin])
+    tail = _BETWEEN_TAIL.match(text, last.end)
+    if not (_TO_LAST.fullmatch(gap) or ((lead or tail) and _AND_LAST.fullmatch(gap))):
+        return None
+    begin = first.begin - len(lead[0]) if lead else first.begin
+    return _Time(begin, tail.end() if tail else last.end, partial(_ranging, first, last))
 
 
-def _numbers(match: re.Match[str]) -> tuple[int | None, int, int | None]:
-    return (
-        int(match["year"]) if match["year"] else None,
-        int(match["month"]),
-        int(match["day"]) if match["day"] else None,
-    )
+def _sided(text: str, named: Named, done: int) -> _Time:
+    """What is before or after it, if the words around it say so; else itself."""
+    lead = _LEAD.search(text[max(done, named.begin - BEFORE_IT) : named.begin])
+    tail = _TAIL.match(text, named.end)
+    begin = named.begin - len(lead[0]) if lead else named.begin
+    if lead and lead["unit"] and (lead["before"] or lead["after"]):
+        return _Time(begin, named.end, partial(_neighbouring, lead, named))
+    if side := _side(lead, tail):
+        return _Time(begin, tail.end() if tail else named.end, partial(_open, side, named))
+    return _Time(named.begin, named.end, lambda now: _spans(named.read(now), now))
 
 
-def _month(year: int, month: int, day: int | None) -> Iterator[Span]:
-    start = datetime(year, month, 1, tzinfo=UTC)
-    end = datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
-    yield Span(start, end, weight=0.5 if day else 1.0)
-    if day and 1 <= day <= (end - start).days:
-        told = start + timedelta(days=day - 1)
-        yield Span(told, told + TOLD_WITHIN, weight=1.0)
+def _side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | None:
+    """`before`, `after`, `since` or `until`: what stands after a time says more than what stands before it."""
+    said = str(lead.lastgroup).removesuffix("_han") if lead else None
+    then = str(tail.lastgroup).removeprefix("just_") if tail else None
+    if then == "begun":  # the verb, too: 昨天开始学琴, 昨天起床
+        return "since" if said in {"from", "since"} else None
+    return then or (None if said == "from" else said)
 
 
-def _year(year: int) -> tuple[datetime, datetime]:
-    return datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
+def _spans(meaning: Meaning, now: datetime) -> list[Span]:
+    """The periods, and when what was then is told."""
+    weight = meaning.grain.weight
+    spans = [Span(one.start, one.end, weight * one.fit) for one in meaning.periods]
+    if meaning.grain.told_after:
+        told = [(one.end, min(one.end + TOLD_WITHIN, now)) for one in meaning.meant()]
+        spans += [Span(end, until, weight * TOLD_AFTER) for end, until in told if end < until]
+    return spans
 
 
-def _relative(question: str, now: datetime) -> Iterator[Span]:
-    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    for pattern, back, length in _RELATIVE:
-        if pattern.search(question):
-            yield Span(today - back, today - back + length + TOLD_WITHIN, weight=1.0)
-    if _LAST_YEAR.search(question):
-        yield Span(*_year(now.year - 1), weight=0.5)
+def _ranging(first: Named, last: Named, now: datetime) -> list[Span]:
+    """From each that may be the first to the next that may be the last; both by themselves where none follows."""
+    since, until = first.read(now), last.read(now)
+    pairs: dict[datetime, datetime] = {}
+    for one in until.meant():
+        starts = [other.start for other in since.meant() if other.start <= one.start]
+        if starts:
+            pairs.setdefault(max(starts), one.end)
+    if not pairs:
+        return [*_spans(since, now), *_spans(until, now)]
+    grain = replace(until.grain, weight=min(since.grain.weight, until.grain.weight))
+    return _spans(Meaning(grain, tuple(Period(*pair) for pair in pairs.items())), now)
+
+
+def _open(side: str, named: Named, now: datetime) -> list[Span]:
+    """Before, after, since or until the latest that it may mean. `after` leaves it out, unless it is a day."""
+    meant = named.read(now).meant()
+    begun = [one for one in meant if one.start <= now] or meant[:1]
+    if not begun:
+        return []
+    one = begun[-1]
+    after = one.start if one.end - one.start <= ONE_DAY else one.end
+    start = {"since": one.start, "after": after}.get(side, EARLIEST)
+    end = {"before": one.start, "until": one.end}.get(side, LATEST)
+    return [Span(start, end, OPEN)]
+
+
+def _neighbouring(lead: re.Match[str], named: Named, now: datetime) -> list[Span]:
+    """`two days before` it, `the week after` it."""
+    count, slack, unit = counted(lead)
+    far = length(count + slack, unit)
+    sides = [
+        (one.start - far, one.start) if lead["before"] else (one.end, one.end + far) for one in named.read(now).meant()
+    ]
+    return _spans(Meaning(DAY, tuple(Period(*side) for side in sides)), now)

@@ -1,0 +1,232 @@
+"""The times that a text names, in English and Chinese: where they stand, and what they mean as of a moment. Pure.
+
+Each kind is a pattern and a reader. No pattern repeats anything without a bound, so the work is linear in the text.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+from vault.lexicon import readings
+from vault.lexicon.periods import Meaning
+from vault.lexicon.readings import COUNTS, Match, number
+
+BEFORE_A_NAME = 32  # characters that are looked at before a month or a season
+
+_FOLDED = str.maketrans(
+    "０１２３４５６７８９週號個後禮兩這來間從過內開時鐘頭幾數", "0123456789周号个后礼两这来间从过内开时钟头几数"
+)
+
+# Pieces of the patterns. Between two words stand a few blanks at most.
+S = r"\s{1,3}"
+TO = r"\s{0,2}(?:[-–—~～]|\b(?:to|until|till|through|thru)\b)\s{0,2}"
+HAN_TO = r" ?[到至~～—–-] ?"
+COUNT = r"\d{1,3}|" + "|".join(
+    sorted((word.replace(" ", S) for word in COUNTS if word.isascii()), key=len, reverse=True)
+)
+UNIT = "minute|hour|day|week|fortnight|month|year"
+_TO_OR_AND = rf"(?:{TO}|{S}and{S})"
+_NTH = "(?:st|nd|rd|th)?"
+_YEAR = r"(?:19|20)\d\d"
+_OF_YEAR = rf"(?:,?\s{{0,2}}(?:(?:of|in){S})?(?:(?P<year>{_YEAR})(?!\d)|(?P<near>last|this|next){S}year\b))"
+_MONTH = (
+    "january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug"
+    "|sept|sep|oct|nov|dec"
+)
+_SEASON = "spring|summer|autumn|fall|winter"
+_SEASON_SIGNS = _SEASON.replace("|", " ")
+_HAN_NUMBER = r"(?:\d{1,2}|[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九])"
+_HAN_NEAR = "大前年|(?<![之以目])前年|(?<![过出回])去年(?![轻龄])|今年|明年|(?<![之以])后年"
+_HAN_YEAR = rf"(?:(?:(?P<year>{_YEAR}|[一二][〇零○一二三四五六七八九]{{3}}) ?年|(?P<near>{_HAN_NEAR}))的? ?)"
+_HAN_WEEK = "周|星期|礼拜"
+_HAN_UNITS = (
+    r"(?P<count>\d{1,3}|[一二三四五六七八九]?十[一二三四五六七八九]?|[一二两三四五六七八九几数半]) ?"
+    rf"个?(?P<unit>分钟|小时|钟头|天|日|{_HAN_WEEK}|年|(?<=个)月)"
+)
+_HAN_WHICH = "(?<![早晚楼日基以])(?P<which>上{1,3}|[这本]|下{1,3})"  # 早上, 日本 and 以上 end another word
+
+# `may` and `fall` are other words too, unless what stands before them says that the month or the season is meant.
+_OTHER_WORDS = frozenset({"may", "march", "mar", "jan"})
+_PREPOSITION = "in|since|during|until|till|by|of|before|after|over|from|between|through|throughout|early|mid|late"
+_BEFORE_A_MONTH = re.compile(
+    rf"(?:\b(?:{_PREPOSITION})[\s-]{{1,3}}|\b(?:{_MONTH}|{_YEAR}){_TO_OR_AND})$", re.IGNORECASE
+)
+_BEFORE_A_SEASON = re.compile(
+    rf"\b(?:{_PREPOSITION})[\s-](?:the{S})?(?:(?:early|mid|late)[\s-])?$|\b(?:{_SEASON}){_TO_OR_AND}$", re.IGNORECASE
+)
+
+Reader = Callable[[Match, datetime], Meaning]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A time that a text names from `begin` to before `end`; `read` tells what it means as of a moment in UTC."""
+
+    begin: int
+    end: int
+    read: Callable[[datetime], Meaning]
+
+
+class Kind(NamedTuple):
+    """signs: a text without any of them has no match, and most have none; is_one: whether a match names a time."""
+
+    signs: tuple[str, ...]
+    pattern: re.Pattern[str]
+    read: Reader
+    is_one: Callable[[Match], bool]
+
+
+def folded(text: str) -> str:
+    """`text`, character for character, with plain digits and the simplified signs that times are written with."""
+    return text if text.isascii() else text.translate(_FOLDED)
+
+
+def named_times(text: str) -> Iterator[Named]:
+    """The times that a folded text names, in its order. Of two that overlap, the first; then the longer."""
+    small = text.lower()
+    found = [
+        (match.start(), -match.end(), order, match)
+        for order, kind in enumerate(KINDS)
+        if any(map(small.__contains__, kind.signs))
+        for match in kind.pattern.finditer(text)
+        if kind.is_one(match)
+    ]
+    last = 0
+    for begin, minus_end, order, match in sorted(found, key=lambda one: one[:3]):
+        if begin >= last:
+            last = -minus_end
+            yield Named(begin, last, partial(KINDS[order].read, match))
+
+
+def _is_month(match: Match) -> bool:
+    said = ("before", "after", "year", "near", "which")
+    is_plain = match["month"].lower() not in _OTHER_WORDS
+    return is_plain or any(match[part] for part in said) or _follows(_BEFORE_A_MONTH, match)
+
+
+def _is_season(match: Match) -> bool:
+    return bool(match["year"] or match["near"]) or _follows(_BEFORE_A_SEASON, match)
+
+
+def _follows(before: re.Pattern[str], match: Match) -> bool:
+    return before.search(match.string[max(0, match.start() - BEFORE_A_NAME) : match.start()]) is not None
+
+
+def _has_months(match: Match) -> bool:
+    named = match.groupdict()
+    return all(1 <= number(named[part]) <= 12 for part in ("month", "first_month") if named.get(part))
+
+
+def _has_a_month(match: Match) -> bool:
+    return any(1 <= int(match[part]) <= 12 for part in ("one", "other"))
+
+
+def _kind(signs: str, pattern: str, read: Reader, is_one: Callable[[Match], bool] = bool) -> Kind:
+    return Kind(tuple(signs.split()), re.compile(pattern, re.IGNORECASE), read, is_one)
+
+
+_DAYS_FROM_TODAY = (
+    (-3, "大前", "大前[天日晚]"),
+    (-2, "yesterday 前", rf"\bday{S}before{S}yesterday\b|(?<![之以目当眼从提])前[天日晚](?![气天])"),
+    (-1, "yesterday night evening 昨", rf"\byesterday\b|\blast{S}(?:night|evening)\b|昨[天日晚夜早儿]"),
+    (0, "today tonight this 今", rf"\btoday\b|\btonight\b|\bthis{S}(?:morning|afternoon|evening)\b|今[天日晚夜早晨儿]"),
+    (1, "tomorrow 明", "\\btomorrow\\b|明[天日晚早]"),
+    (2, "tomorrow 后", rf"\bday{S}after{S}tomorrow\b|(?<![之以])后[天日]"),
+)
+KINDS = (
+    *(_kind(signs, pattern, partial(readings.day_from_today, at)) for at, signs, pattern in _DAYS_FROM_TODAY),
+    # last week, the month before last, 上个月
+    _kind(
+        "week month quarter year",
+        rf"\b(?P<which>last|previous|this|next){S}(?P<unit>week|month|quarter|year)\b",
+        readings.unit_from_now,
+    ),
+    _kind("before", rf"\b(?P<unit>week|month|year){S}before{S}last\b", readings.before_last),
+    _kind(
+        "周 星期 礼拜 月 季",
+        rf"{_HAN_WHICH}一?个?(?P<unit>(?:{_HAN_WEEK})(?![围期边末])|月(?![亮球饼])|季度?)",
+        readings.unit_from_now,
+    ),
+    # three weeks ago, 三周前, the other day
+    _kind("ago", rf"\b(?P<count>{COUNT}){S}(?P<unit>{UNIT})s?{S}ago\b", readings.ago),
+    _kind("前", rf"(?<![\d第]){_HAN_UNITS}多?[之以]?前(?!后)", readings.ago),
+    _kind("other 前", rf"\bthe{S}other{S}day\b|(?<![之以])前[几两些][天日]", readings.some_days_ago),
+    # in the last three weeks, the past month, 最近三周, recently
+    _kind(
+        "last past previous",
+        rf"\b(?:(?:last|past|previous){S}(?P<count>{COUNT})|past){S}(?P<unit>{UNIT})s?\b",
+        readings.last_units,
+    ),
+    _kind("过去 近 这", rf"(?:过去|最近|近|这(?=[两几]))的? ?{_HAN_UNITS}(?![前后])", readings.last_units),
+    _kind(
+        "recently lately these 近 前 这",
+        rf"\brecently\b|\blately\b|\bthese{S}days\b|最近(?!的)|近来|近期|前阵子|这阵子|前段时间|这段时间",
+        readings.recently,
+    ),
+    # on Friday, last Tue, 上周五, at the weekend
+    _kind(
+        "day",
+        rf"(?<!every )(?<!each )\b(?:(?P<which>last|past|this|next){S})?"
+        r"(?P<day>monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b",
+        readings.weekday,
+    ),
+    _kind(
+        "mon tue wed thu fri sat sun",
+        rf"\b(?P<which>on|last|past|this|next){S}(?P<day>mon|tues?|wed|thu(?:rs?)?|fri|(?-i:Sat|Sun))\b",
+        readings.weekday,
+    ),
+    _kind(
+        "周 星期 礼拜",
+        rf"(?:{_HAN_WHICH}个?|(?<![上下这本个\d一二两三四五六七八九十几每]))(?:{_HAN_WEEK})"
+        r"(?P<day>[一二三四五六日天])(?![个次共起直定样些般半切气期])",
+        readings.weekday,
+    ),
+    _kind("weekend", rf"\b(?:(?P<which>last|past|this|next){S})?weekend\b", readings.weekend),
+    _kind("周末", rf"(?:{_HAN_WHICH}个?|(?<![上下这本个每]))周末", readings.weekend),
+    # last summer, in the spring of 2023, 去年夏天, the third quarter of 2024
+    _kind(_SEASON_SIGNS, rf"\b(?P<which>last|past|this|next){S}(?P<season>{_SEASON})\b", readings.season_from_now),
+    _kind(_SEASON_SIGNS, rf"\b(?P<season>{_SEASON})\b{_OF_YEAR}?", readings.season_of_year, _is_season),
+    _kind("春 夏 秋 冬", rf"{_HAN_YEAR}?(?P<season>[春夏秋冬])[天季]", readings.season_of_year),
+    _kind("q1 q2 q3 q4", rf"\bq(?P<number>[1-4])\b{_OF_YEAR}?", readings.quarter, _is_season),
+    _kind("quarter", rf"\b(?P<number>first|second|third|fourth){S}quarter\b{_OF_YEAR}?", readings.quarter, _is_season),
+    _kind("季度", rf"{_HAN_YEAR}第?(?P<number>[一二三四1-4])季度", readings.quarter),
+    # 7 May 2023, May 3-10, last May, 五月六日, 2023-05-07, 3/5/2025
+    _kind(
+        "jan feb mar apr may jun jul aug sep oct nov dec",
+        rf"(?:(?<![\d:.,/-])\b(?:(?P<first_before>\d{{1,2}}){_NTH}{_TO_OR_AND})?(?P<before>\d{{1,2}}){_NTH}{S}(?:of{S})?)?"
+        rf"\b(?:(?P<which>last|this|next){S})?(?P<month>{_MONTH})\b\.?"
+        rf"(?:{S}(?:the{S})?(?:(?P<first_after>\d{{1,2}}){_NTH}{_TO_OR_AND})?(?P<after>\d{{1,2}}){_NTH}\b"
+        rf"(?!:|{S}(?:of{S})?(?:{_MONTH})\b))?{_OF_YEAR}?",
+        readings.english_date,
+        _is_month,
+    ),
+    _kind(
+        "月",
+        rf"{_HAN_YEAR}?(?<![\d一二三四五六七八九十])(?:(?P<first_month>{_HAN_NUMBER}){HAN_TO})?"
+        rf"(?P<month>{_HAN_NUMBER}) ?月(?![亮球饼])[份初底末]?"
+        rf"(?: ?(?:(?P<first>{_HAN_NUMBER}) ?[日号]?{HAN_TO})?(?P<day>{_HAN_NUMBER}) ?[日号])?",
+        readings.chinese_date,
+        _has_months,
+    ),
+    _kind(
+        "19 20",
+        rf"(?<!\d)(?P<near>)(?P<year>{_YEAR})(?P<sep>[-/.])(?P<month>\d{{1,2}})(?P=sep)(?P<day>\d{{1,2}})(?!\d)",
+        readings.numeric_date,
+        _has_months,
+    ),
+    _kind(
+        "19 20", rf"(?<!\d)(?P<near>)(?P<year>{_YEAR})-(?P<month>0[1-9]|1[0-2])(?!\d)(?P<day>)", readings.numeric_date
+    ),
+    _kind(
+        "19 20",
+        rf"(?<![\d/.])(?P<one>\d{{1,2}})(?P<sep>[/.])(?P<other>\d{{1,2}})(?P=sep)(?P<year>{_YEAR})(?!\d)",
+        readings.ambiguous_date,
+        _has_a_month,
+    ),
+    # 2023, 去年
+    _kind("年", _HAN_YEAR, readings.year),
+    _kind("19 20", rf"(?<![\d$€£¥#.])(?P<near>)(?P<year>{_YEAR})(?!\d|[.,:]\d|%)", readings.year),
+)

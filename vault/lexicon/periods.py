@@ -1,0 +1,76 @@
+"""Days, weeks, months, seasons and years as periods of time. Days are UTC days, weeks begin on Monday. Pure."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+ONE_DAY = timedelta(days=1)
+FIRST_MONTHS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12, "春": 3, "夏": 6, "秋": 9, "冬": 12}
+
+
+@dataclass(frozen=True)
+class Grain:
+    """How wide a named time is: how well fits what lies in it, and whether it is mostly told in the days after it."""
+
+    weight: float
+    told_after: bool = False
+
+
+DAY = WEEK = Grain(1.0, told_after=True)
+MONTH = Grain(1.0)
+SEASON = Grain(0.8)
+YEAR = Grain(0.5)
+VAGUE = Grain(0.3)
+
+
+@dataclass(frozen=True, order=True)
+class Period:
+    """From `start` to before `end`; `fit`: 1 for what is meant, less for what may be or what only lies around it."""
+
+    start: datetime
+    end: datetime
+    fit: float = 1.0
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a named time may mean; empty periods: nothing."""
+
+    grain: Grain
+    periods: tuple[Period, ...]
+
+    def meant(self) -> list[Period]:
+        """Those that are meant, oldest first, without what lies around them."""
+        return sorted(period for period in self.periods if period.fit == 1.0) or sorted(self.periods)
+
+
+def midnight(now: datetime) -> datetime:
+    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def days(first: datetime, count: int = 1, fit: float = 1.0) -> Period:
+    return Period(first, first + count * ONE_DAY, fit)
+
+
+def week(day: datetime, fit: float = 1.0) -> Period:
+    """The week that `day` lies in."""
+    return days(day - day.weekday() * ONE_DAY, 7, fit)
+
+
+def months(year: int, month: int, count: int = 1, fit: float = 1.0) -> Period:
+    """`count` months from this one; `month` counts on into the years around: 0 is the December before."""
+    return Period(_first(year, month), _first(year, month + count), fit)
+
+
+def year_of(year: int, fit: float = 1.0) -> Period:
+    return months(year, 1, 12, fit)
+
+
+def season(year: int, name: str) -> Period:
+    """The northern hemisphere's; the winter of a year begins in it."""
+    return months(year, FIRST_MONTHS[name], 3)
+
+
+def _first(year: int, month: int) -> datetime:
+    years, months_beyond = divmod(month - 1, 12)
+    return datetime(year + years, months_beyond + 1, 1, tzinfo=UTC)

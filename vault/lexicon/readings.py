@@ -1,0 +1,256 @@
+"""What each kind of named time means as of a moment: from a match of its pattern to periods. Pure.
+
+The patterns are in `dates`, and name the groups that the readers here take. `now` is a time in UTC.
+"""
+
+import re
+from datetime import datetime, timedelta
+
+from vault.lexicon.periods import (
+    DAY,
+    MONTH,
+    ONE_DAY,
+    SEASON,
+    VAGUE,
+    WEEK,
+    YEAR,
+    Meaning,
+    Period,
+    days,
+    midnight,
+    months,
+    season,
+    week,
+    year_of,
+)
+
+YEARS_BACK = 10  # a month without a year may be that of any of these
+NEARLY, MAYBE, AROUND = 0.9, 0.6, 0.5  # how well fits what is nearly, or may be, or lies around what is meant
+
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+COUNTS = {  # how many, and how many more or fewer that may be
+    **{word: (at, 0) for at, word in enumerate(_NUMBERS, 1)},
+    **{"twenty": (20, 0), "thirty": (30, 0), "a": (1, 0), "an": (1, 0)},
+    **dict.fromkeys(("a couple of", "a couple", "couple of"), (2, 1)),
+    **dict.fromkeys(("a few", "few", "some", "几"), (3, 2)),
+    **dict.fromkeys(("several", "数"), (5, 3)),
+    **dict.fromkeys(("half a", "half an", "半"), (0.5, 0)),
+}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4}
+_DIGITS = {character: at for at, character in enumerate("〇一二三四五六七八九")} | {"零": 0, "○": 0, "两": 2}
+_UNITS = {
+    **{"分钟": "minute", "小时": "hour", "钟头": "hour", "天": "day", "日": "day"},
+    **{"周": "week", "星期": "week", "礼拜": "week", "月": "month", "季": "quarter", "季度": "quarter", "年": "year"},
+}
+_DAYS = {"day": 1.0, "week": 7.0, "fortnight": 14.0, "month": 30.44, "year": 365.25}
+_WITHIN = {"day": 0, "week": 3, "fortnight": 3, "month": 15, "year": 91}  # days more or fewer that `a year ago` may be
+_NEAR_YEARS = {"last": -1, "this": 0, "next": 1, "大前年": -3, "前年": -2, "去年": -1, "今年": 0, "明年": 1, "后年": 2}
+_WHICH = {"last": -1, "previous": -1, "past": -1, "this": 0, "next": 1, "上": -1, "这": 0, "本": 0, "下": 1}
+
+Match = re.Match[str]
+
+
+def number(text: str) -> int:
+    """Of digits, `3` or `二〇二三`, and of tens, `二十五`."""
+    if text.isdecimal():
+        return int(text)
+    if "十" not in text:
+        return int("".join(str(_DIGITS[character]) for character in text))
+    tens, _, ones = text.partition("十")
+    return 10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0)
+
+
+def length(count: float, unit: str) -> timedelta:
+    """Of so many units, in whole days; of hours and minutes, in these."""
+    if unit in {"minute", "hour"}:
+        return timedelta(hours=count) if unit == "hour" else timedelta(minutes=count)
+    return timedelta(days=round(count * _DAYS[unit]))
+
+
+def counted(match: Match) -> tuple[float, int, str]:
+    """How many, how many more or fewer that may be, and of which unit: of `3 days`, `a couple of weeks` or 三个月."""
+    words = " ".join((match["count"] or "a").lower().split())
+    return *(COUNTS.get(words) or (number(words), 0)), _unit(match)
+
+
+def day_from_today(offset: int, _match: Match, now: datetime) -> Meaning:
+    return Meaning(DAY, (days(midnight(now) + offset * ONE_DAY),))
+
+
+def unit_from_now(match: Match, now: datetime) -> Meaning:
+    """`last week` is the calendar's, and nearly as much the seven days before today."""
+    unit, offset = _unit(match), _offset(match)
+    meaning = _calendar(unit, offset, now)
+    if offset == -1 and unit in {"week", "month"}:
+        rolling = Period(midnight(now) - length(1, unit), now, NEARLY)
+        return Meaning(meaning.grain, (*meaning.periods, rolling))
+    return meaning
+
+
+def before_last(match: Match, now: datetime) -> Meaning:
+    return _calendar(_unit(match), -2, now)
+
+
+def ago(match: Match, now: datetime) -> Meaning:
+    return _around(*counted(match), now)
+
+
+def some_days_ago(_match: Match, now: datetime) -> Meaning:
+    return _around(*COUNTS["few"], "day", now)
+
+
+def last_units(match: Match, now: datetime) -> Meaning:
+    """`in the last three weeks`, up to now."""
+    count, slack, unit = counted(match)
+    back = length(count + slack, unit)
+    start = now - back if unit in {"minute", "hour"} else midnight(now) - back
+    return Meaning(YEAR if unit == "year" else MONTH, (Period(start, now),))
+
+
+def recently(_match: Match, now: datetime) -> Meaning:
+    today = midnight(now)
+    return Meaning(VAGUE, (Period(today - 7 * ONE_DAY, now), Period(today - 30 * ONE_DAY, now, MAYBE)))
+
+
+def weekday(match: Match, now: datetime) -> Meaning:
+    """The latest, maybe the one before it; `last`: before today; `this`, 上 and 下: of that week."""
+    today, which, name = midnight(now), (match["which"] or "").lower(), match["day"]
+    at = _WEEKDAYS.index(name[:3].lower()) if name.isascii() else min("一二三四五六日天".index(name), 6)
+    if which not in {"", "on", "last", "past"}:
+        return Meaning(DAY, (days(week(today).start + (at + 7 * _offset(match)) * ONE_DAY),))
+    latest = today - (today.weekday() - at) % 7 * ONE_DAY
+    if latest == today and which in {"last", "past"}:
+        latest -= 7 * ONE_DAY
+    return Meaning(DAY, (days(latest), days(latest - 7 * ONE_DAY, fit=MAYBE)))
+
+
+def weekend(match: Match, now: datetime) -> Meaning:
+    """The latest that has begun; `this`: this week's as well; `last`: the week before's."""
+    today, offset = midnight(now), _offset(match)
+    saturday = week(today).start + 5 * ONE_DAY
+    latest = saturday if saturday <= today else saturday - 7 * ONE_DAY
+    starts = {saturday + 7 * offset * ONE_DAY} if offset else {latest, saturday} if match["which"] else {latest}
+    return Meaning(WEEK, tuple(days(start, 2) for start in sorted(starts)))
+
+
+def season_of_year(match: Match, now: datetime) -> Meaning:
+    """Of the year that is named; the winter of a year is the one that begins in it, maybe the one that ends in it."""
+    name, years = match["season"].lower(), _years(match, now)
+    ends = [months(year, 1, 2, MAYBE) for year in years if name in {"winter", "冬"} and len(years) == 1]
+    return Meaning(SEASON, (*(season(year, name) for year in years), *ends))
+
+
+def season_from_now(match: Match, now: datetime) -> Meaning:
+    """`last summer`: the latest that is over, maybe last year's; `this`: the one that is, or this year's."""
+    name = match["season"].lower()
+    around = [season(now.year + offset, name) for offset in (-3, -2, -1, 0, 1)]
+    if _offset(match) > 0:
+        return Meaning(SEASON, (next(one for one in around if one.start > now),))
+    if _offset(match) == 0:
+        return Meaning(SEASON, (next((one for one in around if one.start <= now < one.end), around[3]),))
+    *_, earlier, latest = (one for one in around if one.end <= now)
+    maybe = [Period(earlier.start, earlier.end, MAYBE)] if earlier.start.year == now.year - 1 else []
+    return Meaning(SEASON, (latest, *maybe))
+
+
+def quarter(match: Match, now: datetime) -> Meaning:
+    at = _ORDINALS.get(match["number"].lower()) or number(match["number"])
+    return Meaning(SEASON, tuple(months(year, 3 * at - 2, 3) for year in _years(match, now)))
+
+
+def english_date(match: Match, now: datetime) -> Meaning:
+    month, which = _MONTHS.index(match["month"][:3].lower()) + 1, (match["which"] or "").lower()
+    years = _years(match, now)
+    if which and len(years) > 1:
+        begun = now.year if month < now.month else now.year - 1
+        years = [{"last": begun, "this": now.year, "next": now.year + (month <= now.month)}[which]]
+    day = match["before"] or match["after"]
+    return _dates(years, month, match["first_before"] or match["first_after"] or day, day)
+
+
+def chinese_date(match: Match, now: datetime) -> Meaning:
+    month, day, years = number(match["month"]), match["day"], _years(match, now)
+    first_month = number(match["first_month"] or match["month"])
+    if first_month < month and not day:
+        return Meaning(MONTH, tuple(months(year, first_month, month - first_month + 1) for year in years))
+    return _dates(years, month, match["first"] or day, day)
+
+
+def numeric_date(match: Match, now: datetime) -> Meaning:
+    return _dates(_years(match, now), int(match["month"]), match["day"], match["day"])
+
+
+def ambiguous_date(match: Match, _now: datetime) -> Meaning:
+    """`3/5/2025`: in either order, as far as that is a date."""
+    one, other = match["one"], match["other"]
+    orders = sorted({(int(one), other), (int(other), one)})
+    found = [_dates([int(match["year"])], month, day, day).periods for month, day in orders if 1 <= month <= 12]
+    return Meaning(DAY, tuple(period for periods in found for period in periods))
+
+
+def year(match: Match, now: datetime) -> Meaning:
+    return Meaning(YEAR, tuple(year_of(each) for each in _years(match, now)))
+
+
+def _unit(match: Match) -> str:
+    unit = match["unit"].lower()
+    return _UNITS.get(unit, unit)
+
+
+def _offset(match: Match) -> int:
+    """-1 for `last` and 上, -2 for 上上; 0 where nothing says which."""
+    which = (match["which"] or "this").lower()
+    return _WHICH[which] if which.isascii() else len(which) * _WHICH[which[0]]
+
+
+def _calendar(unit: str, offset: int, now: datetime) -> Meaning:
+    """The calendar's week, month, quarter or year so many from now."""
+    if unit == "week":
+        return Meaning(WEEK, (week(midnight(now) + 7 * offset * ONE_DAY),))
+    if unit == "month":
+        return Meaning(MONTH, (months(now.year, now.month + offset),))
+    if unit == "quarter":
+        return Meaning(SEASON, (months(now.year, now.month - (now.month - 1) % 3 + 3 * offset, 3),))
+    return Meaning(YEAR, (year_of(now.year + offset),))
+
+
+def _around(count: float, slack: int, unit: str, now: datetime) -> Meaning:
+    """So many units ago: a day exactly; what is longer more or less, and the month or year that it was in."""
+    back = now - length(count, unit)
+    if unit in {"minute", "hour"}:
+        return Meaning(DAY, _past(now, days(midnight(back))))
+    within = max(_WITHIN[unit], length(slack, unit).days)
+    meant = days(midnight(back) - within * ONE_DAY, 2 * within + 1)
+    if unit == "year":
+        return Meaning(SEASON, _past(now, meant, year_of(back.year, MAYBE)))
+    if unit == "month":
+        return Meaning(MONTH, _past(now, meant, months(back.year, back.month, fit=NEARLY)))
+    return Meaning(DAY, _past(now, meant))
+
+
+def _past(now: datetime, *periods: Period) -> tuple[Period, ...]:
+    """The periods up to now."""
+    return tuple(Period(one.start, min(one.end, now), one.fit) for one in periods if one.start < now)
+
+
+def _years(match: Match, now: datetime) -> list[int]:
+    """The year that is named, or all that may be meant."""
+    if match["year"]:
+        return [number(match["year"])]
+    if match["near"]:
+        return [now.year + _NEAR_YEARS[match["near"].lower()]]
+    return list(range(now.year - YEARS_BACK, now.year + 1))
+
+
+def _dates(years: list[int], month: int, first: str | None, last: str | None) -> Meaning:
+    """From the first to the last of these days, and the month around them: the month alone where there are no such."""
+    if not last:
+        return Meaning(MONTH, tuple(months(year, month) for year in years))
+    until = number(last)
+    since = min(number(first or last), until)
+    around = [months(year, month, fit=AROUND) for year in years]
+    starts = [one.start for one in around if since >= 1 and until <= (one.end - one.start).days]
+    meant = [days(start + (since - 1) * ONE_DAY, until - since + 1) for start in starts]
+    return Meaning(DAY if meant else MONTH, (*meant, *around))
