@@ -11,7 +11,8 @@ until up upon us very was we were while will with would yes yet you your yours y
 ain aren couldn didn doesn don hadn hasn haven isn ll mustn needn re shan shouldn ve wasn weren wouldn
 """
 STOP_WORDS = frozenset(_STOP.split())
-QUESTION_WORDS = frozenset({"who", "whom", "whose", "what", "when", "where", "which", "why", "how"})
+_QUESTION = "who whom whose what when where which why how say says said tell tells told mention mentioned"
+QUESTION_WORDS = frozenset(_QUESTION.split())
 QUESTION_PHRASES = r"\bhow (?:many|much|long|often|old|far|soon|big|come)\b|\bwh(?:at|ich) (?:kind|type|sort)s? of\b"
 
 # Frequent words that make poor keywords, though they may well be searched for.
@@ -38,7 +39,8 @@ FUNCTION_WORDS = (
     r"[的了着过吗呢吧啊呀嘛哦啦我你您他她它们这那是在有和与也都就还又很不没把被给对从到跟让为而但或会要想去来说]"
 )
 CHINESE_QUESTION_WORDS = (
-    r"(?:是在|在)?什[么麼][时時]候|[为為]什[么麼]|怎[么麼][样樣办辦]?|怎[样樣]|什[么麼]|"
+    r"(?:是在|在)?什[么麼][时時]候|[为為]什[么麼]|怎[么麼][样樣办辦]?|怎[样樣]|"
+    r"(?:(?:[说說讲講聊]|提到|[谈談][到起]?)[过過了]?)?什[么麼]|"
     r"哪[里裡儿兒个個些位天年月次种種家]?|多少|多久|多大|多[长長]|几[个岁点号月年次天]|幾[個歲點號月年次天]|[谁誰]|"
     r"何[时時处處地]|如何|[为為]何|是否|是不是|有[没沒]有|能不能|[会會]不[会會]|[请請][问問]|[吗嗎呢]"
 )

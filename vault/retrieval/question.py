@@ -8,7 +8,7 @@ from typing import NamedTuple
 from governance.keys.services import TokenMaker
 from vault.cubes import marks
 from vault.cubes.rules import WORD_KIND
-from vault.lexicon.moments import asks_for_time
+from vault.lexicon.moments import asks_for_time, without_times
 from vault.lexicon.tokens import content_terms, query_terms, terms, unspaced_and_spaced
 
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
@@ -38,13 +38,16 @@ class Question:
         spelled = {mark: self.names[mark].casefold() for mark in known}
         return [mark for mark, name in spelled.items() if not any(name in other != name for other in spelled.values())]
 
-    def terms(self, speakers: Collection[int]) -> Terms:
-        """Its words but the names of `speakers`; where nothing is left, those names too."""
-        if not speakers:
-            return Terms(self._tokens(query_terms(self.text)), bare=False)
-        spelled = [_spelled(self.names[mark]) for mark in speakers]
-        rest = self._tokens(content_terms(re.sub("|".join(spelled), " ", self.text, flags=re.IGNORECASE)))
-        return Terms(rest, bare=False) if rest else Terms(self._tokens(query_terms(self.text)), bare=True)
+    def terms(self, speakers: Collection[int] = (), *, has_time: bool = False) -> Terms:
+        """Its words but the names of `speakers` and the numbers of a time; where nothing is left, those too.
+
+        Names of months and years stay: they stand in what was told, too. The 12 of `12 May` is that of twelve eggs.
+        """
+        text = without_times(self.text, numbers_only=True) if has_time else self.text
+        if speakers:
+            text = re.sub("|".join(_spelled(self.names[mark]) for mark in speakers), " ", text, flags=re.IGNORECASE)
+        rest = self._tokens(content_terms(text))
+        return Terms(rest, bare=False) if rest else Terms(self._tokens(query_terms(self.text)), bare=text != self.text)
 
     def _tokens(self, words: list[str]) -> list[int]:
         return [self.maker.token(WORD_KIND, word) for word in list(dict.fromkeys(words))[:MOST_TERMS]]

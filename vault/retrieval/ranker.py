@@ -199,7 +199,7 @@ def rank(
     `narrowed`: filters beyond the namespace apply; then all that passes them is looked through: nothing is missed.
     """
     speakers = question.meant(surveyed.speakers)
-    words = question.terms(speakers)
+    words = question.terms(speakers, has_time=bool(spans))
     weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans), bare=words.bare)
     nearest = pooled(NEAREST, limit) if vector is not None else 0
     ranking = Ranking(
