@@ -277,6 +277,19 @@ def test_chinese_is_found_by_its_words(alice: Contract) -> None:
     assert alice.search("什么时候开会议")[0]["content"].startswith("会议")
 
 
+@pytest.mark.parametrize(
+    ("content", "question"),
+    [("Her birthday 🎂 is on Friday.", "🎂"), ("做得好👍🏽", "👍"), ("We 👩‍🚀 fly", "🚀"), ("From 🇩🇪 with love", "🇩🇪")],
+)
+def test_an_emoji_finds_what_has_it(alice: Contract, content: str, question: str) -> None:
+    alice.add(content)
+    alice.add("Another day 🎉🇨🇳 👎.")
+    for mode in ("lexical", "hybrid"):
+        first, rest = alice.search(question, mode=mode, explain=True)
+        assert (first["content"], first["score_parts"]["lexical"]) == (content, 1.0), mode
+        assert rest["score_parts"]["lexical"] == 0, mode
+
+
 def test_fifty_searches_on_one_connection_stay_full_for_the_smallest(world: World, alice: Contract) -> None:
     """A generic plan, taken after some runs, must not starve whoever can see little."""
     items = [{"content": f"Row {number} of a large shared place.", "namespace": "/team"} for number in range(300)]
