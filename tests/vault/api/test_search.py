@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.factories import World
-from tests.vault.api.contract import Contract, contract, fields_at_fault
+from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
 PARTS = {"lexical", "dense", "context", "entity", "time", "graph", "fingerprint", "heat", "trust"}
@@ -124,6 +124,18 @@ BAD_FILTERS: list[tuple[Any, str]] = [
     ({"tags": 1}, "filters.tags"),
     ({"tags": {"in": "red"}}, "filters.tags"),
     ({"tags": {"in": []}}, "filters.tags"),
+    ({"speaker": None}, "filters.speaker"),
+    ({"speaker": {}}, "filters.speaker"),
+    ({"speaker": {"eq": ["Ben"]}}, "filters.speaker"),
+    ({"session_id": 1}, "filters.session_id"),
+    ({"message_id": {"in": ["m1", None]}}, "filters.message_id"),
+    ({"task_id": {"contains": True}}, "filters.task_id"),
+    ({"metadata.n": {}}, "filters.metadata.n"),
+    ({"namespace": "team"}, "filters.namespace"),
+    ({"namespace": {"ne": "/team/"}}, "filters.namespace"),
+    ({"NOT": {"namespace": {"in": ["/team", "/../team"]}}}, "filters.NOT.namespace"),
+    ({"persona": " "}, "filters.persona"),
+    ({"persona": {"contains": "a\nb"}}, "filters.persona"),
     ({"state": "asleep"}, "filters.state"),
     ({"importance": "high"}, "filters.importance"),
     ({"importance": True}, "filters.importance"),
@@ -175,6 +187,14 @@ BAD_BODIES: list[tuple[dict[str, Any], str]] = [
     ({"query": "tea", "layers": ["top"]}, "layers.0"),
     ({"query": "tea", "types": ["gold"]}, "types.0"),
     ({"query": "tea", "namespaces": "/team"}, "namespaces"),
+    ({"query": "tea", "namespaces": ["/team", "team"]}, "namespaces.1"),
+    ({"query": "tea", "namespaces": ["/team/"]}, "namespaces.0"),
+    ({"query": "tea", "namespaces": [""]}, "namespaces.0"),
+    ({"query": "tea", "namespaces": ["/Users/alice"]}, "namespaces.0"),
+    ({"query": "tea", "namespaces": ["/" + "a" * 200]}, "namespaces.0"),
+    ({"query": "tea", "personas": ["alice", ""]}, "personas.1"),
+    ({"query": "tea", "personas": ["\n"]}, "personas.0"),
+    ({"query": "tea", "personas": ["a" * 201]}, "personas.0"),
     ({"query": "tea", "explain": "please"}, "explain"),
     ({"query": "tea", "speling": 1}, "speling"),
 ]
@@ -184,6 +204,37 @@ def test_a_bad_body_is_named(alice: Contract) -> None:
     for body, field in BAD_BODIES:
         assert fields_at_fault(alice.post("memories/search/", body)) == {field}, body
     assert alice.post("memories/search/", {"query": "x" * 32_001}).status == 413
+
+
+def test_an_unknown_choice_is_told_which_there_are(alice: Contract) -> None:
+    for field, value, known in (("mode", "psychic", [*MODES, "memoryos"]), ("layers", ["top"], ["long_term"])):
+        reply = alice.post("memories/search/", {"query": "tea", field: value})
+        assert all(one in reply.json["errors"][0]["message"] for one in known), reply.json
+
+
+def test_what_the_address_of_a_list_names_wrongly_is_told(alice: Contract) -> None:
+    for asked, field in (("namespace=team", "namespace"), ("namespace=/team/", "namespace"), ("persona=", "persona")):
+        assert fields_at_fault(alice.get(f"memories/?{asked}")) == {field}
+
+
+@pytest.mark.parametrize("who", ["bob", "charlie"])
+def test_a_place_and_a_persona_that_one_may_not_read_answer_as_those_that_do_not_exist(
+    world: World, alice: Contract, who: str
+) -> None:
+    hidden = alice.add("Nobody else reads this.")["namespace"]
+    persona = alice.post("personas/", {"name": "The one whom only alice knows"})
+    assert persona.status == 201, persona
+    other = contract(world, who)
+    for known, unknown in (
+        ({"namespaces": [hidden["path"]]}, {"namespaces": ["/users/nobody-at-all"]}),
+        ({"filters": {"namespace": hidden["path"]}}, {"filters": {"namespace": "/users/nobody-at-all"}}),
+        ({"filters": {"namespace": hidden["id"]}}, {"filters": {"namespace": str(MISSING)}}),
+        ({"personas": [persona.json["name"]]}, {"personas": ["No such persona"]}),
+        ({"personas": [persona.json["id"]]}, {"personas": [str(MISSING)]}),
+        ({"filters": {"persona": persona.json["id"]}}, {"filters": {"persona": str(MISSING)}}),
+    ):
+        replies = [other.post("memories/search/", {"query": "reads", **asked}) for asked in (known, unknown)]
+        assert [(reply.status, reply.json["results"]) for reply in replies] == [(200, []), (200, [])]
 
 
 @pytest.mark.parametrize("mode", MODES)
