@@ -164,7 +164,8 @@ class SearchInput(StrictSerializer):
         SearchMode,
         required=False,
         help_text="Default: hybrid, which weighs words, meaning and context together. dense: by meaning; lexical: by "
-        "words; tag: by tags; graph: by what memories have in common. memoryos: not available here, always 400.",
+        "words; tag: by the tags that the question names; graph: over links between memories. memoryos: not built yet, "
+        "always 400. Each is told under Searching at the top.",
     )
     namespaces = serializers.ListField(
         child=PathField(), required=False, max_length=100, help_text="Exact paths, without what lies below them."
@@ -184,7 +185,11 @@ class SearchInput(StrictSerializer):
     )
     min_score = NumberField(min_value=0, max_value=1, required=False, help_text="Default: 0.")
     include_archived = FlagField(required=False, help_text="Default: false.")
-    explain = FlagField(required=False, help_text="Default: false. true: each result tells its `score_parts`.")
+    explain = FlagField(
+        required=False,
+        help_text="Default: false. true: each result tells its `score_parts`, which are explained there. `mode: tag` "
+        "has none: all are 0.",
+    )
     provenance = FlagField(required=False, help_text="Default: false. true: a signed manifest comes with the answer.")
 
 

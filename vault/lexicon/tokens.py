@@ -32,12 +32,12 @@ _KANA = "\u3041-\u3096\u309d-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
 _UNSPACED = f"{_HAN}{_KANA}{_HANGUL}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # also Thai, Lao, Burmese, Khmer
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff"  # accents and vowel signs
-_WORD = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
+SPACED = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
 # Emoji and the older signs beside them, but for plain arrows and shapes; what only varies or joins some is none itself.
 _SIGNS = "\u231a\u231b\u2328\u23cf\u23e9-\u23f3\u23f8-\u23fa\u2600-\u27bf\u2b1b\u2b1c\u2b50\u2b55"
 _PICTURES = f"{_SIGNS}\U0001f000-\U0001f3fa\U0001f400-\U0001faff"  # between them: colours of skin
 _EMOJI = f"[\U0001f1e6-\U0001f1ff]{{2}}|[{_PICTURES}]"  # a flag is two letters of its country
-_TOKENS = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>{_WORD}+(?:'{_WORD}+)*)|(?P<emoji>{_EMOJI})")
+_TOKENS = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>{SPACED}+(?:'{SPACED}+)*)|(?P<emoji>{_EMOJI})")
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
@@ -47,7 +47,7 @@ _CHINESE_QUESTION = re.compile(CHINESE_QUESTION_WORDS)
 _FUNCTION_WORDS = re.compile(FUNCTION_WORDS)
 _LETTER = re.compile("[A-Za-z]")
 _UNSPACED_LETTER = re.compile(f"[{_HAN}{_KANA}{_HANGUL}]")
-_PHRASE_WORD = re.compile(rf"{_WORD}+(?:[-']{_WORD}+)*")
+_PHRASE_WORD = re.compile(rf"{SPACED}+(?:[-']{SPACED}+)*")
 _ENDINGS = frozenset({"s", "t", "re", "ve", "ll", "d", "m"})
 
 _thread = threading.local()  # a Stemmer must not be used by two threads at once
