@@ -1,11 +1,15 @@
 """A move that cannot end does not begin; one that is under way is seen, and can be cancelled before its switch."""
 
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connections
 from django.db.models.functions import Now
 from pytest_django import Settings
 from pytest_httpserver import HTTPServer
@@ -18,6 +22,8 @@ from governance.outbox.services import MAX_ATTEMPTS, Payload, Write, events_run
 from governance.vocabulary import Topic, Verb
 from memos_web.management.checks import Failed, embedding_models
 from tests.factories import World
+from tests.harness.databases import waiting_for_locks
+from tests.harness.product import wait_until
 from tests.vault.outbox import run_jobs
 from tests.vault.reembedding.moves import NEW, OLD, active, asked, configure, remember, step, vectors
 from vault.cubes import moving
@@ -111,6 +117,40 @@ def test_a_step_that_a_worker_has_begun_leaves_nothing_once_it_is_cancelled(move
     assert len(vectors(actor, NEW)) == BATCH
     run_jobs()
     assert (active(actor), len(vectors(actor, NEW))) == (OLD, 0)
+
+
+COMMITTING = """
+WITH done AS (UPDATE governance_outboxevent SET done_at = now() WHERE topic = 'cubes.reembed' AND done_at IS NULL
+  RETURNING tenant_id, topic, payload, request_id)
+INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id)
+SELECT gen_random_uuid(), tenant_id, topic, payload, request_id FROM done
+"""
+
+
+@pytest.mark.parametrize("switches", [False, True])
+def test_it_waits_for_a_step_that_is_being_committed_and_ends_the_next_unless_that_was_the_switch(
+    moved_halfway: World, superuser: Callable[[], psycopg.Connection], switches: bool
+) -> None:
+    actor = moved_halfway.olivia.actor
+    worker, watcher = superuser(), superuser()
+
+    def cancel() -> tuple[str, ...]:
+        try:
+            return reembedding_cancel(actor=actor).models
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with worker.transaction():
+            worker.execute(COMMITTING)
+            if switches:
+                worker.execute("UPDATE vault_embeddingmodel SET model = %s WHERE model = %s", [NEW, OLD])
+            cancelled = pool.submit(cancel)
+            wait_until(lambda: waiting_for_locks(watcher) == 1, seconds=20)
+        assert cancelled.result() == (() if switches else (NEW,))
+    with acting(actor):
+        open_steps = OutboxEvent.objects.filter(topic=Topic.CUBES_REEMBED, done_at=None).count()
+    assert open_steps == (1 if switches else 0)
 
 
 def test_a_move_that_is_asked_for_again_at_once_comes_to_its_end(moved_halfway: World) -> None:
