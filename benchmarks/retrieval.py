@@ -67,7 +67,7 @@ def _recalls(search: Search, conversation: Conversation) -> list[tuple[int, list
 
 def _means(found: Sequence[tuple[int, list[float]]]) -> dict[str, float]:
     return {
-        f"R@{depth}": round(sum(recalls[index] for _, recalls in found) / len(found), 4)
+        f"R@{depth}": round(sum(recalls[index] for _, recalls in found) / max(1, len(found)), 4)
         for index, depth in enumerate(DEPTHS)
     }
 

@@ -91,9 +91,10 @@ def weighed(component: str, weight: float) -> Weights:
 
 def bench(data: Path) -> Bench:
     """Load the file unless it is there. Raises BenchmarkError."""
+    found = conversations(data)
     actor = owner_of(TENANT).actor
     digest = digest_of(data)[:12]
-    stored = [_stored(actor, conversation, digest) for conversation in conversations(data)]
+    stored = [_stored(actor, conversation, digest) for conversation in found]
     jobs_awaited(actor)
     return Bench(actor, [asked for one in stored for asked in _asked(one)])
 

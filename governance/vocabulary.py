@@ -206,6 +206,7 @@ class Topic(StrEnum):
     CUBES_WRITTEN = "cubes.written"
     CUBES_READ = "cubes.read"
     CUBES_REEMBED = "cubes.reembed"
+    REEMBED_CANCELLED = "reembed.cancelled"
     JOB_REQUESTED = "job.requested"
     AUDIT_EXPORT_REQUESTED = "audit.export_requested"
     RETENTION_CHANGED = "retention.changed"

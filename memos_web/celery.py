@@ -20,6 +20,7 @@ OUTBOX_ROUTES = {
     "cubes.written": "vault.cubes_index",
     "cubes.read": "vault.cubes_count_reads",
     "cubes.reembed": "vault.cubes_reembed",
+    "reembed.cancelled": "vault.vectors_clear",
     "job.requested": "vault.jobs_run",
     "audit.export_requested": "governance.audit_export",
     "retention.changed": "vault.retention_apply",

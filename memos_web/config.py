@@ -275,6 +275,8 @@ def _weights(text: str) -> dict[str, float]:
         _one_of("MEMOS_SEARCH_WEIGHTS", name, SEARCH_WEIGHTS)
         if not re.fullmatch(r"0(\.\d+)?|1(\.0+)?", number):
             raise ConfigError(f"MEMOS_SEARCH_WEIGHTS is {one!r}: a number from 0 to 1 is needed, as in {name}=0.3")
+        if name in found:
+            raise ConfigError(f"MEMOS_SEARCH_WEIGHTS names {name} twice: give it one weight")
         found[name] = float(number)
     return found
 

@@ -9,6 +9,7 @@ from celery import shared_task
 from governance.actor import Actor
 from governance.outbox.services import Handler, Payload, Write, events_run
 from vault.cubes.jobs import cubes_count_reads, cubes_index
+from vault.cubes.moving import vectors_clear
 from vault.cubes.packing import words_pack, words_place
 from vault.cubes.reembedding import cubes_reembed
 from vault.graph.jobs import cubes_link
@@ -32,6 +33,11 @@ def cubes_count_reads_task(tenant_id: str, event_ids: Sequence[str]) -> int:
 @shared_task(name="vault.cubes_reembed")  # type: ignore[untyped-decorator]
 def cubes_reembed_task(tenant_id: str, event_ids: Sequence[str]) -> int:
     return _run(tenant_id, event_ids, cubes_reembed)
+
+
+@shared_task(name="vault.vectors_clear")  # type: ignore[untyped-decorator]
+def vectors_clear_task(tenant_id: str, event_ids: Sequence[str]) -> int:
+    return _run(tenant_id, event_ids, vectors_clear)
 
 
 @shared_task(name="vault.jobs_run")  # type: ignore[untyped-decorator]

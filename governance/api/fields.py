@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Any
 
 from django.core.validators import ProhibitNullCharactersValidator
@@ -74,6 +75,14 @@ class TextField(serializers.CharField):
             raise serializers.ValidationError("a text is needed")
         refuse_broken_text(data)
         return str(super().to_internal_value(data))
+
+
+class OneOfField(serializers.ChoiceField):
+    """One of a closed set. Who names another is told all that there are."""
+
+    def __init__(self, kind: type[StrEnum], **options: Any) -> None:
+        super().__init__(choices=list(kind), **options)
+        self.error_messages["invalid_choice"] = f"one of {', '.join(kind)} is needed"
 
 
 class NumberField(serializers.FloatField):

@@ -19,6 +19,7 @@ from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_ta
 from governance.vocabulary import Permission, PersonaKind, Verb
 
 LONGEST_NAME = 200
+PERSONA_NAME = f"1 to {LONGEST_NAME} printable characters"
 MOST_ATTRIBUTES, LONGEST_ATTRIBUTE = 50, 500
 Attributes = Mapping[str, str]
 
@@ -126,9 +127,14 @@ def _save(persona: Persona, **options: object) -> None:
         raise Conflict(f"There is a persona {persona.name} of this member already.") from error
 
 
+def is_persona_name(text: str) -> bool:
+    """Whether a persona may be called so."""
+    return bool(text.strip()) and len(text) <= LONGEST_NAME and text.isprintable()
+
+
 def _check(name: str, attributes: Attributes) -> None:
-    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
-        raise Invalid(errors=[FieldError("name", f"1 to {LONGEST_NAME} printable characters")])
+    if not is_persona_name(name):
+        raise Invalid(errors=[FieldError("name", PERSONA_NAME)])
     attributes_checked(attributes, "attributes")
 
 

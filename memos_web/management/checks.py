@@ -18,11 +18,16 @@ from redis.retry import Retry
 from governance.errors import DomainError
 from governance.keys.services import key_store
 from governance.tenants.binding import UnsafeRole
+from governance.tenants.selectors import tenants_all
+from governance.tenants.services import command_line_actor
 from governance.tenants.serving import refuse_unsafe_role
 from memos_web.celery import app
 from memos_web.config import Config
+from vault.cubes.moving import Move, move_get
+from vault.cubes.reembedding import tenants_to_reembed
 from vault.providers.registry import embedder, llm
 
+MOST_TOLD = 5  # tenants, in one line
 WORKER_SECONDS = 2.0
 LLM_SECONDS = 3.0
 UNFORCED = """
@@ -74,6 +79,7 @@ def _checks(config: Config) -> dict[str, Callable[[], str]]:
         "worker": worker,
         "key store": keys,
         "embedder": embedding,
+        "embedding models": embedding_models,
         "language model": language_model,
     }
 
@@ -160,6 +166,32 @@ def embedding() -> str:
     model = embedder()
     vectors = model.embed(["doctor"])
     return f"{model.name}, {vectors.shape[1]} dimensions"
+
+
+def embedding_models() -> str:
+    """How far each tenant is that is on its way to another model; which others wait to be asked for."""
+    tenants = {slug: command_line_actor(tenant_id) for slug, tenant_id in tenants_all()}
+    moves = {slug: move for slug, actor in tenants.items() if (move := move_get(actor=actor)) is not None}
+    failing = [_progress(slug, move) for slug, move in moves.items() if move.error]
+    if failing:
+        raise Failed(f"{_some(failing)}: mend the model, then outbox_resume, or reembed --cancel")
+    waiting = {tenants[slug].tenant_id for slug in tenants.keys() - moves.keys()}.intersection(tenants_to_reembed())
+    told = [_progress(slug, move) for slug, move in moves.items()]
+    if waiting:
+        told.append(f"tenants that keep a former model until `reembed`: {len(waiting)}")
+    return _some(told) or "no tenant is on its way to another"
+
+
+def _progress(slug: str, move: Move) -> str:
+    told = f"{slug} {move.active} → {move.model}: {move.done} of {move.total} memories"
+    if not move.error:
+        return told
+    return f"{told}, {'given up' if move.given_up else 'tried again'} after {' '.join(move.error.split())}"
+
+
+def _some(told: list[str]) -> str:
+    more = [f"and {len(told) - MOST_TOLD} more"] if len(told) > MOST_TOLD else []
+    return "; ".join([*told[:MOST_TOLD], *more])
 
 
 def language_model() -> str:

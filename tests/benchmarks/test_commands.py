@@ -121,6 +121,19 @@ def test_what_cannot_be_measured_is_told(running_server: RunningServer, asked: t
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("name", ["retrieval", "ablation", "sweep", "first-journey"])
+def test_other_json_and_folders_that_cannot_be_written_are_one_line(
+    running_server: RunningServer, tmp_path: Path, locomo_file: Path, name: str
+) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"not": "LoCoMo"}', encoding="utf-8")
+    for data, results in ((other, tmp_path / "results"), (locomo_file, other)):
+        done = running_server.manage("benchmark", name, "--data", str(data), "--results", str(results))
+        assert done.returncode == 1
+        assert str(other) in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
 def test_a_server_that_was_never_started_is_one_line(running_server: RunningServer, tmp_path: Path) -> None:
     done = running_server.manage("benchmark", "ingest", "--first-run", str(tmp_path / "first-run.json"))
     assert done.returncode == 1

@@ -40,6 +40,29 @@ def test_it_says_in_one_line_what_it_cannot_read(tmp_path: Path) -> None:
         conversations(broken)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{}",
+        "[]",
+        "5",
+        '"text"',
+        "[1]",
+        '[{"conversation": {}}]',
+        '[{"sample_id": "a", "conversation": {}, "qa": []}]',
+        '[{"sample_id": "a", "conversation": {"session_1": []}, "qa": []}]',
+        '[{"sample_id": "a", "conversation": {"session_1": [], "session_1_date_time": "today"}, "qa": []}]',
+        '[{"sample_id": "a", "conversation": [], "qa": [{"question": "Who?"}]}]',
+    ],
+)
+def test_json_of_another_layout_is_told_in_one_line(tmp_path: Path, content: str) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(content, encoding="utf-8")
+    with pytest.raises(BenchmarkError, match=r"other\.json") as told:
+        conversations(other)
+    assert "\n" not in str(told.value)
+
+
 def test_the_development_half_is_read_whole() -> None:
     if not DEVELOPMENT_HALF.exists():
         pytest.skip("*** NO DEVELOPMENT DATA BESIDE THIS CHECKOUT: LoCoMo itself was not read ***")

@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
-from benchmarks.report import Timing, timing, write
+import pytest
+
+from benchmarks.client import BenchmarkError
+from benchmarks.report import Timing, refuse_unwritable, timing, write
 from benchmarks.tables import markdown
 
 
@@ -22,6 +25,21 @@ def test_a_result_names_what_is_needed_to_repeat_it(tmp_path: Path) -> None:
     assert {"command", "at"} <= kept.keys()
     assert {"cores", "load", "python"} <= kept["machine"].keys()
     assert "psycopg" in kept["versions"]
+
+
+def test_a_folder_where_nothing_can_be_kept_is_told_before_and_after_the_run(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("a file", encoding="utf-8")
+    for folder in (taken, tmp_path / "missing" / "results"):
+        with pytest.raises(BenchmarkError, match="no results can be kept"):
+            refuse_unwritable(folder)
+        with pytest.raises(BenchmarkError, match="cannot be written"):
+            write("example", {}, folder)
+
+
+def test_a_folder_for_results_is_made_and_left_empty(tmp_path: Path) -> None:
+    refuse_unwritable(tmp_path / "results")
+    assert list((tmp_path / "results").iterdir()) == []
 
 
 def test_a_table_has_a_line_for_each_row() -> None:

@@ -12,7 +12,9 @@ from rest_framework import serializers
 
 from governance.api.fields import TextField, refuse_broken_text
 from governance.errors import Invalid, TooLarge
+from governance.personas.services import PERSONA_NAME, is_persona_name
 from vault.cubes.filters import moment
+from vault.namespaces.rules import PathError, path_checked
 
 DEEPEST_METADATA = 64
 
@@ -37,6 +39,26 @@ class MomentField(serializers.DateTimeField):
             return moment(data, self.field_name or "")
         except Invalid as fault:
             raise serializers.ValidationError(fault.errors[0].message) from fault
+
+
+class PathField(TextField):
+    """The path of a namespace, whether there is one or not."""
+
+    def to_internal_value(self, data: Any) -> str:
+        try:
+            return path_checked(super().to_internal_value(data))
+        except PathError as fault:
+            raise serializers.ValidationError(fault.message) from fault
+
+
+class PersonaField(TextField):
+    """Id or name of a persona, whether there is one or not."""
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if not is_persona_name(text):
+            raise serializers.ValidationError(f"an id or a name is needed: {PERSONA_NAME}")
+        return text
 
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})

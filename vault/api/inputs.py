@@ -8,9 +8,9 @@ from django.conf import settings
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from governance.api.fields import FlagField, NumberField, StrictSerializer, TextField, WholeField
+from governance.api.fields import FlagField, NumberField, OneOfField, StrictSerializer, TextField, WholeField
 from governance.errors import FieldError, Invalid
-from vault.api.fields import ContentField, FiltersField, MetadataField, MomentField
+from vault.api.fields import ContentField, FiltersField, MetadataField, MomentField, PathField, PersonaField
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
@@ -54,10 +54,10 @@ class DescribedInput(StrictSerializer):
     ttl_seconds = WholeField(
         required=False, min_value=1, max_value=LONGEST_TTL, help_text="Instead of expires_at: seconds from now."
     )
-    sensitivity = serializers.ChoiceField(choices=list(Sensitivity), required=False, help_text="Default: internal.")
+    sensitivity = OneOfField(Sensitivity, required=False, help_text="Default: internal.")
     importance = NumberField(min_value=0, max_value=1, required=False, help_text="0 to 1. Default: 0.5.")
-    semantic_type = serializers.ChoiceField(
-        choices=list(SemanticType), required=False, help_text="Default: fact; of messages, what is read from them."
+    semantic_type = OneOfField(
+        SemanticType, required=False, help_text="Default: fact; of messages, what is read from them."
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class ToolCalls(serializers.ListField):
 
 
 class MessageInput(StrictSerializer):
-    role = serializers.ChoiceField(choices=list(MessageRole))
+    role = OneOfField(MessageRole)
     name = _label(help_text="Who said it: the memory's `speaker`. Default: the role.")
     content = ContentField(allow_blank=True)
     timestamp = MomentField(required=False, help_text="When it was said: the memory's `event_time`.")
@@ -136,13 +136,13 @@ class ChangesInput(StrictSerializer):
     title = TextField(max_length=500, required=False, allow_blank=True)
     tags = Tags(required=False)
     metadata = MetadataField(required=False)
-    semantic_type = serializers.ChoiceField(choices=list(SemanticType), required=False)
+    semantic_type = OneOfField(SemanticType, required=False)
     namespace = TextField(required=False)
     persona = _label(allow_null=True)
     subject = _label(allow_null=True)
-    sensitivity = serializers.ChoiceField(choices=list(Sensitivity), required=False)
-    access_level = serializers.ChoiceField(
-        choices=list(AccessLevel), required=False, help_text="read_only: only its owner and who has a grant change it."
+    sensitivity = OneOfField(Sensitivity, required=False)
+    access_level = OneOfField(
+        AccessLevel, required=False, help_text="read_only: only its owner and who has a grant change it."
     )
     importance = NumberField(min_value=0, max_value=1, required=False)
     priority = NumberField(min_value=0, max_value=1, required=False)
@@ -160,22 +160,23 @@ class ChangesInput(StrictSerializer):
 class SearchInput(StrictSerializer):
     query = ContentField()
     top_k = WholeField(min_value=1, max_value=settings.MAX_TOP_K, required=False, help_text="Default: 10.")
-    mode = serializers.ChoiceField(
-        choices=list(SearchMode),
+    mode = OneOfField(
+        SearchMode,
         required=False,
         help_text="Default: hybrid, which weighs words, meaning and context together. dense: by meaning; lexical: by "
-        "words; tag: by tags; graph: by what memories have in common. memoryos: not available here, always 400.",
+        "words; tag: by the tags that the question names; graph: over links between memories. memoryos: not built yet, "
+        "always 400. Each is told under Searching at the top.",
     )
     namespaces = serializers.ListField(
-        child=TextField(), required=False, max_length=100, help_text="Exact paths, without what lies below them."
+        child=PathField(), required=False, max_length=100, help_text="Exact paths, without what lies below them."
     )
     personas = serializers.ListField(
-        child=TextField(), required=False, max_length=100, help_text="Ids or names; memories of any of them."
+        child=PersonaField(), required=False, max_length=100, help_text="Ids or names; memories of any of them."
     )
     session_id = _label()
     task_id = _label()
-    layers = serializers.ListField(child=serializers.ChoiceField(choices=list(Layer)), required=False)
-    types = serializers.ListField(child=serializers.ChoiceField(choices=list(MemoryType)), required=False)
+    layers = serializers.ListField(child=OneOfField(Layer), required=False)
+    types = serializers.ListField(child=OneOfField(MemoryType), required=False)
     filters = FiltersField(required=False)
     as_of = MomentField(
         required=False,
@@ -184,7 +185,11 @@ class SearchInput(StrictSerializer):
     )
     min_score = NumberField(min_value=0, max_value=1, required=False, help_text="Default: 0.")
     include_archived = FlagField(required=False, help_text="Default: false.")
-    explain = FlagField(required=False, help_text="Default: false. true: each result tells its `score_parts`.")
+    explain = FlagField(
+        required=False,
+        help_text="Default: false. true: each result tells its `score_parts`, which are explained there. `mode: tag` "
+        "has none: all are 0.",
+    )
     provenance = FlagField(required=False, help_text="Default: false. true: a signed manifest comes with the answer.")
 
 

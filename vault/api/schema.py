@@ -119,21 +119,31 @@ class MemorySchema(Schema):
     )
 
 
+def _part(help_text: str) -> serializers.FloatField:
+    return serializers.FloatField(min_value=0, max_value=1, help_text=help_text)
+
+
 class ScorePartsSchema(Schema):
-    lexical = serializers.FloatField()
-    dense = serializers.FloatField()
-    context = serializers.FloatField()  # type: ignore[assignment]
-    entity = serializers.FloatField()
-    time = serializers.FloatField()
-    graph = serializers.FloatField()
-    fingerprint = serializers.FloatField()
-    heat = serializers.FloatField()
-    trust = serializers.FloatField()
+    """Before they are weighed, those included that do not count in this mode. `mode: tag` has none: all are 0."""
+
+    lexical = _part("What words say of it, as a share of what they say of the best.")
+    dense = _part("Cosine of its vector and the question's; 0 where either was not made.")
+    context = _part(  # type: ignore[assignment]
+        "What words say of what was said next to it, and of all its session: both in one number, as hybrid weighs them."
+    )
+    entity = _part("1: the question names one speaker, and it was said by that one.")
+    time = _part("How well its time fits the question's; 1 if the question asks when and it tells a time.")
+    graph = _part("Nearness over links; 0 but in `mode: graph`, or where the operator gave it a weight.")
+    fingerprint = _part("Always 0: not built yet.")
+    heat = _part("How much it is used; 0 unless the operator gave it a weight.")
+    trust = _part("What its source is worth; 0 unless the operator gave it a weight.")
 
 
 class FoundSchema(MemorySchema):
-    score = serializers.FloatField(min_value=0, max_value=1)
-    score_parts = ScorePartsSchema(required=False)
+    score = serializers.FloatField(
+        min_value=0, max_value=1, help_text="Comparable within one search. 0: nothing speaks for it."
+    )
+    score_parts = ScorePartsSchema(required=False, help_text="With `explain: true`.")
 
 
 class SearchSchema(Schema):

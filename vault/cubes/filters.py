@@ -18,8 +18,10 @@ from django.utils.dateparse import parse_datetime
 
 from governance.errors import FieldError, Invalid
 from governance.keys.services import TokenMaker
+from governance.personas.services import PERSONA_NAME, is_persona_name
 from vault.cubes import marks
 from vault.models import CubeUse, Posting
+from vault.namespaces.rules import PathError, path_checked
 from vault.vocabulary import Layer, MemoryType, Modality, SemanticType, Sensitivity, Source, State
 
 BROKEN = re.compile("[\\x00\\ud800-\\udfff]")
@@ -81,13 +83,17 @@ class _Reading:
         if self.leaves > MOST_LEAVES:
             raise _fault(path, f"a filter may have {MOST_LEAVES} leaves")
         operators = value if isinstance(value, Mapping) else {"eq": value}
+        if not operators:
+            raise _fault(path, 'an operator is needed, as in {"eq": …}')
         condition = Q()
         for operator, operand in operators.items():
             condition &= self._condition(name, str(operator), operand, path)
         return condition
 
     def _condition(self, name: str, operator: str, operand: Any, path: str) -> Q:
-        if name in marks.KEYED_FIELDS or name.startswith("metadata."):
+        if name in marks.KEYED_FIELDS:
+            return _any_of(operator, operand, path, lambda value: self._keyed(name, operator, _text(value, path)))
+        if name.startswith("metadata."):
             return _any_of(operator, operand, path, lambda value: self._keyed(name, operator, value))
         if name == "tags":
             return _any_of(operator, operand, path, lambda value: Q(tags__contains=[_text(value, path)]))
@@ -95,7 +101,7 @@ class _Reading:
             kind = ENUMERATIONS[name]
             return _any_of(operator, operand, path, lambda value: Q(**{name: _member(kind, value, path)}))
         if name in PLAIN:
-            return _any_of(operator, operand, path, lambda value: _plain(name, _text(value, path)))
+            return _any_of(operator, operand, path, lambda value: _plain(name, _named(name, value, path)))
         if name in MOMENTS or name in NUMBERS:
             return _ordered(name, operator, operand, path)
         raise _fault(path, f"unknown field; known are {', '.join(KNOWN)}")
@@ -195,11 +201,28 @@ def moment(value: Any, path: str) -> datetime:
 
 
 def _plain(name: str, value: str) -> Q:
+    return Q(**{f"{name}_id": value} if name != "language" and _is_id(value) else {PLAIN[name]: value})
+
+
+def _named(name: str, value: Any, path: str) -> str:
+    """What may be the name of one, whether there is one or not."""
+    text = _text(value, path)
+    if name == "namespace" and not _is_id(text):
+        try:
+            path_checked(text)
+        except PathError as fault:
+            raise _fault(path, f"an id or a path is needed: {fault.message}") from fault
+    if name == "persona" and not is_persona_name(text):
+        raise _fault(path, f"an id or a name is needed: {PERSONA_NAME}")
+    return text
+
+
+def _is_id(text: str) -> bool:
     try:
-        as_id = UUID(value)
+        UUID(text)
     except ValueError:
-        return Q(**{PLAIN[name]: value})
-    return Q(**{PLAIN[name]: value}) if name == "language" else Q(**{f"{name}_id": as_id})
+        return False
+    return True
 
 
 def _text(value: Any, path: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from governance.actor import Actor
@@ -73,11 +74,17 @@ class _Step:
 def reembedding_start(*, actor: Actor) -> Reembedding:
     """Ask for the actor's tenant to be moved to the configured embedder. Asking again changes nothing.
 
-    Owners and admins may: it costs a call of the model for every memory. Raises Forbidden; ProviderUnavailable.
+    Owners and admins may: it costs a call of the model for every memory. The model is asked for one vector first, so
+    that a move which it could never end does not begin. Raises Forbidden; ProviderUnavailable.
     Writes: AuditEntry and OutboxEvent, or nothing.
     """
     authorize(actor, Permission.MEMBER_MANAGE)
-    wanted = embedder().name
+    model = embedder()
+    wanted = model.name
+    with acting(actor):
+        active = active_model(actor)
+    if active not in {None, wanted}:
+        model.embed(["reembed"])
     with acting(actor):
         active = active_model(actor)
         newest = Cube.objects.filter(tenant_id=actor.tenant_id).order_by("-id").values_list("id", flat=True).first()
@@ -85,7 +92,7 @@ def reembedding_start(*, actor: Actor) -> Reembedding:
         lacking = active not in {None, wanted}
         started = lacking and not _under_way(actor, wanted)
         if started:
-            _record(actor, "requested", model=wanted, former=active)
+            record_step(actor, "requested", model=wanted, former=active)
             emit(actor=actor, topic=Topic.CUBES_REEMBED, payload=step.payload())
     return Reembedding(active=active, model=wanted, lacking=lacking, started=started)
 
@@ -141,9 +148,13 @@ def _model(name: str) -> Embedder:
     return model
 
 
+def open_steps(actor: Actor) -> QuerySet[OutboxEvent]:
+    """The steps that are not done, those that were given up after many failures included."""
+    return OutboxEvent.objects.filter(tenant_id=actor.tenant_id, topic=Topic.CUBES_REEMBED, done_at=None)
+
+
 def _under_way(actor: Actor, model: str) -> bool:
-    waiting = OutboxEvent.objects.filter(tenant_id=actor.tenant_id, topic=Topic.CUBES_REEMBED, payload__model=model)
-    return waiting.filter(done_at=None, parked_at=None).exists()
+    return open_steps(actor).filter(payload__model=model, parked_at=None).exists()
 
 
 def _lacking(actor: Actor, step: _Step, active: str | None) -> list[UUID]:
@@ -168,7 +179,7 @@ def _switch(actor: Actor, step: _Step) -> None:
     """From here on the new vectors answer, unless one is lacking after all; indexing jobs wait meanwhile."""
     row = EmbeddingModel.objects.select_for_update().get(tenant_id=actor.tenant_id)
     if row.model != step.model and not _lacking(actor, step, row.model):
-        _record(actor, "switched", model=step.model, former=row.model)
+        record_step(actor, "switched", model=step.model, former=row.model)
         EmbeddingModel.objects.filter(tenant_id=actor.tenant_id).update(model=step.model, since=Now())
     _next(actor, step)
 
@@ -182,7 +193,7 @@ def _clear(actor: Actor, step: _Step) -> None:
             _next(actor, step)
 
 
-def _record(actor: Actor, what: str, *, model: str, former: str | None) -> None:
+def record_step(actor: Actor, what: str, *, model: str, former: str | None) -> None:
     record(
         actor=actor,
         verb=Verb.MEMORY_INDEXED,

@@ -32,8 +32,12 @@ _KANA = "\u3041-\u3096\u309d-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
 _UNSPACED = f"{_HAN}{_KANA}{_HANGUL}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # also Thai, Lao, Burmese, Khmer
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff"  # accents and vowel signs
-_WORD = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
-_TOKENS = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>{_WORD}+(?:'{_WORD}+)*)")
+SPACED = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
+# Emoji and the older signs beside them, but for plain arrows and shapes; what only varies or joins some is none itself.
+_SIGNS = "\u231a\u231b\u2328\u23cf\u23e9-\u23f3\u23f8-\u23fa\u2600-\u27bf\u2b1b\u2b1c\u2b50\u2b55"
+_PICTURES = f"{_SIGNS}\U0001f000-\U0001f3fa\U0001f400-\U0001faff"  # between them: colours of skin
+_EMOJI = f"[\U0001f1e6-\U0001f1ff]{{2}}|[{_PICTURES}]"  # a flag is two letters of its country
+_TOKENS = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>{SPACED}+(?:'{SPACED}+)*)|(?P<emoji>{_EMOJI})")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
@@ -44,7 +48,7 @@ _CHINESE_QUESTION = re.compile(CHINESE_QUESTION_WORDS)
 _FUNCTION_WORDS = re.compile(FUNCTION_WORDS)
 _LETTER = re.compile("[A-Za-z]")
 _UNSPACED_LETTER = re.compile(f"[{_HAN}{_KANA}{_HANGUL}]")
-_PHRASE_WORD = re.compile(rf"{_WORD}+(?:[-']{_WORD}+)*")
+_PHRASE_WORD = re.compile(rf"{SPACED}+(?:[-']{SPACED}+)*")
 _ENDINGS = frozenset({"s", "t", "re", "ve", "ll", "d", "m"})
 
 _thread = threading.local()  # a Stemmer must not be used by two threads at once
@@ -54,7 +58,8 @@ def terms(text: str) -> list[str]:
     """The index terms of `text` in order, repeats kept (BM25 counts them). May be empty.
 
     English words are stemmed and stop words dropped; runs of Chinese, Japanese and Korean give their overlapping
-    character bigrams (a run of one gives that character); words of other scripts are kept as they are.
+    character bigrams (a run of one gives that character); words of other scripts are kept as they are; each emoji is a
+    term, whatever the colour of its skin, and of a sequence that is drawn as one each that it is joined of.
     """
     normal = _normal(text)
     if not normal.isascii():
@@ -153,6 +158,8 @@ def _terms(normal: str, cut: Callable[[str], list[str]] = lambda run: [run]) -> 
         if match["run"]:
             for piece in cut(match["run"]):
                 yield from _bigrams(piece)
+        elif match["emoji"]:
+            yield match["emoji"]
         else:
             yield from _token_terms(match["word"])
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from uuid import UUID
 
+from django.db.models import Q
 from pgvector import HalfVector
 
 from governance.actor import Actor
@@ -16,10 +17,11 @@ from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.composing import Composed, compose, composed, kept, sight_of
 from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states, within_asked
-from vault.retrieval.question import MOST_TERMS, question_of
+from vault.retrieval.question import question_of
 from vault.retrieval.ranker import COLUMNS, Ranked, rank, survey
 from vault.retrieval.ranking import NO_PARTS, Weights
 from vault.retrieval.standing import standings, with_standing
+from vault.retrieval.tagging import by_tag
 from vault.retrieval.walking import asked_marks, by_walk, walked, with_walk
 from vault.vocabulary import SearchMode
 
@@ -65,7 +67,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
         return _visible(actor, search, surveyed.namespaces, excepted).filter(condition)
 
     if search.mode is SearchMode.TAG:
-        return _by_tag(visible(), search)
+        return _filled(actor, search, condition, visible, by_tag(visible(), search.query, limit), limit)
     found = rank(
         actor,
         question=question,
@@ -84,11 +86,23 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
         found = _with_walk(actor, search, maker, among, visible(), found, weights, limit)
     if weights.heat or weights.trust or weights.diversity:
         found = with_standing(found, standings(visible(), found), weights, limit)
+    return _filled(actor, search, condition, visible, found, limit)
+
+
+def _filled(
+    actor: Actor,
+    search: SearchQuery,
+    condition: Q,
+    visible: Callable[[], CubeQuerySet],
+    found: list[Ranked],
+    limit: int,
+) -> list[Ranked]:
+    """As many as there are, up to `limit`; of a search that asks for no place, with what lies in chats."""
     if len(found) < limit:
-        found += newest(visible(), found, limit - len(found))
+        found = found + newest(visible(), found, limit - len(found))
     if search.is_open and len(found) < limit:
         anywhere = Cube.objects.visible_to(actor).filter(states(search)).filter(condition)
-        found += newest(anywhere, found, limit - len(found))
+        found = found + newest(anywhere, found, limit - len(found))
     return found
 
 
@@ -144,13 +158,3 @@ def _with_walk(
     if search.mode is SearchMode.GRAPH:
         return by_walk(scores, found, limit)
     return with_walk(found, scores, weights, max(limit, WEIGHED_AMONG))
-
-
-def _by_tag(visible: CubeQuerySet, search: SearchQuery) -> list[Ranked]:
-    """Cubes that bear a tag which the query names; score: the share of the query's words that are tags of the cube."""
-    words = list(dict.fromkeys([search.query.strip(), *search.query.split()]))[:MOST_TERMS]
-    rows = visible.filter(tags__overlap=words).order_by("-id").values_list("id", "tags")
-    asked = max(1, len(search.query.split()))
-    found = [(cube_id, min(1.0, len(set(tags) & set(words)) / asked)) for cube_id, tags in rows]
-    found.sort(key=lambda row: -row[1])
-    return [Ranked(cube_id, score, NO_PARTS) for cube_id, score in found[: search.top_k]]

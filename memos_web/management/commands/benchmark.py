@@ -16,7 +16,7 @@ from benchmarks.client import BenchmarkError, Target, target_of
 from benchmarks.first_journey import first_journey
 from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.nearest import nearest, nearest_table
-from benchmarks.report import RESULTS, Timing, write
+from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
 from benchmarks.retrieval import retrieval
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
 from benchmarks.statements import statements, statements_table
@@ -118,6 +118,7 @@ class Command(InstalledCommand):
         first_run = options["first_run"] or settings.KEY_STORE_PATH.parents[1] / "first-run.json"
         benchmark = BENCHMARKS[options["name"]]
         try:
+            refuse_unwritable(options["results"])
             figures = benchmark.run(target_of(first_run), options)
         except BenchmarkError as error:
             raise CommandError(str(error)) from error
@@ -125,7 +126,11 @@ class Command(InstalledCommand):
             self._show(name, asdict(value) if isinstance(value, Timing) else value)
         if table := benchmark.table(figures):
             self.stdout.write(f"\n{table}\n")
-        self.stdout.write(f"kept in {write(options['name'], figures, options['results'])}")
+        try:
+            kept = write(options["name"], figures, options["results"])
+        except BenchmarkError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"kept in {kept}")
 
     def _show(self, name: str, value: Any) -> None:
         if not isinstance(value, dict):

@@ -14,6 +14,7 @@ from tests.vault.api.openapi import document
 from vault.api.examples import EXAMPLES, MEMBER, MEMORY
 from vault.cubes.filters import DEEPEST, EQUALITY, KNOWN, MOST_LEAVES, MOST_VALUES, ORDER
 from vault.providers.ports import ProviderUnavailable
+from vault.vocabulary import SearchMode
 
 Schema = dict[str, Any]
 
@@ -34,6 +35,14 @@ def operations() -> list[tuple[str, str, Schema]]:
         for method, operation in found.items()
         if method in {"get", "post", "put", "patch", "delete"}
     ]
+
+
+def test_every_mode_and_every_part_of_a_score_is_told() -> None:
+    assert all(f"| `{mode}`" in manual() for mode in SearchMode)
+    for part, told in fields("ScorePartsSchema").items():
+        assert f"`{part}`" in manual(), part
+        assert told["description"], part
+    assert "`mode: tag` has no parts" in manual()
 
 
 def test_every_field_of_a_body_has_a_type() -> None:
@@ -61,7 +70,7 @@ def test_what_a_name_does_not_say_is_said() -> None:
     for name, names in explained.items():
         for field in names:
             assert fields(name)[field].get("description"), (name, field)
-    assert "memoryos: not available here" in fields("SearchInput")["mode"]["description"]
+    assert "memoryos: not built yet" in fields("SearchInput")["mode"]["description"]
     assert "stored first" in fields("MessageInput")["message_id"]["description"]
     assert "stored first" in fields("MemorySchema")["duplicate"]["description"]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.factories import World
-from tests.vault.api.contract import Contract, contract, fields_at_fault
+from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
 PARTS = {"lexical", "dense", "context", "entity", "time", "graph", "fingerprint", "heat", "trust"}
@@ -124,6 +124,18 @@ BAD_FILTERS: list[tuple[Any, str]] = [
     ({"tags": 1}, "filters.tags"),
     ({"tags": {"in": "red"}}, "filters.tags"),
     ({"tags": {"in": []}}, "filters.tags"),
+    ({"speaker": None}, "filters.speaker"),
+    ({"speaker": {}}, "filters.speaker"),
+    ({"speaker": {"eq": ["Ben"]}}, "filters.speaker"),
+    ({"session_id": 1}, "filters.session_id"),
+    ({"message_id": {"in": ["m1", None]}}, "filters.message_id"),
+    ({"task_id": {"contains": True}}, "filters.task_id"),
+    ({"metadata.n": {}}, "filters.metadata.n"),
+    ({"namespace": "team"}, "filters.namespace"),
+    ({"namespace": {"ne": "/team/"}}, "filters.namespace"),
+    ({"NOT": {"namespace": {"in": ["/team", "/../team"]}}}, "filters.NOT.namespace"),
+    ({"persona": " "}, "filters.persona"),
+    ({"persona": {"contains": "a\nb"}}, "filters.persona"),
     ({"state": "asleep"}, "filters.state"),
     ({"importance": "high"}, "filters.importance"),
     ({"importance": True}, "filters.importance"),
@@ -175,6 +187,14 @@ BAD_BODIES: list[tuple[dict[str, Any], str]] = [
     ({"query": "tea", "layers": ["top"]}, "layers.0"),
     ({"query": "tea", "types": ["gold"]}, "types.0"),
     ({"query": "tea", "namespaces": "/team"}, "namespaces"),
+    ({"query": "tea", "namespaces": ["/team", "team"]}, "namespaces.1"),
+    ({"query": "tea", "namespaces": ["/team/"]}, "namespaces.0"),
+    ({"query": "tea", "namespaces": [""]}, "namespaces.0"),
+    ({"query": "tea", "namespaces": ["/Users/alice"]}, "namespaces.0"),
+    ({"query": "tea", "namespaces": ["/" + "a" * 200]}, "namespaces.0"),
+    ({"query": "tea", "personas": ["alice", ""]}, "personas.1"),
+    ({"query": "tea", "personas": ["\n"]}, "personas.0"),
+    ({"query": "tea", "personas": ["a" * 201]}, "personas.0"),
     ({"query": "tea", "explain": "please"}, "explain"),
     ({"query": "tea", "speling": 1}, "speling"),
 ]
@@ -186,6 +206,37 @@ def test_a_bad_body_is_named(alice: Contract) -> None:
     assert alice.post("memories/search/", {"query": "x" * 32_001}).status == 413
 
 
+def test_an_unknown_choice_is_told_which_there_are(alice: Contract) -> None:
+    for field, value, known in (("mode", "psychic", [*MODES, "memoryos"]), ("layers", ["top"], ["long_term"])):
+        reply = alice.post("memories/search/", {"query": "tea", field: value})
+        assert all(one in reply.json["errors"][0]["message"] for one in known), reply.json
+
+
+def test_what_the_address_of_a_list_names_wrongly_is_told(alice: Contract) -> None:
+    for asked, field in (("namespace=team", "namespace"), ("namespace=/team/", "namespace"), ("persona=", "persona")):
+        assert fields_at_fault(alice.get(f"memories/?{asked}")) == {field}
+
+
+@pytest.mark.parametrize("who", ["bob", "charlie"])
+def test_a_place_and_a_persona_that_one_may_not_read_answer_as_those_that_do_not_exist(
+    world: World, alice: Contract, who: str
+) -> None:
+    hidden = alice.add("Nobody else reads this.")["namespace"]
+    persona = alice.post("personas/", {"name": "The one whom only alice knows"})
+    assert persona.status == 201, persona
+    other = contract(world, who)
+    for known, unknown in (
+        ({"namespaces": [hidden["path"]]}, {"namespaces": ["/users/nobody-at-all"]}),
+        ({"filters": {"namespace": hidden["path"]}}, {"filters": {"namespace": "/users/nobody-at-all"}}),
+        ({"filters": {"namespace": hidden["id"]}}, {"filters": {"namespace": str(MISSING)}}),
+        ({"personas": [persona.json["name"]]}, {"personas": ["No such persona"]}),
+        ({"personas": [persona.json["id"]]}, {"personas": [str(MISSING)]}),
+        ({"filters": {"persona": persona.json["id"]}}, {"filters": {"persona": str(MISSING)}}),
+    ):
+        replies = [other.post("memories/search/", {"query": "reads", **asked}) for asked in (known, unknown)]
+        assert [(reply.status, reply.json["results"]) for reply in replies] == [(200, []), (200, [])]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_search_where_there_is_nothing_is_an_empty_list(alice: Contract, mode: str) -> None:
     reply = alice.post("memories/search/", {"query": "anything", "mode": mode})
@@ -195,7 +246,7 @@ def test_a_search_where_there_is_nothing_is_an_empty_list(alice: Contract, mode:
     assert alice.search("anything", namespaces=["/nowhere"]) == []
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense", "graph"])
+@pytest.mark.parametrize("mode", MODES)
 def test_min_of_top_k_and_visible_rows_come_back(alice: Contract, mode: str) -> None:
     for number in range(7):
         alice.add(f"Memory number {number} of the garden.")
@@ -260,9 +311,9 @@ def test_as_of_leaves_out_what_was_not_true_then(library: Contract) -> None:
 
 
 def test_tags_are_found_by_tag(library: Contract) -> None:
-    assert library.found("red", mode="tag") == ["C tea", "D tea"]
-    assert library.found("Dark Blue", mode="tag") == ["C tea"]
-    assert library.found("green", mode="tag") == []
+    assert library.found("red", mode="tag", min_score=0.1) == ["C tea", "D tea"]
+    assert library.found("Dark Blue", mode="tag", min_score=0.1) == ["C tea"]
+    assert library.found("green", mode="tag", min_score=0.1) == []
 
 
 def test_modes_that_are_not_built_say_so(alice: Contract) -> None:
@@ -275,6 +326,19 @@ def test_chinese_is_found_by_its_words(alice: Contract) -> None:
     run_jobs()
     assert alice.search("谁领养了灰狗？")[0]["content"].startswith("卡罗琳")
     assert alice.search("什么时候开会议")[0]["content"].startswith("会议")
+
+
+@pytest.mark.parametrize(
+    ("content", "question"),
+    [("Her birthday 🎂 is on Friday.", "🎂"), ("做得好👍🏽", "👍"), ("We 👩‍🚀 fly", "🚀"), ("From 🇩🇪 with love", "🇩🇪")],
+)
+def test_an_emoji_finds_what_has_it(alice: Contract, content: str, question: str) -> None:
+    alice.add(content)
+    alice.add("Another day 🎉🇨🇳 👎.")
+    for mode in ("lexical", "hybrid"):
+        first, rest = alice.search(question, mode=mode, explain=True)
+        assert (first["content"], first["score_parts"]["lexical"]) == (content, 1.0), mode
+        assert rest["score_parts"]["lexical"] == 0, mode
 
 
 def test_fifty_searches_on_one_connection_stay_full_for_the_smallest(world: World, alice: Contract) -> None:

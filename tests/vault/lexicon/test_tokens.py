@@ -28,7 +28,15 @@ from vault.lexicon.tokens import keywords, language_of, query_terms, single_char
         ("Привет, мир", ["привет", "мир"]),
         ("हिन्दी।", ["हिन्दी"]),
         ("", []),
-        ("😀🎉 …!!! —", []),
+        ("😀🎉 …!!! —", ["😀", "🎉"]),
+        ("Party🎉 at 7!", ["parti", "🎉", "7"]),
+        ("我爱🐱猫", ["我爱", "🐱", "猫"]),
+        ("😂😂", ["😂", "😂"]),
+        ("👍🏽 👍", ["👍", "👍"]),
+        ("❤️ ❤ ☕️ ⏰", ["❤", "❤", "☕", "⏰"]),
+        ("👩🏽‍🚀 👨‍👩‍👧", ["👩", "🚀", "👨", "👩", "👧"]),
+        ("🇩🇪🇨🇳 🇩", ["🇩🇪", "🇨🇳", "🇩"]),
+        ("7️⃣ → • ■ 🏽", ["7"]),
         ("的 了 是的", []),
     ],
 )
@@ -55,6 +63,8 @@ def test_a_word_too_long_to_be_one_is_cut() -> None:
         ("卡罗琳喜欢猫吗", ["卡罗", "罗琳", "喜欢", "猫"]),
         ("他住在哪里？", ["他住", "住在"]),
         ("green tea", ["green", "tea"]),
+        ("🎂", ["🎂"]),
+        ("Where is the 🎂?", ["🎂"]),
     ],
 )
 def test_a_question_is_asked_without_its_question_words(question: str, expected: list[str]) -> None:

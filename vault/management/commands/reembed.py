@@ -5,8 +5,9 @@ from typing import Any
 
 from governance.actor import Actor
 from governance.management.base import LawCommand, actor_for
-from governance.tenants.selectors import me_get
+from governance.tenants.selectors import me_get, tenants_all
 from governance.tenants.services import command_line_actor
+from vault.cubes.moving import Cancelled, reembedding_cancel
 from vault.cubes.reembedding import Reembedding, reembedding_start, tenants_to_reembed
 
 
@@ -17,28 +18,49 @@ class Command(LawCommand):
         super().add_arguments(parser)
         whose = parser.add_mutually_exclusive_group(required=True)
         whose.add_argument("--tenant", help="slug")
-        whose.add_argument("--all", action="store_true", help="every tenant that another model answers for")
+        whose.add_argument(
+            "--all", action="store_true", help="every tenant that another model answers for, or whose move is cancelled"
+        )
+        parser.add_argument(
+            "--cancel", action="store_true", help="end a move before its switch: the former model goes on to answer"
+        )
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        found = [(actor, reembedding_start(actor=actor)) for actor in _actors(options)]
-        named = [(me_get(actor=actor), one) for actor, one in found]
-        reply = [
-            {
-                "tenant": {"id": str(me.tenant_id), "slug": me.tenant_slug},
-                "from": one.active,
-                "to": one.model,
-                "started": one.started,
-            }
-            for me, one in named
-        ]
-        lines = [f"{me.tenant_slug}  {_line(one)}" for me, one in named]
-        return {"tenants": reply}, lines or ["nothing to do: every tenant has the configured model"]
+        return _cancelled(options) if options["cancel"] else _started(options)
 
 
-def _actors(options: dict[str, Any]) -> list[Actor]:
+def _started(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if options["tenant"]:
-        return [actor_for(options["tenant"])]
-    return [command_line_actor(tenant_id) for tenant_id in tenants_to_reembed()]
+        actors = [actor_for(options["tenant"])]
+    else:
+        actors = [command_line_actor(tenant_id) for tenant_id in tenants_to_reembed()]
+    reply, lines = [], []
+    for actor in actors:
+        one = reembedding_start(actor=actor)
+        tenant = _tenant(actor)
+        reply.append({"tenant": tenant, "from": one.active, "to": one.model, "started": one.started})
+        lines.append(f"{tenant['slug']}  {_line(one)}")
+    return {"tenants": reply}, lines or ["nothing to do: every tenant has the configured model"]
+
+
+def _cancelled(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    if options["tenant"]:
+        actors = [actor_for(options["tenant"])]
+    else:
+        actors = [command_line_actor(tenant_id) for _, tenant_id in tenants_all()]
+    reply, lines = [], []
+    for actor in actors:
+        one = reembedding_cancel(actor=actor)
+        if one.models or options["tenant"]:
+            tenant = _tenant(actor)
+            reply.append({"tenant": tenant, "model": one.active, "cancelled": list(one.models)})
+            lines.append(f"{tenant['slug']}  {_cancelled_line(one)}")
+    return {"tenants": reply}, lines or ["nothing to cancel: no tenant is on its way"]
+
+
+def _tenant(actor: Actor) -> dict[str, str]:
+    me = me_get(actor=actor)
+    return {"id": str(me.tenant_id), "slug": me.tenant_slug}
 
 
 def _line(one: Reembedding) -> str:
@@ -47,3 +69,9 @@ def _line(one: Reembedding) -> str:
     if one.lacking:
         return f"{one.active} → {one.model}: under way already"
     return f"{one.active or one.model}: nothing to do"
+
+
+def _cancelled_line(one: Cancelled) -> str:
+    if not one.models:
+        return f"{one.active or 'no model yet'}: nothing to cancel"
+    return f"{one.active} → {', '.join(one.models)}: cancelled; the worker clears its vectors away"

@@ -1,0 +1,53 @@
+"""Which labels a question names."""
+
+import pytest
+
+from vault.lexicon.labels import folded, labels_named
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("red", "red"),
+        ("What is red?", "RED"),
+        ("show me the ROAD   map, please", "road map"),
+        ("road map", " Road\tMap "),
+        ("请找标签的记忆", "标签"),
+        ("关于AI的记忆", "ai"),
+        ("ＡＩ notes", "AI"),
+        ("die straße", "STRASSE"),
+        ("CAFÉ today", "cafe\u0301"),
+        ("learn c++ now", "C++"),
+        ("version 1.2 is out", "1.2"),
+        ("what is #1", "#1"),
+        ("party 🎉!", "🎉"),
+        ("reddish red", "red"),
+        ("한국어를 배운다", "한국어"),
+    ],
+)
+def test_it_names_this_label(text: str, label: str) -> None:
+    assert labels_named(folded(text), [label]) == {label: folded(label)}
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("reddish", "red"),
+        ("infrared", "red"),
+        ("road-side map", "road map"),
+        ("the road", "road map"),
+        ("标", "标签"),
+        ("标签12", "标签1"),
+        ("2024", "24"),
+        ("v1.2 is out", "1.2"),
+        ("हिन्दी", "हिन्द"),
+        ("red", ""),
+        ("red", "  "),
+    ],
+)
+def test_it_does_not_name_this_one(text: str, label: str) -> None:
+    assert labels_named(folded(text), [label]) == {}
+
+
+def test_every_spelling_is_told_as_it_is_written() -> None:
+    assert labels_named("red", ["Red", "RED", "blue", "red"]) == {"Red": "red", "RED": "red", "red": "red"}

@@ -1,0 +1,232 @@
+"""A move that cannot end does not begin; one that is under way is seen, and can be cancelled before its switch."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connections
+from django.db.models.functions import Now
+from pytest_django import Settings
+from pytest_httpserver import HTTPServer
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Forbidden
+from governance.models import AuditEntry, OutboxEvent
+from governance.outbox.services import MAX_ATTEMPTS, Payload, Write, events_run
+from governance.vocabulary import Topic, Verb
+from memos_web.management.checks import Failed, embedding_models
+from tests.factories import World
+from tests.harness.databases import waiting_for_locks
+from tests.harness.product import wait_until
+from tests.vault.outbox import run_jobs
+from tests.vault.reembedding.moves import NEW, OLD, active, asked, configure, remember, step, vectors
+from vault.cubes import moving
+from vault.cubes.moving import move_get, reembedding_cancel
+from vault.cubes.reembedding import BATCH, cubes_reembed, reembedding_start
+
+HERON = "The heron nests by the mill."
+MANY = BATCH + 30  # two batches
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture
+def moved_halfway(world: World, settings: Settings) -> World:
+    """acme has vectors of OLD, and of its first batch of NEW too; the other tenant waits."""
+    remember(world.olivia.actor, HERON, *(f"Row {number} of the reeds." for number in range(MANY - 1)))
+    remember(world.charlie.actor, "The kingfisher dives.")
+    run_jobs()
+    configure(settings, "wordllama")
+    reembedding_start(actor=world.olivia.actor)
+    step()
+    assert (active(world.olivia.actor), len(vectors(world.olivia.actor, NEW))) == (OLD, BATCH)
+    return world
+
+
+def run(*command: str) -> list[dict[str, Any]]:
+    out = StringIO()
+    call_command(*command, "--json", stdout=out)
+    found: list[dict[str, Any]] = json.loads(out.getvalue())["tenants"]
+    return found
+
+
+def traces(actor: Actor) -> tuple[int, int]:
+    """Open steps of a move, and rows of the trail about moves."""
+    with acting(actor):
+        events = OutboxEvent.objects.filter(topic__startswith="reembed") | OutboxEvent.objects.filter(
+            topic=Topic.CUBES_REEMBED, done_at=None
+        )
+        return events.count(), AuditEntry.objects.filter(verb=Verb.MEMORY_INDEXED, object_type="tenant").count()
+
+
+def test_a_model_that_cannot_be_had_is_refused_at_the_start_in_one_line(world: World, settings: Settings) -> None:
+    remember(world.alice.actor, HERON)
+    run_jobs()
+    for family, model in (("sentence-transformers", "no/such-model"), ("openai", "mini")):
+        configure(settings, family, model=model, url=NOWHERE)
+        for whose in (("--tenant", "acme"), ("--all",)):
+            with pytest.raises(CommandError) as told:
+                run("reembed", *whose)
+            assert told.value.returncode == 1
+            assert len(str(told.value).splitlines()) == 1
+        assert traces(world.olivia.actor) == (0, 0)
+
+
+def test_cancelled_the_former_model_answers_on_and_the_others_vectors_go(moved_halfway: World) -> None:
+    actor = moved_halfway.olivia.actor
+    cancelled = reembedding_cancel(actor=actor)
+    assert (cancelled.active, cancelled.models) == (OLD, (NEW,))
+    assert asked(actor, HERON).parts.dense > 0.99
+    run_jobs()
+    assert (active(actor), len(vectors(actor, OLD)), len(vectors(actor, NEW))) == (OLD, MANY, 0)
+    assert asked(actor, HERON).parts.dense > 0.99
+    with acting(actor):
+        rows = AuditEntry.objects.filter(verb=Verb.MEMORY_INDEXED, object_type="tenant").order_by("id")
+        assert [row.detail["step"] for row in rows] == ["requested", "cancelled"]
+        assert rows[1].detail == {"step": "cancelled", "model": NEW, "former": OLD}
+
+
+def test_vectors_go_in_steps_of_which_each_may_die(moved_halfway: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving, "CLEARED", 60)
+    actor = moved_halfway.olivia.actor
+    reembedding_cancel(actor=actor)
+    left = []
+    while vectors(actor, NEW):
+        assert step()
+        left.append(len(vectors(actor, NEW)))
+    assert left == [140, 80, 20, 0]
+    assert len(vectors(actor, OLD)) == MANY
+
+
+def test_a_step_that_a_worker_has_begun_leaves_nothing_once_it_is_cancelled(moved_halfway: World) -> None:
+    actor = moved_halfway.olivia.actor
+    with acting(actor):
+        event = OutboxEvent.objects.get(topic=Topic.CUBES_REEMBED, done_at=None)
+
+    def handler(worker: Actor, payloads: list[Payload]) -> Write:
+        write = cubes_reembed(worker, payloads)
+        reembedding_cancel(actor=actor)
+        return write
+
+    assert events_run(tenant_id=actor.tenant_id, event_ids=[event.id], handler=handler) == 0  # type: ignore[arg-type]
+    assert len(vectors(actor, NEW)) == BATCH
+    run_jobs()
+    assert (active(actor), len(vectors(actor, NEW))) == (OLD, 0)
+
+
+COMMITTING = """
+WITH done AS (UPDATE governance_outboxevent SET done_at = now() WHERE topic = 'cubes.reembed' AND done_at IS NULL
+  RETURNING tenant_id, topic, payload, request_id)
+INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id)
+SELECT gen_random_uuid(), tenant_id, topic, payload, request_id FROM done
+"""
+
+
+@pytest.mark.parametrize("switches", [False, True])
+def test_it_waits_for_a_step_that_is_being_committed_and_ends_the_next_unless_that_was_the_switch(
+    moved_halfway: World, superuser: Callable[[], psycopg.Connection], switches: bool
+) -> None:
+    actor = moved_halfway.olivia.actor
+    worker, watcher = superuser(), superuser()
+
+    def cancel() -> tuple[str, ...]:
+        try:
+            return reembedding_cancel(actor=actor).models
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with worker.transaction():
+            worker.execute(COMMITTING)
+            if switches:
+                worker.execute("UPDATE vault_embeddingmodel SET model = %s WHERE model = %s", [NEW, OLD])
+            cancelled = pool.submit(cancel)
+            wait_until(lambda: waiting_for_locks(watcher) == 1, seconds=20)
+        assert cancelled.result() == (() if switches else (NEW,))
+    with acting(actor):
+        open_steps = OutboxEvent.objects.filter(topic=Topic.CUBES_REEMBED, done_at=None).count()
+    assert open_steps == (1 if switches else 0)
+
+
+def test_a_move_that_is_asked_for_again_at_once_comes_to_its_end(moved_halfway: World) -> None:
+    actor = moved_halfway.olivia.actor
+    reembedding_cancel(actor=actor)
+    assert reembedding_start(actor=actor).started
+    run_jobs()
+    assert (active(actor), len(vectors(actor, OLD)), len(vectors(actor, NEW))) == (NEW, 0, MANY)
+
+
+def test_after_the_switch_there_is_nothing_to_cancel(moved_halfway: World) -> None:
+    actor = moved_halfway.olivia.actor
+    while active(actor) == OLD:
+        assert step()
+    before = traces(actor)
+    assert reembedding_cancel(actor=actor).models == ()
+    assert traces(actor) == before
+    run_jobs()
+    assert (active(actor), len(vectors(actor, OLD)), len(vectors(actor, NEW))) == (NEW, 0, MANY)
+
+
+@pytest.mark.parametrize("who", ["alice", "bob"])
+def test_it_refuses_who_does_not_govern_and_leaves_no_trace(moved_halfway: World, who: str) -> None:
+    before = traces(moved_halfway.olivia.actor)
+    for refused in (reembedding_cancel, move_get):
+        with pytest.raises(Forbidden):
+            refused(actor=moved_halfway.person(who).actor)
+    assert traces(moved_halfway.olivia.actor) == before
+
+
+def test_another_tenants_move_goes_on(moved_halfway: World) -> None:
+    assert reembedding_cancel(actor=moved_halfway.charlie.actor).models == ()
+    run_jobs()
+    assert active(moved_halfway.olivia.actor) == NEW
+
+
+def test_the_command_cancels_one_or_all(moved_halfway: World) -> None:
+    reembedding_start(actor=moved_halfway.charlie.actor)
+    (one,) = run("reembed", "--cancel", "--tenant", "acme")
+    assert (one["tenant"]["slug"], one["model"], one["cancelled"]) == ("acme", OLD, [NEW])
+    (other,) = run("reembed", "--cancel", "--all")
+    assert (other["tenant"]["slug"], other["cancelled"]) == ("other", [NEW])
+    (again,) = run("reembed", "--cancel", "--tenant", "acme")
+    assert again["cancelled"] == []
+    told = StringIO()
+    call_command("reembed", "--cancel", "--all", stderr=told)
+    assert told.getvalue() == "nothing to cancel: no tenant is on its way\n"
+
+
+def test_doctor_shows_a_move_and_how_far_it_is(moved_halfway: World) -> None:
+    assert embedding_models() == (
+        f"acme {OLD} → {NEW}: {BATCH} of {MANY} memories; tenants that keep a former model until `reembed`: 1"
+    )
+    run_jobs()
+    reembedding_start(actor=moved_halfway.charlie.actor)
+    run_jobs()
+    assert embedding_models() == "no tenant is on its way to another"
+
+
+def test_doctor_fails_while_a_move_does(world: World, settings: Settings, httpserver: HTTPServer) -> None:
+    actor = world.olivia.actor
+    remember(actor, HERON)
+    run_jobs()
+    vector = {"data": [{"index": 0, "embedding": [1.0, 0.0]}]}
+    httpserver.expect_request("/v1/embeddings").respond_with_json(vector)
+    configure(settings, "openai", model="few", url=httpserver.url_for("/v1"))
+    reembedding_start(actor=actor)
+    httpserver.clear()
+    httpserver.expect_request("/v1/embeddings").respond_with_data("", status=400)
+    step()
+    with pytest.raises(Failed, match=rf"acme {OLD} → openai/few: 0 of 1 memories, tried again after ProviderUnav"):
+        embedding_models()
+    with acting(actor):
+        OutboxEvent.objects.filter(topic=Topic.CUBES_REEMBED).update(attempts=MAX_ATTEMPTS, available_at=Now())
+    step()
+    with pytest.raises(Failed, match=r"given up after ProviderUnavailable.*reembed --cancel"):
+        embedding_models()
+    assert reembedding_cancel(actor=actor).models == ("openai/few",)
+    assert embedding_models() == "tenants that keep a former model until `reembed`: 1"

@@ -1,0 +1,43 @@
+"""Which labels a text names. Pure."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from vault.lexicon.tokens import SPACED
+
+_SPACED = re.compile(SPACED)
+
+
+def folded(text: str) -> str:
+    """What is equal for two spellings of one label: NFKC, without case, with single blanks, none at either end."""
+    normal = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(normal.split())
+
+
+def labels_named(text: str, labels: Iterable[str]) -> dict[str, str]:
+    """Those of `labels` that `text`, which is folded, names: as they are written → folded.
+
+    In scripts that put blanks between words a label is named by whole words; in others anywhere.
+    """
+    named = {}
+    for label in labels:
+        name = folded(label)
+        if name and _is_said(name, text):
+            named[label] = name
+    return named
+
+
+def _is_said(name: str, text: str) -> bool:
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not _is_one_word(text[at - 1 : at], name[0]) and not _is_one_word(name[-1], text[end : end + 1]):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+def _is_one_word(left: str, right: str) -> bool:
+    """Whether two neighbouring characters, of which one may be lacking, belong to the same word."""
+    return bool(_SPACED.fullmatch(left) and _SPACED.fullmatch(right))

@@ -1,0 +1,69 @@
+"""`mode: tag`: memories by the tags that a question names.
+
+A tag is a label in the clear, and no index helps to find one: under row-level security the operators of arrays are
+asked of every row of the tenant. So the visible rows are gone through twice, by PostgreSQL alone: for the different
+tags that they bear, and for the best of those that bear a named one.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import connection
+from django.db.models import FloatField
+from django.db.models.expressions import RawSQL
+
+from vault.lexicon.labels import folded, labels_named
+from vault.models.cube import CubeQuerySet
+from vault.retrieval.composing import compose
+from vault.retrieval.ranker import Ranked
+from vault.retrieval.ranking import NO_PARTS
+
+MOST_CHARACTERS = 1_000  # of a question: a pasted page is searched by the tags that its beginning names
+MOST_TAGS = 10_000  # different ones that are looked at, of those that may be named
+BLANKS = " \t\n\x0b\x0c\r\x1c\x1d\x1e\x1f"  # in ASCII, as str.split has them
+
+# A tag in ASCII is in the question or it is not, whatever the database's locale; how others fold is known to Python.
+MAYBE_NAMED = """
+SELECT tag FROM (SELECT DISTINCT unnest(tags) AS tag FROM ({visible}) AS seen) AS borne
+WHERE strpos(%(asked)s, translate(lower(tag COLLATE "C"), %(blanks)s, '')) > 0 OR octet_length(tag) > char_length(tag)
+ORDER BY tag LIMIT %(most)s
+"""
+# Several spellings of a tag say it once.
+SHARE = """
+(SELECT least(1.0, sum(share)) FROM (
+  SELECT DISTINCT name, share FROM unnest(%s::text[], %s::text[], %s::float8[]) AS named (spelling, name, share)
+  WHERE spelling = ANY(vault_cube.tags)) AS borne)
+"""
+
+
+def by_tag(visible: CubeQuerySet, question: str, limit: int) -> list[Ranked]:
+    """The best `limit` cubes that bear a tag which the question names, best first; of equals the newest first.
+
+    score: the share of the question's characters, blanks apart, that the cube's tags say, at most 1. Two queries.
+    """
+    asked = folded(question[:MOST_CHARACTERS])
+    named = labels_named(asked, _maybe_named(visible, asked))
+    if not named:
+        return []
+    bearing = visible.filter(tags__overlap=list(named)).annotate(share=_share(named, asked))
+    rows = bearing.order_by("-share", "-id").values_list("id", "share")[:limit]
+    return [Ranked(cube_id, share, NO_PARTS) for cube_id, share in rows]
+
+
+def _maybe_named(visible: CubeQuerySet, asked: str) -> list[str]:
+    """The different tags of what is visible, but for those that cannot be in the question."""
+    seen = compose("visible", visible.values("tags"))
+    values: dict[str, Any] = {"asked": asked.replace(" ", ""), "blanks": BLANKS, "most": MOST_TAGS}
+    with connection.cursor() as cursor:
+        cursor.execute(MAYBE_NAMED.format(visible=seen.statement), {**seen.parameters, **values})
+        return [tag for (tag,) in cursor.fetchall()]
+
+
+def _share(named: Mapping[str, str], asked: str) -> RawSQL:
+    whole = _length(asked)
+    shares = [_length(name) / whole for name in named.values()]
+    return RawSQL(SHARE, [list(named), list(named.values()), shares], FloatField())
+
+
+def _length(text: str) -> int:
+    return len(text.replace(" ", ""))
