@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -171,13 +172,21 @@ class Ranking:
                 after.execute(PLANS_AS_BEFORE)
             return list(cursor.fetchall())
 
-    def by_vector(self, *, alone: bool) -> "Ranking":
-        """With the distance as the model's index answers it, where there is one and it pays; else by comparing all."""
+    def lacks_near(self, count: int) -> bool:
+        """Whether there are more vectors than these that are to be found."""
+        return bool(count < min(self.parameters["nearest"], self.surveyed.cubes))
+
+    def index(self, *, alone: bool) -> str | None:
+        """The distance as the model's index answers it, where there is one and it pays."""
         vector, nearest = self.parameters["vector"], self.parameters["nearest"]
-        pays = index_pays(self.surveyed.cubes, self.surveyed.vectors, nearest, alone=alone)
-        by_index = nearest_by_index(self.model, vector.dimensions()) if pays and vector is not None else None
-        beyond = self.places["beyond_one" if by_index else "beyond"]
-        return replace(self, places={**self.places, "distance": by_index or NEAREST_BY_SCAN, "near_beyond": beyond})
+        if vector is None or not index_pays(self.surveyed.cubes, self.surveyed.vectors, nearest, alone=alone):
+            return None
+        return nearest_by_index(self.model, vector.dimensions())
+
+    def by_vector(self, index: str | None) -> "Ranking":
+        """With the nearest looked up in an index, or by comparing all."""
+        beyond = self.places["beyond_one" if index else "beyond"]
+        return replace(self, places={**self.places, "distance": index or NEAREST_BY_SCAN, "near_beyond": beyond})
 
 
 def rank(
@@ -298,12 +307,20 @@ def _fitting(ranking: Ranking, said: Said, known: Pool, limit: int) -> Pool:
     return Pool(*row, known=known)
 
 
-def _near(ranking: Ranking, known: Pool, *, alone: bool, **values: Any) -> Pool:
-    """What may be shown of the nearest by vector, and of rivals, that is not in `known`."""
+def _near(ranking: Ranking, known: Pool, *, alone: bool, rivals: str, to_vectors: bool) -> Pool:
+    """What may be shown of the nearest by vector, and of rivals, that is not in `known`.
+
+    The index gives up after so many rows (hnsw.max_scan_tuples): where those are other tenants', who are nearer to the
+    question, all of one's own are compared.
+    """
     statement = NEAR_FILTERED if ranking.narrowed else NEAR
     visited = EF_ALONE if alone else EF_SEARCH
-    (row,) = ranking.by_vector(alone=alone).steady_rows(statement, visited=visited, **values)
-    return Pool(*row, known=known)
+    index = ranking.index(alone=alone)
+    asked = partial(Ranking.steady_rows, statement=statement, visited=visited, rivals=rivals, to_vectors=to_vectors)
+    ((*sent, count),) = asked(ranking.by_vector(index))
+    if index and to_vectors and ranking.lacks_near(count):
+        ((*sent, count),) = asked(ranking.by_vector(None))
+    return Pool(*sent, known=known)
 
 
 def _literal(text: str) -> str:

@@ -94,8 +94,9 @@ _TIME = """greatest(
   )"""
 
 
-def _shown(cubes: str) -> str:
-    """`vault_cube` stands for the table within {visible}: what is visible is looked for among `cubes` alone.
+def _shown(cubes: str, also: str = "") -> str:
+    """`vault_cube` stands for the table within {visible}: what is visible is looked for among `cubes` alone. also: a
+    column more.
 
     Vectors come beside the cubes: looked up together they take a third of the pages that look-ups one by one take.
     """
@@ -110,7 +111,7 @@ SELECT string_agg(
   FROM vault_embedding AS embedding
   WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = ANY (ARRAY(SELECT id FROM pool))
     AND embedding.model = %(model)s AND %(vector)s::halfvec IS NOT NULL
-) FROM pool
+){also} FROM pool
 """
 
 
@@ -199,10 +200,13 @@ near AS MATERIALIZED (
   ORDER BY embedding.vector <=> %(vector)s::halfvec LIMIT %(nearest)s
 )
 """
-_UNKNOWN = _shown("""
+_UNKNOWN = _shown(
+    """
   SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(
     SELECT id FROM near UNION SELECT unnest(%(rivals)s::uuid[])))
-""")
+""",
+    also=", (SELECT count(*) FROM near)",
+)
 NEAR = f"WITH {_GONE}, {_BY_VECTOR}, {_UNKNOWN}"
 NEAR_FILTERED = f"WITH {_BY_VECTOR_AMONG_VISIBLE}, {_UNKNOWN}"
 
