@@ -140,7 +140,7 @@ def test_words_count_among_all_that_the_one_who_is_named_has_said(
     """There is more that she said later than is looked at, and more that others said than is taken by words alone."""
     monkeypatch.setattr(ranker, "LEAST_FITTING", 1)
     monkeypatch.setattr(ranker, "_near", lambda *_, **__: Pool(None))
-    cubes_add(actor=team.alice.actor, drafts=drafts("Ada", [f"Hello {number}." for number in range(20)], LATER))
+    cubes_add(actor=team.alice.actor, drafts=drafts("Ada", [f"Howdy {number}." for number in range(20)], LATER))
     run_jobs()
     first = found(team.alice.actor, "What did Ada say about the budget?", top_k=2, filters=filters)
     assert all(name == "Ada" and "budget" in content for name, content in first)
