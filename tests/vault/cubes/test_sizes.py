@@ -188,10 +188,12 @@ def test_who_moves_there_and_who_moves_back_do_not_wait_for_each_other(
     """The first has the size that is held first of both; the second waits for it, and holds nothing meanwhile."""
     first, last = sorted([_place(alice, "/team"), _place(alice, "/other")])
     hold = "SELECT FROM vault_namespacesize WHERE namespace_id = %s FOR UPDATE NOWAIT"
+    with acting(alice):
+        mover = Cube.objects.filter(namespace_id=last).values_list("id", flat=True)[:1].get()
 
     def move() -> None:
         with acting(alice):
-            Cube.objects.filter(id=Cube.objects.filter(namespace_id=last).first().id).update(namespace_id=first)
+            Cube.objects.filter(namespace_id=last, id=mover).update(namespace_id=first)
 
     with ThreadPoolExecutor(1) as pool:
         with app_connection.transaction():
