@@ -50,7 +50,6 @@ ASK_NOBODY = {
     ("vault.jobs.services", "jobs_give_up"): "the worker's; tells what became of a job",
     ("vault.cubes.jobs", "cubes_index"): "the worker's; makes of a memory what it is found by",
     ("vault.cubes.jobs", "cubes_count_reads"): "the worker's; counts what was read",
-    ("vault.cubes.sizes", "sizes_count"): "the worker's; counts what a namespace holds",
     ("vault.graph.jobs", "cubes_link"): "the worker's; links what was written",
     **{("vault.cubes.locating", name): "the caller asks about what it found" for name in FINDING},
     ("governance.authz.services", "decision_on"): "is the question itself",
