@@ -1,6 +1,7 @@
 """How many memories a search counts on: those that its caller sees, whatever was hidden last, and looked at once."""
 
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import pytest
@@ -9,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.factories import World
 from tests.governance.grants.test_grants import given
+from tests.governance.tables import become
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import made
@@ -108,6 +110,32 @@ def test_what_is_found_of_another_hidden_set_is_not_kept(
         assert surveyed[-1].cubes == 3
     bob.search("otter")
     assert surveyed[-1].cubes == 2
+
+
+def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
+    world: World,
+    bob: Contract,
+    olivia: Contract,
+    ids: list[str],
+    surveyed: list[Survey],
+    app_connection: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    look, to_delete = hidden._look, [ids[0]]
+
+    def delete_first(*asked: Any) -> Any:
+        with app_connection.transaction():
+            become(app_connection, world.acme.id)
+            for memory_id in to_delete:
+                app_connection.execute("UPDATE vault_cube SET deleted_at = now() WHERE id = %s", [memory_id])
+        to_delete.clear()
+        return look(*asked)
+
+    for memory_id in ids[:2]:
+        given(olivia, world, "bob", "memory", memory_id, effect="deny")
+    monkeypatch.setattr(hidden, "_look", delete_first)
+    bob.search("otter")
+    assert (surveyed[-1].cubes, to_delete) == (2, [])
 
 
 @pytest.mark.parametrize("with_jobs", [True, False])
