@@ -198,6 +198,8 @@ def release_connection() -> None:
 
 @contextmanager
 def _transaction() -> Iterator[None]:
+    if connection.connection is not None and connection.connection.closed:
+        release_connection()  # statements sent in one go were interrupted, and their answers nobody's to read
     ensure_connection()
     with transaction.atomic(savepoint=False):
         yield

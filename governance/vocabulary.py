@@ -210,6 +210,7 @@ class Topic(StrEnum):
     JOB_REQUESTED = "job.requested"
     AUDIT_EXPORT_REQUESTED = "audit.export_requested"
     RETENTION_CHANGED = "retention.changed"
+    SIZES_DUE = "sizes.due"
     WORDS_DUE = "words.due"
     WORDS_PLACED = "words.placed"
     PASSWORD_RESET_ASKED = "password.reset_asked"

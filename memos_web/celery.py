@@ -24,6 +24,7 @@ OUTBOX_ROUTES = {
     "job.requested": "vault.jobs_run",
     "audit.export_requested": "governance.audit_export",
     "retention.changed": "vault.retention_apply",
+    "sizes.due": "vault.sizes_count",
     "words.due": "vault.words_place",
     "words.placed": "vault.words_pack",
     "password.reset_asked": "governance.password_resets_send",

@@ -12,6 +12,7 @@ from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.cubes.moving import vectors_clear
 from vault.cubes.packing import words_pack, words_place
 from vault.cubes.reembedding import cubes_reembed
+from vault.cubes.sizes import sizes_count
 from vault.graph.jobs import cubes_link
 from vault.jobs.services import jobs_give_up, jobs_run
 from vault.jobs.tidying import jobs_tidy
@@ -22,7 +23,7 @@ _WRITING = threading.Lock()
 
 @shared_task(name="vault.cubes_index")  # type: ignore[untyped-decorator]
 def cubes_index_task(tenant_id: str, event_ids: Sequence[str]) -> int:
-    return _run(tenant_id, event_ids, _all_of(cubes_index, cubes_link))
+    return _run(tenant_id, event_ids, _all_of(cubes_index, cubes_link, sizes_count))
 
 
 @shared_task(name="vault.cubes_count_reads")  # type: ignore[untyped-decorator]
@@ -48,6 +49,11 @@ def jobs_run_task(tenant_id: str, event_ids: Sequence[str]) -> int:
 @shared_task(name="vault.retention_apply")  # type: ignore[untyped-decorator]
 def retention_apply_task(tenant_id: str, event_ids: Sequence[str]) -> int:
     return _run(tenant_id, event_ids, retention_apply)
+
+
+@shared_task(name="vault.sizes_count")  # type: ignore[untyped-decorator]
+def sizes_count_task(tenant_id: str, event_ids: Sequence[str]) -> int:
+    return _run(tenant_id, event_ids, sizes_count)
 
 
 @shared_task(name="vault.words_place")  # type: ignore[untyped-decorator]

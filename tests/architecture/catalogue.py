@@ -207,6 +207,8 @@ TRIGGERS = {
     ("vault_cubeversion", "version_is_immutable"),
     ("governance_datasubject", "subject_stays_while_held"),
     ("vault_cube", "cube_stays_while_held"),
+    ("vault_cube", "sizes_follow_a_change"),
+    ("vault_cube", "sizes_follow_a_loss"),
     ("vault_cubeversion", "version_stays_while_held"),
     ("vault_cubeversion", "versions_come_under_holds"),
     ("vault_hold", "hold_is_made_alone"),

@@ -11,7 +11,7 @@ from governance.database import acting
 from governance.grants.services import GrantDraft, grant_create
 from governance.members.services import invitation_create
 from governance.outbox.dispatcher import dispatch_once
-from governance.outbox.services import Handler, events_run
+from governance.outbox.services import Handler, Payload, Write, events_run
 from governance.personas.services import PersonaDraft, persona_create
 from governance.policies.rules import HolderChoice, Limits, Quota
 from governance.policies.services import PolicyDraft, policy_create, quota_set
@@ -40,13 +40,27 @@ from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.cubes.packing import words_pack, words_place
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
+from vault.cubes.sizes import sizes_count
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.services import jobs_run, memories_add_later
 from vault.models import Namespace, PackedPostings, PackedWord, Packing
 from vault.policies.jobs import retention_apply
 
+
+def _index_and_count(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """As the worker's task does, without links."""
+    writes = [cubes_index(actor, payloads), sizes_count(actor, payloads)]
+
+    def write() -> None:
+        for each in writes:
+            each()
+
+    return write
+
+
 HANDLERS: dict[Topic, Handler] = {
-    Topic.CUBES_WRITTEN: cubes_index,
+    Topic.CUBES_WRITTEN: _index_and_count,
+    Topic.SIZES_DUE: sizes_count,
     Topic.CUBES_READ: cubes_count_reads,
     Topic.JOB_REQUESTED: jobs_run,
     Topic.RETENTION_CHANGED: retention_apply,

@@ -10,9 +10,11 @@ import psycopg
 import pytest
 from django.db import DataError, InternalError, OperationalError, ProgrammingError, connection, transaction
 from django.test.utils import CaptureQueriesContext
+from psycopg.abc import PQGen
+from psycopg.pq.abc import PGconn, PGresult
 
 from governance import prepared
-from governance.database import acting
+from governance.database import acting, pinned_connection
 from governance.ids import uuid7
 from governance.prepared import Cursor, in_one_go, prepared_cursor, sql_array
 from tests.factories import World
@@ -231,6 +233,34 @@ def test_what_is_raised_before_it_was_sent_is_not_sent(world: World) -> None:
             give_up(cursor)
         cursor.execute("SELECT 1")
         assert cursor.fetchone() == (1,)
+
+
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_after_an_interruption_outside_a_transaction_another_connection_is_taken_unless_it_holds_a_lock(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_pinned: bool
+) -> None:
+    def interrupted(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:
+        yield from psycopg.generators.send(pgconn)
+        raise KeyboardInterrupt
+
+    def ask() -> Any:
+        with acting(world.alice.actor), prepared_cursor() as cursor:
+            cursor.execute("SELECT 42")
+            return cursor.fetchone()
+
+    def ask_in_one_go(cursor: Cursor) -> None:
+        with in_one_go():
+            cursor.execute("SELECT pg_sleep(0.2)")
+
+    with monkeypatch.context() as patched, prepared_cursor() as cursor:
+        patched.setattr(prepared, "_answers", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ask_in_one_go(cursor)
+    assert connection.connection.closed
+    if is_pinned:
+        with pinned_connection(), pytest.raises(OperationalError):
+            ask()
+    assert ask() == (42,)
 
 
 @pytest.mark.parametrize("together", [False, True])

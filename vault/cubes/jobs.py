@@ -1,6 +1,6 @@
 """What follows a write or a read, run from the outbox: vectors, and counts of use."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import connection
@@ -11,23 +11,7 @@ from governance.database import acting
 from governance.outbox.services import Payload, Write
 from governance.vocabulary import Verb
 from vault.cubes.embedding import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
-from vault.cubes.packing import packing_ask
 
-CHEAP_TO_COUNT = 5_000  # cubes; a larger namespace is not counted again within FRESH_SECONDS
-FRESH_SECONDS = 2.0
-MEASURE = """
-INSERT INTO vault_namespacesize (tenant_id, namespace_id, cubes, words, refreshed_at)
-SELECT cube.tenant_id, cube.namespace_id, count(*), sum(cube.term_count), clock_timestamp()
-FROM vault_cube AS cube
-WHERE cube.deleted_at IS NULL AND (cube.expires_at IS NULL OR cube.expires_at > clock_timestamp())
-  AND cube.namespace_id = ANY(
-  SELECT wanted FROM unnest(%s::uuid[]) AS wanted WHERE NOT EXISTS (
-    SELECT 1 FROM vault_namespacesize AS size WHERE size.namespace_id = wanted
-      AND size.cubes > %s AND size.refreshed_at > clock_timestamp() - make_interval(secs => %s)))
-GROUP BY cube.tenant_id, cube.namespace_id ORDER BY cube.namespace_id
-ON CONFLICT (tenant_id, namespace_id) DO UPDATE
-SET cubes = excluded.cubes, words = excluded.words, refreshed_at = excluded.refreshed_at
-"""
 COUNT_READS = """
 INSERT INTO vault_cubeuse (tenant_id, cube_id, access_count, last_accessed_at, heat)
 SELECT cube.tenant_id, cube.id, entry.reads, transaction_timestamp(), 0
@@ -52,8 +36,6 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
         if rows:
             active_model_hold(actor, expected=active, first=rows[0].model)
         ids = embeddings_write(rows)
-        _measure({text.namespace_id for text in texts})
-        packing_ask(actor)
         record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
 
     return write
@@ -81,9 +63,3 @@ def ids_of(payloads: Sequence[Payload]) -> list[UUID]:
         assert isinstance(ids, list)
         named += [UUID(one) for one in ids]
     return list(dict.fromkeys(named))
-
-
-def _measure(namespaces: Collection[UUID]) -> None:
-    """Count a namespace anew, unless that was done a moment ago."""
-    with connection.cursor() as cursor:
-        cursor.execute(MEASURE, [list(namespaces), CHEAP_TO_COUNT, FRESH_SECONDS])

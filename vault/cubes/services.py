@@ -82,7 +82,7 @@ def cubes_add(
                 after_hash=bytes(new[0].version.hash) if len(new) == 1 else None,
                 detail=pii_detail(new),
             )
-            _emit_written(actor, [one.cube.id for one in new])
+            _emit_written(actor, [one.cube for one in new])
         if len(new) < len(built):
             known = [one.cube.id for one in built if one.duplicate]
             record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=known)
@@ -149,7 +149,7 @@ def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
         after_hash=bytes(built.version.hash),
         detail=pii_detail([built]),
     )
-    _emit_written(actor, [cube.id])
+    _emit_written(actor, [cube])
 
 
 def cube_delete(
@@ -216,10 +216,12 @@ def cube_purge(
         cube = _deletable(actor, locate_for_erasing(actor, cube_id), expected_versions)
         if dry_run:
             return
-        for version in CubeVersion.objects.filter(cube=cube):
+        versions = list(CubeVersion.objects.filter(cube=cube))
+        # First, as by all who change a cube: its namespace's size is held before words that are packed.
+        Cube.objects.filter(id=cube.id)._raw_delete(using="default")  # the database's own foreign keys cascade
+        for version in versions:
             postings_delete(cube.id, version.terms)
         replies_forget(actor=actor, object_ids=[cube.id])
-        Cube.objects.filter(id=cube.id)._raw_delete(using="default")  # the database's own foreign keys cascade
         record(actor=actor, verb=Verb.MEMORY_PURGED, object_type="memory", object_ids=[cube.id], version=cube.version)
 
 
@@ -255,7 +257,7 @@ def _unhide(actor: Actor, cube: Cube) -> None:
     version = CubeVersion.objects.get(cube=cube, number=cube.version)
     Cube.objects.filter(id=cube.id).update(deleted_at=None)
     postings_insert([rebuilt(cube, version)])
-    _emit_written(actor, [cube.id])
+    _emit_written(actor, [cube])
 
 
 def _deletable(actor: Actor, cube: Cube, expected_versions: Collection[int] | None) -> Cube:
@@ -292,7 +294,10 @@ def pii_detail(built: Sequence[Built]) -> Detail:
     return {name: count for name, count in counted.items() if count}
 
 
-def _emit_written(actor: Actor, ids: Sequence[UUID]) -> None:
-    for start in range(0, len(ids), EVENT_CHUNK):
-        chunk = [str(one) for one in ids[start : start + EVENT_CHUNK]]
-        emit(actor=actor, topic=Topic.CUBES_WRITTEN, payload={"ids": chunk})
+def _emit_written(actor: Actor, cubes: Sequence[Cube]) -> None:
+    """With their namespaces, which are counted though the cubes be gone by then."""
+    for start in range(0, len(cubes), EVENT_CHUNK):
+        chunk = cubes[start : start + EVENT_CHUNK]
+        namespaces = sorted({str(cube.namespace_id) for cube in chunk})
+        payload = {"ids": [str(cube.id) for cube in chunk], "namespaces": namespaces}
+        emit(actor=actor, topic=Topic.CUBES_WRITTEN, payload=payload)

@@ -42,8 +42,8 @@ class Embedding(models.Model):
 
 
 class NamespaceSize(models.Model):
-    """How many cubes and words a namespace has, for BM25. Refreshed by the indexing job: a row that every write
-    changed would make writers wait for each other."""
+    """How many cubes and words a namespace has, for BM25 (vault/cubes/sizes.py). What is added is counted by a job: a
+    row that every add changed would make writers wait for each other."""
 
     pk = models.CompositePrimaryKey("tenant_id", "namespace_id")
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")

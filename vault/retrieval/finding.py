@@ -18,9 +18,10 @@ from vault.models.cube import CubeQuerySet
 from vault.retrieval.composing import Composed, compose, composed, kept, sight_of
 from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states, within_asked
 from vault.retrieval.question import question_of
-from vault.retrieval.ranker import COLUMNS, Ranked, rank, survey
+from vault.retrieval.ranker import COLUMNS, Ranked, rank
 from vault.retrieval.ranking import NO_PARTS, Weights
 from vault.retrieval.standing import standings, with_standing
+from vault.retrieval.surveying import survey
 from vault.retrieval.tagging import by_tag
 from vault.retrieval.walking import asked_marks, by_walk, walked, with_walk
 from vault.vocabulary import SearchMode

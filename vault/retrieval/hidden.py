@@ -22,20 +22,24 @@ class Hidden(NamedTuple):
 _kept: dict[str, Hidden] = {}
 
 
-def hidden_of_counted(actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions, *, counted: str) -> Hidden:
-    """What of the sizes of `namespaces` is hidden.
+def hidden_of_counted(
+    actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions, *, counted: str
+) -> tuple[Hidden, bool]:
+    """What of the sizes of `namespaces` is hidden, and whether it is of what `counted` names: the hidden set, and sizes
+    as they were counted or corrected.
 
-    Every hidden memory is looked at, once for `counted`, which names the hidden set and when sizes were counted. Where
-    either was changed since that was read, what is found is not kept.
+    Every hidden memory is looked at, once for `counted`. What is of another, as either was changed since that was read,
+    is not kept.
     """
     found = _kept.get(counted)
-    if found is None:
-        found, of = _look(actor, namespaces, excepted)
-        if of == counted:
-            if len(_kept) >= MOST_KEPT:
-                _kept.clear()
-            _kept[counted] = found
-    return found
+    if found is not None:
+        return found, True
+    found, of = _look(actor, namespaces, excepted)
+    if of == counted:
+        if len(_kept) >= MOST_KEPT:
+            _kept.clear()
+        _kept[counted] = found
+    return found, of == counted
 
 
 def _look(actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions) -> tuple[Hidden, str]:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -19,7 +18,6 @@ from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions
 from vault.cubes.vector_index import DEFAULT_MODEL, nearest_by_index
 from vault.lexicon.moments import Span
 from vault.retrieval.composing import Composed
-from vault.retrieval.hidden import hidden_of_counted
 from vault.retrieval.question import Question
 from vault.retrieval.ranking import (
     BEST,
@@ -41,23 +39,20 @@ from vault.retrieval.scoring import best_of, scored
 from vault.retrieval.sql import (
     FITTING,
     FITTING_FILTERED,
-    GRANTED_COUNT,
     GRANTED_IN_TIME,
     MANY_GRANTED,
     NEAR,
     NEAR_FILTERED,
     NEAREST_BY_SCAN,
     POOL,
-    SURVEY,
-    SURVEY_EXCEPTED,
     WORDS,
     WORDS_EXCEPTED,
     WORDS_FILTERED,
 )
+from vault.retrieval.surveying import TYPICAL_LENGTH, Survey
 from vault.retrieval.words import Best, Found, Pool, Said, spans
 
 INDEXED_MODEL = DEFAULT_MODEL  # of which embedding_nearest holds the vectors; an operator may index another
-TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 STEADY_PLANS = """
 SELECT set_config('enable_nestloop', 'off', true), set_config('enable_sort', 'off', true),
   set_config('hnsw.ef_search', %s::text, true), set_config('hnsw.iterative_scan', 'relaxed_order', true)
@@ -67,67 +62,10 @@ COLUMNS = ("id", "version", "session_token", "position", "speaker_marks", "menti
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What an actor sees: the namespaces, their size, which words of a question name speakers there, and the time.
-
-    model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted.
-    granted: how many cubes beyond the namespaces, up to MANY_GRANTED.
-    """
-
-    namespaces: list[UUID]
-    cubes: int
-    words: float
-    speakers: frozenset[int]
-    model: str | None
-    vectors: int
-    now: datetime
-    granted: int = 0
-
-
-@dataclass(frozen=True)
 class Ranked:
     cube_id: UUID
     score: float
     parts: Parts
-
-
-def survey(actor: Actor, question: Question, seen: Composed, excepted: Exceptions = NO_EXCEPTIONS) -> Survey:
-    """One query. Sizes come from the indexing job, so they lag a little behind; ranking only needs their order."""
-    if excepted:
-        return _survey_excepted(actor, question, seen, excepted)
-    with prepared_cursor() as cursor:
-        parameters = {**seen.parameters, "marks": sql_array(question.names), "tenant": actor.tenant_id}
-        cursor.execute(SURVEY.format(seen=seen.statement), parameters)
-        namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
-    return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
-
-
-def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> Survey:
-    more = GRANTED_COUNT if excepted.granted else "0"
-    statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=more, **excepted.parts)
-    parameters = {
-        **seen.parameters,
-        **excepted.parameters,
-        "marks": sql_array(question.names),
-        "tenant": actor.tenant_id,
-    }
-    with prepared_cursor() as cursor:
-        cursor.execute(statement, parameters)
-        namespaces, cubes, words, speakers, model, vectors, now, more, counted = cursor.fetchone()
-    if excepted.hidden:
-        hidden = hidden_of_counted(actor, namespaces, excepted, counted=counted)
-        cubes, words = max(0, cubes - hidden.cubes), max(0.0, words - hidden.words)
-    typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
-    return Survey(
-        namespaces=namespaces,
-        cubes=cubes + more,
-        words=words + more * typical,
-        speakers=frozenset(speakers),
-        model=model,
-        vectors=vectors,
-        now=now,
-        granted=more,
-    )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ that is done with them.
 """
 
 from vault.cubes.packing import ENTRY
+from vault.cubes.sizes import COUNTED
 
 # {granted}, {hidden}, {beyond} …: what grants except from the rule (vault/cubes/exceptions.py).
 _GONE = """
@@ -238,11 +239,12 @@ SELECT ARRAY(SELECT id FROM seen), {_SIZES}  ARRAY(SELECT mark FROM unnest(%(mar
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
 
-# What tells one hidden set, and one count of sizes, from another.
+# What tells one hidden set, and sizes as they were counted or corrected once, from another: `xmin` is who wrote them.
 _COUNTED = """(
   SELECT format('%%s %%s %%s', count(*), sum(uuid_hash_extended(id, 0)), sum(uuid_hash_extended(id, 1))) FROM gone
 ) || encode(sha256(convert_to(coalesce(
-  string_agg(size.namespace_id || ' ' || size.refreshed_at, ' ' ORDER BY size.namespace_id), ''), 'UTF8')), 'hex')
+  string_agg(concat_ws(' ', size.namespace_id, size.refreshed_at, size.xmin), ' ' ORDER BY size.namespace_id), ''
+), 'UTF8')), 'hex')
 """
 # The same where grants except something from the rule of namespaces.
 SURVEY_EXCEPTED = f"""
@@ -265,12 +267,19 @@ taken AS MATERIALIZED (
   SELECT count(*) AS cubes, coalesce(sum(cube.term_count), 0)::float8 AS words
   FROM vault_cube AS cube JOIN vault_namespacesize AS size ON size.namespace_id = cube.namespace_id
   WHERE cube.tenant_id = %(tenant)s AND cube.id IN (SELECT id FROM gone)
-    AND cube.namespace_id = ANY(%(namespaces)s::uuid[]) AND cube.created_at < size.refreshed_at
-    AND (cube.deleted_at IS NULL OR cube.deleted_at > size.refreshed_at)
-    AND (cube.expires_at IS NULL OR cube.expires_at > size.refreshed_at)
+    AND cube.namespace_id = ANY(%(namespaces)s::uuid[]) AND {COUNTED}
 )
 SELECT (SELECT cubes FROM taken), (SELECT words FROM taken), {_COUNTED}
 FROM vault_namespacesize AS size WHERE size.namespace_id = ANY(%(namespaces)s::uuid[])
 """
 MANY_GRANTED = 1_000  # how many more there are changes no order of words
-GRANTED_COUNT = f"SELECT count(*) FROM (SELECT FROM granted LIMIT {MANY_GRANTED}) AS counted"
+# Each by its key, until there are so many: several grants of one memory are one, and those of what cannot be seen none.
+GRANTED_COUNT = f"""
+  SELECT count(DISTINCT id) FROM (
+    SELECT granted.id FROM granted CROSS JOIN LATERAL (
+      SELECT FROM vault_cube AS cube WHERE cube.tenant_id = %(tenant)s AND cube.id = granted.id
+        AND cube.deleted_at IS NULL AND (cube.expires_at IS NULL OR cube.expires_at > transaction_timestamp())
+        AND cube.namespace_id NOT IN (SELECT id FROM seen) OFFSET 0
+    ) AS beyond
+    WHERE granted.id NOT IN (SELECT id FROM gone) LIMIT {MANY_GRANTED}) AS counted
+"""

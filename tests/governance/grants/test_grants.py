@@ -9,7 +9,7 @@ import pytest
 from django.db import connections
 
 from governance.vocabulary import RoleName, Scope
-from tests.factories import World, key_for, person_add
+from tests.factories import ApiClient, World, key_for, person_add
 from tests.governance.tables import everything
 from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
@@ -26,7 +26,7 @@ def grant_body(world: World, who: str, object_type: str, object_id: str, action:
     return {"principal": principal, "object": {"type": object_type, "id": object_id}, "action": action, **more}
 
 
-def given(giver: Contract, world: World, who: str, object_type: str, object_id: str, **more: Any) -> Body:
+def given(giver: ApiClient, world: World, who: str, object_type: str, object_id: str, **more: Any) -> Body:
     reply = giver.post("grants/", grant_body(world, who, object_type, object_id, **more))
     assert reply.status == 201, reply
     found: Body = reply.json

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from tests.factories import World
+from tests.factories import ApiClient, World
 from tests.governance.grants.test_grants import _but_denials, given
 from tests.governance.tables import everything
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
@@ -13,7 +13,7 @@ from tests.vault.api.contract import MISSING, Contract, contract, fields_at_faul
 Superuser = Callable[[], psycopg.Connection]
 
 
-def made(client: Contract, name: str, **more: object) -> str:
+def made(client: ApiClient, name: str, **more: object) -> str:
     reply = client.post("personas/", {"name": name, **more})
     assert reply.status == 201, reply
     found: str = reply.json["id"]

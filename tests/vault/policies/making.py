@@ -6,13 +6,14 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.database import acting
+from tests.factories import ApiClient
 from tests.vault.api.contract import Contract
 from vault.models import Cube
 
 DAY = 24 * 3600
 
 
-def made(client: Contract, kind: str, document: dict[str, Any], *, name: str = "one") -> str:
+def made(client: ApiClient, kind: str, document: dict[str, Any], *, name: str = "one") -> str:
     """A new policy of this client's tenant; its id."""
     reply = client.post("policies/", {"kind": kind, "name": name, "document": document})
     assert reply.status == 201, reply

@@ -1,16 +1,21 @@
 """How many memories a search counts on: those that its caller sees, whatever was hidden last, and looked at once."""
 
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.factories import World
 from tests.governance.grants.test_grants import given
+from tests.governance.tables import become
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import made
-from vault.retrieval import finding, hidden, ranker, sql
-from vault.retrieval.ranker import Survey
+from vault.retrieval import finding, hidden, sql, surveying
+from vault.retrieval.surveying import Survey
 
 TEXTS = ("The otter swims at noon.", "The heron waits.", "Zelda feeds the otter by the weir.", "Ada paints.")
 LOOKS = "cube.id IN (SELECT id FROM gone)"  # the statement that looks at what is hidden
@@ -19,7 +24,7 @@ LOOKS = "cube.id IN (SELECT id FROM gone)"  # the statement that looks at what i
 @pytest.fixture
 def surveyed(monkeypatch: pytest.MonkeyPatch) -> list[Survey]:
     found: list[Survey] = []
-    inner = ranker.survey
+    inner = surveying.survey
 
     def survey(*args: object) -> Survey:
         found.append(inner(*args))  # type: ignore[arg-type]
@@ -105,3 +110,105 @@ def test_what_is_found_of_another_hidden_set_is_not_kept(
         assert surveyed[-1].cubes == 3
     bob.search("otter")
     assert surveyed[-1].cubes == 2
+
+
+def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
+    world: World,
+    bob: Contract,
+    olivia: Contract,
+    ids: list[str],
+    surveyed: list[Survey],
+    app_connection: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    look, to_delete = hidden._look, [ids[0]]
+
+    def delete_first(*asked: Any) -> Any:
+        with app_connection.transaction():
+            become(app_connection, world.acme.id)
+            for memory_id in to_delete:
+                app_connection.execute("UPDATE vault_cube SET deleted_at = now() WHERE id = %s", [memory_id])
+        to_delete.clear()
+        return look(*asked)
+
+    for memory_id in ids[:2]:
+        given(olivia, world, "bob", "memory", memory_id, effect="deny")
+    monkeypatch.setattr(hidden, "_look", delete_first)
+    bob.search("otter")
+    assert (surveyed[-1].cubes, to_delete) == (2, [])
+
+
+@pytest.mark.parametrize("with_jobs", [True, False])
+@pytest.mark.parametrize("how", ["deleted", "deleted and restored", "purged", "deleted and purged", "edited", "moved"])
+def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_counts_on(
+    world: World,
+    alice: Contract,
+    olivia: Contract,
+    bob: Contract,
+    ids: list[str],
+    surveyed: list[Survey],
+    with_jobs: bool,
+    how: str,
+) -> None:
+    def told() -> object:
+        found = bob.search("otter heron", mode="lexical", explain=True)
+        return surveyed[-1].cubes, surveyed[-1].words, [(one["id"], one["score"]) for one in found]
+
+    def follow() -> None:
+        if with_jobs:
+            run_jobs()
+        assert told() == before
+
+    for memory_id in ids[2:]:
+        given(olivia, world, "bob", "memory", memory_id, effect="deny")
+    before = told()
+    assert surveyed[-1].cubes == 2
+    address = f"memories/{ids[2]}/"
+    for step in how.split(" and "):
+        replies = {
+            "deleted": lambda: alice.delete(address),
+            "restored": lambda: alice.post(f"{address}restore/"),
+            "purged": lambda: alice.delete(f"{address}?purge=true"),
+            "edited": lambda: alice.patch(address, {"content": "Weasels. " * 9}, if_match='"1"'),
+            "moved": lambda: alice.patch(address, {"namespace": "/users/alice"}, if_match='"1"'),
+        }
+        assert replies[step]().status in (200, 204)
+        follow()
+    alice.add("A weasel.", namespace="/team")
+    run_jobs()
+    bob.search("otter")
+    assert surveyed[-1].cubes == 3
+
+
+@pytest.mark.parametrize("way", ["deleted", "purged", "expired", "denied", "granted twice", "seen anyway"])
+def test_of_granted_memories_those_that_are_seen_are_counted_once(
+    world: World,
+    alice: Contract,
+    olivia: Contract,
+    bob: Contract,
+    ids: list[str],
+    surveyed: list[Survey],
+    superuser: Callable[[], psycopg.Connection],
+    way: str,
+) -> None:
+    private = [alice.add(text)["id"] for text in ("A kestrel.", "A weasel.")]
+    run_jobs()
+    for memory_id in private:
+        given(alice, world, "bob", "memory", memory_id)
+    bob.search("otter")
+    assert surveyed[-1].granted == 2
+    if way == "deleted":
+        alice.delete(f"memories/{private[0]}/")
+    elif way == "purged":
+        alice.delete(f"memories/{private[0]}/?purge=true")
+    elif way == "expired":
+        superuser().execute("UPDATE vault_cube SET expires_at = now() WHERE id = %s", [private[0]])
+    elif way == "denied":
+        given(olivia, world, "bob", "memory", private[0], effect="deny")
+    elif way == "granted twice":
+        given(alice, world, "bob", "memory", private[0], action="write")
+    else:
+        given(olivia, world, "bob", "memory", ids[0])
+    bob.search("otter")
+    assert surveyed[-1].granted == (2 if way in {"granted twice", "seen anyway"} else 1)
+    assert surveyed[-1].cubes == len(ids) + surveyed[-1].granted

@@ -1,0 +1,317 @@
+"""How many cubes and words a namespace has, whatever became of its cubes, with and without the jobs."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from random import Random
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.db import connection, connections
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.models import OutboxEvent
+from governance.vocabulary import Topic
+from tests.factories import World
+from tests.governance.tables import become
+from tests.harness.databases import waiting_for_locks
+from tests.harness.product import wait_until
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from tests.vault.policies.making import DAY, aged, made
+from vault.cubes import packing, sizes
+from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.cubes.packing import DROPPING, words_pack, words_place
+from vault.cubes.redacting import cube_redact
+from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add, cubes_hide
+from vault.cubes.sizes import sizes_count
+from vault.models import Cube, NamespaceSize
+
+Superuser = Callable[[], psycopg.Connection]
+Sizes = dict[str, tuple[int, int]]
+STEPS = 40
+THERE = """
+SELECT place.path, (SELECT count(*) FROM vault_cube AS cube WHERE cube.namespace_id = place.id AND {alive}),
+  (SELECT coalesce(sum(cube.term_count), 0) FROM vault_cube AS cube WHERE cube.namespace_id = place.id AND {alive})
+FROM vault_namespace AS place
+"""
+ALIVE = "cube.deleted_at IS NULL AND coalesce(cube.expires_at > now(), true)"
+
+
+@pytest.fixture
+def alice(world: World) -> Actor:
+    return world.alice.actor
+
+
+@pytest.fixture
+def herons(alice: Actor) -> list[UUID]:
+    """Five memories in /team and one in /other, counted."""
+    ids = _add(alice, *(f"Heron number{number}." for number in range(5)))
+    _add(alice, "An otter and another.", namespace="/other")
+    run_jobs()
+    assert _kept(alice) == _there(alice)
+    return ids
+
+
+# Whatever becomes of a cube
+
+
+def test_sizes_are_right_at_once_whatever_becomes_of_what_was_counted(alice: Actor, herons: list[UUID]) -> None:
+    def right() -> bool:
+        return _kept(alice) == _there(alice)
+
+    cube_delete(actor=alice, cube_id=herons[0])
+    assert _kept(alice)["/team"] == (4, 8)
+    cube_purge(actor=alice, cube_id=herons[0])
+    assert right()
+    cube_purge(actor=alice, cube_id=herons[1])
+    assert _kept(alice)["/team"] == (3, 6)
+    cube_delete(actor=alice, cube_id=herons[2])
+    cube_restore(actor=alice, cube_id=herons[2])
+    assert _kept(alice)["/team"] == (3, 6)
+    _change(alice, herons[2], CubeChanges(content="A heron and an otter of many more words."))
+    assert right()
+    _change(alice, herons[2], CubeChanges(namespace="/other"))
+    assert (_kept(alice)["/team"][0], _kept(alice)["/other"][0]) == (2, 2)
+    assert right()
+    cube_redact(actor=alice, cube_id=herons[3], number=1)
+    assert _kept(alice)["/team"] == (2, 2)
+    with acting(alice):
+        rest = list(Cube.objects.filter(namespace__path="/team").select_related("namespace"))
+    cubes_hide(actor=alice, cubes=rest)
+    assert _kept(alice)["/team"] == (0, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sizes_are_right_once_the_jobs_have_run_and_until_then_of_all_but_what_was_added(
+    alice: Actor, seed: int
+) -> None:
+    random = Random(seed)
+    for _ in range(STEPS):
+        _anything(alice, random)
+        if random.random() < 0.3:
+            run_jobs()
+            assert _kept(alice) == _there(alice)
+        else:
+            assert _kept(alice) == _counted(alice)
+
+
+def test_a_cube_that_was_gone_before_its_job_leaves_the_size_right(alice: Actor, herons: list[UUID]) -> None:
+    """As where a size was counted while the cube was being added: it is taken off, though it was not counted."""
+    (added,) = _add(alice, "A late heron.")
+    with acting(alice):
+        NamespaceSize.objects.update(refreshed_at=Now())
+    cube_purge(actor=alice, cube_id=added)
+    run_jobs()
+    assert _kept(alice) == _there(alice)
+
+
+def test_a_namespace_whose_cubes_all_expired_is_counted_as_empty(
+    alice: Actor, herons: list[UUID], superuser: Superuser
+) -> None:
+    superuser().execute("UPDATE vault_cube SET expires_at = now()")
+    with acting(alice):
+        sizes._measure([Cube.objects.get(id=herons[0]).namespace_id])
+    assert _kept(alice)["/team"] == (0, 0)
+
+
+def test_what_a_policy_ends_in_the_past_is_of_no_size(alice: Actor, olivia: Contract, herons: list[UUID]) -> None:
+    aged(alice, str(herons[0]), days=3)
+    made(olivia, "retention", {"where": {"namespace": "/team"}, "ttl_seconds": DAY})
+    run_jobs()
+    assert _kept(alice)["/team"] == (4, 8)
+
+
+# A large namespace
+
+
+def test_what_came_last_to_a_large_namespace_is_counted_by_a_later_job(
+    alice: Actor, herons: list[UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "CHEAP_TO_COUNT", 3)
+    monkeypatch.setattr(sizes, "FRESH_SECONDS", 3600.0)
+    _add(alice, "One more.", "And another.")
+    run_jobs()
+    assert _kept(alice)["/team"][0] == 5
+    with acting(alice):
+        waiting = OutboxEvent.objects.filter(topic=Topic.SIZES_DUE, done_at=None)
+        assert [event.payload for event in waiting] == [{"namespaces": [str(_place(alice, "/team"))]}]
+        assert waiting.filter(available_at__gt=Now()).count() == 1
+        waiting.update(available_at=Now())
+        NamespaceSize.objects.update(refreshed_at="2020-01-01T00:00:00Z")
+    run_jobs()
+    assert _kept(alice) == _there(alice)
+    assert not _open(alice)
+
+
+# At the same time
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_counting_waits_for_a_deletion_and_sees_it(
+    alice: Actor, herons: list[UUID], app_connection: psycopg.Connection, superuser: Superuser, is_counted: bool
+) -> None:
+    if not is_counted:
+        with acting(alice):
+            NamespaceSize.objects.all().delete()
+    place = _place(alice, "/team")
+    with ThreadPoolExecutor(1) as pool:
+        with app_connection.transaction():
+            become(app_connection, alice.tenant_id)
+            app_connection.execute("UPDATE vault_cube SET deleted_at = now() WHERE id = %s", [herons[0]])
+            counting = _beside(pool, lambda: _count(alice, place), superuser())
+        counting.result()
+    assert _kept(alice)["/team"] == (4, 8)
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_a_deletion_waits_for_counting_and_is_taken_off(
+    alice: Actor, herons: list[UUID], superuser: Superuser, is_counted: bool
+) -> None:
+    if not is_counted:
+        with acting(alice):
+            NamespaceSize.objects.all().delete()
+    place = _place(alice, "/team")
+    with ThreadPoolExecutor(1) as pool:
+        with acting(alice):
+            sizes._measure([place])
+            deleting = _beside(pool, lambda: cube_delete(actor=alice, cube_id=herons[0]), superuser())
+        deleting.result()
+    assert _kept(alice)["/team"] == (4, 8)
+
+
+def test_who_moves_there_and_who_moves_back_do_not_wait_for_each_other(
+    alice: Actor, herons: list[UUID], app_connection: psycopg.Connection, superuser: Superuser
+) -> None:
+    """The first has the size that is held first of both; the second waits for it, and holds nothing meanwhile."""
+    first, last = sorted([_place(alice, "/team"), _place(alice, "/other")])
+    hold = "SELECT FROM vault_namespacesize WHERE namespace_id = %s FOR UPDATE NOWAIT"
+    with acting(alice):
+        mover = Cube.objects.filter(namespace_id=last).values_list("id", flat=True)[:1].get()
+
+    def move() -> None:
+        with acting(alice):
+            Cube.objects.filter(namespace_id=last, id=mover).update(namespace_id=first)
+
+    with ThreadPoolExecutor(1) as pool:
+        with app_connection.transaction():
+            become(app_connection, alice.tenant_id)
+            app_connection.execute(hold, [first])
+            moving = _beside(pool, move, superuser())
+            app_connection.execute(hold, [last])
+        moving.result()
+    assert _kept(alice) == _there(alice)
+
+
+@pytest.mark.parametrize("change", ["purge", "redact", "delete", "edit"])
+def test_whoever_changes_a_memory_holds_its_size_before_packed_words(
+    alice: Actor,
+    herons: list[UUID],
+    app_connection: psycopg.Connection,
+    superuser: Superuser,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+) -> None:
+    """In the other order two of them could wait for each other."""
+    monkeypatch.setattr(packing, "PACKED_FROM", 3)
+    monkeypatch.setattr(packing, "SETTLED_SECONDS", 0.0)
+    for step in (words_place, words_pack):
+        with acting(alice):
+            step(alice, [])()
+    changes: dict[str, Callable[[], object]] = {
+        "purge": lambda: cube_purge(actor=alice, cube_id=herons[0]),
+        "redact": lambda: cube_redact(actor=alice, cube_id=herons[0], number=1),
+        "delete": lambda: cube_delete(actor=alice, cube_id=herons[0]),
+        "edit": lambda: _change(alice, herons[0], CubeChanges(content="Otters, herons, badgers and reeds.")),
+    }
+    held = "SELECT FROM vault_namespacesize WHERE namespace_id = %s FOR UPDATE NOWAIT"
+    watcher, place = superuser(), _place(alice, "/team")
+    with ThreadPoolExecutor(1) as pool:
+        with app_connection.transaction():
+            app_connection.execute(DROPPING, [str(alice.tenant_id)])
+            changing = _beside(pool, changes[change], watcher)
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                watcher.execute(held, [place])
+        changing.result()
+    assert _kept(alice) == _there(alice)
+
+
+# What the tests are made of
+
+
+def _anything(actor: Actor, random: Random) -> None:
+    with acting(actor):
+        cubes = list(Cube.objects.order_by("id").values_list("id", "deleted_at"))
+    cube_id, deleted_at = random.choice(cubes) if cubes else (None, None)
+    place = random.choice(["/team", "/other"])
+    if cube_id is None or random.random() < 0.3:
+        _add(actor, *(f"Heron {random.random()} of many." for _ in range(3)), namespace=place)
+    elif random.random() < 0.2:
+        cube_purge(actor=actor, cube_id=cube_id)
+    elif deleted_at is not None:
+        cube_restore(actor=actor, cube_id=cube_id)
+    elif random.random() < 0.5:
+        cube_delete(actor=actor, cube_id=cube_id)
+    else:
+        _change(actor, cube_id, CubeChanges(namespace=place, content="Otter " * random.randrange(1, 9)))
+
+
+def _add(actor: Actor, *texts: str, namespace: str = "/team") -> list[UUID]:
+    added = cubes_add(actor=actor, drafts=[CubeDraft(content=text, namespace=namespace) for text in texts])
+    return [one.cube.id for one in added]
+
+
+def _change(actor: Actor, cube_id: UUID, changes: CubeChanges) -> None:
+    with acting(actor):
+        version = Cube.objects.get(id=cube_id).version
+    cube_update(actor=actor, cube_id=cube_id, expected_versions=[version], changes=lambda: changes)
+
+
+def _count(actor: Actor, namespace_id: UUID) -> None:
+    with acting(actor):
+        sizes_count(actor, [{"namespaces": [str(namespace_id)]}])()
+
+
+def _place(actor: Actor, path: str) -> UUID:
+    with acting(actor):
+        return Cube.objects.filter(namespace__path=path).values_list("namespace_id", flat=True)[:1].get()
+
+
+def _kept(actor: Actor) -> Sizes:
+    with acting(actor):
+        rows = NamespaceSize.objects.values_list("namespace__path", "cubes", "words")
+        return {path: (cubes, words) for path, cubes, words in rows}
+
+
+def _there(actor: Actor, alive: str = ALIVE) -> Sizes:
+    with acting(actor), connection.cursor() as cursor:
+        cursor.execute(THERE.format(alive=alive))
+        return {path: (cubes, int(words)) for path, cubes, words in cursor.fetchall() if path.count("/") == 1}
+
+
+def _counted(actor: Actor) -> Sizes:
+    """What was there when sizes were counted, and is still."""
+    size = "SELECT size.refreshed_at FROM vault_namespacesize AS size WHERE size.namespace_id = place.id"
+    there = _there(actor, f"{ALIVE} AND cube.created_at < ({size})")
+    return {path: size for path, size in there.items() if path in _kept(actor)}
+
+
+def _open(actor: Actor) -> list[str]:
+    with acting(actor):
+        return list(OutboxEvent.objects.filter(done_at=None).values_list("topic", flat=True))
+
+
+def _beside(pool: ThreadPoolExecutor, work: Callable[[], object], watcher: psycopg.Connection) -> Future[None]:
+    """`work` on a connection of its own, where it now waits for a lock that the caller holds."""
+
+    def alone() -> None:
+        try:
+            work()
+        finally:
+            connections.close_all()
+
+    running = pool.submit(alone)
+    wait_until(lambda: waiting_for_locks(watcher) == 1, seconds=20, give_up=running.done)
+    return running

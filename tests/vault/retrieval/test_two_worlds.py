@@ -1,0 +1,234 @@
+"""Two worlds that differ in nothing but what their readers may not see answer their searches with the same numbers.
+
+The first holds no hidden memory. The second is built in the same steps and has some among what is seen, each of which
+would change the numbers: they say the words of the questions, often and at length, in the name of one who is asked for.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from governance.vocabulary import RoleName, Scope
+from tests.factories import ApiClient, World, client_for, person_add
+from tests.governance.grants.test_grants import given
+from tests.governance.personas.test_personas import made as persona_made
+from tests.vault.outbox import run_jobs
+from tests.vault.policies.making import made as policy_made
+
+Superuser = Callable[[], psycopg.Connection]
+Told = tuple[str, float, dict[str, float]]  # content, score, its parts
+SEEN = (
+    "The otter swims at noon.",
+    "The heron waits by the weir.",
+    "Ada feeds the otter.",
+    "Ada Miller met Yan at the weir.",
+    "Quiet water sleeps.",
+)
+HIDDEN = tuple(
+    f"The otter, the otter {number} met Ada Miller and a heron at noon by the weir." for number in range(len(SEEN))
+)
+QUESTIONS = ("Where does Zelda see the otter sleep at noon?", "What about Ada Miller and the weir?")
+MODES = ("hybrid", "lexical", "dense")
+WORK = "at work"
+PURPOSE = {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]}
+
+
+@dataclass
+class Tenant:
+    """One of the two worlds. people: olivia owns it, alice writes in it, bob and ada read in it."""
+
+    people: World
+    superuser: Superuser
+    hidden: list[str] = field(default_factory=list)
+
+    def client(self, name: str) -> ApiClient:
+        return self.people.client(name)
+
+    def deny(self, object_type: str, object_id: str) -> None:
+        for name in ("bob", "ada"):
+            given(self.client("olivia"), self.people, name, object_type, object_id, effect="deny")
+
+    def delete(self, asked: str = "") -> None:
+        for memory_id in self.hidden:
+            assert self.client("alice").delete(f"memories/{memory_id}/{asked}").status == 204
+
+    def expire(self) -> None:
+        self.superuser().execute("UPDATE vault_cube SET expires_at = now() WHERE id = ANY(%s::uuid[])", [self.hidden])
+
+    def deny_namespace(self) -> None:
+        for memory_id in self.hidden[:1]:
+            self.deny("namespace", self.client("alice").get(f"memories/{memory_id}/").json["namespace"]["id"])
+
+    def bound_key(self, **bonds: Any) -> ApiClient:
+        asked = {"member": str(self.people.bob.member.id), "scopes": list(Scope), **bonds}
+        reply = self.client("olivia").post("api-keys/", asked)
+        assert reply.status == 201, reply.json
+        return client_for(reply.json["api_key"])
+
+
+def _readers(tenant: Tenant) -> list[ApiClient]:
+    return [tenant.client("bob"), tenant.client("ada")]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of being hidden. place, more: of what is written; hide: what is done to it then.
+
+    counted: whether the jobs run before that, and not only after it; readers: from whom it is hidden.
+    """
+
+    place: str = "/team"
+    more: dict[str, Any] = field(default_factory=dict)
+    hide: Sequence[Callable[[Tenant], Any]] = ()
+    counted: bool = True
+    readers: Callable[[Tenant], list[ApiClient]] = _readers
+
+
+def _deny(tenant: Tenant) -> None:
+    for memory_id in tenant.hidden:
+        tenant.deny("memory", memory_id)
+
+
+def _restore(tenant: Tenant) -> None:
+    for memory_id in tenant.hidden:
+        assert tenant.client("alice").post(f"memories/{memory_id}/restore/").status == 200
+
+
+def _purge(tenant: Tenant) -> None:
+    tenant.delete("?purge=true")
+
+
+WAYS = {
+    "denied": Way(hide=[_deny]),
+    "denied with its namespace": Way("/closed", hide=[Tenant.deny_namespace]),
+    "another's own": Way("/users/alice"),
+    "another's chat": Way("/users/alice/chat"),
+    "deleted": Way(hide=[Tenant.delete]),
+    "deleted before it was counted": Way(hide=[Tenant.delete], counted=False),
+    "expired when it was counted": Way(hide=[Tenant.expire], counted=False),
+    "expired since it was counted": Way(hide=[Tenant.expire]),
+    "purged": Way(hide=[_purge]),
+    "deleted and purged": Way(hide=[Tenant.delete, _purge]),
+    "denied and deleted": Way(hide=[_deny, Tenant.delete]),
+    "denied, deleted and restored": Way(hide=[_deny, Tenant.delete, _restore]),
+    "denied and purged": Way(hide=[_deny, _purge]),
+    "denied and expired": Way(hide=[_deny, Tenant.expire]),
+    "bound to a purpose": Way(more={"sensitivity": "restricted"}),
+    "outside of a key's namespaces": Way("/else", readers=lambda tenant: [tenant.bound_key(namespaces=["/team"])]),
+    "of another persona than a key's": Way(readers=lambda tenant: [tenant.bound_key(persona=WORK)]),
+}
+
+
+@pytest.fixture
+def worlds(world: World, superuser: Superuser) -> tuple[Tenant, Tenant]:
+    """Two tenants with the same people in the same roles."""
+    first = replace(world, ada=person_add(world.acme, "reader@acme.example", RoleName.VIEWER))
+    second = replace(
+        world,
+        acme=world.other,
+        olivia=world.charlie,
+        alice=person_add(world.other, "alice@other.example", RoleName.EDITOR),
+        bob=person_add(world.other, "bob@other.example", RoleName.VIEWER),
+        ada=person_add(world.other, "reader@other.example", RoleName.VIEWER),
+    )
+    return Tenant(first, superuser), Tenant(second, superuser)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_hidden_leaves_no_trace_in_any_number(worlds: tuple[Tenant, Tenant], way: str) -> None:
+    without, within = worlds
+    _build(without, WAYS[way], ())
+    before = [_answers(reader) for reader in WAYS[way].readers(without)]
+    _build(within, WAYS[way], HIDDEN)
+    assert [_answers(reader) for reader in WAYS[way].readers(within)] == before
+
+
+def test_what_another_tenant_holds_leaves_no_trace_in_any_number(worlds: tuple[Tenant, Tenant]) -> None:
+    without, within = worlds
+    _build(without, Way(), ())
+    before = [_answers(reader) for reader in _readers(without)]
+    _build(within, Way(), HIDDEN)
+    assert [_answers(reader) for reader in _readers(without)] == before
+
+
+def test_what_is_seen_of_it_would_be_told_by_the_numbers(worlds: tuple[Tenant, Tenant]) -> None:
+    """Else the tests above would show nothing."""
+    without, within = worlds
+    _build(without, Way(), ())
+    _build(within, Way(), HIDDEN)
+    for name in ("bob", "ada"):
+        before, after = (_answers(tenant.client(name)) for tenant in worlds)
+        for (mode, question), found in after.items():
+            told = [one for one in found if one[0] not in HIDDEN]
+            assert told != before[mode, question] or mode == "dense"  # a vector tells of nothing but itself
+
+
+def test_what_was_said_in_chats_only_comes_last_and_counts_for_nothing(worlds: tuple[Tenant, Tenant]) -> None:
+    """It is hidden from nobody: who asked it may read it, and an open search fills up with it."""
+    without, within = worlds
+    chat = Way("/users/alice/chat")
+    _build(without, chat, ())
+    _build(within, chat, HIDDEN)
+    before, after = (_answers(tenant.client("alice")) for tenant in worlds)
+    for asked, found in after.items():
+        assert found[: len(before[asked])] == before[asked]
+        assert {(content, score) for content, score, _ in found[len(before[asked]) :]} == {(one, 0) for one in HIDDEN}
+
+
+def test_what_is_archived_is_not_shown_but_counted(worlds: tuple[Tenant, Tenant]) -> None:
+    """It is hidden from nobody: whoever reads in its place may ask for it. No service archives a memory yet."""
+    without, within = worlds
+    _build(without, Way(), ())
+    _build(within, Way(), HIDDEN)
+    within.superuser().execute("UPDATE vault_cube SET state = 'archived' WHERE id = ANY(%s::uuid[])", [within.hidden])
+    bob = within.client("bob")
+    for question in QUESTIONS:
+        shown, asked = (_told(bob, question, "lexical", include_archived=asks) for asks in (False, True))
+        assert _contents(shown) == _contents(_told(without.client("bob"), question, "lexical"))
+        assert _contents(asked) == _contents(shown) | {*HIDDEN}
+
+
+def _build(tenant: Tenant, way: Way, hidden: Sequence[str]) -> None:
+    """bob reads by his role alone; to ada one memory is granted and one is denied by itself."""
+    olivia, alice = tenant.client("olivia"), tenant.client("alice")
+    persona_made(olivia, WORK, kind="agent")
+    policy_made(olivia, "purpose", PURPOSE)
+    (granted,) = _say(alice, "A kestrel at noon over the weir.", namespace="/users/alice")
+    (denied,) = _say(olivia, "A lynx at noon by the otter.", namespace="/team", persona=WORK)
+    given(alice, tenant.people, "ada", "memory", granted)
+    given(olivia, tenant.people, "ada", "memory", denied, effect="deny")
+    for number, text in enumerate(SEEN):
+        _say(olivia, text, namespace="/team", session_id="seen", persona=WORK)
+        for words in hidden[number : number + 1]:
+            tenant.hidden += _say(alice, words, name="Zelda", namespace=way.place, session_id="hidden", **way.more)
+    if way.counted:
+        run_jobs()
+    assert len(tenant.hidden) == len(hidden)
+    for hide in way.hide:
+        hide(tenant)
+    run_jobs()
+
+
+def _say(person: ApiClient, text: str, name: str = "Yan", **more: Any) -> list[str]:
+    messages = [{"role": "user", "name": name, "content": text}]
+    reply = person.post("memories/", {"messages": messages, "infer": False, **more})
+    assert reply.status == 201, reply.json
+    return [one["id"] for one in reply.json["results"]]
+
+
+def _answers(reader: ApiClient) -> dict[tuple[str, str], list[Told]]:
+    return {(mode, question): _told(reader, question, mode) for mode in MODES for question in QUESTIONS}
+
+
+def _told(reader: ApiClient, question: str, mode: str, **more: Any) -> list[Told]:
+    asked = {"query": question, "mode": mode, "explain": True, "top_k": 30, **more}
+    reply = reader.post("memories/search/", asked)
+    assert reply.status == 200, reply.json
+    return [(one["content"], one["score"], one["score_parts"]) for one in reply.json["results"]]
+
+
+def _contents(told: Sequence[Told]) -> set[str]:
+    return {content for content, *_ in told}

@@ -1,0 +1,77 @@
+"""What an actor sees, as a ranking needs it: where, how much, and who speaks there. Inside the caller's transaction."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.prepared import prepared_cursor, sql_array
+from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions
+from vault.retrieval.composing import Composed
+from vault.retrieval.hidden import hidden_of_counted
+from vault.retrieval.question import Question
+from vault.retrieval.sql import GRANTED_COUNT, SURVEY, SURVEY_EXCEPTED
+
+SURVEYS = 3  # at most, while what they count is being changed
+TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What an actor sees: the namespaces, their size, which words of a question name speakers there, and the time.
+
+    model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted.
+    granted: how many cubes beyond the namespaces, up to MANY_GRANTED.
+    """
+
+    namespaces: list[UUID]
+    cubes: int
+    words: float
+    speakers: frozenset[int]
+    model: str | None
+    vectors: int
+    now: datetime
+    granted: int = 0
+
+
+def survey(actor: Actor, question: Question, seen: Composed, excepted: Exceptions = NO_EXCEPTIONS) -> Survey:
+    """One query. Sizes come from the indexing job, so they lag a little behind; ranking only needs their order."""
+    if excepted:
+        return _survey_excepted(actor, question, seen, excepted)
+    with prepared_cursor() as cursor:
+        parameters = {**seen.parameters, "marks": sql_array(question.names), "tenant": actor.tenant_id}
+        cursor.execute(SURVEY.format(seen=seen.statement), parameters)
+        namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
+    return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
+
+
+def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> Survey:
+    granted = GRANTED_COUNT if excepted.granted else "0"
+    statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=granted, **excepted.parts)
+    parameters = {
+        **seen.parameters,
+        **excepted.parameters,
+        "marks": sql_array(question.names),
+        "tenant": actor.tenant_id,
+    }
+    for _ in range(SURVEYS):
+        with prepared_cursor() as cursor:
+            cursor.execute(statement, parameters)
+            namespaces, cubes, words, speakers, model, vectors, now, more, counted = cursor.fetchone()
+        if not excepted.hidden:
+            break
+        hidden, is_of_these = hidden_of_counted(actor, namespaces, excepted, counted=counted)
+        cubes, words = max(0, cubes - hidden.cubes), max(0.0, words - hidden.words)
+        if is_of_these:
+            break
+    typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
+    return Survey(
+        namespaces=namespaces,
+        cubes=cubes + more,
+        words=words + more * typical,
+        speakers=frozenset(speakers),
+        model=model,
+        vectors=vectors,
+        now=now,
+        granted=more,
+    )
