@@ -1,7 +1,6 @@
 """Cubes by when they happened, or were stored: a question that names a time looks there."""
 
 from django.db import migrations, models
-from django.db.models.functions import Coalesce
 
 
 class Migration(migrations.Migration):
@@ -13,7 +12,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 models.F("tenant"),
                 models.F("namespace"),
-                Coalesce("event_time", "created_at"),
+                models.Case(models.When(event_time=None, then="created_at"), default="event_time"),
                 condition=models.Q(deleted_at=None),
                 name="cube_by_time",
             ),

@@ -4,7 +4,7 @@ from uuid import UUID
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
-from django.db.models.functions import Coalesce, Now
+from django.db.models.functions import Now
 
 from governance.actor import Actor
 from governance.authz.rules import closing, opening, reads_content, sees_private
@@ -33,6 +33,9 @@ from vault.vocabulary import (
 IS_HELD = models.expressions.RawSQL(
     "vault_cube_is_held(vault_cube.tenant_id, vault_cube.id)", [], models.BooleanField()
 )
+
+# When what a memory tells was; CASE, since PostgreSQL looks into no COALESCE before it has asked row-level security.
+HAPPENED_AT = models.Case(models.When(event_time=None, then="created_at"), default="event_time")
 
 OBJECT_TYPE = "memory"
 
@@ -186,7 +189,7 @@ class Cube(Described, TenantModel):
             models.Index(
                 F("tenant"),
                 F("namespace"),
-                Coalesce("event_time", "created_at"),
+                HAPPENED_AT,
                 name="cube_by_time",
                 condition=Q(deleted_at=None),
             ),

@@ -131,6 +131,9 @@ POOL = "WITH " + _shown("""
 
 # What fits: whoever speaks is named, or it was said when is asked for. Of those that words speak for; of each span the
 # latest, in each namespace; of each speaker the latest.
+_HAPPENED_AT = (
+    "(CASE WHEN cube.event_time IS NULL THEN cube.created_at ELSE cube.event_time END)"  # as the index says it
+)
 _FIT = f"{_ENTITY} + coalesce({_TIME}, 0)"
 FITTING = f"""
 WITH {_GONE},
@@ -146,9 +149,8 @@ fitting AS MATERIALIZED (
    CROSS JOIN unnest(%(namespaces)s::uuid[]) AS place (namespace_id) CROSS JOIN LATERAL (
      SELECT * FROM vault_cube AS cube
      WHERE cube.tenant_id = %(tenant)s AND cube.namespace_id = place.namespace_id AND cube.deleted_at IS NULL
-       AND coalesce(cube.event_time, cube.created_at) >= asked.start
-       AND coalesce(cube.event_time, cube.created_at) < asked.stop AND cube.id NOT IN (SELECT id FROM gone)
-     ORDER BY coalesce(cube.event_time, cube.created_at) DESC LIMIT %(dated)s
+       AND {_HAPPENED_AT} >= asked.start AND {_HAPPENED_AT} < asked.stop AND cube.id NOT IN (SELECT id FROM gone)
+     ORDER BY {_HAPPENED_AT} DESC LIMIT %(dated)s
    ) AS pool
    ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(fitting)s)
   UNION
