@@ -45,7 +45,10 @@ def test_no_page_of_the_trail_has_a_serious_finding(visit: OpenVisit, look: dict
         page.goto(f"/audit/{address}")
         found += findings(page)
     page.goto("/audit/")
-    page.locator("#entries a").first.click()
+    entry = page.locator("#entries a").first
+    address = entry.get_attribute("href")
+    entry.click()
+    page.wait_for_url(f"**{address}")
     found += findings(page)
     assert found == []
 

@@ -127,4 +127,4 @@ def test_doctor_finds_a_running_server_healthy(server: RunningServer) -> None:
     wait_until(lambda: server.manage("doctor").returncode == 0, seconds=30, why=lambda: server.manage("doctor").stdout)
     answer = json.loads(server.manage("doctor", "--json").stdout)
     assert answer["ok"]
-    assert len(answer["checks"]) == 12
+    assert len(answer["checks"]) == 13

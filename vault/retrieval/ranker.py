@@ -141,9 +141,10 @@ def rank(
     limit: int,
     excepted: Exceptions = NO_EXCEPTIONS,
 ) -> list[Ranked]:
-    """The best `limit` of the visible cubes, best first. Two queries, and a third where vectors can change the answer.
+    """The best `limit` of the visible cubes, best first. Two queries; one more where the question names who or when,
+    and one more where vectors can change the answer.
 
-    `narrowed`: filters beyond the namespace apply; then all that passes them is looked through: nothing is missed.
+    `narrowed`: filters beyond the namespace apply; then candidates are looked for among all that passes them.
     """
     speakers = question.meant(surveyed.speakers)
     words = question.terms(speakers, has_time=bool(spans))

@@ -61,8 +61,8 @@ def memories_search(
     reranker is asked between two, and the second, which opens and records what is returned, looks again at what may be
     shown. `within` runs in the transaction that read what is returned.
     Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
-    Queries: five, one more where vectors can change the answer, two more for a walk, one more when few rows are found,
-    and the audit; with a reranker two more.
+    Queries: five, one more where the question names who or when, one more where vectors can change the answer, two more
+    for a walk, one more when few rows are found, and the audit; with a reranker two more.
     """
     authorize(actor, permission)
     if search.mode is SearchMode.MEMORYOS:

@@ -173,13 +173,17 @@ GRANTED_IN_TIME = f"""
 """
 FITTING_FILTERED = f"""
 WITH visible AS MATERIALIZED ({{visible}}),
+fits AS MATERIALIZED (
+  SELECT * FROM (
+    SELECT pool.id, coalesce(pool.event_time, pool.created_at) AS happened_at, {_FIT} AS fit
+    FROM visible AS pool OFFSET 0
+  ) AS reckoned WHERE fit > 0
+),
 fitting AS MATERIALIZED (
-  (SELECT pool.id FROM visible AS pool
-   JOIN unnest(%(others)s::uuid[]) WITH ORDINALITY AS other (id, place) ON other.id = pool.id
-   WHERE {_FIT} > 0 ORDER BY {_FIT} DESC, other.place LIMIT %(fitting)s)
+  (SELECT fits.id FROM fits JOIN unnest(%(others)s::uuid[]) WITH ORDINALITY AS other (id, place) USING (id)
+   ORDER BY fits.fit DESC, other.place LIMIT %(fitting)s)
   UNION
-  (SELECT pool.id FROM visible AS pool WHERE {_FIT} > 0
-   ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(fitting)s)
+  (SELECT id FROM fits ORDER BY fit DESC, happened_at DESC, id DESC LIMIT %(fitting)s)
 ),
 """ + _shown("SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM fitting))")
 
