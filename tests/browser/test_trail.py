@@ -46,9 +46,9 @@ def test_no_page_of_the_trail_has_a_serious_finding(visit: OpenVisit, look: dict
         found += findings(page)
     page.goto("/audit/")
     entry = page.locator("#entries a").first
-    address = entry.get_attribute("href")
+    href = entry.get_attribute("href")
     entry.click()
-    page.wait_for_url(f"**{address}")
+    page.wait_for_url(f"**{href}")
     found += findings(page)
     assert found == []
 
