@@ -35,7 +35,7 @@ from vault.retrieval.ranking import (
     index_pays,
     pooled,
 )
-from vault.retrieval.scoring import best_of, scored
+from vault.retrieval.scoring import Scored, best_of, scored
 from vault.retrieval.sql import (
     FITTING,
     FITTING_FILTERED,
@@ -82,9 +82,9 @@ class Ranking:
     places: Mapping[str, str]
     parameters: Mapping[str, Any]
 
-    def by_fit(self, pool: Pool, limit: int) -> bool:
-        """Whether what fits is to be looked for: always by a time; by a speaker, where `pool` has too little of it."""
-        return self.dated or (self.speakers and int(np.count_nonzero(pool.entity)) < limit)
+    @property
+    def by_fit(self) -> bool:
+        return self.speakers or self.dated
 
     def rows(self, statement: str, **values: Any) -> list[Any]:
         """`statement` with its places filled: its plan can be but one, unless filters or grants stand in it."""
@@ -209,12 +209,12 @@ def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[
     for that, vectors are looked through as well.
     """
     several = pooled(BEST, limit)
-    best = said.best(several * (2 * REACH + 1) + MOST_RIVALS)
-    pool = _pool(ranking, best, several)
-    if ranking.by_fit(pool, limit):
-        pool = pool.joined(_fitting(ranking, said, pool, limit))
-    told = scored(said, pool, best.highest)
+    best = said.best(several * (2 * REACH + 1) + (LOOKED_THROUGH if ranking.by_fit else MOST_RIVALS))
+    told = scored(said, _pool(ranking, best, several), best.highest)
     last = told.score(limit, replace(weights, dense=0.0))
+    if ranking.by_fit and len(fitting := _fitting(ranking, told, best, weights, limit)):
+        told = scored(said, told.pool.joined(fitting), best.highest)
+        last = told.score(limit, replace(weights, dense=0.0))
     least = (last - weights.dense) * best.highest / (weights.lexical or 1.0)
     rivals = best.beyond(several, told.pool, least, MOST_RIVALS)
     to_vectors = last < weights.unspoken or len(rivals) == MOST_RIVALS
@@ -234,16 +234,29 @@ def _pool(ranking: Ranking, best: Best, several: int) -> Pool:
     return Pool(*row)
 
 
-def _fitting(ranking: Ranking, said: Said, known: Pool, limit: int) -> Pool:
-    """What may be shown of what fits who is named and when, that is not in `known`: words speak for some of it."""
-    others = said.best(len(known) + LOOKED_THROUGH).beyond(0, known, 0.0, LOOKED_THROUGH)
+def _fitting(ranking: Ranking, told: Scored, best: Best, weights: Weights, limit: int) -> Pool:
+    """What may be shown of what fits who is named and when, that is not in the pool and may outdo the last of its
+    `limit` best, whatever its vector: of what words speak for, and of what nothing else speaks for.
+
+    Where the pool has enough of whoever is named, a speaker alone brings nothing more.
+    """
+    if not ranking.dated and int(np.count_nonzero(told.pool.entity)) >= limit:
+        return Pool(None)
+    last = told.score(limit, replace(weights, dense=0.0))
+    reach = weights.entity + (weights.time if ranking.dated else 0.0)
+    least = (last - reach) * best.highest / (weights.lexical or 1.0)
+    others = best.beyond(0, told.pool, least, LOOKED_THROUGH)
+    by_itself = last < reach
+    if not (others or by_itself):
+        return Pool(None)
     values = {
         "others": sql_array(others),
         "fitting": pooled(LEAST_FITTING, limit),
-        "dated": max(LEAST_FITTING, DATED // (len(ranking.parameters["starts"]) or 1)),
+        "latest": pooled(LEAST_FITTING, limit) if by_itself else 0,
+        "dated": max(LEAST_FITTING, DATED // (len(ranking.parameters["starts"]) or 1)) if by_itself else 0,
     }
     (row,) = ranking.rows(FITTING_FILTERED if ranking.narrowed else FITTING, **values)
-    return Pool(*row, known=known)
+    return Pool(*row, known=told.pool)
 
 
 def _near(ranking: Ranking, known: Pool, *, alone: bool, rivals: str, to_vectors: bool) -> Pool:

@@ -138,11 +138,9 @@ _FIT = f"{_ENTITY} + coalesce({_TIME}, 0)"
 FITTING = f"""
 WITH {_GONE},
 fitting AS MATERIALIZED (
-  (SELECT pool.id
-   FROM unnest(%(others)s::uuid[]) WITH ORDINALITY AS other (id, place) CROSS JOIN LATERAL (
-     SELECT * FROM vault_cube WHERE vault_cube.tenant_id = %(tenant)s AND vault_cube.id = other.id OFFSET 0
-   ) AS pool
-   WHERE {_FIT} > 0 ORDER BY {_FIT} DESC, other.place LIMIT %(fitting)s)
+  (SELECT pool.id FROM vault_cube AS pool
+   WHERE pool.tenant_id = %(tenant)s AND pool.id = ANY(%(others)s::uuid[]) AND {_FIT} > 0
+   ORDER BY {_FIT} DESC, array_position(%(others)s::uuid[], pool.id) LIMIT %(fitting)s)
   UNION
   (SELECT pool.id
    FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS asked (start, stop)
@@ -159,7 +157,7 @@ fitting AS MATERIALIZED (
      WHERE posting.tenant_id = %(tenant)s AND posting.term = speaker.mark
        AND posting.cube_id NOT IN (SELECT id FROM gone)
        AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}})
-     ORDER BY posting.cube_id DESC LIMIT %(fitting)s
+     ORDER BY posting.cube_id DESC LIMIT %(latest)s
    ) AS said){{granted_in_time}}
 ),
 """ + _shown("SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM fitting))")
@@ -169,7 +167,7 @@ GRANTED_IN_TIME = f"""
   (SELECT pool.id FROM granted JOIN vault_cube AS pool ON pool.id = granted.id
    WHERE pool.tenant_id = %(tenant)s AND pool.deleted_at IS NULL AND {_TIME} > 0
      AND pool.id NOT IN (SELECT id FROM gone)
-   ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(fitting)s)
+   ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(latest)s)
 """
 FITTING_FILTERED = f"""
 WITH visible AS MATERIALIZED ({{visible}}),
@@ -183,7 +181,7 @@ fitting AS MATERIALIZED (
   (SELECT fits.id FROM fits JOIN unnest(%(others)s::uuid[]) WITH ORDINALITY AS other (id, place) USING (id)
    ORDER BY fits.fit DESC, other.place LIMIT %(fitting)s)
   UNION
-  (SELECT id FROM fits ORDER BY fit DESC, happened_at DESC, id DESC LIMIT %(fitting)s)
+  (SELECT id FROM fits ORDER BY fit DESC, happened_at DESC, id DESC LIMIT %(latest)s)
 ),
 """ + _shown("SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM fitting))")
 

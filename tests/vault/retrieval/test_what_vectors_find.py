@@ -17,6 +17,7 @@ from vault.retrieval import ranker, sql
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.ranking import Weights, index_pays
 from vault.retrieval.selectors import memories_search
+from vault.retrieval.words import Pool
 
 OLD, ASKED_FOR = datetime(2021, 2, 3, tzinfo=UTC), datetime(2023, 5, 12, tzinfo=UTC)
 WANTED = "We went trekking in the mountains on vacation."
@@ -40,7 +41,7 @@ def test_what_fits_the_time_is_found_without_a_word_of_the_question(walker: Acto
 
 def test_the_proof_sees_a_search_that_forgets_the_time(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Weights, "unspoken", property(lambda weights: weights.dense))
-    monkeypatch.setattr(ranker.Ranking, "by_fit", lambda *_: False)
+    monkeypatch.setattr(ranker, "_fitting", lambda *_: Pool(None))
     assert WANTED not in _found(walker, QUESTION)
 
 
