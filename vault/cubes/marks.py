@@ -2,13 +2,13 @@
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
 from governance.keys.services import TokenMaker
 from vault.cubes.words import Words
 from vault.lexicon.entities import entities
+from vault.lexicon.normal import normal_form
 
 WORD = re.compile(r"\w+", re.UNICODE)
 MOST_WORDS = 64  # of one value; what is longer is matched whole
@@ -76,5 +76,5 @@ def _parts(value: Any) -> list[Any]:
 
 def _canonical(value: Any) -> str:
     if isinstance(value, str):
-        return "text:" + (value.lower() if value.isascii() else unicodedata.normalize("NFC", value).casefold())
+        return "text:" + (value.lower() if value.isascii() else normal_form("NFC", value).casefold())
     return "json:" + json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -17,7 +17,7 @@ from governance.database import acting
 from governance.models import OutboxEvent
 from governance.outbox.services import Payload, Write, emit
 from governance.vocabulary import Permission, Topic
-from vault.cubes.embedding import active_model
+from vault.cubes.embedding import active_model, answering
 from vault.cubes.reembedding import CLEAR, CLEARED, open_steps, record_step
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding
@@ -90,7 +90,9 @@ def vectors_clear(actor: Actor, payloads: Sequence[Payload]) -> Write:
         if _steps_before_the_switch(actor, row.model).exists():
             return  # somebody asked for a move again: what it leaves is cleared by its own last steps
         with connection.cursor() as cursor:
-            cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, [row.model], CLEARED])
+            # Where this process cannot build the active one, questions are compared with the configured one's vectors.
+            kept = sorted({row.model, answering(row.model).name})
+            cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, kept, CLEARED])
             if cursor.rowcount == CLEARED:
                 emit(actor=actor, topic=Topic.REEMBED_CANCELLED, payload={})
 

@@ -17,7 +17,9 @@ from vault.lexicon.readings import COUNTS, Match, number
 BEFORE_A_NAME = 32  # characters that are looked at before a month or a season
 
 _FOLDED = str.maketrans(
-    "０１２３４５６７８９週號個後禮兩這來間從過內開時鐘頭幾數", "0123456789周号个后礼两这来间从过内开时钟头几数"
+    # The last are what patterns take for `s`, `i` and `k` where case does not count.
+    "０１２３４５６７８９週號個後禮兩這來間從過內開時鐘頭幾數ſıİ\u212a",
+    "0123456789周号个后礼两这来间从过内开时钟头几数siik",
 )
 
 # Pieces of the patterns. Between two words stand a few blanks at most.

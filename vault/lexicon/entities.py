@@ -5,7 +5,6 @@ taken for one. Linear in the text's length: no pattern repeats a repetition.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
 from vault.lexicon.names import (
@@ -24,6 +23,7 @@ from vault.lexicon.names import (
     TITLES,
     TRANSLITERATED,
 )
+from vault.lexicon.normal import normal_form
 from vault.lexicon.tokens import query_terms
 from vault.lexicon.words import DULL_WORDS, QUESTION_WORDS, STOP_WORDS
 
@@ -58,7 +58,7 @@ def entities(text: str) -> list[str]:
     if text.isascii():
         normal, quoted = text, '"' in text
     else:
-        normal, quoted = unicodedata.normalize("NFKC", text), True
+        normal, quoted = normal_form("NFKC", text), True
     found = [*_titles(normal)] if quoted else []
     if "@" in normal:
         found += _HANDLE.findall(normal)
@@ -70,7 +70,7 @@ def entities(text: str) -> list[str]:
 
 def asked_entities(question: str) -> list[str]:
     """The entities that a question may mean: those it names, and each content word, for who asks in small letters."""
-    normal = unicodedata.normalize("NFKC", question)
+    normal = normal_form("NFKC", question)
     words = (word.removesuffix("'s") for word in _LATIN.findall(normal.casefold()))
     plain = [word for word in words if len(word) > 2 and not _is_ordinary(word) and query_terms(word)]
     return list(dict.fromkeys([*entities(question), *plain]))[:MOST_ENTITIES]

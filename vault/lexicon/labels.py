@@ -1,17 +1,18 @@
 """Which labels a text names. Pure."""
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
+from vault.lexicon.normal import normal_form
 from vault.lexicon.tokens import SPACED
 
+MOST_PLACES = 64  # of a label in a text that are looked at, each of which may lie within a word
 _SPACED = re.compile(SPACED)
 
 
 def folded(text: str) -> str:
     """What is equal for two spellings of one label: NFKC, without case, with single blanks, none at either end."""
-    normal = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    normal = normal_form("NFKC", normal_form("NFKC", text).casefold())
     return " ".join(normal.split())
 
 
@@ -20,17 +21,22 @@ def labels_named(text: str, labels: Iterable[str]) -> dict[str, str]:
 
     In scripts that put blanks between words a label is named by whole words; in others anywhere.
     """
+    said: dict[str, bool] = {}
     named = {}
     for label in labels:
         name = folded(label)
-        if name and _is_said(name, text):
+        if name not in said:
+            said[name] = _is_said(name, text)
+        if said[name]:
             named[label] = name
     return named
 
 
 def _is_said(name: str, text: str) -> bool:
-    at = text.find(name)
-    while at >= 0:
+    at = text.find(name) if name else -1
+    for _ in range(MOST_PLACES):
+        if at < 0:
+            return False
         end = at + len(name)
         if not _is_one_word(text[at - 1 : at], name[0]) and not _is_one_word(name[-1], text[end : end + 1]):
             return True

@@ -5,7 +5,7 @@ read single moments, not how far a time reaches, and miss much Chinese.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -93,6 +93,19 @@ def mentions_time(text: str) -> bool:
 @lru_cache(REMEMBERED)
 def _names_time(word: str) -> bool:
     return _NAMED.fullmatch(word) is not None
+
+
+def merged(spans: Sequence[Span]) -> tuple[list[datetime], list[datetime]]:
+    """Where the times of `spans` begin and end, those that overlap as one."""
+    starts: list[datetime] = []
+    ends: list[datetime] = []
+    for span in sorted(spans, key=lambda one: one.start):
+        if ends and span.start <= ends[-1]:
+            ends[-1] = max(ends[-1], span.end)
+        else:
+            starts.append(span.start)
+            ends.append(span.end)
+    return starts, ends
 
 
 def asks_for_time(question: str) -> bool:
@@ -216,6 +229,9 @@ def _neighbouring(lead: re.Match[str], named: Named, now: datetime) -> list[Span
     count, slack, unit = counted(lead)
     far = length(count + slack, unit)
     sides = [
-        (one.start - far, one.start) if lead["before"] else (one.end, one.end + far) for one in named.read(now).meant()
+        (one.start - min(far, one.start - EARLIEST), one.start)
+        if lead["before"]
+        else (one.end, one.end + min(far, LATEST - one.end))
+        for one in named.read(now).meant()
     ]
     return _spans(Meaning(DAY, tuple(Period(*side) for side in sides)), now)

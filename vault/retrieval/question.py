@@ -9,7 +9,8 @@ from governance.keys.services import TokenMaker
 from vault.cubes import marks
 from vault.cubes.rules import WORD_KIND
 from vault.lexicon.moments import asks_for_time, without_times
-from vault.lexicon.tokens import content_terms, query_terms, terms, unspaced_and_spaced
+from vault.lexicon.tokens import content_terms, day_terms, query_terms, terms, unspaced_and_spaced
+from vault.lexicon.words import QUESTION_WORDS
 
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 MOST_NAMES = 128
@@ -18,9 +19,11 @@ UNSPACED_NAME = range(2, 5)  # characters of one that stands within a sentence w
 
 
 class Terms(NamedTuple):
-    """tokens: of the words of a question; bare: it has none but those that name who spoke and when."""
+    """The keyed tokens of a question. names: of the names of those who are meant; words: of all else; bare: it has none
+    but those that name who spoke and when."""
 
-    tokens: list[int]
+    words: list[int]
+    names: list[int]
     bare: bool
 
 
@@ -33,21 +36,31 @@ class Question:
     names: Mapping[int, str] = field(repr=False)
     asks_for_time: bool
 
-    def meant(self, known: Collection[int]) -> list[int]:
-        """Of `known` marks of speakers those that are meant: no name that is but a part of another."""
-        spelled = {mark: self.names[mark].casefold() for mark in known}
-        return [mark for mark, name in spelled.items() if not any(name in other != name for other in spelled.values())]
+    def meant(self, known: Collection[int], *, has_time: bool = False) -> list[int]:
+        """Of `known` marks of speakers those that are meant: no name that only stands within another, or in a time."""
+        text = without_times(self.text) if has_time else self.text
+        found = []
+        for mark in sorted(known, key=lambda mark: -len(self.names[mark])):
+            text, often = re.subn(_spelled(self.names[mark]), " ", text, flags=re.IGNORECASE)
+            found += [mark] if often else []
+        return found
 
     def terms(self, speakers: Collection[int] = (), *, has_time: bool = False) -> Terms:
         """Its words but the names of `speakers` and the numbers of a time; where nothing is left, those too.
 
-        Names of months and years stay: they stand in what was told, too. The 12 of `12 May` is that of twelve eggs.
+        Names of months and years stay: they stand in what was told, too. The 12 of `12 May` is that of twelve eggs, so
+        it only counts as that day.
         """
-        text = without_times(self.text, numbers_only=True) if has_time else self.text
-        if speakers:
-            text = re.sub("|".join(_spelled(self.names[mark]) for mark in speakers), " ", text, flags=re.IGNORECASE)
-        rest = self._tokens(content_terms(text))
-        return Terms(rest, bare=False) if rest else Terms(self._tokens(query_terms(self.text)), bare=text != self.text)
+        told = self._without(speakers, without_times(self.text, numbers_only=True) if has_time else self.text)
+        words = [*content_terms(told), *day_terms(self.text)]
+        bare = told != self.text and not content_terms(self._without(speakers, without_times(self.text)))
+        names = [one for mark in speakers for one in terms(self.names[mark])[-1:]]
+        return Terms(self._tokens(words or query_terms(self.text)), self._tokens(names), bare)
+
+    def _without(self, speakers: Collection[int], text: str) -> str:
+        if not speakers:
+            return text
+        return re.sub("|".join(_spelled(self.names[mark]) for mark in speakers), " ", text, flags=re.IGNORECASE)
 
     def _tokens(self, words: list[str]) -> list[int]:
         return [self.maker.token(WORD_KIND, word) for word in list(dict.fromkeys(words))[:MOST_TERMS]]
@@ -67,7 +80,7 @@ def _possible_names(text: str) -> Iterator[str]:
     words = [word for word in marks.WORD.findall(text)[:MOST_TERMS] if len(word) <= LONGEST_NAME]
     for place, word in enumerate(words):
         unspaced, spaced = unspaced_and_spaced(word)
-        if unspaced or terms(word) or (place and word[0].isupper()):
+        if unspaced or terms(word) or (word[0].isupper() and (place or _stands_alone(words))):
             yield word
         yield from spaced if unspaced else ()
         for run in unspaced:
@@ -75,5 +88,10 @@ def _possible_names(text: str) -> Iterator[str]:
                 yield from (run[at : at + size] for at in range(len(run) - size + 1))
 
 
+def _stands_alone(words: list[str]) -> bool:
+    """Whether the first word, which is one of grammar, may be a name by itself: `Will`, `Will said`."""
+    return len(words) == 1 or words[1].lower() in QUESTION_WORDS
+
+
 def _spelled(name: str) -> str:
-    return rf"\b{re.escape(name)}\b" if name.isascii() else re.escape(name)
+    return rf"\b{re.escape(name)}(?:['’]s)?\b" if name.isascii() else re.escape(name)

@@ -1,6 +1,6 @@
 """Runs the ranking statements. Inside the caller's transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +16,7 @@ from governance.actor import Actor
 from governance.prepared import Cursor, in_one_go, prepared_cursor, sql_array
 from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions
 from vault.cubes.vector_index import DEFAULT_MODEL, nearest_by_index
-from vault.lexicon.moments import Span
+from vault.lexicon.moments import Span, merged
 from vault.retrieval.composing import Composed
 from vault.retrieval.question import Question
 from vault.retrieval.ranking import (
@@ -24,6 +24,7 @@ from vault.retrieval.ranking import (
     DATED,
     EF_ALONE,
     EF_SEARCH,
+    LEAST_DATED,
     LEAST_FITTING,
     LOOKED_THROUGH,
     MOST_RIVALS,
@@ -35,7 +36,7 @@ from vault.retrieval.ranking import (
     index_pays,
     pooled,
 )
-from vault.retrieval.scoring import Scored, best_of, scored
+from vault.retrieval.scoring import ENTITY, Scored, best_of, scored
 from vault.retrieval.sql import (
     FITTING,
     FITTING_FILTERED,
@@ -77,6 +78,7 @@ class Ranking:
     by_words: bool
     speakers: bool
     dated: bool
+    spans: Sequence[Span]
     narrowed: bool
     excepted: bool
     places: Mapping[str, str]
@@ -90,7 +92,7 @@ class Ranking:
         """`statement` with its places filled: its plan can be but one, unless filters or grants stand in it."""
         if self.narrowed or self.excepted:
             return self.steady_rows(statement, **values)
-        with _cursor(self.narrowed) as cursor:
+        with prepared_cursor() as cursor:
             cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
             return list(cursor.fetchall())
 
@@ -146,16 +148,18 @@ def rank(
 
     `narrowed`: filters beyond the namespace apply; then candidates are looked for among all that passes them.
     """
-    speakers = question.meant(surveyed.speakers)
-    words = question.terms(speakers, has_time=bool(spans))
-    weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans), bare=words.bare)
+    has_time = bool(spans and weights.time)
+    speakers = question.meant(surveyed.speakers, has_time=has_time) if weights.entity else []
+    asked = question.terms(speakers, has_time=has_time)
+    weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans), bare=asked.bare)
     nearest = pooled(NEAREST, limit) if vector is not None else 0
     ranking = Ranking(
         surveyed=surveyed,
         model=model,
-        by_words=bool(words.tokens and weights.words),
-        speakers=bool(speakers and weights.entity),
-        dated=bool(spans and weights.time),
+        by_words=bool((asked.words and weights.words) or asked.names),
+        speakers=bool(speakers),
+        dated=has_time,
+        spans=spans,
         narrowed=narrowed,
         excepted=bool(excepted),
         places=_places(visible, excepted, surveyed, model),
@@ -163,7 +167,7 @@ def rank(
             **visible.parameters,
             **excepted.parameters,
             "tenant": actor.tenant_id,
-            "terms": sql_array(words.tokens if weights.words else []),
+            "terms": sql_array([*asked.words, *(one for one in asked.names if one not in asked.words)]),
             "namespaces": sql_array(surveyed.namespaces),
             "vector": vector,
             "model": model,
@@ -176,8 +180,9 @@ def rank(
         },
     )
     length = surveyed.words / surveyed.cubes if surveyed.cubes and surveyed.words else TYPICAL_LENGTH
-    said = Said(_found(ranking), cubes=surveyed.cubes, length=length)
-    found = _scored(ranking, said, weights, limit)
+    words = _found(ranking)
+    said, named = (Said(_among(words, of), cubes=surveyed.cubes, length=length) for of in (asked.words, asked.names))
+    found = _scored(ranking, said, named, weights, limit)
     in_sessions = any(parts.session for _, parts in found)
     return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in found]
 
@@ -202,7 +207,14 @@ def _found(ranking: Ranking) -> list[Found]:
     return [Found(*row) for row in ranking.rows(statement)]
 
 
-def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[tuple[UUID, Parts]]:
+def _among(found: Sequence[Found], terms: Collection[int]) -> list[Found]:
+    """The words that are of `terms`; what is gone comes with the first of them."""
+    gone = b"".join(one.gone or b"" for one in found)
+    words = [one._replace(gone=None) for one in found if one.term in terms]
+    return [words[0]._replace(gone=gone), *words[1:]] if words else []
+
+
+def _scored(ranking: Ranking, said: Said, named: Said, weights: Weights, limit: int) -> list[tuple[UUID, Parts]]:
     """Vectors are only looked through where too few of those that words speak for outweigh any that they do not.
 
     Rivals of the best by words are taken in where a vector could make up for what they lack; where they are too many
@@ -210,10 +222,10 @@ def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[
     """
     several = pooled(BEST, limit)
     best = said.best(several * (2 * REACH + 1) + (LOOKED_THROUGH if ranking.by_fit else MOST_RIVALS))
-    told = scored(said, _pool(ranking, best, several), best.highest)
+    told = scored(said, named, _pool(ranking, best, several), best.highest)
     last = told.score(limit, replace(weights, dense=0.0))
-    if ranking.by_fit and len(fitting := _fitting(ranking, told, best, weights, limit)):
-        told = scored(said, told.pool.joined(fitting), best.highest)
+    if ranking.by_fit and len(fitting := _fitting(ranking, told, best, named, weights, limit)):
+        told = scored(said, named, told.pool.joined(fitting), best.highest)
         last = told.score(limit, replace(weights, dense=0.0))
     least = (last - weights.dense) * best.highest / (weights.lexical or 1.0)
     rivals = best.beyond(several, told.pool, least, MOST_RIVALS)
@@ -221,7 +233,7 @@ def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[
     if rivals or (to_vectors and ranking.parameters["nearest"]):
         alone = not last  # words speak for fewer than `limit`
         rest = _near(ranking, told.pool, alone=alone, rivals=sql_array(rivals), to_vectors=to_vectors)
-        return best_of([told, scored(said, rest, best.highest, told.measure)], weights, limit)
+        return best_of([told, scored(said, named, rest, best.highest, told.measure)], weights, limit)
     return best_of([told], weights, limit)
 
 
@@ -234,13 +246,13 @@ def _pool(ranking: Ranking, best: Best, several: int) -> Pool:
     return Pool(*row)
 
 
-def _fitting(ranking: Ranking, told: Scored, best: Best, weights: Weights, limit: int) -> Pool:
+def _fitting(ranking: Ranking, told: Scored, best: Best, named: Said, weights: Weights, limit: int) -> Pool:
     """What may be shown of what fits who is named and when, that is not in the pool and may outdo the last of its
-    `limit` best, whatever its vector: of what words speak for, and of what nothing else speaks for.
+    `limit` best, whatever its vector: of what words speak for, of what has the name, and of what nothing speaks for.
 
     Where the pool has enough of whoever is named, a speaker alone brings nothing more.
     """
-    if not ranking.dated and int(np.count_nonzero(told.pool.entity)) >= limit:
+    if not ranking.dated and int(np.count_nonzero(told.parts[ENTITY])) >= limit:
         return Pool(None)
     last = told.score(limit, replace(weights, dense=0.0))
     reach = weights.entity + (weights.time if ranking.dated else 0.0)
@@ -249,13 +261,18 @@ def _fitting(ranking: Ranking, told: Scored, best: Best, weights: Weights, limit
     by_itself = last < reach
     if not (others or by_itself):
         return Pool(None)
-    values = {
+    starts, ends = merged(ranking.spans)
+    values: dict[str, Any] = {
+        "begins": starts,
+        "finishes": ends,
         "others": sql_array(others),
+        "mentioned": sql_array(named.best(LEAST_FITTING).beyond(0, told.pool, 0.0, LEAST_FITTING) if by_itself else []),
         "fitting": pooled(LEAST_FITTING, limit),
         "latest": pooled(LEAST_FITTING, limit) if by_itself else 0,
-        "dated": max(LEAST_FITTING, DATED // (len(ranking.parameters["starts"]) or 1)) if by_itself else 0,
+        "dated": max(LEAST_DATED, DATED // (len(starts) * len(ranking.surveyed.namespaces) or 1)) if by_itself else 0,
     }
-    (row,) = ranking.rows(FITTING_FILTERED if ranking.narrowed else FITTING, **values)
+    # Its look-ups by time have but one good plan, which the planner only finds among few.
+    (row,) = ranking.steady_rows(FITTING_FILTERED if ranking.narrowed else FITTING, **values)
     return Pool(*row, known=told.pool)
 
 

@@ -18,7 +18,8 @@ NEAREST = 20  # cubes, at least, taken into the pool by vector
 POOLED = 1.5  # of either, for each result that is asked for
 LEAST_FITTING = 50  # cubes, at least, taken into the pool because they fit who is named and when
 LOOKED_THROUGH = 200  # cubes below the best by words that are asked whether they fit
-DATED = 1_000  # cubes of the times that are asked for, of one namespace, the latest
+DATED = 1_000  # cubes that are looked at for the times that are asked for, the latest of each and of each namespace
+LEAST_DATED = 3  # of one time in one namespace, however many they are
 BARE = 0.3  # what words count for in a question that only names who spoke, and when
 MOST_RIVALS = 50  # cubes below the best by words that are taken into the pool for what their vectors may add
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
@@ -86,7 +87,7 @@ class Parts:
 
 NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 AFTER_RANKING = ("graph", "heat", "trust", "diversity")  # off unless an operator gives them a weight
-HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.6, time=0.6)
+HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.8, time=0.6)
 LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, time=0.0)
 

@@ -41,7 +41,7 @@ def by_tag(visible: CubeQuerySet, question: str, limit: int) -> list[Ranked]:
 
     score: the share of the question's characters, blanks apart, that the cube's tags say, at most 1. Two queries.
     """
-    asked = folded(question[:MOST_CHARACTERS])
+    asked = folded(question[:MOST_CHARACTERS])[:MOST_CHARACTERS]
     named = labels_named(asked, _maybe_named(visible, asked))
     if not named:
         return []

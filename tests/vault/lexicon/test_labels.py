@@ -1,7 +1,10 @@
 """Which labels a question names."""
 
+from itertools import product
+
 import pytest
 
+from vault.lexicon import labels
 from vault.lexicon.labels import folded, labels_named
 
 
@@ -51,3 +54,18 @@ def test_it_does_not_name_this_one(text: str, label: str) -> None:
 
 def test_every_spelling_is_told_as_it_is_written() -> None:
     assert labels_named("red", ["Red", "RED", "blue", "red"]) == {"Red": "red", "RED": "red", "red": "red"}
+
+
+def test_of_a_label_that_is_within_words_a_thousand_times_few_places_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[str] = []
+
+    def within(left: str, right: str) -> bool:
+        looked.append(left)
+        return True
+
+    monkeypatch.setattr(labels, "_is_one_word", within)
+    spellings = ["".join(one) for one in product("aA", repeat=7)]
+    assert labels_named("a" * 1_000, spellings) == {}
+    assert len(looked) <= labels.MOST_PLACES * 2

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from vault.lexicon.entities import entities
 from vault.lexicon.moments import mentions_time
-from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
+from vault.lexicon.normal import normal_form
+from vault.lexicon.tokens import day_terms, keywords, language_of, query_terms, single_characters, terms
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,7 @@ from vault.lexicon.tokens import keywords, language_of, query_terms, single_char
         ("Caroline's dogs don't like the O’Brien café", ["carolin", "dog", "like", "o", "brien", "cafe"]),
         ("We can't, won't and didn't; they're", []),
         ("running RUNS run", ["run", "run", "run"]),
-        ("on 2023-05-08 at 10:30 for $1,234.50", ["2023", "05", "08", "10", "30", "1234", "50"]),
+        ("on 2023-05-08 at 10:30 for $1,234.50", ["2023", "05", "08", "10", "30", "1234", "50", "5-8"]),
         ("user_id ２０２３ ﬁle", ["user", "id", "2023", "file"]),
         ("我的猫叫咪咪", ["的猫", "猫叫", "叫咪", "咪咪"]),
         ("猫", ["猫"]),
@@ -213,3 +214,23 @@ def test_a_character_that_is_no_ascii_changes_nothing_about_the_rest(text: str) 
     assert entities(other) == entities(text)
     assert mentions_time(other) == mentions_time(text)
     assert single_characters(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["12 May", "May 12th", "the 12th of may, 2027", "2027-05-12", "5月12日", "on 12th May", "Sept. 3 and May 12"],
+)
+def test_a_day_is_a_term_however_it_is_written(text: str) -> None:
+    assert "5-12" in terms(text)
+    assert day_terms(text)[-1] == "5-12"
+
+
+@pytest.mark.parametrize("text", ["12 disks", "May 1234", "Mayor 12", "2027-13-12", "12.5 mays", "maybe 12"])
+def test_other_numbers_are_no_day(text: str) -> None:
+    assert day_terms(text) == []
+
+
+def test_marks_without_an_end_take_no_time_that_grows_with_their_square() -> None:
+    """To normalise them would. What is normalised has at most thirty on a letter."""
+    assert len(normal_form("NFKC", "x" + "\u0301\u0316" * 16_000)) <= 32
+    assert normal_form("NFKC", "e\u0301" * 3) == "\u00e9" * 3

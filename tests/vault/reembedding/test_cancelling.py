@@ -29,6 +29,7 @@ from tests.vault.reembedding.moves import NEW, OLD, active, asked, configure, re
 from vault.cubes import moving
 from vault.cubes.moving import move_get, reembedding_cancel
 from vault.cubes.reembedding import BATCH, cubes_reembed, reembedding_start
+from vault.models import Embedding, EmbeddingModel
 
 HERON = "The heron nests by the mill."
 MANY = BATCH + 30  # two batches
@@ -230,3 +231,19 @@ def test_doctor_fails_while_a_move_does(world: World, settings: Settings, httpse
         embedding_models()
     assert reembedding_cancel(actor=actor).models == ("openai/few",)
     assert embedding_models() == "tenants that keep a former model until `reembed`: 1"
+
+
+def test_what_answers_for_a_model_that_cannot_be_built_is_kept(world: World, settings: Settings) -> None:
+    actor = world.olivia.actor
+    remember(actor, HERON, *(f"Row {number} of the reeds." for number in range(BATCH)))
+    run_jobs()
+    with acting(actor):
+        Embedding.objects.filter(model=OLD).update(model="sentence-transformers/gone")
+        EmbeddingModel.objects.update(model="sentence-transformers/gone")
+    configure(settings, "wordllama")
+    reembedding_start(actor=actor)
+    step()
+    before = asked(actor, HERON).parts.dense
+    reembedding_cancel(actor=actor)
+    run_jobs()
+    assert asked(actor, HERON).parts.dense == before > 0.9

@@ -153,7 +153,7 @@ def _packed(actor: Actor, question: str) -> set[int]:
     asked = question_of(token_maker(actor.tenant_id), question)
     with acting(actor):
         return set(
-            PackedWord.objects.filter(is_packed=True, term__in=asked.terms([]).tokens).values_list("term", flat=True)
+            PackedWord.objects.filter(is_packed=True, term__in=asked.terms().words).values_list("term", flat=True)
         )
 
 

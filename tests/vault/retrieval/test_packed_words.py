@@ -204,7 +204,7 @@ def _within(world: World, **narrowed: Any) -> list[list[Hit]]:
 def _lexical(world: World, terms: Sequence[int]) -> list[tuple[str, float]]:
     """What a question of these words finds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Question, "terms", lambda *_, **__: Terms(list(terms), bare=False))
+        patch.setattr(Question, "terms", lambda *_, **__: Terms(list(terms), [], bare=False))
         search = SearchQuery(query="any", mode=SearchMode.LEXICAL)
         return [one for one in _told(memories_search(actor=world.alice.actor, search=search)) if one[1]]
 

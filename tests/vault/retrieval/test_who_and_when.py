@@ -18,6 +18,7 @@ from vault.retrieval import ranker
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.retrieval.words import Pool
+from vault.vocabulary import SearchMode
 
 TEAM = "/team"
 MAY, LATER = datetime(2025, 5, 10, tzinfo=UTC), datetime(2025, 9, 1, tzinfo=UTC)
@@ -115,6 +116,102 @@ def test_who_is_only_named_is_found_by_what_they_said_before_what_others_say_of_
     run_jobs()
     first = found(team.alice.actor, "What did Ada say?", top_k=7)
     assert [name for name, _ in first] == ["Ada"] * 5 + ["Ben"] * 2
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("Where did Ada move to?", "Ada moved to Lisbon in March."),
+        ("Where does Ada live now?", "Ada moved to Lisbon in March."),
+        ("What is the glove size of Ada?", "Glove size of Ada: 7."),
+    ],
+)
+def test_what_nobody_said_of_who_is_named_comes_first(team: World, question: str, note: str, filters: Any) -> None:
+    notes = ["Ada moved to Lisbon in March.", "Jun moved to Glasgow.", "The servers moved downstairs."]
+    notes += [f"Glove size of {name}: {size}." for size, name in enumerate(("Ben", "Cleo", "Dora", "Ada"), 4)]
+    cubes_add(actor=team.alice.actor, drafts=drafts("", notes, LATER))
+    run_jobs()
+    assert found(team.alice.actor, question, top_k=1, filters=filters) == [("", note)]
+
+
+def test_a_name_is_a_word_where_who_spoke_does_not_count(team: World) -> None:
+    cubes_add(actor=team.alice.actor, drafts=drafts("", ["Glove size of Ada: 7.", "Glove size of Ben: 8."], LATER))
+    run_jobs()
+    search = SearchQuery(query="glove size Ada", mode=SearchMode.LEXICAL)
+    first, second, *_ = memories_search(actor=team.alice.actor, search=search)
+    assert "Ada" in first.view.words.content
+    assert first.score > second.score
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("What did Ada and Adam say?", {"Ada", "Adam"}),
+        ("What did Adam say?", {"Adam"}),
+        ("王芳和王芳芳说了什么？", {"王芳", "王芳芳"}),
+        ("What is on 12 May 2027?", set()),
+        ("What did May say?", {"May"}),
+        ("Ada's", {"Ada"}),
+        ("Will", {"Will"}),
+        ("Will said", {"Will"}),
+        ("Will it rain?", set()),
+    ],
+)
+def test_a_name_counts_where_it_stands_by_itself(team: World, question: str, names: set[str]) -> None:
+    said = [one for name in ("Adam", "王芳", "王芳芳", "May", "Will") for one in drafts(name, [f"{name}: yes."], LATER)]
+    cubes_add(actor=team.alice.actor, drafts=said)
+    run_jobs()
+    assert named(team.alice.actor, question) == names
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("question", "wrong"),
+    [
+        ("What did Ada say on 2025-05-10?", "The permit expires on 2025-12-31."),
+        ("What did Ada say last May?", "We may last long."),
+        ("Ada, May 2025", "The year 2025 in numbers."),
+    ],
+)
+def test_words_of_a_time_weigh_less_than_the_time(team: World, question: str, wrong: str, filters: Any) -> None:
+    team_said = drafts("Ada", IN_MAY, datetime(datetime.now(UTC).year - 1, 5, 10, tzinfo=UTC))
+    cubes_add(actor=team.alice.actor, drafts=[*team_said, *drafts("Ben", [wrong], LATER)])
+    run_jobs()
+    first = found(team.alice.actor, question, top_k=3, filters=filters)
+    assert sorted(content for _, content in first) == IN_MAY
+
+
+@pytest.mark.parametrize("mode", [SearchMode.HYBRID, SearchMode.LEXICAL])
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        ("Which meeting about the flat is on 15 June?", "The long meeting about the flat takes place on 15 June."),
+        ("12 May", "Ben's birthday is on May 12."),
+        ("6月15日的会", "6月15日开会。"),
+    ],
+)
+def test_a_day_that_a_text_names_is_found_by_it(world: World, question: str, right: str, mode: SearchMode) -> None:
+    texts = [right, "Meeting about the flat: 14 June.", "Meeting about the flat: 16 June.", "I bought 12 disks."]
+    cubes_add(actor=world.alice.actor, drafts=drafts("", [*texts, "6月14日开会。", "6月16日开会。"], LATER))
+    run_jobs()
+    hits = memories_search(actor=world.alice.actor, search=SearchQuery(query=question, mode=mode))
+    assert hits[0].view.words.content == right
+    assert hits[0].score > hits[1].score
+
+
+ODD = [
+    "la\u017ft week",
+    "on fr\u0131day",
+    "\u017feven days ago",
+    "999 years before 一〇〇〇年",
+    "3 m\u0131nutes ago minute",
+]
+
+
+@pytest.mark.parametrize("question", ODD)
+def test_a_question_in_odd_letters_is_answered(team: World, question: str) -> None:
+    assert found(team.alice.actor, question, top_k=3)
 
 
 def test_a_name_that_is_a_word_of_grammar_is_seen_by_its_capital(team: World) -> None:

@@ -1,0 +1,19 @@
+"""Unicode's normal forms in time that grows with the text. Pure."""
+
+import re
+import unicodedata
+from typing import Literal
+
+# Signs that are put in order when they follow one another, which takes the square of their number: Unicode's format for
+# streams (UAX #15, 13) has no more than this, and no language does.
+MOST_MARKS = 30
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u302a-\u302f\u3099\u309a\ufe20-\ufe2f"
+)
+_TOO_MANY = re.compile(f"([{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
+
+
+def normal_form(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
+    """As unicodedata.normalize, without what follows thirty marks on one letter."""
+    return unicodedata.normalize(form, text if text.isascii() else _TOO_MANY.sub(r"\1", text))
