@@ -50,7 +50,8 @@ def conversations(path: Path) -> list[Conversation]:
     try:
         found = [_conversation(sample) for sample in samples]
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise BenchmarkError(f"{path} is not in LoCoMo's layout: {type(error).__name__}: {error}") from error
+        layout = "a list of conversations, each with sample_id, conversation and qa"
+        raise BenchmarkError(f"{path} is not in LoCoMo's layout, {layout}") from error
     if not found or not all(one.questions for one in found):
         raise BenchmarkError(f"{path} has no conversation, or one without a question that its turns answer")
     return found

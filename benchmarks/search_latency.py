@@ -22,8 +22,8 @@ from benchmarks.synthetic import conversation, questions
 from benchmarks.tables import markdown
 from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of, reader_of
 from vault.cubes.drafts import CubeDraft
+from vault.cubes.vector_index import DEFAULT_MODEL
 from vault.providers.registry import embedder
-from vault.retrieval.ranker import INDEXED_MODEL
 
 SEED = 20_260_101
 WARM_UP = 20  # questions that are not counted, before those that are
@@ -195,7 +195,7 @@ def _systems(
 
 def _raw(prefix: str, scene: Scene, top_k: int, raw: psycopg.Connection[Any]) -> Iterator[tuple[str, Ask]]:
     statements = {"floor": hybrid(by_index=False), "exact cosine": COSINE}
-    if embedder().name == INDEXED_MODEL:
+    if embedder().name == DEFAULT_MODEL:
         statements["floor by index"] = hybrid(by_index=True)
     for name, statement in statements.items():
         yield f"{prefix}{name}", partial(asked, raw, statement, scene, limit=top_k)

@@ -131,7 +131,7 @@ class ScorePartsSchema(Schema):
     context = _part(  # type: ignore[assignment]
         "What words say of what was said next to it, and of all its session: both in one number, as hybrid weighs them."
     )
-    entity = _part("1: it was said by somebody whom the question names.")
+    entity = _part("1: said by somebody whom the question names; or by nobody that is known, and it has the name.")
     time = _part("How well its time fits the question's; 1 if the question asks when and it tells a time.")
     graph = _part("Nearness over links; 0 but in `mode: graph`, or where the operator gave it a weight.")
     fingerprint = _part("Always 0: not built yet.")

@@ -15,7 +15,7 @@ from psycopg import sql
 from governance.actor import Actor
 from governance.prepared import Cursor, in_one_go, prepared_cursor, sql_array
 from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions
-from vault.cubes.vector_index import DEFAULT_MODEL, nearest_by_index
+from vault.cubes.vector_index import nearest_by_index
 from vault.lexicon.moments import Span, merged
 from vault.retrieval.composing import Composed
 from vault.retrieval.question import Question
@@ -53,7 +53,6 @@ from vault.retrieval.sql import (
 from vault.retrieval.surveying import TYPICAL_LENGTH, Survey
 from vault.retrieval.words import Best, Found, Pool, Said, spans
 
-INDEXED_MODEL = DEFAULT_MODEL  # of which embedding_nearest holds the vectors; an operator may index another
 STEADY_PLANS = """
 SELECT set_config('enable_nestloop', 'off', true), set_config('enable_sort', 'off', true),
   set_config('hnsw.ef_search', %s::text, true), set_config('hnsw.iterative_scan', 'relaxed_order', true)
@@ -143,8 +142,10 @@ def rank(
     limit: int,
     excepted: Exceptions = NO_EXCEPTIONS,
 ) -> list[Ranked]:
-    """The best `limit` of the visible cubes, best first. Two queries; one more where the question names who or when,
-    and one more where vectors can change the answer.
+    """The best `limit` of the visible cubes, best first.
+
+    Two queries; one more where who or when is named and may change the answer; one more where vectors can, and another
+    where their index gives up.
 
     `narrowed`: filters beyond the namespace apply; then candidates are looked for among all that passes them.
     """
