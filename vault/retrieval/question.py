@@ -53,7 +53,8 @@ class Question:
         """
         told = self._without(speakers, without_times(self.text, numbers_only=True) if has_time else self.text)
         words = [*content_terms(told), *day_terms(self.text)]
-        bare = told != self.text and not content_terms(self._without(speakers, without_times(self.text)))
+        rest = content_terms(self._without(speakers, without_times(self.text))) if has_time else words
+        bare = told != self.text and not rest
         names = [one for mark in speakers for one in terms(self.names[mark])[-1:]]
         return Terms(self._tokens(words or query_terms(self.text)), self._tokens(names), bare)
 
@@ -79,7 +80,7 @@ def _possible_names(text: str) -> Iterator[str]:
     """Each word that is not merely grammar; of what is written without spaces, each few characters, too."""
     words = [word for word in marks.WORD.findall(text)[:MOST_TERMS] if len(word) <= LONGEST_NAME]
     for place, word in enumerate(words):
-        unspaced, spaced = unspaced_and_spaced(word)
+        unspaced, spaced = unspaced_and_spaced(word) if not word.isascii() else ([], [])
         if unspaced or terms(word) or (word[0].isupper() and (place or _stands_alone(words))):
             yield word
         yield from spaced if unspaced else ()

@@ -71,7 +71,7 @@ def scored(said: Said, named: Said, pool: Pool, highest: float, measure: Measure
 
 def _entity(named: Said, pool: Pool) -> Floats:
     """1 of what is said by whoever is named, and of what names them where nobody is known to have said it."""
-    return np.where(pool.is_nobodys & (named.lexical(pool) > 0), 1.0, pool.entity)
+    return np.where(pool.is_nobodys & (named.lexical(pool) > 0), 1.0, pool.entity) if len(named) else pool.entity
 
 
 def best_of(pools: Sequence[Scored], weights: Weights, limit: int) -> list[tuple[UUID, Parts]]:

@@ -133,6 +133,9 @@ class Said:
         self._entry = order[begins]  # one of each cube
         self._bm25 = _sums(which, self._adds, len(self._cubes))
 
+    def __len__(self) -> int:
+        return len(self._cubes)
+
     def best(self, count: int) -> "Best":
         """The `count` cubes of which words say most, best first; of equals the newest first."""
         among = np.arange(len(self._bm25))
