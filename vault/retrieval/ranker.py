@@ -262,6 +262,7 @@ def _fitting(ranking: Ranking, told: Scored, best: Best, named: Said, weights: W
     by_itself = last < reach
     if not (others or by_itself):
         return Pool(None)
+    namespaces = ranking.surveyed.namespaces
     starts, ends = merged(ranking.spans)
     values: dict[str, Any] = {
         "begins": starts,
@@ -270,7 +271,7 @@ def _fitting(ranking: Ranking, told: Scored, best: Best, named: Said, weights: W
         "mentioned": sql_array(named.best(LEAST_FITTING).beyond(0, told.pool, 0.0, LEAST_FITTING) if by_itself else []),
         "fitting": pooled(LEAST_FITTING, limit),
         "latest": pooled(LEAST_FITTING, limit) if by_itself else 0,
-        "dated": max(LEAST_DATED, DATED // (len(starts) * len(ranking.surveyed.namespaces) or 1)) if by_itself else 0,
+        "dated": max(LEAST_DATED, DATED // (len(starts) * len(namespaces) or 1)) if starts and by_itself else 0,
     }
     # Its look-ups by time have but one good plan, which the planner only finds among few.
     (row,) = ranking.steady_rows(FITTING_FILTERED if ranking.narrowed else FITTING, **values)

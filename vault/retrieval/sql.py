@@ -161,7 +161,7 @@ fitting AS MATERIALIZED (
      SELECT posting.cube_id FROM vault_posting AS posting
      WHERE posting.tenant_id = %(tenant)s AND posting.term = speaker.mark
        AND posting.cube_id NOT IN (SELECT id FROM gone)
-       AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}})
+       AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{hits_beyond}})
      ORDER BY posting.cube_id DESC LIMIT %(latest)s
    ) AS said){{granted_in_time}}
 ),
@@ -170,7 +170,7 @@ fitting AS MATERIALIZED (
 GRANTED_IN_TIME = f"""
   UNION
   (SELECT pool.id FROM granted JOIN vault_cube AS pool ON pool.id = granted.id
-   WHERE pool.tenant_id = %(tenant)s AND pool.deleted_at IS NULL AND {_TIME} > 0
+   WHERE %(dated)s > 0 AND pool.tenant_id = %(tenant)s AND pool.deleted_at IS NULL AND {_TIME} > 0
      AND pool.id NOT IN (SELECT id FROM gone)
    ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(latest)s)
 """
@@ -284,7 +284,7 @@ taken AS MATERIALIZED (
 SELECT (SELECT cubes FROM taken), (SELECT words FROM taken), {_COUNTED}
 FROM vault_namespacesize AS size WHERE size.namespace_id = ANY(%(namespaces)s::uuid[])
 """
-MANY_GRANTED = 1_000  # how many more there are changes no order of words
+MANY_GRANTED = 200  # how many more there are changes next to no order of words
 # Each by its key, until there are so many: several grants of one memory are one, and those of what cannot be seen none.
 GRANTED_COUNT = f"""
   SELECT count(DISTINCT id) FROM (
