@@ -58,6 +58,10 @@ class Question:
         names = [one for mark in speakers for one in terms(self.names[mark])[-1:]]
         return Terms(self._tokens(words or query_terms(self.text)), self._tokens(names), bare)
 
+    def named(self, speakers: Collection[int]) -> list[int]:
+        """The marks of what names `speakers`."""
+        return [marks.entity(self.maker, self.names[mark].casefold()) for mark in speakers]
+
     def _without(self, speakers: Collection[int], text: str) -> str:
         if not speakers:
             return text

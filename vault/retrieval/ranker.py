@@ -1,6 +1,6 @@
 """Runs the ranking statements. Inside the caller's transaction."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +36,7 @@ from vault.retrieval.ranking import (
     index_pays,
     pooled,
 )
-from vault.retrieval.scoring import ENTITY, Scored, best_of, scored
+from vault.retrieval.scoring import Scored, best_of, scored
 from vault.retrieval.sql import (
     FITTING,
     FITTING_FILTERED,
@@ -157,7 +157,7 @@ def rank(
     ranking = Ranking(
         surveyed=surveyed,
         model=model,
-        by_words=bool((asked.words and weights.words) or asked.names),
+        by_words=bool(asked.words and weights.words),
         speakers=bool(speakers),
         dated=has_time,
         spans=spans,
@@ -168,11 +168,13 @@ def rank(
             **visible.parameters,
             **excepted.parameters,
             "tenant": actor.tenant_id,
-            "terms": sql_array([*asked.words, *(one for one in asked.names if one not in asked.words)]),
+            "terms": sql_array(asked.words if weights.words else []),
             "namespaces": sql_array(surveyed.namespaces),
             "vector": vector,
             "model": model,
             "speakers": sql_array(speakers),
+            "names": sql_array(asked.names),
+            "marks": sql_array([*speakers, *question.named(speakers)]),
             "asks_for_time": question.asks_for_time,
             "starts": [span.start for span in spans],
             "ends": [span.end for span in spans],
@@ -181,9 +183,8 @@ def rank(
         },
     )
     length = surveyed.words / surveyed.cubes if surveyed.cubes and surveyed.words else TYPICAL_LENGTH
-    words = _found(ranking)
-    said, named = (Said(_among(words, of), cubes=surveyed.cubes, length=length) for of in (asked.words, asked.names))
-    found = _scored(ranking, said, named, weights, limit)
+    said = Said(_found(ranking), cubes=surveyed.cubes, length=length)
+    found = _scored(ranking, said, weights, limit)
     in_sessions = any(parts.session for _, parts in found)
     return [Ranked(cube_id, fused(parts, weights, in_sessions=in_sessions), parts) for cube_id, parts in found]
 
@@ -208,14 +209,7 @@ def _found(ranking: Ranking) -> list[Found]:
     return [Found(*row) for row in ranking.rows(statement)]
 
 
-def _among(found: Sequence[Found], terms: Collection[int]) -> list[Found]:
-    """The words that are of `terms`; what is gone comes with the first of them."""
-    gone = b"".join(one.gone or b"" for one in found)
-    words = [one._replace(gone=None) for one in found if one.term in terms]
-    return [words[0]._replace(gone=gone), *words[1:]] if words else []
-
-
-def _scored(ranking: Ranking, said: Said, named: Said, weights: Weights, limit: int) -> list[tuple[UUID, Parts]]:
+def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[tuple[UUID, Parts]]:
     """Vectors are only looked through where too few of those that words speak for outweigh any that they do not.
 
     Rivals of the best by words are taken in where a vector could make up for what they lack; where they are too many
@@ -223,10 +217,10 @@ def _scored(ranking: Ranking, said: Said, named: Said, weights: Weights, limit: 
     """
     several = pooled(BEST, limit)
     best = said.best(several * (2 * REACH + 1) + (LOOKED_THROUGH if ranking.by_fit else MOST_RIVALS))
-    told = scored(said, named, _pool(ranking, best, several), best.highest)
+    told = scored(said, _pool(ranking, best, several), best.highest)
     last = told.score(limit, replace(weights, dense=0.0))
-    if ranking.by_fit and len(fitting := _fitting(ranking, told, best, named, weights, limit)):
-        told = scored(said, named, told.pool.joined(fitting), best.highest)
+    if ranking.by_fit and len(fitting := _fitting(ranking, told, best, weights, limit)):
+        told = scored(said, told.pool.joined(fitting), best.highest)
         last = told.score(limit, replace(weights, dense=0.0))
     least = (last - weights.dense) * best.highest / (weights.lexical or 1.0)
     rivals = best.beyond(several, told.pool, least, MOST_RIVALS)
@@ -234,7 +228,7 @@ def _scored(ranking: Ranking, said: Said, named: Said, weights: Weights, limit: 
     if rivals or (to_vectors and ranking.parameters["nearest"]):
         alone = not last  # words speak for fewer than `limit`
         rest = _near(ranking, told.pool, alone=alone, rivals=sql_array(rivals), to_vectors=to_vectors)
-        return best_of([told, scored(said, named, rest, best.highest, told.measure)], weights, limit)
+        return best_of([told, scored(said, rest, best.highest, told.measure)], weights, limit)
     return best_of([told], weights, limit)
 
 
@@ -247,13 +241,13 @@ def _pool(ranking: Ranking, best: Best, several: int) -> Pool:
     return Pool(*row)
 
 
-def _fitting(ranking: Ranking, told: Scored, best: Best, named: Said, weights: Weights, limit: int) -> Pool:
+def _fitting(ranking: Ranking, told: Scored, best: Best, weights: Weights, limit: int) -> Pool:
     """What may be shown of what fits who is named and when, that is not in the pool and may outdo the last of its
     `limit` best, whatever its vector: of what words speak for, of what has the name, and of what nothing speaks for.
 
     Where the pool has enough of whoever is named, a speaker alone brings nothing more.
     """
-    if not ranking.dated and int(np.count_nonzero(told.parts[ENTITY])) >= limit:
+    if not ranking.dated and int(np.count_nonzero(told.pool.entity)) >= limit:
         return Pool(None)
     last = told.score(limit, replace(weights, dense=0.0))
     reach = weights.entity + (weights.time if ranking.dated else 0.0)
@@ -268,7 +262,6 @@ def _fitting(ranking: Ranking, told: Scored, best: Best, named: Said, weights: W
         "begins": starts,
         "finishes": ends,
         "others": sql_array(others),
-        "mentioned": sql_array(named.best(LEAST_FITTING).beyond(0, told.pool, 0.0, LEAST_FITTING) if by_itself else []),
         "fitting": pooled(LEAST_FITTING, limit),
         "latest": pooled(LEAST_FITTING, limit) if by_itself else 0,
         "dated": max(LEAST_DATED, DATED // (len(starts) * len(namespaces) or 1)) if starts and by_itself else 0,

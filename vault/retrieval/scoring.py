@@ -11,7 +11,6 @@ from vault.retrieval.ranking import Parts, Weights
 from vault.retrieval.words import Floats, Pool, Said, ids_of
 
 PARTS = ("lexical", "context", "session", "dense", "entity", "time")  # as Parts has them
-ENTITY = PARTS.index("entity")
 
 
 class Measure(NamedTuple):
@@ -45,9 +44,8 @@ class Scored:
         return float(np.partition(self.totals(weights), -place)[-place])
 
 
-def scored(said: Said, named: Said, pool: Pool, highest: float, measure: Measure | None = None) -> Scored:
-    """named: what has a name that the question names; highest: the most that words say of a cube; measure: of another
-    pool of the same search.
+def scored(said: Said, pool: Pool, highest: float, measure: Measure | None = None) -> Scored:
+    """highest: the most that words say of a cube; measure: of another pool of the same search.
 
     A memory outside of sessions has nothing around it. It counts as if it had what is usual around one of which words
     say as much: else small talk beside a good hit would outdo it.
@@ -63,15 +61,10 @@ def scored(said: Said, named: Said, pool: Pool, highest: float, measure: Measure
         np.where(alone, measure.context * lexical, context),
         np.where(alone, measure.session * lexical, session),
         pool.dense,
-        _entity(named, pool),
+        pool.entity,
         pool.time,
     )
     return Scored(pool, parts, measure)
-
-
-def _entity(named: Said, pool: Pool) -> Floats:
-    """1 of what is said by whoever is named, and of what names them where nobody is known to have said it."""
-    return np.where(pool.is_nobodys & (named.lexical(pool) > 0), 1.0, pool.entity) if len(named) else pool.entity
 
 
 def best_of(pools: Sequence[Scored], weights: Weights, limit: int) -> list[tuple[UUID, Parts]]:

@@ -45,7 +45,7 @@ SELECT
     WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.cube_id > asked.until
       AND posting.frequency > 0 AND posting.namespace_id = ANY(%(namespaces)s::uuid[])
   ),
-  CASE WHEN asked.number = 1 THEN (SELECT string_agg(uuid_send(id), '') FROM gone) END, asked.term
+  CASE WHEN asked.number = 1 THEN (SELECT string_agg(uuid_send(id), '') FROM gone) END
 FROM (
   SELECT sized.*, row_number() OVER (ORDER BY bytes, place) AS number, sum(bytes) OVER (ORDER BY bytes, place) AS so_far
   FROM (
@@ -69,7 +69,7 @@ WITH {_GONE}
 SELECT NULL::bytea, (
     SELECT string_agg({ENTRY}, '') FROM vault_posting AS posting
     WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND {_SEEN}
-  ), NULL::bytea, asked.term
+  ), NULL::bytea
 FROM unnest(%(terms)s::bigint[]) AS asked (term)
 """
 
@@ -82,11 +82,15 @@ found AS (
   WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(terms)s::bigint[]) AND {_SEEN}
   GROUP BY posting.term
 )
-SELECT NULL::bytea, postings, NULL::bytea, term FROM found
+SELECT NULL::bytea, postings, NULL::bytea FROM found
 """
 
-_ENTITY = "(pool.speaker_marks && %(speakers)s::bigint[])::int::float8"
-_SPOKEN = f"CASE WHEN cardinality(pool.speaker_marks) = 0 THEN -1 ELSE {_ENTITY} END"  # by nobody: -1
+# Said by whoever is named; or by nobody that is known, and it has the name.
+_ENTITY = """(CASE WHEN cardinality(pool.speaker_marks) > 0 THEN pool.speaker_marks && %(speakers)s::bigint[]
+  ELSE EXISTS (
+    SELECT 1 FROM vault_posting AS word
+    WHERE word.tenant_id = %(tenant)s AND word.term = ANY(%(names)s::bigint[]) AND word.cube_id = pool.id
+  ) END)::int::float8"""
 _TIME = """greatest(
     (%(asks_for_time)s AND pool.mentions_time)::int::float8,
     (SELECT max(span.weight)
@@ -106,7 +110,7 @@ def _shown(cubes: str, also: str = "") -> str:
 pool AS MATERIALIZED (WITH vault_cube AS MATERIALIZED ({cubes}) {{visible}})
 SELECT string_agg(
   uuid_send(pool.id) || int8send(pool.version::bigint) || int8send(coalesce(pool.session_token, 0))
-  || int8send(coalesce(pool.position, 0)::bigint) || float8send({_SPOKEN}) || float8send(coalesce({_TIME}, 0)),
+  || int8send(coalesce(pool.position, 0)::bigint) || float8send({_ENTITY}) || float8send(coalesce({_TIME}, 0)),
 ''), (
   SELECT string_agg(uuid_send(embedding.cube_id) || int8send(embedding.version::bigint)
     || float8send(greatest(0, 1 - (embedding.vector <=> %(vector)s::halfvec))), '')
@@ -131,8 +135,7 @@ POOL = "WITH " + _shown("""
 """)
 
 # What fits: whoever speaks is named, or it was said when is asked for. Of those that words speak for; of each span the
-# latest, in each namespace; of each speaker the latest; of what nobody is known to have said,
-# what has the name.
+# latest, in each namespace; of each speaker, and of what has their name, the latest.
 _HAPPENED_AT = (
     "(CASE WHEN cube.event_time IS NULL THEN cube.created_at ELSE cube.event_time END)"  # as the index says it
 )
@@ -144,9 +147,6 @@ fitting AS MATERIALIZED (
    WHERE pool.tenant_id = %(tenant)s AND pool.id = ANY(%(others)s::uuid[]) AND {_FIT} > 0
    ORDER BY {_FIT} DESC, array_position(%(others)s::uuid[], pool.id) LIMIT %(fitting)s)
   UNION
-  (SELECT pool.id FROM vault_cube AS pool
-   WHERE pool.tenant_id = %(tenant)s AND pool.id = ANY(%(mentioned)s::uuid[]) AND cardinality(pool.speaker_marks) = 0)
-  UNION
   (SELECT pool.id
    FROM unnest(%(begins)s::timestamptz[], %(finishes)s::timestamptz[]) AS asked (start, stop)
    CROSS JOIN unnest(%(namespaces)s::uuid[]) AS place (namespace_id) CROSS JOIN LATERAL (
@@ -157,9 +157,9 @@ fitting AS MATERIALIZED (
    ) AS pool
    ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(fitting)s)
   UNION
-  (SELECT said.cube_id FROM unnest(%(speakers)s::bigint[]) AS speaker (mark) CROSS JOIN LATERAL (
+  (SELECT said.cube_id FROM unnest(%(marks)s::bigint[]) AS named (mark) CROSS JOIN LATERAL (
      SELECT posting.cube_id FROM vault_posting AS posting
-     WHERE posting.tenant_id = %(tenant)s AND posting.term = speaker.mark
+     WHERE posting.tenant_id = %(tenant)s AND posting.term = named.mark
        AND posting.cube_id NOT IN (SELECT id FROM gone)
        AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{hits_beyond}})
      ORDER BY posting.cube_id DESC LIMIT %(latest)s
@@ -185,9 +185,6 @@ fits AS MATERIALIZED (
 fitting AS MATERIALIZED (
   (SELECT fits.id FROM fits JOIN unnest(%(others)s::uuid[]) WITH ORDINALITY AS other (id, place) USING (id)
    ORDER BY fits.fit DESC, other.place LIMIT %(fitting)s)
-  UNION
-  (SELECT pool.id FROM visible AS pool
-   WHERE pool.id = ANY(%(mentioned)s::uuid[]) AND cardinality(pool.speaker_marks) = 0)
   UNION
   (SELECT id FROM fits ORDER BY fit DESC, happened_at DESC, id DESC LIMIT %(latest)s)
 ),

@@ -43,13 +43,12 @@ SIEVE = 4096  # holes, for the last bits of a session's token, which is random
 class Found(NamedTuple):
     """The postings of one word: packed, and in rows; gone: ids of cubes that may be among them and are not to be found.
 
-    Each as PostgreSQL sends it; `gone` comes with one word for all words of a question. term: which word.
+    Each as PostgreSQL sends it; `gone` comes with one word for all words of a question.
     """
 
     packed: bytes | None
     rows: bytes | None
     gone: bytes | None
-    term: int = 0
 
 
 class Place(NamedTuple):
@@ -75,9 +74,7 @@ class Pool:
         self.low = rows["low"].astype(np.uint64)
         self.session = rows["session"].astype(np.int64)
         self.position = rows["position"].astype(np.int64)
-        spoken = rows["entity"].astype(np.float64)
-        self.entity = np.maximum(spoken, 0.0)
-        self.is_nobodys = spoken < 0  # nobody is known to have said it
+        self.entity = rows["entity"].astype(np.float64)
         self.time = rows["time"].astype(np.float64)
         self.dense = _dense(np.frombuffer(embedded or b"", EMBEDDED), self.low, rows["version"])
 
@@ -132,9 +129,6 @@ class Said:
         self._cubes = low[begins]
         self._entry = order[begins]  # one of each cube
         self._bm25 = _sums(which, self._adds, len(self._cubes))
-
-    def __len__(self) -> int:
-        return len(self._cubes)
 
     def best(self, count: int) -> "Best":
         """The `count` cubes of which words say most, best first; of equals the newest first."""

@@ -143,7 +143,7 @@ def test_what_lies_around_several_places_of_a_session_is_asked_for_once() -> Non
 def test_scores_are_shares_of_the_best_and_equals_are_in_order() -> None:
     entries = [Entry(uuid7(), session=3, position=position * 9) for position in range(4)]
     said = _said(entries)
-    told = scored(said, _said(), _pool(*entries), said.best(10).highest)
+    told = scored(said, _pool(*entries), said.best(10).highest)
     weights = Weights(lexical=1.0, context=1.0, session=0.5, dense=0.3, entity=0.0, time=0.0)
     found = best_of([told], weights, 3)
     assert [cube_id for cube_id, _ in found] == [entry.cube_id for entry in reversed(entries)][:3]
