@@ -219,7 +219,7 @@ def _scored(ranking: Ranking, said: Said, weights: Weights, limit: int) -> list[
     best = said.best(several * (2 * REACH + 1) + (LOOKED_THROUGH if ranking.by_fit else MOST_RIVALS))
     told = scored(said, _pool(ranking, best, several), best.highest)
     last = told.score(limit, replace(weights, dense=0.0))
-    if ranking.by_fit and len(fitting := _fitting(ranking, told, best, weights, limit)):
+    if ranking.by_fit and len(fitting := _fitting(ranking, told, best, weights, limit, last)):
         told = scored(said, told.pool.joined(fitting), best.highest)
         last = told.score(limit, replace(weights, dense=0.0))
     least = (last - weights.dense) * best.highest / (weights.lexical or 1.0)
@@ -241,15 +241,15 @@ def _pool(ranking: Ranking, best: Best, several: int) -> Pool:
     return Pool(*row)
 
 
-def _fitting(ranking: Ranking, told: Scored, best: Best, weights: Weights, limit: int) -> Pool:
-    """What may be shown of what fits who is named and when, that is not in the pool and may outdo the last of its
-    `limit` best, whatever its vector: of what words speak for, of what has the name, and of what nothing speaks for.
+def _fitting(ranking: Ranking, told: Scored, best: Best, weights: Weights, limit: int, last: float) -> Pool:
+    """What may be shown of what fits who is named and when, that is not in the pool and may outdo `last`, the score of
+    the last of its `limit` best, whatever its vector: of what words speak for, of what has the name, and of what nothing
+    speaks for.
 
     Where the pool has enough of whoever is named, a speaker alone brings nothing more.
     """
     if not ranking.dated and int(np.count_nonzero(told.pool.entity)) >= limit:
         return Pool(None)
-    last = told.score(limit, replace(weights, dense=0.0))
     reach = weights.entity + (weights.time if ranking.dated else 0.0)
     least = (last - reach) * best.highest / (weights.lexical or 1.0)
     others = best.beyond(0, told.pool, least, LOOKED_THROUGH)

@@ -134,11 +134,10 @@ POOL = "WITH " + _shown("""
   ) AS beside
 """)
 
+# As the index cube_by_time says it.
+_HAPPENED_AT = "(CASE WHEN cube.event_time IS NULL THEN cube.created_at ELSE cube.event_time END)"
 # What fits: whoever speaks is named, or it was said when is asked for. Of those that words speak for; of each span the
 # latest, in each namespace; of each speaker, and of what has their name, the latest.
-_HAPPENED_AT = (
-    "(CASE WHEN cube.event_time IS NULL THEN cube.created_at ELSE cube.event_time END)"  # as the index says it
-)
 _FIT = f"{_ENTITY} + coalesce({_TIME}, 0)"
 FITTING = f"""
 WITH {_GONE},
