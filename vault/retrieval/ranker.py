@@ -243,8 +243,8 @@ def _pool(ranking: Ranking, best: Best, several: int) -> Pool:
 
 def _fitting(ranking: Ranking, told: Scored, best: Best, weights: Weights, limit: int, last: float) -> Pool:
     """What may be shown of what fits who is named and when, that is not in the pool and may outdo `last`, the score of
-    the last of its `limit` best, whatever its vector: of what words speak for, of what has the name, and of what nothing
-    speaks for.
+    the last of its `limit` best, whatever its vector: of what words speak for, of what has the name, and of what
+    nothing speaks for.
 
     Where the pool has enough of whoever is named, a speaker alone brings nothing more.
     """
