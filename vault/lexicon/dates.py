@@ -34,12 +34,12 @@ _TO_OR_AND = rf"(?:{TO}|{S}and{S})"
 _NTH = "(?:st|nd|rd|th)?"
 _YEAR = r"(?:19|20)\d\d"
 _OF_YEAR = rf"(?:,?\s{{0,2}}(?:(?:of|in){S})?(?:(?P<year>{_YEAR})(?!\d)|(?P<near>last|this|next){S}year\b))"
-_MONTH = (
+MONTH = (
     "january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug"
     "|sept|sep|oct|nov|dec"
 )
-_SEASON = "spring|summer|autumn|fall|winter"
-_SEASON_SIGNS = _SEASON.replace("|", " ")
+SEASON = "spring|summer|autumn|fall|winter"
+_SEASON_SIGNS = SEASON.replace("|", " ")
 _HAN_NUMBER = r"(?:\d{1,2}|[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九])"
 _HAN_NEAR = "大前年|(?<![之以目])前年|(?<![过出回])去年(?![轻龄])|今年|明年|(?<![之以])后年"
 _HAN_YEAR = rf"(?:(?:(?P<year>{_YEAR}|[一二][〇零○一二三四五六七八九]{{3}}) ?年|(?P<near>{_HAN_NEAR}))的? ?)"
@@ -53,11 +53,10 @@ _HAN_WHICH = "(?<![早晚楼日基以])(?P<which>上{1,3}|[这本]|下{1,3})"  #
 # `may` and `fall` are other words too, unless what stands before them says that the month or the season is meant.
 _OTHER_WORDS = frozenset({"may", "march", "mar", "jan"})
 _PREPOSITION = "in|since|during|until|till|by|of|before|after|over|from|between|through|throughout|early|mid|late"
-_BEFORE_A_MONTH = re.compile(
-    rf"(?:\b(?:{_PREPOSITION})[\s-]{{1,3}}|\b(?:{_MONTH}|{_YEAR}){_TO_OR_AND})$", re.IGNORECASE
-)
+_BEFORE_A_MONTH = re.compile(rf"(?:\b(?:{_PREPOSITION})[\s-]{{1,3}}|\b(?:{MONTH}|{_YEAR}){_TO_OR_AND})$", re.IGNORECASE)
+_TIME_COMES = re.compile(rf"\b(?:{_PREPOSITION}|on|this|next|last){S}$", re.IGNORECASE)
 _BEFORE_A_SEASON = re.compile(
-    rf"\b(?:{_PREPOSITION})[\s-](?:the{S})?(?:(?:early|mid|late)[\s-])?$|\b(?:{_SEASON}){_TO_OR_AND}$", re.IGNORECASE
+    rf"\b(?:{_PREPOSITION})[\s-](?:the{S})?(?:(?:early|mid|late)[\s-])?$|\b(?:{SEASON}){_TO_OR_AND}$", re.IGNORECASE
 )
 
 Reader = Callable[[Match, datetime], Meaning]
@@ -101,6 +100,11 @@ def named_times(text: str) -> Iterator[Named]:
         if begin >= last:
             last = -minus_end
             yield Named(begin, last, partial(KINDS[order].read, match))
+
+
+def follows_preposition(text: str, at: int) -> bool:
+    """Whether what stands before `at` says that a time comes: `in June`, `on Sunday`."""
+    return _TIME_COMES.search(text[max(0, at - BEFORE_A_NAME) : at]) is not None
 
 
 def _is_month(match: Match) -> bool:
@@ -189,8 +193,8 @@ KINDS = (
     _kind("weekend", rf"\b(?:(?P<which>last|past|this|next){S})?weekend\b", readings.weekend),
     _kind("周末", rf"(?:{_HAN_WHICH}个?|(?<![上下这本个每]))周末", readings.weekend),
     # last summer, in the spring of 2023, 去年夏天, the third quarter of 2024
-    _kind(_SEASON_SIGNS, rf"\b(?P<which>last|past|this|next){S}(?P<season>{_SEASON})\b", readings.season_from_now),
-    _kind(_SEASON_SIGNS, rf"\b(?P<season>{_SEASON})\b{_OF_YEAR}?", readings.season_of_year, _is_season),
+    _kind(_SEASON_SIGNS, rf"\b(?P<which>last|past|this|next){S}(?P<season>{SEASON})\b", readings.season_from_now),
+    _kind(_SEASON_SIGNS, rf"\b(?P<season>{SEASON})\b{_OF_YEAR}?", readings.season_of_year, _is_season),
     _kind("春 夏 秋 冬", rf"{_HAN_YEAR}?(?P<season>[春夏秋冬])[天季]", readings.season_of_year),
     _kind("q1 q2 q3 q4", rf"\bq(?P<number>[1-4])\b{_OF_YEAR}?", readings.quarter, _is_season),
     _kind("quarter", rf"\b(?P<number>first|second|third|fourth){S}quarter\b{_OF_YEAR}?", readings.quarter, _is_season),
@@ -199,9 +203,9 @@ KINDS = (
     _kind(
         "jan feb mar apr may jun jul aug sep oct nov dec",
         rf"(?:(?<![\d:.,/-])\b(?:(?P<first_before>\d{{1,2}}){_NTH}{_TO_OR_AND})?(?P<before>\d{{1,2}}){_NTH}{S}(?:of{S})?)?"
-        rf"\b(?:(?P<which>last|this|next){S})?(?P<month>{_MONTH})\b\.?"
+        rf"\b(?:(?P<which>last|this|next){S})?(?P<month>{MONTH})\b\.?"
         rf"(?:{S}(?:the{S})?(?:(?P<first_after>\d{{1,2}}){_NTH}{_TO_OR_AND})?(?P<after>\d{{1,2}}){_NTH}\b"
-        rf"(?!:|{S}(?:of{S})?(?:{_MONTH})\b))?{_OF_YEAR}?",
+        rf"(?!:|{S}(?:of{S})?(?:{MONTH})\b))?{_OF_YEAR}?",
         readings.english_date,
         _is_month,
     ),

@@ -5,13 +5,25 @@ read single moments, not how far a time reaches, and miss much Chinese.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import islice
 
-from vault.lexicon.dates import COUNT, HAN_TO, TO, UNIT, Named, S, folded, named_times
+from vault.lexicon.dates import (
+    COUNT,
+    HAN_TO,
+    MONTH,
+    SEASON,
+    TO,
+    UNIT,
+    Named,
+    S,
+    folded,
+    follows_preposition,
+    named_times,
+)
 from vault.lexicon.periods import DAY, EARLIEST, LATEST, ONE_DAY, Meaning, Period
 from vault.lexicon.readings import counted, length
 
@@ -55,11 +67,11 @@ _TO_LAST = re.compile(rf"(?:{TO}|{HAN_TO}){_THE}", re.IGNORECASE)
 _AND_LAST = re.compile(rf"(?:{S}and{S}{_THE}|[和与跟])", re.IGNORECASE)
 _BETWEEN = re.compile(rf"\bbetween{S}{_THE}$", re.IGNORECASE)
 _BETWEEN_TAIL = re.compile("的?(?:之间|期间|间)")
-# Numbers that a text may hold for any reason, with the Chinese unit that alone says nothing either.
-_BARE_NUMBER = re.compile(
-    rf"(?<![\da-z])\d{{1,3}}(?:st|nd|rd|th)?(?![\da-z])(?: ?个? ?(?:[年月日号天周]|星期|礼拜))?|(?<=\d) ?年"
-    rf"|(?<![〇零○一二三四五六七八九十])[一二两三四五六七八九十几数半]{{1,3}}(?:[日号天周年]|个(?:月|星期|礼拜))"
-    rf"|\b(?:{COUNT})(?={S}(?:{UNIT})s?\b)",
+# Of the words of a time, those that a text holds for the same reason as the question: they say the same at any time.
+_SAME_ALWAYS = re.compile(
+    rf"\b(?:{MONTH}|{SEASON}|(?:mon|tues|wednes|thurs|fri|satur|sun)day|weekend)\b"
+    r"|(?<!\d)(?:19|20)\d\d(?!\d)|[一二][〇零○一二三四五六七八九]{3}(?=年)|[春夏秋冬][天季]"
+    r"|(?:周|星期|礼拜)[一二三四五六日天末]|(?<![一二三四五六七八九十])(?:[一二三四五六七八九]|十[一二]?)月",
     re.IGNORECASE,
 )
 
@@ -113,29 +125,29 @@ def asks_for_time(question: str) -> bool:
     return _ASKED.search(question) is not None
 
 
-def spans_of(question: str, now: datetime) -> list[Span]:
+def spans_of(question: str, now: datetime, names: Collection[str] = ()) -> list[Span]:
     """The times that `question` speaks of, as of `now`; empty when it names none.
 
     They overlap: what is told later, what lies around a time and what may be meant weigh less than the time itself, and
     of several that hold a moment the one with the greatest weight counts. `before` and `after` reach to `EARLIEST` and
-    `LATEST`; nothing else that is past reaches beyond `now`. Of MOST_TIMES times, the first.
+    `LATEST`; nothing else that is past reaches beyond `now`. Of MOST_TIMES times, the first. names: of people; `June`
+    is one of these where nothing says that the month is meant.
     """
     as_of = now.astimezone(UTC)
-    spans = [span for time in islice(_times(folded(question)), MOST_TIMES) for span in time.spans(as_of)]
+    spans = [span for time in islice(_times(folded(question), names), MOST_TIMES) for span in time.spans(as_of)]
     return list(dict.fromkeys(spans))
 
 
-def without_times(question: str, *, numbers_only: bool = False) -> str:
+def without_times(question: str, names: Collection[str] = (), *, but_names: bool = False) -> str:
     """`question` with blanks for the words of the times that `spans_of` understands; what remains keeps its place.
 
-    numbers_only: only for what texts hold for any reason: numbers of days and months (`7`, `12th`, `5月`, 六日) and
-    counts (`3` and `three` of `days ago`). Names of months and weekdays, years, `yesterday` and 昨天 stay: texts hold
-    these for the same reason as the question.
+    but_names: not for names of months, weekdays and seasons, and not for years: texts hold these for the same reason as
+    the question. What is said as of now (`last week`, `yesterday`, 上个月) is another time in whatever text has it.
     """
     plain = folded(question)
-    places = [(time.begin, time.end) for time in _times(plain)]
-    if numbers_only:
-        places = [number.span() for place in places for number in _BARE_NUMBER.finditer(plain, *place)]
+    places = [(time.begin, time.end) for time in _times(plain, names)]
+    if but_names:
+        places = [gap for place in places for gap in _between(_SAME_ALWAYS.finditer(plain, *place), place)]
     pieces, at = [], 0
     for begin, end in places:
         pieces += [question[at:begin], " " * (end - begin)]
@@ -143,9 +155,23 @@ def without_times(question: str, *, numbers_only: bool = False) -> str:
     return "".join([*pieces, question[at:]])
 
 
-def _times(text: str) -> Iterator[_Time]:
+def _between(kept: Iterator[re.Match[str]], place: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """The parts of a place that are not kept."""
+    at, end = place
+    for one in kept:
+        yield at, one.start()
+        at = one.end()
+    yield at, end
+
+
+def _times(text: str, names: Collection[str]) -> Iterator[_Time]:
     """Ranges from one time to the next, what is before or after one, and single times, in the text's order."""
-    named = list(named_times(text))
+    people = {name.casefold() for name in names}
+    named = [
+        one
+        for one in named_times(text)
+        if text[one.begin : one.end].casefold() not in people or follows_preposition(text, one.begin)
+    ]
     at = done = 0
     while at < len(named):
         ranging = _range(text, named[at], named[at + 1], done) if at + 1 < len(named) else None

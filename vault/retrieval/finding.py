@@ -72,7 +72,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     found = rank(
         actor,
         question=question,
-        spans=spans_of(search.query, surveyed.now),
+        spans=spans_of(search.query, surveyed.now, question.spelled(surveyed.speakers)),
         surveyed=surveyed,
         excepted=excepted,
         visible=_columns(visible, None if condition else (sight, tuple(surveyed.namespaces))),

@@ -1,7 +1,7 @@
 """What a question asks for: its words by their keyed tokens, whom it may name, and whether it wants a time."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +15,12 @@ from vault.lexicon.words import QUESTION_WORDS
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 MOST_NAMES = 128
 LONGEST_NAME = 40  # characters of a speaker's name in a question
+# What asks for nothing but what was said or done at some time, beside what is no word of any question.
+_HAPPENED = re.compile(
+    r"\b(?:happen(?:s|ed|ing)?|events?|news|went on|going on|goes on|talk(?:s|ed|ing)?|discuss(?:es|ed|ing)?)\b"
+    r"|发生[了过]?|[聊谈][了过到起]?|(?:什么|哪些)?事情?|新闻",
+    re.IGNORECASE,
+)
 UNSPACED_NAME = range(2, 5)  # characters of one that stands within a sentence without spaces
 
 
@@ -36,9 +42,13 @@ class Question:
     names: Mapping[int, str] = field(repr=False)
     asks_for_time: bool
 
+    def spelled(self, known: Collection[int]) -> list[str]:
+        """The names of `known` marks, as they stand in it."""
+        return [self.names[mark] for mark in known]
+
     def meant(self, known: Collection[int], *, has_time: bool = False) -> list[int]:
         """Of `known` marks of speakers those that are meant: no name that only stands within another, or in a time."""
-        text = without_times(self.text) if has_time else self.text
+        text = without_times(self.text, self.spelled(known)) if has_time else self.text
         found = []
         for mark in sorted(known, key=lambda mark: -len(self.names[mark])):
             text, often = re.subn(_spelled(self.names[mark]), " ", text, flags=re.IGNORECASE)
@@ -46,26 +56,29 @@ class Question:
         return found
 
     def terms(self, speakers: Collection[int] = (), *, has_time: bool = False) -> Terms:
-        """Its words but the names of `speakers` and the numbers of a time; where nothing is left, those too.
+        """Its words but what surely is a name of `speakers` and what a time says of now; where nothing is left, those.
 
-        Names of months and years stay: they stand in what was told, too. The 12 of `12 May` is that of twelve eggs, so
-        it only counts as that day.
+        Whoever may write chooses what speakers are called: a name that is written like any word (`pump`, 合同) stays
+        one. The 12 of `12 May` is that of twelve eggs, so it only counts as that day.
         """
-        told = self._without(speakers, without_times(self.text, numbers_only=True) if has_time else self.text)
+        names = self.spelled(speakers)
+        asked = without_times(self.text, names, but_names=True) if has_time else self.text
+        told = self._without(names, asked, _is_sure)
         words = [*content_terms(told), *day_terms(self.text)]
-        rest = content_terms(self._without(speakers, without_times(self.text))) if has_time else words
-        bare = told != self.text and not rest
-        names = [one for mark in speakers for one in terms(self.names[mark])[-1:]]
-        return Terms(self._tokens(words or query_terms(self.text)), self._tokens(names), bare)
+        rest = self._without(names, without_times(self.text, names) if has_time else self.text)
+        bare = bool(names or has_time) and not content_terms(_HAPPENED.sub(" ", rest))
+        tokens = [self._tokens(terms(name)[-1:]) for name in names]
+        return Terms(self._tokens(words or query_terms(self.text)), [one for name in tokens for one in name], bare)
 
     def named(self, speakers: Collection[int]) -> list[int]:
         """The marks of what names `speakers`."""
         return [marks.entity(self.maker, self.names[mark].casefold()) for mark in speakers]
 
-    def _without(self, speakers: Collection[int], text: str) -> str:
-        if not speakers:
+    def _without(self, names: Collection[str], text: str, goes: Callable[[re.Match[str]], bool] = bool) -> str:
+        if not names:
             return text
-        return re.sub("|".join(_spelled(self.names[mark]) for mark in speakers), " ", text, flags=re.IGNORECASE)
+        spelled = "|".join(_spelled(name) for name in names)
+        return re.sub(spelled, lambda match: " " if goes(match) else match[0], text, flags=re.IGNORECASE)
 
     def _tokens(self, words: list[str]) -> list[int]:
         return [self.maker.token(WORD_KIND, word) for word in list(dict.fromkeys(words))[:MOST_TERMS]]
@@ -96,6 +109,12 @@ def _possible_names(text: str) -> Iterator[str]:
 def _stands_alone(words: list[str]) -> bool:
     """Whether the first word, which is one of grammar, may be a name by itself: `Will`, `Will said`."""
     return len(words) == 1 or words[1].lower() in QUESTION_WORDS
+
+
+def _is_sure(name: re.Match[str]) -> bool:
+    """Whether a name is written like one: with a capital, where nothing else asks for it."""
+    before = name.string[: name.start()]
+    return name[0][0].isupper() and bool(before.strip()) and not name.string.isupper()
 
 
 def _spelled(name: str) -> str:

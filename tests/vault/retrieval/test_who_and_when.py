@@ -118,6 +118,52 @@ def test_who_is_only_named_is_found_by_what_they_said_before_what_others_say_of_
     assert [name for name, _ in first] == ["Ada"] * 5 + ["Ben"] * 2
 
 
+@pytest.mark.parametrize("name", ["pump", "Pump"])
+@pytest.mark.parametrize("question", ["Why is the pump broken?", "why is the pump broken", "Pump pressure?"])
+def test_no_speakers_name_takes_a_word_out_of_a_question(world: World, name: str, question: str) -> None:
+    """Whoever writes says what they are called; without a name it is their role, as `assistant`."""
+    notes = [f"The lamp {number} is broken." for number in range(30)]
+    right = "The pump in hall seven lost its pressure again."
+    cubes_add(actor=world.alice.actor, drafts=drafts("", [*notes, right], MAY))
+    cubes_add(actor=world.alice.actor, drafts=drafts(name, ["Fine."], MAY))
+    run_jobs()
+    assert ("", right) in found(world.alice.actor, question, top_k=2)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("question", "now_and_then"),
+    [
+        ("What was said last month?", "There is a party every last Thursday of a month."),
+        ("What happened yesterday?", "I adopted a greyhound yesterday."),
+        ("上个月说了什么?", "我女儿上个月开始学钢琴了。"),
+        ("上周发生了什么?", "上周我通过了考试。"),
+        ("What did we talk about last week?", "Last week we talked about the talk of last week."),
+    ],
+)
+def test_what_was_said_then_comes_before_what_says_then(
+    world: World, question: str, now_and_then: str, filters: Any
+) -> None:
+    """`yesterday` in an old text was another day."""
+    old = drafts("", [now_and_then], datetime.now(UTC) - timedelta(days=400))
+    days = (1, 7, 20, 28, 33, 40)
+    lately = [drafts("", [f"The lamp {day} was cleaned."], datetime.now(UTC) - timedelta(days=day)) for day in days]
+    cubes_add(actor=world.alice.actor, drafts=[*old, *(draft for one in lately for draft in one)])
+    run_jobs()
+    first, *_ = found(world.alice.actor, question, filters=filters)
+    assert first[1].startswith("The lamp")
+
+
+@pytest.mark.parametrize("name", ["June", "April", "Sunday", "Karl"])
+def test_a_speaker_may_be_called_as_a_month_or_a_day(world: World, name: str) -> None:
+    said = ["The cello needs new strings.", "We meet at the station.", "Buy bread."]
+    others = ["You should play at our party.", "There is a shop open seven days a week."]
+    cubes_add(actor=world.alice.actor, drafts=drafts(name, said, MAY) + drafts("Art", others, LATER))
+    run_jobs()
+    first = found(world.alice.actor, f"What did {name} say?", top_k=3)
+    assert {who for who, _ in first} == {name}
+
+
 @BOTH
 @pytest.mark.parametrize(
     ("question", "note"),
