@@ -95,7 +95,8 @@ def _searched(actor: Actor, search: SearchQuery, asked: Asked, permission: Permi
             return _read(actor, search, _ranked(actor, search, asked, search.top_k), permission, within)
     with acting(actor):
         candidates = _ranked(actor, search, asked, max(search.top_k, RERANKED))
-        best = cubes_view(actor=actor, cube_ids=[row.cube_id for row in candidates[:RERANKED]])
+        # What nothing speaks for only fills the answer, and what was said in chats comes last of it.
+        best = cubes_view(actor=actor, cube_ids=[row.cube_id for row in candidates[:RERANKED] if row.score])
     found = _reranked(scorer, search.query, candidates, best)
     with acting(actor):
         return _read(actor, search, _still_visible(actor, search, found), permission, within)
@@ -103,7 +104,7 @@ def _searched(actor: Actor, search: SearchQuery, asked: Asked, permission: Permi
 
 def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Sequence[CubeView]) -> list[Ranked]:
     """All candidates by their blended scores. Asks the model: outside any transaction. Raises ProviderUnavailable."""
-    scores = scorer.score(query, [searchable(view.words) for view in best])
+    scores = scorer.score(query, [searchable(view.words) for view in best]) if best else []
     relevance = {view.cube.id: score for view, score in zip(best, scores, strict=True)}
     rescored = [replace(row, score=blended(row.score, relevance.get(row.cube_id, 0.0))) for row in candidates]
     return sorted(rescored, key=lambda row: -row.score)

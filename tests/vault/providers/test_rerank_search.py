@@ -71,6 +71,13 @@ def test_it_changes_the_order(world: World, told: dict[str, UUID], settings: Set
 
 
 @pytest.mark.usefixtures("overlap")
+def test_what_was_asked_in_a_chat_stays_behind_what_answers_it(world: World, told: dict[str, UUID]) -> None:
+    cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content=QUESTION, namespace="/users/alice/chat")])
+    run_jobs()
+    assert found(world.alice.actor) == [ANSWER, KEYWORDS, ASIDE, QUESTION]
+
+
+@pytest.mark.usefixtures("overlap")
 def test_other_modes_are_left_as_they_are(world: World, told: dict[str, UUID]) -> None:
     assert found(world.alice.actor, mode=SearchMode.LEXICAL)[0] == KEYWORDS
 
