@@ -31,11 +31,13 @@ KIND_WEIGHTS = {
 }
 
 NAMED = f"""
-WITH {{granted}} gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{hidden}}), named AS MATERIALIZED (
+WITH {{granted}} gone AS MATERIALIZED (
+  SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp(){{hidden}}
+), named AS MATERIALIZED (
   SELECT asked.mark, posting.cube_id AS id FROM unnest(%(marks)s::bigint[]) AS asked (mark) CROSS JOIN LATERAL (
     SELECT cube_id FROM vault_posting
     WHERE tenant_id = %(tenant)s AND term = asked.mark AND frequency = 0
-      AND (namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}}) {{unhidden}}
+      AND (namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}}) AND cube_id NOT IN (SELECT id FROM gone)
     ORDER BY cube_id DESC LIMIT {MOST_NAMED}
   ) AS posting
 ), visible AS MATERIALIZED ({{among_named}})

@@ -45,6 +45,18 @@ def test_what_has_expired_takes_no_place_among_the_nearest(
     assert after["score_parts"]["dense"] == before["score_parts"]["dense"] > 0
 
 
+def test_no_walk_begins_where_all_has_expired_that_names_what_is_asked_for(
+    olivia: Contract, bob: Contract, superuser: Superuser
+) -> None:
+    olivia.add("The yacht belongs to Zorblax Industries.", namespace="/team")
+    olivia.add("Quiet water sleeps by the weir.", namespace="/team")
+    run_jobs()
+    question = "What about Zorblax Industries in quiet water?"
+    before = _told(bob, question, "graph")
+    _expire(superuser, _say(olivia, [f"Zorblax Industries wrote {number}." for number in range(60)], name="Yan"))
+    assert _told(bob, question, "graph") == before
+
+
 def test_what_has_expired_is_not_counted(olivia: Contract, bob: Contract, superuser: Superuser) -> None:
     def told() -> Any:
         return _told(bob, "otter heron", "lexical")
