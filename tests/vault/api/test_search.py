@@ -310,6 +310,16 @@ def test_as_of_leaves_out_what_was_not_true_then(library: Contract) -> None:
         assert "E 茶 tea" not in library.found("tea", as_of=moment)
 
 
+def test_what_is_valid_is_so_from_its_first_moment_and_until_just_before_its_last(library: Contract) -> None:
+    moments = {
+        "2019-12-31T23:59:59.999999Z": False,
+        "2020-01-01T00:00:00Z": True,
+        "2020-12-31T23:59:59.999999Z": True,
+        "2021-01-01T00:00:00Z": False,
+    }
+    assert {moment: "E 茶 tea" in library.found("tea", as_of=moment) for moment in moments} == moments
+
+
 def test_tags_are_found_by_tag(library: Contract) -> None:
     assert library.found("red", mode="tag", min_score=0.1) == ["C tea", "D tea"]
     assert library.found("Dark Blue", mode="tag", min_score=0.1) == ["C tea"]

@@ -15,8 +15,9 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault import tasks
-from vault.cubes.drafts import CubeDraft
-from vault.cubes.services import cube_purge, cubes_add
+from vault.cubes.drafts import CubeChanges, CubeDraft
+from vault.cubes.jobs import cubes_index
+from vault.cubes.services import cube_purge, cube_update, cubes_add
 from vault.models import Cube, CubeLink, CubeUse, CubeVersion, Embedding, Posting
 
 Superuser = Callable[[], psycopg.Connection]
@@ -65,6 +66,20 @@ def test_the_job_of_an_older_version_writes_nothing_over_a_newer_one(world: Worl
     run_jobs()
     with acting(world.alice.actor):
         assert Embedding.objects.get().version == 2
+
+
+@pytest.mark.parametrize("is_indexed_again", [True, False])
+def test_a_slow_job_does_not_store_the_vector_of_outdated_words(world: World, is_indexed_again: bool) -> None:
+    actor = world.alice.actor
+    (added,) = cubes_add(actor=actor, drafts=[CubeDraft(content="The heron nests by the mill.")])
+    slow = cubes_index(actor, [{"ids": [str(added.cube.id)]}])
+    changes = CubeChanges(content="An otter.")
+    cube_update(actor=actor, cube_id=added.cube.id, expected_versions={1}, changes=lambda: changes)
+    if is_indexed_again:
+        run_jobs()
+    with acting(actor):
+        slow()
+        assert list(Embedding.objects.values_list("version", flat=True)) == ([2] if is_indexed_again else [])
 
 
 def test_the_job_of_an_erased_memory_ends_without_effect(world: World, alice: Contract) -> None:

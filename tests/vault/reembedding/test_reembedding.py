@@ -24,7 +24,7 @@ from tests.vault.reembedding.moves import (
 )
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.jobs import cubes_index
-from vault.cubes.reembedding import BATCH, cubes_reembed, reembedding_start, tenants_to_reembed
+from vault.cubes.reembedding import BATCH, START, cubes_reembed, reembedding_start, tenants_to_reembed
 from vault.cubes.services import cube_delete, cube_restore, cube_update
 from vault.models.embedding_model import EmbeddingModel
 
@@ -178,6 +178,30 @@ def test_a_memory_that_is_changed_or_written_during_the_move_is_not_lost(changed
     assert {first, late} <= vectors(actor, NEW)
     assert asked(actor, "The crane.").parts.dense > 0.99
     assert asked(actor, "The bittern booms.").parts.dense > 0.99
+
+
+def test_a_memory_that_comes_to_lack_its_vector_at_the_last_moment_holds_the_switch_up(
+    changed: World, settings: Settings
+) -> None:
+    """The step before found that none lacks one; then a worker that was not started anew wrote one of OLD alone."""
+    actor = changed.olivia.actor
+    reembedding_start(actor=actor)
+    step()
+    assert vectors(actor, NEW) == vectors(actor, OLD)
+    with acting(actor):
+        payload = OutboxEvent.objects.filter(topic=Topic.CUBES_REEMBED, done_at=None).get().payload
+    switch = cubes_reembed(actor, [{**payload, "after": str(START)}])
+    configure(settings, "hashing")
+    (late,) = remember(actor, "The bittern booms.")
+    index = cubes_index(actor, [{"ids": [str(late)]}])
+    with acting(actor):
+        index()
+    configure(settings, "wordllama")
+    with acting(actor):
+        switch()
+    assert (active(actor), late in vectors(actor, NEW)) == (OLD, False)
+    run_jobs()
+    assert (active(actor), late in vectors(actor, NEW)) == (NEW, True)
 
 
 def test_a_vector_made_for_a_model_that_was_switched_meanwhile_is_made_again(changed: World) -> None:

@@ -1,17 +1,21 @@
 """POST memories/search/ in mode graph: what no word finds, over links, and only over what the reader may see."""
 
+from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from governance.actor import system_actor
 from governance.database import acting
 from tests.factories import World
+from tests.governance.grants.test_grants import given
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.models import CubeLink
 from vault.vocabulary import LinkKind
 
+Superuser = Callable[[], psycopg.Connection]
 QUESTION = "Where did Melanie adopt her dog?"
 
 
@@ -94,13 +98,43 @@ def test_a_walk_does_not_pass_through_what_is_hidden(world: World, alice: Contra
     hidden = alice.add("A private note.")
     last = alice.add("Green doors.", namespace="/team")
     run_jobs()
+    link(world, (hidden, first), (last, hidden))
+    assert scores(alice)["Green doors."] > 0
+    assert scores(bob) == {"Melanie adopted a dog.": 1, "Green doors.": 0}
+
+
+@pytest.mark.parametrize("way", ["private namespace", "denied namespace", "access level", "denial"])
+def test_a_walk_does_not_end_on_what_is_hidden_behind_what_is_seen(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, superuser: Superuser, way: str
+) -> None:
+    """Seen, seen, hidden: what bob gets is what he gets where nothing lies behind the second."""
+    first = alice.add("Melanie adopted a dog.", namespace="/team")
+    hop = alice.add("Green doors.", namespace="/team")
+    place = {"private namespace": "/users/alice", "denied namespace": "/closed"}.get(way, "/team")
+    hidden = alice.add("A note.", namespace=place)
+    run_jobs()
+    if way == "access level":
+        superuser().execute("UPDATE vault_cube SET access_level = 'private' WHERE id = %s", [hidden["id"]])
+    if way == "denial":
+        given(olivia, world, "bob", "memory", hidden["id"], effect="deny")
+    if way == "denied namespace":
+        given(olivia, world, "bob", "namespace", hidden["namespace"]["id"], effect="deny")
+    link(world, (first, hop))
+    before = scores(bob)
+    assert before["Green doors."] > 0
+    link(world, (hidden, hop))
+    assert scores(alice)["A note."] > 0
+    assert scores(bob) == before
+    assert set(before) == {"Melanie adopted a dog.", "Green doors."}
+
+
+def link(world: World, *pairs: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """From the first of each pair to the second."""
     with acting(system_actor(tenant_id=world.acme.id, request_id="test")):
-        for source, target in ((hidden, first), (last, hidden)):
+        for source, target in pairs:
             CubeLink.objects.create(
                 tenant_id=world.acme.id, source_id=source["id"], target_id=target["id"], kind=LinkKind.DERIVED
             )
-    assert scores(alice)["Green doors."] > 0
-    assert scores(bob) == {"Melanie adopted a dog.": 1, "Green doors.": 0}
 
 
 def test_a_deleted_memory_is_no_step(alice: Contract) -> None:

@@ -6,17 +6,22 @@ would change the numbers: they say the words of the questions, often and at leng
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 
+from governance.database import acting
 from governance.vocabulary import RoleName, Scope
 from tests.factories import ApiClient, World, client_for, person_add
 from tests.governance.grants.test_grants import given
 from tests.governance.personas.test_personas import made as persona_made
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import made as policy_made
+from vault.cubes.exceptions import exceptions_of
+from vault.retrieval import ranker, ranking
+from vault.retrieval.queries import SearchQuery, seen_namespaces
 
 Superuser = Callable[[], psycopg.Connection]
 Told = tuple[str, float, dict[str, float]]  # content, score, its parts
@@ -30,7 +35,11 @@ SEEN = (
 HIDDEN = tuple(
     f"The otter, the otter {number} met Ada Miller and a heron at noon by the weir." for number in range(len(SEEN))
 )
-QUESTIONS = ("Where does Zelda see the otter sleep at noon?", "What about Ada Miller and the weir?")
+QUESTIONS = (
+    "Where does Zelda see the otter sleep at noon?",
+    "What about Ada Miller and the weir?",
+    "What did Yan say about the otter since 2020?",
+)
 MODES = ("hybrid", "lexical", "dense")
 WORK = "at work"
 PURPOSE = {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]}
@@ -146,6 +155,30 @@ def test_what_is_hidden_leaves_no_trace_in_any_number(worlds: tuple[Tenant, Tena
     assert [_answers(reader) for reader in WAYS[way].readers(within)] == before
 
 
+@pytest.mark.parametrize("way", ["another's own", "denied", "expired since it was counted"])
+def test_what_is_hidden_takes_no_place_among_the_nearest(
+    worlds: tuple[Tenant, Tenant], monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """As many are hidden as are looked at, and each is nearer than what is seen."""
+    monkeypatch.setattr(ranker, "NEAREST", 1)
+    top_k = int(len(HIDDEN) / ranking.POOLED)
+    without, within = worlds
+    _build(without, WAYS[way], ())
+    before = [_told(reader, HIDDEN[0], "dense", top_k=top_k) for reader in WAYS[way].readers(without)]
+    _build(within, WAYS[way], HIDDEN)
+    assert [_told(reader, HIDDEN[0], "dense", top_k=top_k) for reader in WAYS[way].readers(within)] == before
+
+
+def test_the_statements_for_those_without_exceptions_are_held_to_it_too(worlds: tuple[Tenant, Tenant]) -> None:
+    """bob, whom nothing is granted or denied but by his role, and ada, to whom something is."""
+    tenant, _ = worlds
+    _build(tenant, WAYS["another's own"], HIDDEN)
+    for person, has_some in ((tenant.people.bob, False), (tenant.people.ada, True)):
+        actor = person.key_actor()
+        with acting(actor):
+            assert bool(exceptions_of(actor, partial(seen_namespaces, actor, SearchQuery("otter")))) is has_some
+
+
 def test_what_another_tenant_holds_leaves_no_trace_in_any_number(worlds: tuple[Tenant, Tenant]) -> None:
     without, within = worlds
     _build(without, Way(), ())
@@ -192,10 +225,14 @@ def test_what_is_archived_is_not_shown_but_counted(worlds: tuple[Tenant, Tenant]
 
 
 def _build(tenant: Tenant, way: Way, hidden: Sequence[str]) -> None:
-    """bob reads by his role alone; to ada one memory is granted and one is denied by itself."""
+    """bob reads by his role alone; to ada one memory is granted and one is denied by itself.
+
+    Only what is bound to a purpose has a policy: it would except something from everyone's sight.
+    """
     olivia, alice = tenant.client("olivia"), tenant.client("alice")
     persona_made(olivia, WORK, kind="agent")
-    policy_made(olivia, "purpose", PURPOSE)
+    if way.more:
+        policy_made(olivia, "purpose", PURPOSE)
     (granted,) = _say(alice, "A kestrel at noon over the weir.", namespace="/users/alice")
     (denied,) = _say(olivia, "A lynx at noon by the otter.", namespace="/team", persona=WORK)
     given(alice, tenant.people, "ada", "memory", granted)

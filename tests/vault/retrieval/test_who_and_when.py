@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from governance.actor import Actor
 from tests.factories import World
@@ -14,7 +15,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
-from vault.retrieval import ranker
+from vault.retrieval import ranker, ranking
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.retrieval.words import Pool
@@ -288,6 +289,30 @@ def test_words_count_among_all_that_the_one_who_is_named_has_said(
     run_jobs()
     first = found(team.alice.actor, "What did Ada say about the budget?", top_k=2, filters=filters)
     assert all(name == "Ada" and "budget" in content for name, content in first)
+
+
+def test_what_somebody_said_in_a_month_is_found_however_much_was_said_since(team: World) -> None:
+    """Others said more that month than is looked at in any case, and so did she herself later."""
+    more = drafts("Cleo", [f"Ahoy {number}." for number in range(10 * ranking.LEAST_DATED)], MAY + timedelta(hours=2))
+    more += drafts("Ada", [f"Howdy {number}." for number in range(2 * ranking.LEAST_FITTING)], LATER)
+    cubes_add(actor=team.alice.actor, drafts=more)
+    run_jobs()
+    first = found(team.alice.actor, WHO_AND_WHEN, top_k=3)
+    assert sorted(first) == [("Ada", text) for text in IN_MAY]
+
+
+@pytest.mark.parametrize("question", [WHO_AND_WHEN, "pump"])
+def test_a_search_leaves_the_planner_as_it_was(team: World, question: str) -> None:
+    """Whatever follows it in its transaction is planned as if it had not been."""
+    told: list[tuple[str, ...]] = []
+
+    def tell(_: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('enable_nestloop'), current_setting('enable_sort')")
+            told.append(cursor.fetchone())
+
+    memories_search(actor=team.alice.actor, search=SearchQuery(query=question), within=tell)
+    assert told == [("on", "on")]
 
 
 @BOTH

@@ -1,0 +1,44 @@
+"""Whatever is asked, in whichever mode: min(top_k, visible) rows come back, and nothing but what the caller sees."""
+
+import pytest
+
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+
+MODES = ("hybrid", "dense", "lexical", "tag", "graph")
+SHARED, PRIVATE = 12, 4
+LONGEST = 30_000
+TEXTS = ("Melanie met Ben at the Willow Shelter on 7 May 2023. ", "卡罗琳在五月领养了一只灰狗。", "a ", "🙂👩‍🚀 ")
+QUESTIONS = [
+    *((text * LONGEST)[: LONGEST - 1] + "x" for text in TEXTS),  # no blank at the end, which would be taken off
+    " ".join(f"word{number}" for number in range(LONGEST))[:LONGEST],
+    "x" * LONGEST,
+    "a",
+    "茶",
+    "?",
+    "🙂",
+    "👩‍🚀🇩🇪👍🏽",
+]
+
+
+@pytest.fixture
+def shared(alice: Contract) -> set[str]:
+    """The ids of what bob sees; beside it lies what alice alone sees. What is said is said of who is asked for."""
+    said = [f"Memory {number} 🙂: Melanie met Ben at the Willow Shelter. 卡罗琳的灰狗。" for number in range(SHARED)]
+    ids = {alice.add(text, namespace="/team", tags=["a", "茶", "🙂"])["id"] for text in said}
+    for number in range(PRIVATE):
+        alice.add(f"Note {number} 🙂: Melanie met Ben. 卡罗琳的灰狗。", tags=["a", "🙂"])
+    run_jobs()
+    return ids
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_any_question_is_answered_in_full_and_with_what_is_seen_alone(
+    alice: Contract, bob: Contract, shared: set[str], mode: str
+) -> None:
+    for question in QUESTIONS:
+        for top_k in (1, 5, 100):
+            found = [hit["id"] for hit in bob.search(question, mode=mode, top_k=top_k)]
+            assert len(found) == len({*found}) == min(top_k, SHARED), question[:40]
+            assert shared.issuperset(found), question[:40]
+        assert len(alice.search(question, mode=mode, top_k=100)) == SHARED + PRIVATE, question[:40]
