@@ -13,6 +13,7 @@ from benchmarks.ablation import ablation, ablation_table
 from benchmarks.authorization import Load as Access
 from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
+from benchmarks.databases import postgresql_version
 from benchmarks.first_journey import first_journey
 from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.nearest import nearest, nearest_table
@@ -127,7 +128,7 @@ class Command(InstalledCommand):
         if table := benchmark.table(figures):
             self.stdout.write(f"\n{table}\n")
         try:
-            kept = write(options["name"], figures, options["results"])
+            kept = write(options["name"], figures, options["results"], postgresql=postgresql_version())
         except BenchmarkError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"kept in {kept}")
