@@ -10,7 +10,7 @@ from vault.retrieval.ranking import HYBRID
 
 DEPTHS = (5, 10, 15, 20, 25, 30, 35, 40)
 FACTORS = (0.5, 1.5)
-AT = (10,)  # where weights are compared
+AT = (10, max(DEPTHS))  # weights are compared at the first; ranked for the last, as what was chosen is
 
 
 def sweep(data: Path) -> dict[str, Any]:
