@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from benchmarks.retrieval import HALVES
 from benchmarks.tables import markdown
-from benchmarks.weighing import HALVES, bench, components, digest_of, weighed, weight_of
+from benchmarks.weighing import bench, components, digest_of, weighed, weight_of
 from vault.retrieval.ranking import HYBRID, Weights
 
 DEPTHS = (5, 10, 20)

@@ -23,6 +23,12 @@ def app_connection() -> psycopg.Connection[Any]:
     )
 
 
+def postgresql_version() -> str:
+    """As in 18.4, without what a distribution adds."""
+    with app_connection() as raw:
+        return str(raw.info.parameter_status("server_version")).split()[0]
+
+
 def superuser_conninfo(database: str) -> str | None:
     """A connection string for the embedded server's superuser; None when the server is somebody else's."""
     server = postgres.of(CONFIG)

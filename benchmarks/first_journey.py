@@ -10,6 +10,7 @@ from benchmarks.client import BenchmarkError, Client, Target
 from benchmarks.loading import message_of, wait_for_vectors
 from benchmarks.locomo import Conversation, Question, Said, conversations, recall
 from benchmarks.report import timing
+from benchmarks.tables import markdown
 
 TOP_K = 10
 
@@ -33,6 +34,12 @@ def first_journey(target: Target, data: Path, sample: str) -> dict[str, Any]:
         "search_ms": timing(search_ms),
         "vectors_ready_s": round(embedded_after, 2),
     }
+
+
+def first_journey_table(figures: dict[str, Any]) -> str:
+    rows = [[name, figures[key].p50, figures[key].p95] for name, key in (("add", "add_ms"), ("search", "search_ms"))]
+    recalled = [[name, figures[name]] for name in ("messages", "questions", f"recall@{TOP_K}", "vectors_ready_s")]
+    return f"{markdown(['', 'p50 ms', 'p95 ms'], rows)}\n\n{markdown([figures['conversation'], ''], recalled)}"
 
 
 def _chosen(found: Sequence[Conversation], sample: str) -> Conversation:

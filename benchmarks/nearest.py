@@ -13,7 +13,7 @@ from benchmarks.databases import app_connection, settled
 from benchmarks.floor import Scene, scene_of
 from benchmarks.report import timing
 from benchmarks.search_latency import SEED, Asking, place_of
-from benchmarks.synthetic import conversation, questions
+from benchmarks.synthetic import questions, unknown_questions
 from benchmarks.tables import markdown
 from governance.actor import Actor
 from vault.cubes.vector_index import DEFAULT_DIMENSION
@@ -28,7 +28,7 @@ from vault.vocabulary import SearchMode
 VISITED = (20, 40, 60, 100, 200, 1_000)
 TOP = 10
 ALIKE = 1e-6  # distances and scores that differ by less are equal
-OTHER_SEED = 99  # of a language that nothing stored is in
+OTHER_SEED = 99
 STATEMENT = f"""
 SELECT {NEAREST_BY_SCAN} FROM (
   SELECT vector FROM vault_embedding
@@ -59,7 +59,7 @@ def nearest(cubes: int, queries: int) -> dict[str, Any]:
     settled()
     asked = {
         "stored": questions(place.turns, queries, SEED + 1),
-        "unknown": questions(conversation(max(300, queries), OTHER_SEED), queries, OTHER_SEED),
+        "unknown": unknown_questions(queries, OTHER_SEED),
     }
     scene = scene_of(place.owner.actor)
     return {

@@ -64,13 +64,17 @@ class Mem0:
         """Milliseconds of one `add(infer=False)`."""
         message = {"role": "user", "name": turn.speaker, "content": turn.text}
         started = time.perf_counter()
-        self.memory.add([message], user_id=user, infer=False, metadata={"session": turn.session})
+        self.memory.add([message], user_id=user, infer=False, metadata=_metadata(turn))
         return (time.perf_counter() - started) * 1000
 
     def search(self, question: str, user: str, limit: int) -> Asked:
         started = time.perf_counter()
-        found = self.memory.search(question, top_k=limit, filters={"user_id": user}, threshold=0.0)
-        return Asked((time.perf_counter() - started) * 1000, len(found["results"]))
+        found = self._found(question, user, limit)
+        return Asked((time.perf_counter() - started) * 1000, len(found))
+
+    def turns(self, question: str, user: str, limit: int) -> list[str]:
+        """The ids of the turns found, best first."""
+        return [one["metadata"]["message_id"] for one in self._found(question, user, limit)]
 
     def filled(self, turns: Sequence[Said], user: str) -> None:
         """Load `turns` unless just as many are there, in the form that its own `add` writes."""
@@ -90,6 +94,12 @@ class Mem0:
         assert conninfo is not None  # or there would be no collection
         with psycopg.connect(conninfo, autocommit=True) as superuser:
             superuser.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(self.collection)))
+
+    def _found(self, question: str, user: str, limit: int) -> list[dict[str, Any]]:
+        found: dict[str, list[dict[str, Any]]] = self.memory.search(
+            question, top_k=limit, filters={"user_id": user}, threshold=0.0
+        )
+        return found["results"]
 
 
 def why_no_mem0() -> str | None:
@@ -167,5 +177,9 @@ def _payload(turn: Said, user: str) -> dict[str, Any]:
         "user_id": user,
         "role": "user",
         "actor_id": turn.speaker,
-        "session": turn.session,
+        **_metadata(turn),
     }
+
+
+def _metadata(turn: Said) -> dict[str, Any]:
+    return {"session": turn.session, "message_id": turn.id}

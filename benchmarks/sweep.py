@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from benchmarks.retrieval import HALVES
 from benchmarks.tables import markdown
-from benchmarks.weighing import HALVES, bench, components, digest_of, weighed, weight_of
+from benchmarks.weighing import bench, components, digest_of, weighed, weight_of
 from vault.retrieval.ranking import HYBRID
 
 DEPTHS = (5, 10, 15, 20, 25, 30, 35, 40)
 FACTORS = (0.5, 1.5)
-AT = (10,)  # where weights are compared
+AT = (10, max(DEPTHS))  # weights are compared at the first; ranked for the last, as what was chosen is
 
 
 def sweep(data: Path) -> dict[str, Any]:

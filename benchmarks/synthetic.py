@@ -4,7 +4,7 @@ Words follow Zipf's law, as those of a language do: a few are everywhere, most a
 back within it. About half of the words are English function words, which an index leaves out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
@@ -17,9 +17,9 @@ VOCABULARY = 20_000
 TOPIC = 30  # words that a session keeps coming back to
 SPEAKERS = 12
 BEGAN = datetime(2026, 1, 5, 9, tzinfo=UTC)
-SYLLABLES = tuple(
-    first + second for first in "bdfgklmnprstvz" for second in ("a", "e", "i", "o", "u", "an", "el", "or")
-)
+ENDINGS = ("a", "e", "i", "o", "u", "an", "el", "or")
+SYLLABLES = tuple(first + second for first in "bdfgklmnprstvz" for second in ENDINGS)
+FOREIGN = tuple(first + second for first in "chjqwxy" for second in ENDINGS)  # no word of one is a word of the other
 FUNCTION_WORDS = ("the", "and", "to", "of", "a", "in", "I", "it", "that", "was", "for", "you", "we", "with", "on", "is")
 FORMS = (
     "What did {who} say about {words}?",
@@ -38,20 +38,20 @@ class Language:
     names: tuple[str, ...]
 
 
-def language(random: Random) -> Language:
+def language(random: Random, syllables: Sequence[str] = SYLLABLES) -> Language:
     words: dict[str, None] = {}
     while len(words) < VOCABULARY:
-        words["".join(random.choices(SYLLABLES, k=random.choice((2, 2, 3, 3, 4))))] = None
+        words["".join(random.choices(syllables, k=random.choice((2, 2, 3, 3, 4))))] = None
     ordered = tuple(words)
     # Mandelbrot's form of Zipf's law: frequency ∝ 1 / (rank + 2.7)
     summed = tuple(accumulate(1 / (rank + 2.7) for rank in range(1, VOCABULARY + 1)))
     return Language(ordered, summed, tuple(word.capitalize() for word in ordered[-SPEAKERS:]))
 
 
-def conversation(count: int, seed: int) -> list[Said]:
+def conversation(count: int, seed: int, syllables: Sequence[str] = SYLLABLES) -> list[Said]:
     """`count` messages in sessions of SESSION, each between two speakers."""
     random = Random(seed)
-    spoken = language(random)
+    spoken = language(random, syllables)
     turns: list[Said] = []
     for number in range(1, -(-count // SESSION) + 1):
         turns += _session(random, spoken, number)
@@ -69,6 +69,11 @@ def questions(turns: list[Said], count: int, seed: int) -> list[str]:
         chosen = random.sample(words, k=min(len(words), random.choice((2, 3, 4))))
         found.append(random.choice(FORMS).format(who=turn.speaker, words=" ".join(chosen)))
     return found
+
+
+def unknown_questions(count: int, seed: int) -> list[str]:
+    """Questions in words that no conversation has which `conversation` makes of SYLLABLES."""
+    return questions(conversation(max(300, count), seed, FOREIGN), count, seed)
 
 
 def _session(random: Random, spoken: Language, number: int) -> Iterator[Said]:

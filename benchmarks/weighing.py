@@ -12,7 +12,7 @@ from uuid import UUID
 from pgvector import HalfVector
 
 from benchmarks.locomo import Conversation, Question, conversations, recall
-from benchmarks.retrieval import TUNED_ON
+from benchmarks.retrieval import HALVES, half_of
 from benchmarks.tenants import drafts_of, filled, jobs_awaited, owner_of
 from governance.actor import Actor
 from governance.database import acting
@@ -23,7 +23,6 @@ from vault.retrieval.queries import SearchQuery
 from vault.retrieval.ranking import HYBRID, Weights
 
 TENANT = "bench-locomo"
-HALVES = ("tuning", "checking")
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Stored:
 
     @property
     def half(self) -> str:
-        return HALVES[0] if self.conversation.id in TUNED_ON else HALVES[1]
+        return half_of(self.conversation)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,30 @@
 """What a run leaves."""
 
 import json
+import platform
+import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.client import BenchmarkError
-from benchmarks.report import Timing, refuse_unwritable, timing, write
+from benchmarks.report import RESULTS, Timing, refuse_unwritable, timing, write
 from benchmarks.tables import markdown
+
+KEPT = sorted(RESULTS.glob("*.json"))
+
+
+def kept_in(folder: Path, figures: dict[str, Any]) -> dict[str, Any]:
+    """What a run leaves, read again."""
+    found: dict[str, Any] = json.loads(write("example", figures, folder, postgresql="18.4").read_text(encoding="utf-8"))
+    return found
+
+
+def names_no_place(result: dict[str, Any]) -> bool:
+    """Neither a folder of the machine that it was made on, nor the build of its kernel."""
+    return "/" not in result["command"] and bool(re.fullmatch(r"\w+ \d+\.\d+", result["machine"]["system"]))
 
 
 def test_percentiles_are_of_the_samples_themselves() -> None:
@@ -19,12 +36,32 @@ def test_one_sample_is_its_own_median() -> None:
 
 
 def test_a_result_names_what_is_needed_to_repeat_it(tmp_path: Path) -> None:
-    kept = json.loads(write("example", {"add": timing([1.0, 2.0]), "cubes": 3}, tmp_path).read_text(encoding="utf-8"))
+    kept = kept_in(tmp_path, {"add": timing([1.0, 2.0]), "cubes": 3})
     assert kept["figures"] == {"add": {"count": 2, "p50": 1.5, "p95": 1.95}, "cubes": 3}
     assert kept["benchmark"] == "example"
     assert {"command", "at"} <= kept.keys()
-    assert {"cores", "load", "python"} <= kept["machine"].keys()
+    machine = kept["machine"]
+    assert machine.keys() == {"system", "processor", "cores", "memory GiB", "python", "postgresql", "load"}
+    assert machine["processor"]
+    assert machine["memory GiB"] > 0
+    assert machine["postgresql"] == "18.4"
     assert "psycopg" in kept["versions"]
+
+
+def test_a_result_names_neither_folders_nor_the_build_of_a_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["retrieval", "--data", "../elsewhere/five.json", "--results=/of/one=machine/kept", "--mode", "dense"]
+    monkeypatch.setattr(sys, "argv", ["/of/one/manage.py", "benchmark", *words])
+    monkeypatch.setattr(platform, "release", lambda: "6.1.44-host-v7-x86_64")
+    kept = kept_in(tmp_path, {})
+    assert kept["command"] == "manage.py benchmark retrieval --data five.json --results=kept --mode dense"
+    assert kept["machine"]["system"] == "Linux 6.1"
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
+def test_no_kept_result_names_a_folder_or_the_build_of_a_kernel(path: Path) -> None:
+    assert names_no_place(json.loads(path.read_text(encoding="utf-8")))
 
 
 def test_a_folder_where_nothing_can_be_kept_is_told_before_and_after_the_run(tmp_path: Path) -> None:
@@ -34,7 +71,7 @@ def test_a_folder_where_nothing_can_be_kept_is_told_before_and_after_the_run(tmp
         with pytest.raises(BenchmarkError, match="no results can be kept"):
             refuse_unwritable(folder)
         with pytest.raises(BenchmarkError, match="cannot be written"):
-            write("example", {}, folder)
+            write("example", {}, folder, postgresql="18.4")
 
 
 def test_a_folder_for_results_is_made_and_left_empty(tmp_path: Path) -> None:

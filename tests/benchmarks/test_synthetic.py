@@ -2,7 +2,9 @@
 
 from collections import Counter
 
-from benchmarks.synthetic import SESSION, conversation, questions
+from benchmarks.search_latency import SEED
+from benchmarks.synthetic import SESSION, conversation, questions, unknown_questions
+from vault.lexicon.tokens import query_terms, terms
 
 
 def test_the_same_seed_says_the_same_and_another_seed_does_not() -> None:
@@ -37,3 +39,12 @@ def test_every_question_uses_words_of_a_message() -> None:
     said = {word for turn in turns for word in turn.text.rstrip(".").split()}
     for question in questions(turns, 50, 9):
         assert said & set(question.rstrip("?").replace(",", "").split())
+
+
+def test_no_question_in_unknown_words_has_a_word_that_is_stored() -> None:
+    stored = {term for turn in conversation(20_000, SEED) for term in terms(f"{turn.speaker}: {turn.text}")}
+    asked = unknown_questions(100, 99)
+    assert len(set(asked)) == 100
+    for question in asked:
+        assert query_terms(question), question
+        assert stored.isdisjoint(query_terms(question)), question

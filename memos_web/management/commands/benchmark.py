@@ -13,11 +13,12 @@ from benchmarks.ablation import ablation, ablation_table
 from benchmarks.authorization import Load as Access
 from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
-from benchmarks.first_journey import first_journey
+from benchmarks.databases import postgresql_version
+from benchmarks.first_journey import first_journey, first_journey_table
 from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.nearest import nearest, nearest_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
-from benchmarks.retrieval import retrieval
+from benchmarks.retrieval import retrieval, retrieval_table
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
 from benchmarks.statements import statements, statements_table
 from benchmarks.sweep import sweep, sweep_table
@@ -29,17 +30,21 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """How one is run, and what of its figures is printed as a table, if anything."""
+    """How one is run, and what of its figures is printed as a table."""
 
     run: Callable[[Target, Options], Figures]
-    table: Callable[[Figures], str] = lambda figures: ""
+    table: Callable[[Figures], str]
 
 
 BENCHMARKS = {
     "first-journey": Benchmark(
         lambda target, options: first_journey(target, options["data"], options["conversation"]),
+        first_journey_table,
     ),
-    "retrieval": Benchmark(lambda target, options: retrieval(target, options["data"], options["mode"])),
+    "retrieval": Benchmark(
+        lambda target, options: retrieval(target, options["data"], options["mode"]),
+        retrieval_table,
+    ),
     "search-latency": Benchmark(
         lambda target, options: search_latency(
             target, Asking(options["cubes"], options["tenants"], options["queries"], options["hidden"])
@@ -91,7 +96,9 @@ class Command(InstalledCommand):
             "first-journey", help="one conversation in through REST, every question searched: recall@10 and times"
         )
         journey.add_argument("--conversation", default="conv-26", help="sample id; default %(default)s")
-        quality = names.add_parser("retrieval", help="evidence recall beside BM25 and exact cosine, on both halves")
+        quality = names.add_parser(
+            "retrieval", help="evidence recall beside BM25, exact cosine and mem0, on both halves"
+        )
         quality.add_argument("--mode", default="hybrid", choices=["hybrid", "lexical", "dense", "graph"])
         without = names.add_parser("ablation", help="what each part of a score brings: evidence recall without it")
         around = names.add_parser(
@@ -124,10 +131,9 @@ class Command(InstalledCommand):
             raise CommandError(str(error)) from error
         for name, value in figures.items():
             self._show(name, asdict(value) if isinstance(value, Timing) else value)
-        if table := benchmark.table(figures):
-            self.stdout.write(f"\n{table}\n")
+        self.stdout.write(f"\n{benchmark.table(figures)}\n")
         try:
-            kept = write(options["name"], figures, options["results"])
+            kept = write(options["name"], figures, options["results"], postgresql=postgresql_version())
         except BenchmarkError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"kept in {kept}")
