@@ -55,6 +55,15 @@ def herons(alice: Actor) -> list[UUID]:
     return ids
 
 
+@pytest.fixture(params=[True, False], ids=["counted", "uncounted"])
+def place(request: pytest.FixtureRequest, alice: Actor, herons: list[UUID]) -> UUID:
+    """/team, whose size was counted or never was."""
+    if not request.param:
+        with acting(alice):
+            NamespaceSize.objects.all().delete()
+    return _place(alice, "/team")
+
+
 # Whatever becomes of a cube
 
 
@@ -149,14 +158,9 @@ def test_what_came_last_to_a_large_namespace_is_counted_by_a_later_job(
 # At the same time
 
 
-@pytest.mark.parametrize("is_counted", [True, False])
 def test_counting_waits_for_a_deletion_and_sees_it(
-    alice: Actor, herons: list[UUID], app_connection: psycopg.Connection, superuser: Superuser, is_counted: bool
+    alice: Actor, herons: list[UUID], place: UUID, app_connection: psycopg.Connection, superuser: Superuser
 ) -> None:
-    if not is_counted:
-        with acting(alice):
-            NamespaceSize.objects.all().delete()
-    place = _place(alice, "/team")
     with ThreadPoolExecutor(1) as pool:
         with app_connection.transaction():
             become(app_connection, alice.tenant_id)
@@ -166,14 +170,9 @@ def test_counting_waits_for_a_deletion_and_sees_it(
     assert _kept(alice)["/team"] == (4, 8)
 
 
-@pytest.mark.parametrize("is_counted", [True, False])
 def test_a_deletion_waits_for_counting_and_is_taken_off(
-    alice: Actor, herons: list[UUID], superuser: Superuser, is_counted: bool
+    alice: Actor, herons: list[UUID], place: UUID, superuser: Superuser
 ) -> None:
-    if not is_counted:
-        with acting(alice):
-            NamespaceSize.objects.all().delete()
-    place = _place(alice, "/team")
     with ThreadPoolExecutor(1) as pool:
         with acting(alice):
             sizes._measure([place])
