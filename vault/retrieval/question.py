@@ -25,11 +25,11 @@ UNSPACED_NAME = range(2, 5)  # characters of one that stands within a sentence w
 
 
 class Terms(NamedTuple):
-    """The keyed tokens of a question. names: of the names of those who are meant; words: of all else; bare: it has none
-    but those that name who spoke and when."""
+    """The keyed tokens of a question. names: of the names of those who are meant, each with the number of its name; words:
+    of all else; bare: it has none but those that name who spoke and when."""
 
     words: list[int]
-    names: list[int]
+    names: list[tuple[int, int]]
     bare: bool
 
 
@@ -67,8 +67,8 @@ class Question:
         words = [*content_terms(told), *day_terms(self.text)]
         rest = self._without(names, without_times(self.text, names) if has_time else self.text)
         bare = bool(names or has_time) and not content_terms(_HAPPENED.sub(" ", rest))
-        tokens = [self._tokens(terms(name)[-1:]) for name in names]
-        return Terms(self._tokens(words or query_terms(self.text)), [one for name in tokens for one in name], bare)
+        pieces = [(token, whose) for whose, name in enumerate(names) for token in self._tokens(terms(name))]
+        return Terms(self._tokens(words or query_terms(self.text)), pieces, bare)
 
     def named(self, speakers: Collection[int]) -> list[int]:
         """The marks of what names `speakers`."""

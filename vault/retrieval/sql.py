@@ -85,12 +85,18 @@ found AS (
 SELECT NULL::bytea, postings, NULL::bytea FROM found
 """
 
-# Said by whoever is named; or by nobody that is known, and it has the name.
+# Said by whoever is named; or by nobody that is known, and it has the name: all that one name is made of. These are
+# look-ups by key, which no planner turns into reading all that has a name.
 _ENTITY = """(CASE WHEN cardinality(pool.speaker_marks) > 0 THEN pool.speaker_marks && %(speakers)s::bigint[]
-  ELSE EXISTS (
-    SELECT 1 FROM vault_posting AS word
-    WHERE word.tenant_id = %(tenant)s AND word.term = ANY(%(names)s::bigint[]) AND word.cube_id = pool.id
-  ) END)::int::float8"""
+  ELSE coalesce((
+    SELECT bool_or(is_whole) FROM (
+      SELECT bool_and((
+        SELECT true FROM vault_posting AS word
+        WHERE word.tenant_id = %(tenant)s AND word.term = name.term AND word.cube_id = pool.id LIMIT 1
+      ) IS NOT NULL) AS is_whole
+      FROM unnest(%(names)s::bigint[], %(whose)s::integer[]) AS name (term, whose) GROUP BY name.whose
+    ) AS found
+  ), false) END)::int::float8"""
 _TIME = """greatest(
     (%(asks_for_time)s AND pool.mentions_time)::int::float8,
     (SELECT max(span.weight)

@@ -183,6 +183,14 @@ def test_what_nobody_said_of_who_is_named_comes_first(team: World, question: str
     assert {content for name, content in no_other_word if not name} == {notes[0], notes[-1]}  # beside all that she said
 
 
+def test_who_has_a_part_of_the_name_is_somebody_else(team: World) -> None:
+    notes = ["李小明搬到了北京。", "王小明搬到了上海。"]
+    cubes_add(actor=team.alice.actor, drafts=drafts("王小明", ["好的。"], LATER) + drafts("", notes, LATER))
+    run_jobs()
+    hits = memories_search(actor=team.alice.actor, search=SearchQuery(query="王小明住在哪里？"))
+    assert {hit.view.words.content for hit in hits if hit.parts.entity} == {"好的。", "王小明搬到了上海。"}
+
+
 def test_a_name_is_a_word_where_who_spoke_does_not_count(team: World) -> None:
     cubes_add(actor=team.alice.actor, drafts=drafts("", ["Glove size of Ada: 7.", "Glove size of Ben: 8."], LATER))
     run_jobs()
