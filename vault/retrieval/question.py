@@ -25,8 +25,8 @@ UNSPACED_NAME = range(2, 5)  # characters of one that stands within a sentence w
 
 
 class Terms(NamedTuple):
-    """The keyed tokens of a question. names: of the names of those who are meant, each with the number of its name; words:
-    of all else; bare: it has none but those that name who spoke and when."""
+    """The keyed tokens of a question. names: of the names of those who are meant, each with the number of its name;
+    words: of all else; bare: it has none but those that name who spoke and when."""
 
     words: list[int]
     names: list[tuple[int, int]]
