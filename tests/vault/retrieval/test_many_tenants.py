@@ -12,7 +12,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from benchmarks.search_latency import OPEN
-from benchmarks.synthetic import conversation, questions
+from benchmarks.synthetic import conversation, questions, unknown_questions
 from benchmarks.tenants import Caller, drafts_of, filled, owner_of, reader_of
 from governance.actor import Actor
 from governance.database import acting
@@ -34,7 +34,6 @@ pytestmark = pytest.mark.long
 ALL_OF_THEM = {"created_at": {"gte": "2000-01-01T00:00:00Z"}}
 TOP_K = 10
 SEARCHES, SEARCHES_IN_FULL = 60, 200
-FOREIGN_SEED = 99
 Figures = dict[str, Figure]
 
 
@@ -78,9 +77,8 @@ def _place(size: int, seed: int, searches: int, shown: float = 0.0) -> Place:
         drafts = drafts_of(turns[number : number + 1_000], None)
         seen = round(len(drafts) * shown)
         filled(owner.actor, [replace(draft, namespace=OPEN) for draft in drafts[:seen]] + drafts[seen:])
-    foreign = conversation(300, FOREIGN_SEED)
     half = searches // 2
-    pairs = zip(questions(turns, half, seed), questions(foreign, half, seed), strict=True)
+    pairs = zip(questions(turns, half, seed), unknown_questions(half, seed), strict=True)
     return Place(owner, size, [question for pair in pairs for question in pair])
 
 
