@@ -252,7 +252,9 @@ def _fitting(ranking: Ranking, told: Scored, best: Best, weights: Weights, limit
     if not ranking.dated and int(np.count_nonzero(told.pool.entity)) >= limit:
         return Pool(None)
     reach = weights.entity + (weights.time if ranking.dated else 0.0)
-    least = (last - reach - weights.session - weights.dense) * best.highest / (weights.lexical or 1.0)
+    # What vectors bring is not looked for here, unless they have an index, which misses some.
+    missed = weights.session + weights.dense if ranking.index(alone=False) else 0.0
+    least = (last - reach - missed) * best.highest / (weights.lexical or 1.0)
     others = best.beyond(0, told.pool, least, LOOKED_THROUGH)
     by_itself = last < reach
     if not (others or by_itself):
