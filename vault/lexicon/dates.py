@@ -232,6 +232,7 @@ KINDS = (
         readings.ambiguous_date,
         _has_a_month,
     ),
+    # last year in March
     _kind(
         "year",
         rf"\b(?P<near>last|this|next){S}year,?{S}(?:in{S})?(?P<year>)(?P<month>{MONTH})\b",
