@@ -84,7 +84,10 @@ class MessageRole(StrEnum):
 
 
 class LinkKind(StrEnum):
-    """Typed edges between cubes: `source` was derived from, follows, … `target`."""
+    """Typed edges between cubes: `source` was derived from, follows, … `target`.
+
+    SAME_ENTITY has no rows: whoever names the same is found for each reader (vault/graph/walks.py).
+    """
 
     DERIVED = "derived"
     FOLLOWS = "follows"

@@ -198,7 +198,7 @@ def _existing(resolver: Resolver, known: Known, draft: CubeDraft, screened: Scre
         cube,
         CubeVersion(),
         Words(draft.content),
-        Indexed({}, 0),
+        Indexed({}, 0, []),
         duplicate=True,
         findings=screened.findings,
         redacted=screened.redacted,
@@ -376,6 +376,7 @@ def _sealed(
     cube.token_count = approximate_tokens(words.content)
     cube.term_count = indexed.length
     cube.speaker_marks = speaker_marks(resolver.maker, words.speaker)
+    cube.entity_marks = indexed.named
     cube.mentions_time = mentions_time(words.content)
     clear = {name: getattr(cube, name) for name in CLEAR_FIELDS}
     scope = key_scope(subject_id=cube.subject_id, persona_member_id=cube.persona.member_id if cube.persona else None)

@@ -47,14 +47,14 @@ def entity_marks(maker: TokenMaker, words: Words) -> set[int]:
 
 
 def marks_of(maker: TokenMaker, words: Words) -> set[int]:
-    """Every mark that a cube is found by."""
+    """The marks that filters find a cube by."""
     marks: set[int] = set()
     for field, value in _fields(words):
         marks.add(same(maker, field, value))
         marks.update(contains(maker, field, part) for part in _parts(value))
     if words.session_id and words.message_id:
         marks.add(message(maker, words.session_id, words.message_id))
-    return marks | entity_marks(maker, words)
+    return marks
 
 
 def _fields(words: Words) -> Iterator[tuple[str, Any]]:

@@ -128,8 +128,18 @@ def _blank(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> None:
 def _empty(cube: Cube, version: CubeVersion) -> None:
     """What the cube itself knows by the words of its present version."""
     cube.content_hash = token_maker(cube.tenant_id).hash("")
-    cube.tags, cube.speaker_marks = [], []
+    cube.tags, cube.speaker_marks, cube.entity_marks = [], [], []
     cube.token_count = cube.term_count = 0
     cube.mentions_time = False
-    cube.save(update_fields=["content_hash", "tags", "speaker_marks", "token_count", "term_count", "mentions_time"])
+    cube.save(
+        update_fields=[
+            "content_hash",
+            "tags",
+            "speaker_marks",
+            "entity_marks",
+            "token_count",
+            "term_count",
+            "mentions_time",
+        ]
+    )
     postings_delete(cube.id, version.terms)

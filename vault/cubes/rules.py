@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from governance.keys.services import TokenMaker
-from vault.cubes.marks import marks_of
+from vault.cubes.marks import entity_marks, marks_of
 from vault.cubes.words import Words
 from vault.lexicon.tokens import single_characters, terms
 
@@ -19,11 +19,12 @@ CANONICAL = json.JSONEncoder(sort_keys=True, default=str)
 class Indexed:
     """All postings of one version: token → frequency, 0 for a mark to filter by, more for a word of the content.
 
-    `length` counts its words, for BM25.
+    `length` counts its words, for BM25; `named`: those of the marks by which it names an entity.
     """
 
     entries: dict[int, int]
     length: int
+    named: list[int]
 
 
 def searchable(words: Words) -> str:
@@ -39,11 +40,12 @@ def index_of(maker: TokenMaker, words: Words) -> Indexed:
     counted = Counter(found)
     if not text.isascii():
         counted |= Counter(single_characters(text))
-    entries = dict.fromkeys(marks_of(maker, words), 0)
+    named = entity_marks(maker, words)
+    entries = dict.fromkeys(marks_of(maker, words) | named, 0)
     tokens = maker.tokens(WORD_KIND)
     for word, count in counted.items():
         entries[tokens[word]] = min(count, SMALLINT)
-    return Indexed(entries, length=min(len(found), SMALLINT))
+    return Indexed(entries, length=min(len(found), SMALLINT), named=sorted(named))
 
 
 def version_hash(*, previous: bytes | None, sealed: bytes, clear: dict[str, object]) -> bytes:

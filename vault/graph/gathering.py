@@ -1,4 +1,4 @@
-"""What stands around cubes that were written: who shares a rare entity, who says similar things, what came before.
+"""What stands around cubes that were written: what came before, and who says similar things.
 
 Statements whose cost is bounded by the number of cubes asked about, whatever else the tenant holds. Inside the caller's
 transaction.
@@ -13,7 +13,6 @@ from uuid import UUID
 from django.db import connection
 
 from governance.keys.services import TokenMaker
-from vault.cubes import marks
 from vault.cubes.rules import WORD_KIND
 from vault.cubes.words import Words, words_open
 from vault.graph.rules import Said
@@ -21,22 +20,11 @@ from vault.lexicon.tokens import terms
 from vault.models import Cube, CubeVersion
 from vault.vocabulary import AccessLevel
 
-RARE = 20  # cubes within a border that name an entity; what more of them name links nothing
 WORDS_COMPARED = 12  # of one cube, to find statements alike
 NEWEST = 16  # cubes looked at for each such word
 WINDOW = 256  # and within so many of the newest of the tenant
 SIMILAR = 6  # cubes opened to be compared with one
 
-SHARED_ENTITIES = f"""
-SELECT asked.term, asked.namespace_id, ARRAY(
-  SELECT posting.cube_id FROM vault_posting AS posting
-    JOIN vault_namespace AS place ON place.tenant_id = posting.tenant_id AND place.id = posting.namespace_id
-  WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency = 0
-    AND place.kind = home.kind AND place.owner_id IS NOT DISTINCT FROM home.owner_id
-  LIMIT {RARE + 1})
-FROM unnest(%(terms)s::bigint[], %(namespaces)s::uuid[]) AS asked (term, namespace_id)
-  JOIN vault_namespace AS home ON home.tenant_id = %(tenant)s AND home.id = asked.namespace_id
-"""
 SHARED_WORDS = f"""
 SELECT asked.term, asked.namespace_id, ARRAY(
   SELECT recent.cube_id FROM (
@@ -102,15 +90,8 @@ def said_of(cube: Cube, words: Words | None = None) -> Said:
         id=cube.id,
         border=_border(place.kind, place.owner_id, cube.access_level, cube.owner_id),
         voice=voice,
-        at=cube.event_time or cube.created_at,
         text=words.content if words else "",
     )
-
-
-def sharing_entities(maker: TokenMaker, cubes: Collection[Cube], words: Mapping[UUID, Words]) -> Sharers:
-    """Who names the same rare entities. One query."""
-    named = {cube.id: marks.entity_marks(maker, words[cube.id]) for cube in cubes}
-    return _sharers(SHARED_ENTITIES, cubes, named, most=RARE)
 
 
 def sharing_words(maker: TokenMaker, cubes: Collection[Cube], words: Mapping[UUID, Words]) -> Sharers:

@@ -1,6 +1,5 @@
 """Links between cubes, made behind every write, in the same event that makes the vectors."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -17,7 +16,6 @@ from vault.graph.gathering import (
     just_after,
     just_before,
     said_of,
-    sharing_entities,
     sharing_words,
     standing,
     words_of,
@@ -28,7 +26,7 @@ from vault.models import Cube, CubeLink
 from vault.vocabulary import LinkKind
 
 DEFAULT_POLICY: LinkPolicy = RuleLinks()
-MADE = (LinkKind.FOLLOWS, LinkKind.SAME_ENTITY, LinkKind.CAUSES, LinkKind.CONTRADICTS)  # lineage is not ours
+MADE = (LinkKind.FOLLOWS, LinkKind.CAUSES, LinkKind.CONTRADICTS)  # lineage is not ours
 
 
 @dataclass(frozen=True)
@@ -38,15 +36,14 @@ class _Gathered:
     versions: dict[UUID, int]
     said: dict[UUID, Said]  # them, and all that stand around them
     before: dict[UUID, UUID]
-    alike: dict[UUID, frozenset[UUID]]
     similar: dict[UUID, frozenset[UUID]]
 
 
 def cubes_link(actor: Actor, payloads: Sequence[Payload], policy: LinkPolicy = DEFAULT_POLICY) -> Write:
     """Make the links of the cubes that were written, in place of those that they had made before.
 
-    Links of lineage stay. A link that another cube made stays unless it no longer holds: it would cross a border, or
-    what both named is named no more. Safe to run twice. Queries: eight and the writes, whatever the number of cubes.
+    Links of lineage stay. A link that another cube made stays unless it would cross a border now. Safe to run twice.
+    Queries: seven and the writes, whatever the number of cubes.
     """
     with acting(actor):
         gathered = _gather(actor, ids_of(payloads))
@@ -55,8 +52,8 @@ def cubes_link(actor: Actor, payloads: Sequence[Payload], policy: LinkPolicy = D
         touching = _touching(gathered.versions)
         present = standing({*gathered.said, *(end for link in touching for end in (link.source, link.target))})
         current = [one for one, version in gathered.versions.items() if _is_at(present.get(one), version)]
-        kept = _drop_outdated(gathered, set(current), touching, present)
-        wanted = [link for link in _decided(gathered, current, kept, policy) if _is_within(link, present)]
+        _drop_outdated(set(current), touching, present)
+        wanted = [link for link in _decided(gathered, current, policy) if _is_within(link, present)]
         links_insert(actor.tenant_id, dict.fromkeys(wanted))
 
     return write
@@ -67,16 +64,16 @@ def _gather(actor: Actor, cube_ids: Sequence[UUID]) -> _Gathered:
     rows = Cube.objects.filter(id__in=to_link, deleted_at=None).select_related("namespace").order_by("id")
     words = words_of(rows)
     cubes = [cube for cube in rows if cube.id in words]
-    maker = token_maker(actor.tenant_id)
-    alike = {one: frozenset(others) for one, others in sharing_entities(maker, cubes, words).items()}
-    similar = {one: frozenset(others) for one, others in sharing_words(maker, cubes, words).items()}
+    similar = {
+        one: frozenset(others) for one, others in sharing_words(token_maker(actor.tenant_id), cubes, words).items()
+    }
     before = just_before(cubes)
-    around = {*before.values()}.union(*alike.values(), *similar.values())
+    around = {*before.values()}.union(*similar.values())
     others = Cube.objects.filter(id__in=around - words.keys(), deleted_at=None).select_related("namespace")
     opened: set[UUID] = set().union(*similar.values())
     words |= words_of([cube for cube in others if cube.id in opened])
     said = {cube.id: said_of(cube, words.get(cube.id)) for cube in [*cubes, *others]}
-    return _Gathered({cube.id: cube.version for cube in cubes}, said, before, alike, similar)
+    return _Gathered({cube.id: cube.version for cube in cubes}, said, before, similar)
 
 
 def _is_at(now: Standing | None, version: int) -> bool:
@@ -97,19 +94,12 @@ def _touching(cube_ids: Collection[UUID]) -> dict[Link, UUID]:
     return {Link(source, target, LinkKind(kind)): link_id for source, target, kind, link_id in rows}
 
 
-def _drop_outdated(
-    gathered: _Gathered, current: Collection[UUID], touching: Mapping[Link, UUID], present: Mapping[UUID, Standing]
-) -> dict[UUID, set[UUID]]:
-    """Delete what the cubes had made, and what others made and does not hold; by cube, who keeps naming the same."""
-    kept: defaultdict[UUID, set[UUID]] = defaultdict(set)
-    outdated = []
-    for link, link_id in touching.items():
-        if _made_by(link, current) or not (_is_within(link, present) and _still_shared(link, gathered)):
-            outdated.append(link_id)
-        elif link.kind == LinkKind.SAME_ENTITY:
-            kept[link.target].add(link.source)
+def _drop_outdated(current: Collection[UUID], touching: Mapping[Link, UUID], present: Mapping[UUID, Standing]) -> None:
+    """Delete what the cubes had made, and what others made and would cross a border."""
+    outdated = [
+        link_id for link, link_id in touching.items() if _made_by(link, current) or not _is_within(link, present)
+    ]
     CubeLink.objects.filter(id__in=outdated).delete()
-    return kept
 
 
 def _made_by(link: Link, cube_ids: Collection[UUID]) -> bool:
@@ -119,30 +109,14 @@ def _made_by(link: Link, cube_ids: Collection[UUID]) -> bool:
     return (link.target if link.kind == LinkKind.CAUSES else link.source) in cube_ids
 
 
-def _still_shared(link: Link, gathered: _Gathered) -> bool:
-    """Whether the two still name the same, for a link that another cube made because they did."""
-    return link.kind != LinkKind.SAME_ENTITY or link.source in gathered.alike.get(link.target, frozenset())
-
-
-def _decided(
-    gathered: _Gathered, current: Iterable[UUID], kept: dict[UUID, set[UUID]], policy: LinkPolicy
-) -> list[Link]:
-    """What the policy says, cube by cube, oldest first; a pair that names the same is linked once, by its first."""
-    linked = {one: set(others) for one, others in kept.items()}
+def _decided(gathered: _Gathered, current: Iterable[UUID], policy: LinkPolicy) -> list[Link]:
+    """What the policy says, cube by cube, oldest first."""
     decided: list[Link] = []
     for cube_id in current:
         said = gathered.said[cube_id]
-        alike = gathered.alike.get(cube_id, frozenset()) - linked.get(cube_id, set())
         before = _within(gathered, said, [gathered.before[cube_id]]) if cube_id in gathered.before else []
-        around = Around(
-            before=before[0] if before else None,
-            alike=_within(gathered, said, alike),
-            similar=_within(gathered, said, gathered.similar.get(cube_id, frozenset())),
-        )
-        for link in policy.links(said, around):
-            decided.append(link)
-            if link.kind == LinkKind.SAME_ENTITY:
-                linked.setdefault(link.target, set()).add(link.source)
+        similar = _within(gathered, said, gathered.similar.get(cube_id, frozenset()))
+        decided += policy.links(said, Around(before=before[0] if before else None, similar=similar))
     return decided
 
 

@@ -6,14 +6,12 @@ A link reads `source` KIND `target`: a later message follows an earlier one; wha
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
 from vault.lexicon.tokens import terms
 from vault.vocabulary import LinkKind
 
-MOST_SAME_ENTITY = 5  # links of that kind which one cube makes
 SAYS_THE_SAME = 0.6  # share of the words of two statements that both have, from which they can contradict each other
 FEWEST_SHARED = 2  # words: `thanks` and `no thanks` are no contradiction
 
@@ -53,16 +51,14 @@ class Said:
     id: UUID
     border: Hashable
     voice: Hashable
-    at: datetime
     text: str = field(default="", repr=False)  # empty where it was not needed
 
 
 @dataclass(frozen=True)
 class Around:
-    """before: said just before in its session. alike: sharing a rare entity. similar: sharing words, with text."""
+    """before: said just before in its session. similar: sharing words, with text."""
 
     before: Said | None = None
-    alike: Sequence[Said] = ()
     similar: Sequence[Said] = ()
 
 
@@ -82,12 +78,10 @@ class LinkPolicy(Protocol):
 
 @dataclass(frozen=True)
 class RuleLinks:
-    """The default: order in the session, cue words, rare entities nearest in time, and statements turned round."""
-
-    most_same_entity: int = MOST_SAME_ENTITY
+    """The default: order in the session, cue words, and statements turned round."""
 
     def links(self, said: Said, around: Around) -> list[Link]:
-        made = [Link(said.id, other.id, LinkKind.SAME_ENTITY) for other in self._nearest(said, around.alike)]
+        made: list[Link] = []
         if around.before is not None:
             made.append(Link(said.id, around.before.id, LinkKind.FOLLOWS))
             if is_consequence(said.text):
@@ -97,9 +91,6 @@ class RuleLinks:
                 newer, older = sorted((said.id, other.id), reverse=True)
                 made.append(Link(newer, older, LinkKind.CONTRADICTS))
         return made
-
-    def _nearest(self, said: Said, others: Sequence[Said]) -> list[Said]:
-        return sorted(others, key=lambda other: (abs(other.at - said.at), other.id))[: self.most_same_entity]
 
 
 def is_consequence(text: str) -> bool:

@@ -4,9 +4,11 @@ Permission is inside the statements: a walk neither ends on nor passes through a
 caller has asked `authorize`, and is inside a transaction.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import Any
 from uuid import UUID
 
@@ -15,62 +17,62 @@ from django.db.backends.utils import CursorWrapper
 
 from governance.actor import Actor
 from vault.cubes.exceptions import Exceptions, named
-from vault.graph.pagerank import Edge, personalised_pagerank
+from vault.graph.pagerank import Edge, Group, personalised_pagerank
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import LinkKind
 
-MOST_EDGES = 2_000  # of one walk
-MOST_NAMED = 50  # cubes by which one entity of a question starts a walk, the newest
-KIND_WEIGHTS = {
-    LinkKind.SAME_ENTITY: 1.0,
-    LinkKind.FOLLOWS: 1.0,
-    LinkKind.CAUSES: 1.0,
-    LinkKind.DERIVED: 1.0,
-    LinkKind.PARENT: 1.0,
-    LinkKind.CONTRADICTS: 0.5,
-}
+STEPS = 2  # of a walk
+MOST_STEPPED = 200  # cubes that a step begins at, the nearest
+MOST_LINKS = 2_000  # of a step, the newest
+MOST_MARKS = 1_000  # entities of a step
+RARE = 20  # cubes that name an entity; what more of them name leads nowhere
+MOST_NAMED = 50  # cubes by which one entity of a question begins a walk, the newest
+# A contradiction is no step: it was looked for among so many of the newest cubes, of which the reader may not see all,
+# and whether it was found would tell of them.
+STEPS_OVER = (LinkKind.FOLLOWS, LinkKind.CAUSES, LinkKind.DERIVED, LinkKind.PARENT)
 
-NAMED = f"""
-WITH {{granted}} gone AS MATERIALIZED (
-  SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp(){{hidden}}
+# The newest cubes that name each of `marks` where the reader sees: what is hidden takes no place among them.
+_NAMED = """
+gone AS MATERIALIZED (
+  SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp(){hidden}
 ), named AS MATERIALIZED (
-  SELECT asked.mark, posting.cube_id AS id FROM unnest(%(marks)s::bigint[]) AS asked (mark) CROSS JOIN LATERAL (
+  SELECT marks.mark, posting.cube_id AS id, count(*) OVER (PARTITION BY marks.mark) AS namers
+  FROM marks CROSS JOIN LATERAL (
     SELECT cube_id FROM vault_posting
-    WHERE tenant_id = %(tenant)s AND term = asked.mark AND frequency = 0
-      AND (namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}}) AND cube_id NOT IN (SELECT id FROM gone)
-    ORDER BY cube_id DESC LIMIT {MOST_NAMED}
+    WHERE tenant_id = %(tenant)s AND term = marks.mark AND frequency = 0
+      AND (namespace_id = ANY(%(namespaces)s::uuid[]) {beyond}) AND cube_id NOT IN (SELECT id FROM gone)
+    ORDER BY cube_id DESC LIMIT %(most_named)s
   ) AS posting
-), visible AS MATERIALIZED ({{among_named}})
+)"""
+NAMED = f"""
+WITH {{granted}} marks AS (SELECT unnest(%(marks)s::bigint[]) AS mark), {_NAMED},
+visible AS MATERIALIZED ({{among_named}})
 SELECT named.mark, named.id FROM named JOIN visible USING (id)
 """
 # Each end of a link is looked up by its own index; OFFSET 0 keeps these look-ups from being planned as joins of tables.
-_HOP = f"""
-{{hop}}_links AS MATERIALIZED (
-  SELECT link.* FROM {{start}} AS start CROSS JOIN LATERAL (
+STEPPED = f"""
+WITH {{granted}} marks AS MATERIALIZED (
+  SELECT DISTINCT unnest(entity_marks) AS mark FROM vault_cube
+  WHERE tenant_id = %(tenant)s AND id = ANY(%(starts)s::uuid[]) ORDER BY mark LIMIT {MOST_MARKS}
+), {_NAMED}, links AS MATERIALIZED (
+  SELECT link.* FROM unnest(%(starts)s::uuid[]) AS start (id) CROSS JOIN LATERAL (
     SELECT id, source_id, target_id, kind, target_id AS beside FROM vault_cubelink
     WHERE tenant_id = %(tenant)s AND source_id = start.id
     UNION ALL
     SELECT id, source_id, target_id, kind, source_id FROM vault_cubelink
     WHERE tenant_id = %(tenant)s AND target_id = start.id OFFSET 0
-  ) AS link LIMIT {4 * MOST_EDGES}
-), {{hop}} AS MATERIALIZED ({{{{among_{{hop}}}}}})
-"""
-WALKED = (
-    "WITH seeds AS (SELECT unnest(%(seeds)s::uuid[]) AS id),"
-    + _HOP.format(hop="first", start="seeds")
-    + ","
-    + _HOP.format(hop="second", start="first")
-    + f"""
-SELECT DISTINCT link.id, link.source_id, link.target_id, link.kind FROM (
-  SELECT first_links.* FROM first_links JOIN first ON first.id = first_links.beside
-  UNION ALL
-  SELECT second_links.* FROM second_links JOIN second ON second.id = second_links.beside
-) AS link ORDER BY link.id DESC LIMIT {MOST_EDGES}
-"""
+  ) AS link WHERE link.kind = ANY(%(kinds)s)
+), visible AS MATERIALIZED ({{among_stepped}}), walked AS (
+  SELECT DISTINCT links.id, links.source_id, links.target_id, links.kind
+  FROM links JOIN visible ON visible.id = links.beside ORDER BY links.id DESC LIMIT {MOST_LINKS}
 )
+SELECT source_id, target_id, kind, NULL::bigint FROM walked
+UNION ALL
+SELECT named.id, NULL, '{LinkKind.SAME_ENTITY}', named.mark FROM named JOIN visible USING (id)
+WHERE named.namers <= %(rare)s
+"""
 AMONG_NAMED = "vault_cube.id = ANY (ARRAY(SELECT id FROM named))"
-AMONG_FIRST = "vault_cube.id = ANY (ARRAY(SELECT beside FROM first_links))"
-AMONG_SECOND = "vault_cube.id = ANY (ARRAY(SELECT beside FROM second_links))"
+AMONG_STEPPED = "vault_cube.id = ANY (ARRAY(SELECT id FROM named UNION ALL SELECT beside FROM links))"
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,8 @@ def named_cubes(
     """The visible cubes that name entities of a question, each weighing 1 / (cubes that name it). One query."""
     if not entity_marks:
         return {}
-    compiled, parameters = _compiled(visible, AMONG_NAMED)
-    parameters |= {"tenant": actor.tenant_id, "marks": list(entity_marks), "namespaces": list(among.namespaces)}
-    parameters |= among.excepted.parameters
-    with connection.cursor() as cursor, _predictable_plans(cursor):
-        cursor.execute(NAMED.format(among_named=compiled, **among.excepted.parts), parameters)
-        rows: list[tuple[int, UUID]] = cursor.fetchall()
+    asked = {"marks": list(entity_marks), "most_named": MOST_NAMED}
+    rows: list[tuple[int, UUID]] = _rows(NAMED, actor, asked, among, among_named=(visible, AMONG_NAMED))
     namers: dict[int, int] = {}
     for mark, _ in rows:
         namers[mark] = namers.get(mark, 0) + 1
@@ -102,20 +100,43 @@ def named_cubes(
     return weights
 
 
-def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], visible: CubeQuerySet) -> dict[UUID, float]:
-    """The cubes within two links of `seeds`, by personalised PageRank in 0..1, seeds among them. One query.
+def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Among, visible: CubeQuerySet) -> dict[UUID, float]:
+    """The cubes within STEPS of `seeds`, by personalised PageRank in 0..1, seeds among them. A query for each step.
 
-    seeds: visible cubes with a weight above 0. At most MOST_EDGES links are walked, the newest.
+    seeds: visible cubes with a weight above 0. A step leads over a link, or to whoever names the same rare entity: to
+    those that the reader sees, and rare among them.
     """
-    if not seeds:
-        return {}
-    first, parameters = _compiled(visible, AMONG_FIRST)
-    second, _ = _compiled(visible, AMONG_SECOND)
-    parameters |= {"tenant": actor.tenant_id, "seeds": list(seeds)}
+    edges: set[Edge] = set()
+    namers: defaultdict[int, set[UUID]] = defaultdict(set)
+    ranks, begun = dict(seeds), set[UUID]()
+    for _ in range(STEPS):
+        starts = nlargest(MOST_STEPPED, ranks.keys() - begun, key=lambda one: (ranks[one], one.int))
+        if not starts:
+            break
+        begun.update(starts)
+        asked = {"starts": starts, "kinds": list(STEPS_OVER), "most_named": RARE + 1, "rare": RARE}
+        for one, other, kind, mark in _rows(STEPPED, actor, asked, among, among_stepped=(visible, AMONG_STEPPED)):
+            if kind == LinkKind.SAME_ENTITY:
+                namers[mark].add(one)
+            else:
+                edges.add(Edge(one, other))
+        groups = [Group(tuple(sorted(some))) for some in namers.values()]
+        ranks = personalised_pagerank(seeds, sorted(edges), groups)
+    return ranks
+
+
+def _rows(
+    statement: str, actor: Actor, asked: Mapping[str, Any], among: Among, **visible: tuple[CubeQuerySet, str]
+) -> list[Any]:
+    parameters = {"tenant": actor.tenant_id, "namespaces": list(among.namespaces), **asked, **among.excepted.parameters}
+    parts = dict(among.excepted.parts)
+    for name, (cubes, condition) in visible.items():
+        parts[name], values = named(cubes.extra(where=[condition]).values("id"), "visible")
+        parameters |= values
     with connection.cursor() as cursor, _predictable_plans(cursor):
-        cursor.execute(WALKED.format(among_first=first, among_second=second), parameters)
-        edges = [Edge(source, target, KIND_WEIGHTS[LinkKind(kind)]) for _, source, target, kind in cursor.fetchall()]
-    return personalised_pagerank(seeds, edges)
+        cursor.execute(statement.format(**parts), parameters)
+        rows: list[Any] = cursor.fetchall()
+    return rows
 
 
 @contextmanager
@@ -124,8 +145,3 @@ def _predictable_plans(cursor: CursorWrapper) -> Iterator[None]:
     cursor.execute("SET LOCAL enable_nestloop = off")
     yield
     cursor.execute("SET LOCAL enable_nestloop = on")
-
-
-def _compiled(visible: CubeQuerySet, among: str) -> tuple[str, dict[str, Any]]:
-    """The ORM's statement for the ids of visible cubes `among` some, with named parameters, to stand inside ours."""
-    return named(visible.extra(where=[among]).values("id"), "visible")

@@ -165,6 +165,7 @@ class Cube(Described, TenantModel):
     session_token = models.BigIntegerField(null=True)
     position = models.PositiveIntegerField(null=True)
     speaker_marks = ArrayField(models.BigIntegerField(), default=list)
+    entity_marks = ArrayField(models.BigIntegerField(), default=list)
     mentions_time = models.BooleanField(default=False)
     superseded_by = models.UUIDField(null=True)
     expiry_policy = models.UUIDField(null=True)  # which policy set `expires_at`; none: a person did, or nobody

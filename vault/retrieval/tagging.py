@@ -23,10 +23,14 @@ MOST_TAGS = 10_000  # different ones that are looked at, of those that may be na
 BLANKS = " \t\n\x0b\x0c\r\x1c\x1d\x1e\x1f"  # in ASCII, as str.split has them
 
 # A tag in ASCII is in the question or it is not, whatever the database's locale; how others fold is known to Python.
+# Those that are in it as they are come first: no number of others takes their place.
 MAYBE_NAMED = """
 SELECT tag FROM (SELECT DISTINCT unnest(tags) AS tag FROM ({visible}) AS seen) AS borne
-WHERE strpos(%(asked)s, translate(lower(tag COLLATE "C"), %(blanks)s, '')) > 0 OR octet_length(tag) > char_length(tag)
-ORDER BY tag LIMIT %(most)s
+CROSS JOIN LATERAL (
+  SELECT strpos(%(asked)s, translate(lower(tag COLLATE "C"), %(blanks)s, '')) > 0 AS is_there
+) AS asked
+WHERE is_there OR octet_length(tag) > char_length(tag)
+ORDER BY is_there DESC, tag LIMIT %(most)s
 """
 # Several spellings of a tag say it once.
 SHARE = """

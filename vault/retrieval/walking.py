@@ -34,10 +34,10 @@ def walked(
     among: Among,
     visible: CubeQuerySet,
 ) -> dict[UUID, float]:
-    """The cubes near to the question's entities and to the best of `hits`, in 0..1. Two queries at most."""
+    """The cubes near to the question's entities and to the best of `hits`, in 0..1. Three queries at most."""
     named = named_cubes(actor, entity_marks=entity_marks, among=among, visible=visible)
     best = {row.cube_id: row.score for row in hits[:STARTS] if row.score > 0}
-    return near_cubes(actor, seeds=_begun(named, best), visible=visible)
+    return near_cubes(actor, seeds=_begun(named, best), among=among, visible=visible)
 
 
 def by_walk(scores: Mapping[UUID, float], hits: Sequence[Ranked], limit: int) -> list[Ranked]:

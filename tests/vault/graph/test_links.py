@@ -8,7 +8,6 @@ from governance.database import acting
 from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from vault.graph.gathering import RARE
 from vault.graph.jobs import cubes_link
 from vault.graph.rules import Around, Link, Said
 from vault.models import CubeLink
@@ -54,23 +53,6 @@ def test_messages_follow_each_other_and_a_cue_names_the_cause(world: World, alic
     assert not any(other in link for link in made)
 
 
-def test_a_rare_entity_links_and_a_common_one_does_not(world: World, alice: Contract) -> None:
-    one = alice.add("Ann adopted a dog at Willow Shelter.")["id"]
-    two = alice.add("The door of Willow Shelter is green.")["id"]
-    for number in range(RARE + 1):
-        alice.add(f"Number {number} is about Munich.")
-    run_jobs()
-    assert {(source, target) for source, _, target in links(world)} in ({(one, two)}, {(two, one)})
-
-
-def test_a_cube_makes_no_more_than_five_links_by_entity(world: World, alice: Contract) -> None:
-    ids = [alice.add(f"Visit {number} of Willow Shelter.")["id"] for number in range(12)]
-    run_jobs()
-    made = [source for source, kind, _ in links(world) if kind == "same_entity"]
-    assert {made.count(one) for one in ids} <= set(range(6))
-    assert len(made) > len(ids)
-
-
 def test_what_the_same_speaker_takes_back_is_a_contradiction(world: World, alice: Contract) -> None:
     (one,) = say(alice, "I like green tea very much", session="s1")
     (two,) = say(alice, "I don't like green tea very much", session="s2")
@@ -85,7 +67,6 @@ def test_chinese_is_linked_too(world: World, alice: Contract) -> None:
     run_jobs()
     made = links(world)
     assert {(one, "causes", two), (four, "contradicts", three)} <= made
-    assert any(kind == "same_entity" for _, kind, _ in made)
 
 
 def test_running_the_job_again_changes_nothing(world: World, alice: Contract) -> None:
@@ -100,24 +81,16 @@ def test_running_the_job_again_changes_nothing(world: World, alice: Contract) ->
 
 
 def test_a_new_version_gets_new_links_and_others_keep_theirs(world: World, alice: Contract) -> None:
-    one, two = say(alice, "It rained.", "So we went to Willow Shelter.")
-    three = alice.add("Willow Shelter is green.")["id"]
-    four = alice.add("Munich is large.")["id"]
+    one, two, three = say(alice, "It rained.", "So we went to Willow Shelter.", "So we came home late.")
     run_jobs()
-    assert {frozenset(link) for link in links(world)} == {
-        frozenset((two, "follows", one)),
-        frozenset((one, "causes", two)),
-        frozenset((two, "same_entity", three)),
-    }
+    order = {(two, "follows", one), (three, "follows", two)}
+    assert links(world) == order | {(one, "causes", two), (two, "causes", three)}
     assert alice.patch(f"memories/{two}/", {"content": "We went to Munich."}, if_match='"1"').status == 200
     run_jobs()
-    assert {frozenset(link) for link in links(world)} == {
-        frozenset((two, "follows", one)),
-        frozenset((two, "same_entity", four)),
-    }
+    assert links(world) == order | {(two, "causes", three)}
     assert alice.patch(f"memories/{one}/", {"content": "It poured."}, if_match='"1"').status == 200
     run_jobs()
-    assert (two, "follows", one) in links(world)
+    assert links(world) == order | {(two, "causes", three)}
 
 
 def test_purging_takes_the_links_along(world: World, alice: Contract) -> None:
@@ -141,28 +114,28 @@ def test_lineage_is_left_as_it_is(world: World, alice: Contract) -> None:
 def test_no_link_crosses_a_private_border_or_a_tenant(
     world: World, alice: Contract, olivia: Contract, charlie: Contract
 ) -> None:
-    text = "Ann saw Willow Shelter and I like green tea."
-    alice.add(text)
-    olivia.add(text)
-    charlie.add(text)
-    shared = alice.add(text, namespace="/team")["id"]
+    for who, text in (
+        (alice, "I like green tea"),
+        (olivia, "I don't like green tea"),
+        (charlie, "I like no green tea"),
+    ):
+        say(who, text)
+    (shared,) = say(alice, "I never like green tea", namespace="/team")
     run_jobs()
     assert links(world) == set()
-    second = alice.add("Willow Shelter is shut.", namespace="/other-team")["id"]
+    (second,) = say(alice, "I like green tea", session="s2", namespace="/team")
     run_jobs()
-    assert {frozenset(link) for link in links(world)} == {frozenset((shared, "same_entity", second))}
+    assert links(world) == {(second, "contradicts", shared)}
 
 
 def test_a_memory_that_moves_behind_a_border_leaves_its_links(world: World, alice: Contract) -> None:
     one, two, _ = say(alice, "Willow Shelter is open.", "So we went.", "Fine.", namespace="/team")
-    alice.add("Willow Shelter is green.", namespace="/team")
     run_jobs()
-    assert len(links(world)) == 4
+    assert len(links(world)) == 3
     home = alice.add("At home.")["namespace"]["path"]
     assert alice.patch(f"memories/{two}/", {"namespace": home}, if_match='"1"').status == 200
     run_jobs()
-    assert not any(two in link for link in links(world))
-    assert len(links(world)) == 1
+    assert links(world) == set()
     assert alice.patch(f"memories/{one}/", {"namespace": home}, if_match='"1"').status == 200
     run_jobs()
     assert links(world) == {(two, "follows", one), (one, "causes", two)}
@@ -176,7 +149,7 @@ class Everything:
 
     def links(self, said: Said, around: Around) -> list[Link]:
         self.seen.append(said)
-        return [Link(said.id, other.id, LinkKind.SAME_ENTITY) for other in self.seen if other.id != said.id]
+        return [Link(said.id, other.id, LinkKind.FOLLOWS) for other in self.seen if other.id != said.id]
 
 
 def test_whatever_a_policy_says_borders_hold(world: World, alice: Contract, olivia: Contract) -> None:
@@ -186,4 +159,4 @@ def test_whatever_a_policy_says_borders_hold(world: World, alice: Contract, oliv
     write = cubes_link(actor, [{"ids": [*mine, hers]}], Everything())
     with acting(actor):
         write()
-    assert links(world) == {(mine[1], "same_entity", mine[0])}
+    assert links(world) == {(mine[1], "follows", mine[0])}

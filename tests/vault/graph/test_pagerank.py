@@ -1,10 +1,11 @@
 """Personalised PageRank. Pure."""
 
+from itertools import combinations
 from uuid import UUID
 
 import pytest
 
-from vault.graph.pagerank import Edge, personalised_pagerank
+from vault.graph.pagerank import Edge, Group, personalised_pagerank
 
 A, B, C, D = (UUID(int=number) for number in range(1, 5))
 
@@ -34,3 +35,23 @@ def test_a_start_that_no_edge_leaves_gives_its_rank_back_to_the_starts() -> None
     ranks = personalised_pagerank({A: 1.0, D: 1.0}, [Edge(A, B)])
     assert ranks[A] > ranks[B] > 0
     assert ranks[D] > 0
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_a_group_is_an_edge_between_any_two_of_its_members(size: int) -> None:
+    members = (A, B, C, UUID(int=7))[:size]
+    edges = [Edge(one, other, 1 / (size - 1)) for one, other in combinations(members, 2)]
+    others = [Edge(A, D), Edge(B, D, 0.5)]
+    by_group = personalised_pagerank({A: 1.0, D: 0.3}, others, [Group(members)])
+    assert by_group == pytest.approx(personalised_pagerank({A: 1.0, D: 0.3}, [*others, *edges]), abs=1e-9)
+
+
+def test_who_alone_names_something_is_led_nowhere_by_it() -> None:
+    assert personalised_pagerank({A: 1.0}, [Edge(A, B)], [Group((A,)), Group((C,))]) == personalised_pagerank(
+        {A: 1.0}, [Edge(A, B)]
+    )
+
+
+def test_what_few_name_leads_nearer_than_what_many_name() -> None:
+    ranks = personalised_pagerank({A: 1.0}, [], [Group((A, B)), Group((A, C, D))])
+    assert ranks[B] > ranks[C] == pytest.approx(ranks[D])

@@ -1,18 +1,15 @@
 """Which links follow from what stands around a cube. Pure."""
 
-from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
-from vault.graph.rules import MOST_SAME_ENTITY, Around, Link, RuleLinks, Said, contradict, is_consequence
+from vault.graph.rules import Around, Link, RuleLinks, Said, contradict, is_consequence
 from vault.vocabulary import LinkKind
 
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
-
-def said(number: int, text: str = "", *, hours: int = 0, voice: str | None = "ann") -> Said:
-    return Said(id=UUID(int=number), border="team", voice=voice, at=NOON + timedelta(hours=hours), text=text)
+def said(number: int, text: str = "", *, voice: str | None = "ann") -> Said:
+    return Said(id=UUID(int=number), border="team", voice=voice, text=text)
 
 
 @pytest.mark.parametrize(
@@ -78,14 +75,6 @@ def test_a_message_follows_the_one_before_and_may_be_caused_by_it() -> None:
         Link(UUID(int=2), UUID(int=1), LinkKind.FOLLOWS),
         Link(UUID(int=1), UUID(int=2), LinkKind.CAUSES),
     ]
-
-
-def test_a_shared_entity_links_to_the_nearest_in_time_and_to_no_more_than_five() -> None:
-    others = [said(number, hours=number * (-1) ** number) for number in range(1, 12)]
-    links = RuleLinks().links(said(99), Around(alike=others))
-    assert [link.target.int for link in links] == [1, 2, 3, 4, 5]
-    assert {link.kind for link in links} == {LinkKind.SAME_ENTITY}
-    assert MOST_SAME_ENTITY == 5
 
 
 def test_only_the_same_voice_contradicts_and_the_newer_is_the_source() -> None:

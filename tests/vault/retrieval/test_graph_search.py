@@ -12,6 +12,7 @@ from tests.factories import World
 from tests.governance.grants.test_grants import given
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
+from vault.graph import walks
 from vault.models import CubeLink
 from vault.vocabulary import LinkKind
 
@@ -128,13 +129,56 @@ def test_a_walk_does_not_end_on_what_is_hidden_behind_what_is_seen(
     assert set(before) == {"Melanie adopted a dog.", "Green doors."}
 
 
-def link(world: World, *pairs: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_a_rare_entity_leads_on_and_a_common_one_does_not(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "RARE", 3)
+    alice.add("Ann adopted a dog at Willow Shelter.")
+    for number in range(2):
+        alice.add(f"This door, number {number}, of Willow Shelter is green.")
+    assert scores(alice, "Who adopted a dog?")["This door, number 0, of Willow Shelter is green."] > 0
+    alice.add("Willow Shelter has a roof.")
+    found = scores(alice, "Who adopted a dog?")
+    assert {text for text, score in found.items() if score > 0} == {"Ann adopted a dog at Willow Shelter."}
+
+
+def test_what_is_rare_among_what_one_sees_leads_on_for_them(
+    alice: Contract, bob: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What hides before bob takes nothing from him, and what alice keeps to herself leads her on."""
+    monkeypatch.setattr(walks, "RARE", 3)
+    alice.add("Ann adopted a dog at Willow Shelter.", namespace="/team")
+    alice.add("The door of Willow Shelter is green.", namespace="/team")
+    for number in range(2):
+        alice.add(f"Willow Shelter owes me {number} coins.")
+    assert scores(bob, "Who adopted a dog?")["The door of Willow Shelter is green."] > 0
+    assert scores(alice, "Who adopted a dog?")["The door of Willow Shelter is green."] == 0
+    assert scores(alice, "Who owes me 1 coins?", namespaces=["/users/alice"])["Willow Shelter owes me 0 coins."] > 0
+
+
+def test_a_new_version_names_what_its_words_name(alice: Contract) -> None:
+    alice.add("Ann adopted a dog at Willow Shelter.")
+    door = alice.add("The door of Willow Shelter is green.")
+    edited = {"content": "The door of the Blue Mill is green."}
+    assert alice.patch(f"memories/{door['id']}/", edited, if_match='"1"').status == 200
+    assert scores(alice, "Who adopted a dog?")[edited["content"]] == 0
+    back = {"content": "The door of Willow Shelter is red."}
+    assert alice.patch(f"memories/{door['id']}/", back, if_match='"2"').status == 200
+    assert scores(alice, "Who adopted a dog?")[back["content"]] > 0
+
+
+@pytest.mark.parametrize("kind", walks.STEPS_OVER)
+def test_every_kind_of_link_but_a_contradiction_leads_on(world: World, alice: Contract, kind: LinkKind) -> None:
+    first, last = alice.add("Melanie adopted a dog."), alice.add("Green doors.")
+    link(world, (first, last), kind=LinkKind.CONTRADICTS)
+    assert scores(alice)["Green doors."] == 0
+    link(world, (first, last), kind=kind)
+    assert scores(alice)["Green doors."] > 0
+
+
+def link(world: World, *pairs: tuple[dict[str, Any], dict[str, Any]], kind: LinkKind = LinkKind.DERIVED) -> None:
     """From the first of each pair to the second."""
     with acting(system_actor(tenant_id=world.acme.id, request_id="test")):
         for source, target in pairs:
-            CubeLink.objects.create(
-                tenant_id=world.acme.id, source_id=source["id"], target_id=target["id"], kind=LinkKind.DERIVED
-            )
+            CubeLink.objects.create(tenant_id=world.acme.id, source_id=source["id"], target_id=target["id"], kind=kind)
 
 
 def test_a_deleted_memory_is_no_step(alice: Contract) -> None:

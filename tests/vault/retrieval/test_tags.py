@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract
+from vault.retrieval import tagging
 
 SHARED = "/team"
 
@@ -96,3 +97,14 @@ def test_no_more_rows_are_read_than_are_returned(tagged: Contract) -> None:
     assert found == [(f"red {number}", 1) for number in (11, 10, 9, 8)]
     (bearing,) = [one["sql"] for one in queries if '"vault_cube"."tags" &&' in one["sql"]]
     assert bearing.endswith("LIMIT 4")
+
+
+@pytest.mark.parametrize("tag", ["road map", "标签", "🙂"])
+def test_no_number_of_other_tags_takes_the_place_of_one_that_is_named(
+    alice: Contract, monkeypatch: pytest.MonkeyPatch, tag: str
+) -> None:
+    """Any tag beyond ASCII might be named by a letter that folds, and the first of the alphabet would be looked at."""
+    monkeypatch.setattr(tagging, "MOST_TAGS", 3)
+    alice.add("wanted", tags=[tag])
+    alice.add("others", tags=[f"{first}é{number}" for number in range(4) for first in "!~"])
+    assert scores(alice, f"about {tag}", top_k=1)[0][0] == "wanted"

@@ -1,0 +1,28 @@
+"""What each cube names, for walks; in place of links between those that name the same."""
+
+import django.contrib.postgres.fields
+from django.db import migrations, models
+from django.db.migrations.operations import RunSQL
+
+
+class Migration(migrations.Migration):
+    dependencies = [("vault", "0013_sizes_follow")]
+
+    operations = [
+        migrations.AddField(
+            model_name="cube",
+            name="entity_marks",
+            field=django.contrib.postgres.fields.ArrayField(
+                base_field=models.BigIntegerField(), default=list, size=None
+            ),
+        ),
+        # Row security holds for the owner, too.
+        RunSQL(
+            [
+                "ALTER TABLE vault_cubelink NO FORCE ROW LEVEL SECURITY",
+                "DELETE FROM vault_cubelink WHERE kind = 'same_entity'",
+                "ALTER TABLE vault_cubelink FORCE ROW LEVEL SECURITY",
+            ],
+            RunSQL.noop,
+        ),
+    ]
