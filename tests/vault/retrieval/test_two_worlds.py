@@ -29,7 +29,7 @@ Told = tuple[str, float, dict[str, float]]  # content, score, its parts
 SEEN = (
     "The otter swims at noon.",
     "The heron waits by the weir.",
-    "Ada feeds the otter.",
+    "We saw Ada Miller feed the otter.",
     "Ada Miller met Yan at the weir.",
     "Quiet water sleeps.",
 )
