@@ -57,6 +57,7 @@ from vault.api.schema import (
     SearchSchema,
     VersionListSchema,
 )
+from vault.cubes.building import texts_index
 from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft
 from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
 from vault.cubes.services import Added, cube_delete, cube_purge, cube_restore, cube_update, cubes_add
@@ -253,8 +254,9 @@ def _manifest(actor: Actor, views: Sequence[CubeView]) -> MemoryJson:
 
 
 def _add(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
+    texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
-        added = cubes_add(actor=actor, drafts=drafts)
+        added = cubes_add(actor=actor, drafts=drafts, texts=texts)
         body = {"results": _shown(actor, added), "superseded": [], "conflicts": []}
         reply = Reply(_status(added), body, shows=_ids(added))
         commit(reply)
@@ -269,8 +271,9 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Rep
 
 
 def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], commit: Commit) -> Reply:
+    texts = texts_index(actor.tenant_id, drafts)
     with acting(actor), _naming_items(origins):
-        added = cubes_add(actor=actor, drafts=drafts)
+        added = cubes_add(actor=actor, drafts=drafts, texts=texts)
         shown = _shown(actor, added)
         results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
         reply = Reply(_status(added), {"results": results}, shows=_ids(added))
@@ -280,8 +283,9 @@ def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], com
 
 def _bulk_rehearsed(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:
     """Everything is checked and written, and the transaction rolled back. What is not there yet has no id to tell."""
+    texts = texts_index(actor.tenant_id, drafts)
     with acting(actor), _naming_items(origins):
-        added = cubes_add(actor=actor, drafts=drafts)
+        added = cubes_add(actor=actor, drafts=drafts, texts=texts)
         transaction.set_rollback(True)
     return Response(dry_run_json([], count=sum(not one.duplicate for one in added)))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -24,16 +25,23 @@ from vault.cubes.inserting import defaults_of, row_made
 from vault.cubes.known import Known, known_cubes
 from vault.cubes.marks import speaker_marks
 from vault.cubes.retention import expiry_settle
-from vault.cubes.rules import Indexed, approximate_tokens, index_of, version_hash
+from vault.cubes.rules import (
+    Indexed,
+    TextIndex,
+    Worded,
+    approximate_tokens,
+    index_of,
+    text_index,
+    version_hash,
+)
 from vault.cubes.screening import EVERYWHERE, Finding, Screen, Screened
 from vault.cubes.texts import Texts
 from vault.cubes.words import Words, key_scope, words_open, words_seal
-from vault.lexicon.moments import mentions_time
-from vault.lexicon.tokens import keywords, language_of
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.services import namespace_for_writing
 from vault.vocabulary import AccessLevel, MemoryType, NamespaceKind, PiiField, Sensitivity, State
 
+LONG = 250_000  # characters of a call: about half a second
 CLEAR_FIELDS = (
     "namespace_id",
     "persona_id",
@@ -83,18 +91,37 @@ class Place:
         return found
 
 
-class Resolver:
-    """What drafts name, looked up once for each name."""
+TextIndexes = Mapping[tuple[str, str, str], TextIndex]  # by title, speaker and content
+NO_TEXTS: TextIndexes = MappingProxyType({})
 
-    def __init__(self, actor: Actor, permission: Permission) -> None:
+
+def texts_index(tenant_id: UUID, drafts: Sequence[CubeDraft]) -> TextIndexes:
+    """What the texts of a call tell, where they are so long that a transaction should not wait for it; else nothing.
+
+    Raises KeyUnavailable.
+    """
+    if sum(len(draft.content) for draft in drafts) < LONG:
+        return {}
+    maker = token_maker(tenant_id)
+    return {_key(draft): text_index(maker, draft) for draft in drafts}
+
+
+class Resolver:
+    """What drafts name, looked up once for each name. `texts`: what was found out about some of their texts."""
+
+    def __init__(self, actor: Actor, permission: Permission, texts: TextIndexes = NO_TEXTS) -> None:
         self.actor = actor
         self.permission = permission
+        self._texts = texts
         self.maker: TokenMaker = token_maker(actor.tenant_id)
         self.policies = policies_active(actor)
         self._namespaces: dict[str | None, Namespace] = {}
         self._personas: dict[str, Persona] = {}
         self._subjects: dict[str, UUID] = {}
         self._places: dict[tuple[str | None, str | None, str | None], Place] = {}
+
+    def text_index(self, words: Words) -> TextIndex:
+        return self._texts.get(_key(words)) or text_index(self.maker, words)
 
     def settle(self, drafts: Sequence[CubeDraft]) -> None:
         """Make what is missing in one order for all callers, so that two of them never wait for each other."""
@@ -149,9 +176,13 @@ class Resolver:
         return Place(namespace, columns, {"namespace": namespace, "persona": persona})
 
 
-def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], permission: Permission) -> list[Built]:
+def _key(words: Worded) -> tuple[str, str, str]:
+    return words.title, words.speaker, words.content
+
+
+def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], permission: Permission, texts: TextIndexes) -> list[Built]:
     """One Built for each draft, in order. Raises InvalidDraft, Forbidden, KeyUnavailable."""
-    resolver = Resolver(actor, permission)
+    resolver = Resolver(actor, permission, texts)
     clean = _screened(resolver, drafts)
     resolver.settle(drafts)
     known = known_cubes(actor, resolver.maker, [(draft, resolver.namespace(draft.namespace).id) for draft, _ in clean])
@@ -198,7 +229,7 @@ def _existing(resolver: Resolver, known: Known, draft: CubeDraft, screened: Scre
         cube,
         CubeVersion(),
         Words(draft.content),
-        Indexed({}, 0, []),
+        Indexed({}, 0),
         duplicate=True,
         findings=screened.findings,
         redacted=screened.redacted,
@@ -239,7 +270,6 @@ def _build(resolver: Resolver, known: Known, draft: CubeDraft, screened: Screene
         content=draft.content,
         title=draft.title,
         metadata=draft.metadata,
-        keywords=tuple(keywords(draft.content)),
         speaker=draft.speaker,
         session_id=draft.session_id,
         message_id=draft.message_id,
@@ -313,7 +343,8 @@ def _screened_again(
 def rebuilt(cube: Cube, version: CubeVersion) -> Built:
     """A stored cube with the postings that its words give."""
     words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=version.number, blob=version.sealed)
-    return Built(cube, version, words, index_of(token_maker(cube.tenant_id), words))
+    maker = token_maker(cube.tenant_id)
+    return Built(cube, version, words, index_of(maker, words, text_index(maker, words)))
 
 
 def refused_times(of: Cube | CubeDraft, now: datetime) -> None:
@@ -335,13 +366,11 @@ def _move(cube: Cube, namespace: Namespace) -> None:
 
 
 def _changed(words: Words, changes: CubeChanges) -> Words:
-    content = words.content if isinstance(changes.content, Unset) else changes.content
     return replace(
         words,
-        content=content,
+        content=words.content if isinstance(changes.content, Unset) else changes.content,
         title=words.title if isinstance(changes.title, Unset) else changes.title,
         metadata=words.metadata if isinstance(changes.metadata, Unset) else changes.metadata,
-        keywords=tuple(keywords(content)),
         speaker=words.speaker if isinstance(changes.speaker, Unset) else changes.speaker,
     )
 
@@ -353,7 +382,6 @@ def _reworded(words: Words, texts: Texts) -> Words:
         content=texts.content,
         title=texts.title,
         metadata=texts.metadata,
-        keywords=words.keywords if texts.content == words.content else tuple(keywords(texts.content)),
         speaker=texts.speaker,
     )
 
@@ -370,14 +398,16 @@ def _sealed(
     redacted: int = 0,
 ) -> Built:
     """Fill in what follows from the words, and make the version row."""
-    indexed = index_of(resolver.maker, words)
+    text = resolver.text_index(words)
+    words = replace(words, keywords=text.keywords)
+    indexed = index_of(resolver.maker, words, text)
     cube.content_hash = resolver.maker.hash(words.content)
-    cube.language = language_of(words.content)
+    cube.language = text.language
     cube.token_count = approximate_tokens(words.content)
     cube.term_count = indexed.length
     cube.speaker_marks = speaker_marks(resolver.maker, words.speaker)
-    cube.entity_marks = indexed.named
-    cube.mentions_time = mentions_time(words.content)
+    cube.entity_marks = text.named
+    cube.mentions_time = text.mentions_time
     clear = {name: getattr(cube, name) for name in CLEAR_FIELDS}
     scope = key_scope(subject_id=cube.subject_id, persona_member_id=cube.persona.member_id if cube.persona else None)
     sealed = words_seal(tenant_id=cube.tenant_id, cube_id=cube.id, number=cube.version, scope=scope, words=words)

@@ -40,10 +40,10 @@ def entity(maker: TokenMaker, name: str) -> int:
     return maker.token("entity", name)
 
 
-def entity_marks(maker: TokenMaker, words: Words) -> set[int]:
+def entity_marks(maker: TokenMaker, title: str, content: str) -> set[int]:
     """The marks of what title and content name."""
     tokens = maker.tokens("entity")
-    return {tokens[name] for name in entities(f"{words.title}\n{words.content}" if words.title else words.content)}
+    return {tokens[name] for name in entities(f"{title}\n{content}" if title else content)}
 
 
 def marks_of(maker: TokenMaker, words: Words) -> set[int]:

@@ -1,6 +1,6 @@
 """The one writer of Cube and CubeVersion."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -19,7 +19,7 @@ from governance.outbox.services import emit
 from governance.policies.quotas import usage_take
 from governance.versions import version_check
 from governance.vocabulary import Measure, Permission, Topic, Verb
-from vault.cubes.building import Built, build_all, build_version, rebuilt, refused_times
+from vault.cubes.building import NO_TEXTS, Built, TextIndexes, build_all, build_version, rebuilt, refused_times
 from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft
 from vault.cubes.findings import findings_insert, reviews_supersede
 from vault.cubes.holding import come_under_queries, refuse_held
@@ -33,6 +33,7 @@ from vault.models import Cube, CubeLink, CubeVersion, Embedding
 from vault.vocabulary import AccessLevel, LinkKind, NamespaceKind
 
 EVENT_CHUNK = 200  # cubes in one indexing job
+POSTINGS_AT_ONCE = 200_000  # in one statement
 
 
 @dataclass(frozen=True)
@@ -53,20 +54,24 @@ class Added:
 
 
 def cubes_add(
-    *, actor: Actor, drafts: Sequence[CubeDraft], permission: Permission = Permission.MEMORY_CREATE
+    *,
+    actor: Actor,
+    drafts: Sequence[CubeDraft],
+    permission: Permission = Permission.MEMORY_CREATE,
+    texts: TextIndexes = NO_TEXTS,
 ) -> list[Added]:
     """Store new memories, all or none; their vectors follow later, through `cubes.written`.
 
     Each draft holds 1..MAX_CONTENT_CHARACTERS characters. A message whose session and message id are known, and a
     content that its namespace and persona hold already, are answered with the cube that is there. `permission`: a chat
-    keeps its turns by the right to chat.
+    keeps its turns by the right to chat. `texts`: of a large call, what `texts_index` found before the transaction.
     Raises: Forbidden; Invalid; PiiUnavailable; QuotaExceeded; KeyUnavailable. Writes: Namespace?, DataSubject?, Usage?,
     and for each new one Cube, CubeVersion, Posting …, PiiFinding …, Review?, CubeLink?, HoldCube?; one AuditEntry and
     OutboxEvent … for all. Queries: constant for one namespace.
     """
     authorize(actor, permission)
     with acting(actor):
-        built = build_all(actor=actor, drafts=drafts, permission=permission)
+        built = build_all(actor=actor, drafts=drafts, permission=permission, texts=texts)
         new = [one for one in built if not one.duplicate]
         holds = False
         if new:
@@ -274,8 +279,9 @@ def check_version(cube: Cube, expected: Collection[int]) -> None:
 
 
 def _insert(new: Sequence[Built]) -> None:
-    rows = [sent([one.cube for one in new]), sent([one.version for one in new])]
-    insert_together(rows, INSERT, postings_sent(new))
+    for some in _together(new):
+        rows = [sent([one.cube for one in some]), sent([one.version for one in some])]
+        insert_together(rows, INSERT, postings_sent(some))
     findings_insert((one.version, one.findings) for one in new)
     links = [
         CubeLink(tenant_id=one.cube.tenant_id, source=one.cube, target_id=one.parent_id, kind=LinkKind.DERIVED)
@@ -283,6 +289,17 @@ def _insert(new: Sequence[Built]) -> None:
         if one.parent_id is not None
     ]
     CubeLink.objects.bulk_create(links)
+
+
+def _together(new: Sequence[Built]) -> Iterator[Sequence[Built]]:
+    """Long texts have so many words that one statement for all of them would be cancelled."""
+    start = postings = 0
+    for end, one in enumerate(new):
+        postings += len(one.indexed.entries)
+        if postings > POSTINGS_AT_ONCE and end > start:
+            yield new[start:end]
+            start, postings = end, len(one.indexed.entries)
+    yield new[start:]
 
 
 def pii_detail(built: Sequence[Built]) -> Detail:

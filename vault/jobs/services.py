@@ -23,6 +23,7 @@ from governance.models import OutboxEvent
 from governance.outbox.services import Payload, Write, emit
 from governance.tenants.principals import actor_again
 from governance.vocabulary import Channel, Permission, PrincipalKind, Topic, Verb
+from vault.cubes.building import NO_TEXTS, TextIndexes, texts_index
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.screening import drafts_screened
 from vault.cubes.services import cubes_add
@@ -96,12 +97,14 @@ def jobs_run(actor: Actor, payloads: Sequence[Payload]) -> Write:
     job_ids = _named(payloads)
     with acting(actor):
         Job.objects.filter(id__in=job_ids, status=JobStatus.PENDING).update(status=JobStatus.RUNNING)
+        jobs = list(Job.objects.filter(id__in=job_ids))
+    texts = {job.id: texts_index(job.tenant_id, _drafts(job) or ()) for job in jobs}
 
     def write() -> None:
         for job_id in job_ids:
             job = Job.objects.select_for_update().filter(id=job_id).first()
             if job is not None and job.status != JobStatus.SUCCEEDED:
-                _run(actor, job)
+                _run(actor, job, texts.get(job.id, NO_TEXTS))
 
     return write
 
@@ -119,10 +122,10 @@ def jobs_give_up(*, tenant_id: UUID, event_ids: Sequence[UUID]) -> int:
     return len(jobs)
 
 
-def _run(actor: Actor, job: Job) -> None:
+def _run(actor: Actor, job: Job, texts: TextIndexes) -> None:
     try:
         with transaction.atomic():
-            job.sealed_result = _seal(job, json.dumps(_memories_add(job)).encode())
+            job.sealed_result = _seal(job, json.dumps(_memories_add(job, texts)).encode())
         job.status, job.progress, job.error = JobStatus.SUCCEEDED, 1.0, None
         job.sealed_request, job.kept_until = b"", None
     except Unavailable:
@@ -153,7 +156,7 @@ def _end(actor: Actor, job: Job) -> None:
     )
 
 
-def _memories_add(job: Job) -> dict[str, Any]:
+def _memories_add(job: Job, texts: TextIndexes) -> dict[str, Any]:
     requester = actor_again(
         tenant_id=job.tenant_id,
         kind=PrincipalKind(job.principal_kind),
@@ -161,20 +164,21 @@ def _memories_add(job: Job) -> dict[str, Any]:
         request_id=_request_id(job),
         context=_context(job),
     )
-    plaintext = _request(job)
-    if plaintext is None:
+    drafts = _drafts(job)
+    if drafts is None:
         raise Conflict("What the job should store was erased.")
-    added = cubes_add(actor=requester, drafts=DRAFTS.validate_json(plaintext))
+    added = cubes_add(actor=requester, drafts=drafts, texts=texts)
     return {
         "memory_ids": [str(one.cube.id) for one in added],
         "duplicates": sum(one.duplicate for one in added),
     }
 
 
-def _request(job: Job) -> bytes | None:
-    """What was asked; None once it was erased."""
+def _drafts(job: Job) -> list[CubeDraft] | None:
+    """What the job should store; None once it was erased. Raises KeyUnavailable."""
     sealed = bytes(job.sealed_request)
-    return open_sealed(tenant_id=job.tenant_id, place=_place(job), blob=sealed) if sealed else None
+    plaintext = open_sealed(tenant_id=job.tenant_id, place=_place(job), blob=sealed) if sealed else None
+    return None if plaintext is None else DRAFTS.validate_json(plaintext)
 
 
 def _asked_by(job: Job) -> Actor:

@@ -11,9 +11,16 @@ _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
     "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u302a-\u302f\u3099\u309a\ufe20-\ufe2f"
 )
+# A ligature can stand for up to eighteen letters; what a text of nothing else would become is cut.
+MOST_GROWTH = 4
+SHORT = 1_000  # characters, which may become as many as they do
 _TOO_MANY = re.compile(f"([{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
 
 
 def normal_form(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
-    """As unicodedata.normalize, without what follows thirty marks on one letter."""
-    return unicodedata.normalize(form, text if text.isascii() else _TOO_MANY.sub(r"\1", text))
+    """As unicodedata.normalize, without what follows thirty marks on one letter, and no more than MOST_GROWTH times as
+    long as a text that is not SHORT."""
+    if text.isascii():
+        return text
+    normal = unicodedata.normalize(form, _TOO_MANY.sub(r"\1", text))
+    return normal[: MOST_GROWTH * max(len(text), SHORT)]
