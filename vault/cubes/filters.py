@@ -27,6 +27,7 @@ from vault.vocabulary import Layer, MemoryType, Modality, SemanticType, Sensitiv
 BROKEN = re.compile("[\\x00\\ud800-\\udfff]")
 DEEPEST = 8
 MOST_LEAVES = 100
+MOST_JOINED = 3
 MOST_VALUES = 400  # names, operators and values of one filter together
 EQUALITY = ("eq", "ne", "in", "contains")
 ORDER = {"gt": "__gt", "gte": "__gte", "lt": "__lt", "lte": "__lte"}
@@ -113,7 +114,7 @@ class _Reading:
 def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filters") -> Q:
     """The condition that `body` says. Raises Invalid, naming the place and what would be known there."""
     _refuse_broken(body, path)
-    return _Reading(maker).node(body, path, depth=1)
+    return _few_joined(_Reading(maker).node(body, path, depth=1))
 
 
 def _refuse_broken(body: Any, path: str) -> None:
@@ -131,6 +132,37 @@ def _refuse_broken(body: Any, path: str) -> None:
             raise _fault(path, f"a filter may hold {MOST_VALUES} names and values")
         if isinstance(part, str) and BROKEN.search(part):
             raise _fault(path, "NUL and lone surrogates cannot be searched for")
+
+
+class _AskedOfEachRow(Exists):
+    """EXISTS that the planner does not make a join of."""
+
+    template = "EXISTS(%(subquery)s OFFSET 0)"
+
+
+def _few_joined(condition: Q) -> Q:
+    """Of conditions that must all hold, and each of which is a look-up, the first few become joins: to find the best
+    order of a hundred joins takes the planner seconds."""
+    if condition.connector != Q.AND or condition.negated:
+        return condition
+    lookups = 0
+    few = Q()
+    for child in condition.children:
+        found = _lookup(child)
+        lookups += found is not None
+        if found is None or lookups <= MOST_JOINED:
+            few.children.append(child)
+        else:
+            asked = Q(_AskedOfEachRow(found.query))
+            few.children.append(~asked if isinstance(child, Q) else asked)
+    return few
+
+
+def _lookup(child: Any) -> Exists | None:
+    """What `child` asks to exist, or not to."""
+    if isinstance(child, Q) and child.negated and len(child.children) == 1:
+        (child,) = child.children
+    return child if isinstance(child, Exists) else None
 
 
 def mark_condition(mark: int) -> Q:

@@ -1,0 +1,38 @@
+"""Filters with as many conditions as are allowed."""
+
+import pytest
+
+from governance.database import acting
+from governance.keys.services import token_maker
+from tests.factories import World
+from tests.vault.api.contract import Contract
+from vault.cubes.filters import MOST_JOINED, MOST_LEAVES, filter_read
+from vault.models import Cube
+
+COLOURS = {f"k{number}": number for number in range(60)}
+
+
+@pytest.mark.parametrize("wrong", [None, 0, 1, 58, 59])
+def test_of_very_many_conditions_each_must_hold(alice: Contract, wrong: int | None) -> None:
+    wanted = alice.add("All of them.", metadata=COLOURS)
+    alice.add("None of them.")
+    asked = [{f"metadata.{key}": value + (index == wrong)} for index, (key, value) in enumerate(COLOURS.items())]
+    found = alice.search("them", filters={"AND": asked})
+    assert [hit["id"] for hit in found] == ([wanted["id"]] if wrong is None else [])
+    listed = alice.search("them", filters={"AND": [{name: {"ne": 99} for name in one} for one in asked]})
+    assert {hit["content"] for hit in listed} == {"All of them.", "None of them."}
+
+
+@pytest.mark.parametrize("operator", ["eq", "ne"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_few_of_them_are_joins_that_a_planner_has_to_put_in_order(world: World, operator: str, nested: bool) -> None:
+    """It took seconds over a hundred."""
+    leaves = [{"speaker": {operator: f"s{number}"}} for number in range(MOST_LEAVES)]
+    body = {"AND": [{"AND": leaves[:50]}, *leaves[50:]]} if nested else {"AND": leaves}
+    actor = world.alice.actor
+    with acting(actor):
+        rows = Cube.objects.filter(filter_read(token_maker(actor.tenant_id), body)).values("id")
+        plan = rows.explain()
+        assert rows.count() == 0
+    assert plan.count("SubPlan") >= MOST_LEAVES - MOST_JOINED
+    assert str(rows.query).count("EXISTS") == MOST_LEAVES
