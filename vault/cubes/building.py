@@ -407,7 +407,7 @@ def _sealed(
     cube.term_count = indexed.length
     cube.speaker_marks = speaker_marks(resolver.maker, words.speaker)
     cube.entity_marks = text.named
-    cube.mentions_time = text.mentions_time
+    cube.mentions_time, cube.asks = text.mentions_time, text.asks
     clear = {name: getattr(cube, name) for name in CLEAR_FIELDS}
     scope = key_scope(subject_id=cube.subject_id, persona_member_id=cube.persona.member_id if cube.persona else None)
     sealed = words_seal(tenant_id=cube.tenant_id, cube_id=cube.id, number=cube.version, scope=scope, words=words)

@@ -130,7 +130,7 @@ def _empty(cube: Cube, version: CubeVersion) -> None:
     cube.content_hash = token_maker(cube.tenant_id).hash("")
     cube.tags, cube.speaker_marks, cube.entity_marks = [], [], []
     cube.token_count = cube.term_count = 0
-    cube.mentions_time = False
+    cube.mentions_time, cube.asks = False, 0.0
     cube.save(
         update_fields=[
             "content_hash",
@@ -140,6 +140,7 @@ def _empty(cube: Cube, version: CubeVersion) -> None:
             "token_count",
             "term_count",
             "mentions_time",
+            "asks",
         ]
     )
     postings_delete(cube.id, version.terms)

@@ -9,6 +9,7 @@ from typing import Protocol
 from governance.keys.services import TokenMaker
 from vault.cubes.marks import entity_marks, marks_of
 from vault.cubes.words import Words
+from vault.lexicon.asking import asking_share
 from vault.lexicon.moments import mentions_time
 from vault.lexicon.tokens import keywords, language_of, single_characters, terms
 
@@ -38,6 +39,7 @@ class TextIndex:
     keywords: tuple[str, ...] = field(repr=False)
     language: str
     mentions_time: bool
+    asks: float
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ def text_index(maker: TokenMaker, words: Worded) -> TextIndex:
         keywords=tuple(keywords(words.content)),
         language=language_of(words.content),
         mentions_time=mentions_time(words.content),
+        asks=asking_share(words.content),
     )
 
 

@@ -1,4 +1,4 @@
-"""What each cube names, for walks; in place of links between those that name the same."""
+"""What each cube names, for walks, in place of links between those that name the same; and how much of it asks."""
 
 import django.contrib.postgres.fields
 from django.db import migrations, models
@@ -16,6 +16,7 @@ class Migration(migrations.Migration):
                 base_field=models.BigIntegerField(), default=list, size=None
             ),
         ),
+        migrations.AddField(model_name="cube", name="asks", field=models.FloatField(default=0.0)),
         # Row security holds for the owner, too.
         RunSQL(
             [

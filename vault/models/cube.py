@@ -167,6 +167,7 @@ class Cube(Described, TenantModel):
     speaker_marks = ArrayField(models.BigIntegerField(), default=list)
     entity_marks = ArrayField(models.BigIntegerField(), default=list)
     mentions_time = models.BooleanField(default=False)
+    asks = models.FloatField(default=0.0)  # the share of its text that does
     superseded_by = models.UUIDField(null=True)
     expiry_policy = models.UUIDField(null=True)  # which policy set `expires_at`; none: a person did, or nobody
     retention_class = models.CharField(max_length=40, blank=True, default="")

@@ -16,6 +16,7 @@ from governance.actor import Actor
 from governance.prepared import Cursor, in_one_go, prepared_cursor, sql_array
 from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions
 from vault.cubes.vector_index import nearest_by_index
+from vault.lexicon.asking import is_about_questions
 from vault.lexicon.moments import Span, merged
 from vault.retrieval.composing import Composed
 from vault.retrieval.question import Question
@@ -58,7 +59,17 @@ SELECT set_config('enable_nestloop', 'off', true), set_config('enable_sort', 'of
   set_config('hnsw.ef_search', %s::text, true), set_config('hnsw.iterative_scan', 'relaxed_order', true)
 """
 PLANS_AS_BEFORE = "SELECT set_config('enable_nestloop', 'on', true), set_config('enable_sort', 'on', true)"
-COLUMNS = ("id", "version", "session_token", "position", "speaker_marks", "mentions_time", "event_time", "created_at")
+COLUMNS = (
+    "id",
+    "version",
+    "session_token",
+    "position",
+    "speaker_marks",
+    "mentions_time",
+    "asks",
+    "event_time",
+    "created_at",
+)
 
 
 @dataclass(frozen=True)
@@ -152,7 +163,12 @@ def rank(
     has_time = bool(spans and weights.time)
     speakers = question.meant(surveyed.speakers, has_time=has_time) if weights.entity else []
     asked = question.terms(speakers, has_time=has_time)
-    weights = weights.asked(entity=bool(speakers), time=question.asks_for_time or bool(spans), bare=asked.bare)
+    weights = weights.asked(
+        entity=bool(speakers),
+        time=question.asks_for_time or bool(spans),
+        bare=asked.bare,
+        questions=is_about_questions(question.text),
+    )
     nearest = pooled(NEAREST, limit) if vector is not None else 0
     ranking = Ranking(
         surveyed=surveyed,

@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 
 BM25_K1 = 1.2
 BM25_B = 0.4
+# Means of the lengths that a text's own counts for at most: beyond, it says more things rather than one at greater
+# length (the scope hypothesis of Robertson & Walker 1994, https://doi.org/10.1007/978-1-4471-2099-5_24).
+LONGEST = 4.0
 SESSION_K = 1.0  # how soon a word stops counting for its session
 # What was said before and after counts for a message: distance in its session → share of the neighbour's own score.
 CONTEXT = {-1: 0.6, 1: 0.3, -2: 0.3, 2: 0.3}
@@ -34,7 +37,10 @@ EF_ALONE = 1_000  # the most that pgvector takes
 
 @dataclass(frozen=True)
 class Weights:
-    """What each part, in 0..1, counts for; graph, heat and trust beside all before them together; diversity: 0..1."""
+    """What each part, in 0..1, counts for; graph, heat and trust beside all before them together; diversity: 0..1.
+
+    asks: what a memory that does nothing but ask loses of its score, 0..1.
+    """
 
     lexical: float
     context: float
@@ -42,6 +48,7 @@ class Weights:
     dense: float
     entity: float
     time: float
+    asks: float = 0.0
     graph: float = 0.0
     heat: float = 0.0
     trust: float = 0.0
@@ -57,8 +64,9 @@ class Weights:
         """The most that a cube may have of which no word speaks: its vector, its speaker and its time."""
         return self.dense + self.entity + self.time
 
-    def asked(self, *, entity: bool, time: bool, bare: bool) -> "Weights":
-        """Without the parts that this question says nothing about; bare: it only says who, or when."""
+    def asked(self, *, entity: bool, time: bool, bare: bool, questions: bool) -> "Weights":
+        """Without the parts that this question says nothing about; bare: it only says who, or when; questions:
+        what it looks for may be a question."""
         words = BARE if bare else 1.0
         return replace(
             self,
@@ -67,6 +75,7 @@ class Weights:
             session=words * self.session,
             entity=self.entity if entity else 0.0,
             time=self.time if time else 0.0,
+            asks=0.0 if questions else self.asks,
         )
 
 
@@ -80,6 +89,7 @@ class Parts:
     dense: float
     entity: float
     time: float
+    asks: float = 0.0
     graph: float = 0.0  # by walks over links: vault/retrieval/walking.py
     heat: float = 0.0  # vault/retrieval/standing.py, and trust
     trust: float = 0.0
@@ -87,7 +97,7 @@ class Parts:
 
 NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 AFTER_RANKING = ("graph", "heat", "trust", "diversity")  # off unless an operator gives them a weight
-HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.8, time=0.6)
+HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.8, time=0.6, asks=0.25)
 LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, time=0.0)
 
@@ -126,7 +136,7 @@ def fused(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
     most = weights.lexical + weights.dense + weights.entity + weights.time
     if in_sessions:
         most += weights.context * sum(CONTEXT.values()) + weights.session
-    return min(1.0, total / most) if most else 0.0
+    return min(1.0, total * (1 - weights.asks * parts.asks) / most) if most else 0.0
 
 
 def said_around(parts: Parts) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from vault.retrieval.ranking import Parts, Weights
 from vault.retrieval.words import Floats, Pool, Said, ids_of
 
-PARTS = ("lexical", "context", "session", "dense", "entity", "time")  # as Parts has them
+PARTS = ("lexical", "context", "session", "dense", "entity", "time", "asks")  # as Parts has them
 
 
 class Measure(NamedTuple):
@@ -31,11 +31,12 @@ class Scored:
     measure: "Measure"
 
     def totals(self, weights: Weights) -> Floats:
-        total = np.zeros(len(self.pool))
-        for name, part in zip(PARTS, self.parts, strict=True):
+        total, by_name = np.zeros(len(self.pool)), dict(zip(PARTS, self.parts, strict=True))
+        asks = by_name.pop("asks")
+        for name, part in by_name.items():
             if weight := getattr(weights, name):
                 total += weight * part
-        return total
+        return total * (1 - weights.asks * asks)
 
     def score(self, place: int, weights: Weights) -> float:
         """Of the cube at this place, from 1; 0 where there are fewer."""
@@ -63,6 +64,7 @@ def scored(said: Said, pool: Pool, highest: float, measure: Measure | None = Non
         pool.dense,
         pool.entity,
         pool.time,
+        pool.asks,
     )
     return Scored(pool, parts, measure)
 

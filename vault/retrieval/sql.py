@@ -116,7 +116,8 @@ def _shown(cubes: str, also: str = "") -> str:
 pool AS MATERIALIZED (WITH vault_cube AS MATERIALIZED ({cubes}) {{visible}})
 SELECT string_agg(
   uuid_send(pool.id) || int8send(pool.version::bigint) || int8send(coalesce(pool.session_token, 0))
-  || int8send(coalesce(pool.position, 0)::bigint) || float8send({_ENTITY}) || float8send(coalesce({_TIME}, 0)),
+  || int8send(coalesce(pool.position, 0)::bigint) || float8send({_ENTITY}) || float8send(coalesce({_TIME}, 0))
+  || float8send(pool.asks),
 ''), (
   SELECT string_agg(uuid_send(embedding.cube_id) || int8send(embedding.version::bigint)
     || float8send(greatest(0, 1 - (embedding.vector <=> %(vector)s::halfvec))), '')

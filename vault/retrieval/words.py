@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, REACH, SESSION_K, rarity
+from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, LONGEST, REACH, SESSION_K, rarity
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -32,6 +32,7 @@ SHOWN = np.dtype(
         ("position", ">i8"),
         ("entity", ">f8"),
         ("time", ">f8"),
+        ("asks", ">f8"),
     ]
 )
 EMBEDDED = np.dtype([("high", ">u8"), ("low", ">u8"), ("version", ">i8"), ("dense", ">f8")])
@@ -76,6 +77,7 @@ class Pool:
         self.position = rows["position"].astype(np.int64)
         self.entity = rows["entity"].astype(np.float64)
         self.time = rows["time"].astype(np.float64)
+        self.asks = rows["asks"].astype(np.float64)
         self.dense = _dense(np.frombuffer(embedded or b"", EMBEDDED), self.low, rows["version"])
 
     def __len__(self) -> int:
@@ -114,6 +116,7 @@ class Said:
         self._position = said.view(np.int64) >> POSITION_BITS
         self._frequency = (said & np.uint64((1 << LENGTH_BITS) - 1)).astype(np.float64)
         words = (said >> np.uint64(LENGTH_BITS) & np.uint64((1 << LENGTH_BITS) - 1)).astype(np.float64)
+        words = np.minimum(words, LONGEST * length)
         self._weights = np.array([rarity(count, cubes) for count in np.bincount(word, minlength=len(sent)).tolist()])
         saturation = BM25_K1 * (1 - BM25_B) + (BM25_K1 * BM25_B / length) * words
         self._adds = self._weights[word] * self._frequency * (BM25_K1 + 1) / (self._frequency + saturation)
