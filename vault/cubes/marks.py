@@ -8,7 +8,7 @@ from typing import Any
 from governance.keys.services import TokenMaker
 from vault.cubes.words import Words
 from vault.lexicon.entities import entities
-from vault.lexicon.normal import normal_form
+from vault.lexicon.normal import normal_form, unaccented
 
 WORD = re.compile(r"\w+", re.UNICODE)
 MOST_WORDS = 64  # of one value; what is longer is matched whole
@@ -21,8 +21,9 @@ def same(maker: TokenMaker, field: str, value: Any) -> int:
 
 
 def contains(maker: TokenMaker, field: str, value: Any) -> int:
-    """The mark of a field that has this word, or of a list that has this element."""
-    return maker.token(f"has:{field}", _canonical(value))
+    """The mark of a field that has this word, or of a list that has this element; of a speaker, accents apart."""
+    said = unaccented(value) if field == "speaker" and isinstance(value, str) else value
+    return maker.token(f"has:{field}", _canonical(said))
 
 
 def message(maker: TokenMaker, session_id: str, message_id: str) -> int:
@@ -36,14 +37,14 @@ def speaker_marks(maker: TokenMaker, speaker: str) -> list[int]:
 
 
 def entity(maker: TokenMaker, name: str) -> int:
-    """The mark of something that a text names; `name` as vault.lexicon.entities writes it."""
-    return maker.token("entity", name)
+    """The mark of something that a text names, accents apart; `name` as vault.lexicon.entities writes it."""
+    return maker.token("entity", unaccented(name))
 
 
 def entity_marks(maker: TokenMaker, title: str, content: str) -> set[int]:
     """The marks of what title and content name."""
     tokens = maker.tokens("entity")
-    return {tokens[name] for name in entities(f"{title}\n{content}" if title else content)}
+    return {tokens[unaccented(name)] for name in entities(f"{title}\n{content}" if title else content)}
 
 
 def marks_of(maker: TokenMaker, words: Words) -> set[int]:
@@ -70,7 +71,7 @@ def _parts(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if isinstance(value, str):
-        return list(dict.fromkeys(WORD.findall(value)))[:MOST_WORDS]
+        return list(dict.fromkeys(WORD.findall(normal_form("NFC", value))))[:MOST_WORDS]
     return []
 
 

@@ -14,13 +14,19 @@ _MARKS = (
 # A ligature can stand for up to eighteen letters; what a text of nothing else would become is cut.
 MOST_GROWTH = 4
 SHORT = 1_000  # characters, which may become as many as they do
+_ACCENTS = re.compile(r"(?<=[A-Za-z])[\u0300-\u036f]+")
 _TOO_MANY = re.compile(f"([{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
 
 
-def normal_form(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
+def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """As unicodedata.normalize, without what follows thirty marks on one letter, and no more than MOST_GROWTH times as
     long as a text that is not SHORT."""
     if text.isascii():
         return text
     normal = unicodedata.normalize(form, _TOO_MANY.sub(r"\1", text))
     return normal[: MOST_GROWTH * max(len(text), SHORT)]
+
+
+def unaccented(text: str) -> str:
+    """`text` in NFC with Latin letters without their accents: names are often written so."""
+    return text if text.isascii() else normal_form("NFC", _ACCENTS.sub("", normal_form("NFD", text)))

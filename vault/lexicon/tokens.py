@@ -10,6 +10,7 @@ from operator import itemgetter
 
 import Stemmer  # type: ignore[import-not-found]
 
+from vault.lexicon.days import days_of
 from vault.lexicon.normal import normal_form
 from vault.lexicon.segments import pieces
 from vault.lexicon.words import (
@@ -39,19 +40,6 @@ _PICTURES = f"{_SIGNS}\U0001f000-\U0001f3fa\U0001f400-\U0001faff"  # between the
 _EMOJI = f"[\U0001f1e6-\U0001f1ff]{{2}}|[{_PICTURES}]"  # a flag is two letters of its country
 _TOKENS = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>{SPACED}+(?:'{SPACED}+)*)|(?P<emoji>{_EMOJI})")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
-    "january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept"
-    "|sep|oct|nov|dec"
-)
-_DAY_OF_MONTH = "(?:3[01]|[12][0-9]|0?[1-9])"
-_DAY = re.compile(
-    rf"(?<![0-9])(?P<day>{_DAY_OF_MONTH})(?:st|nd|rd|th)?(?: of)? (?P<month>{_MONTH})(?![a-z])"
-    rf"|(?<![a-z])(?P<first>{_MONTH})\.? (?P<then>{_DAY_OF_MONTH})(?:st|nd|rd|th)?(?![0-9]|[:.][0-9])"
-    rf"|(?<![0-9])(?:19|20)[0-9][0-9]-(?P<iso>0[1-9]|1[0-2])-(?P<iso_day>[0-3][0-9])(?![0-9])"
-    rf"|(?<![0-9])(?P<han>1[0-2]|0?[1-9])月(?P<han_day>{_DAY_OF_MONTH})[日号號]"
-)
-_DIGIT = re.compile("[0-9]")
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
@@ -77,15 +65,15 @@ def terms(text: str) -> list[str]:
     """
     normal = _normal(text)
     if not normal.isascii():
-        return [*_terms(normal), *_days(normal)]
+        return [*_terms(normal), *days_of(normal)]
     tokens = _ASCII_TOKENS.findall(normal)
     found = chain.from_iterable(map(_known_terms if _are_short(tokens) else _token_terms, tokens))
-    return [*found, *_days(normal)]
+    return [*found, *days_of(normal)]
 
 
 def day_terms(text: str) -> list[str]:
-    """The terms for the days of a year that `text` names: `5-12` for 12 May, 5月12日, 2027-05-12."""
-    return list(_days(_normal(text)))
+    """The terms for the days of a year that `text` names (vault/lexicon/days.py)."""
+    return list(days_of(_normal(text)))
 
 
 def single_characters(text: str) -> list[str]:
@@ -182,17 +170,6 @@ def _terms(normal: str, cut: Callable[[str], list[str]] = lambda run: [run]) -> 
             yield match["emoji"]
         else:
             yield from _token_terms(match["word"])
-
-
-def _days(normal: str) -> Iterator[str]:
-    """A question is asked by these and not by its numbers, which stand in a text for any reason."""
-    if not _DIGIT.search(normal):
-        return
-    for match in _DAY.finditer(normal):
-        name = match["month"] or match["first"]
-        month = _MONTHS.index(name[:3]) + 1 if name else int(match["iso"] or match["han"])
-        day = int(match["day"] or match["then"] or match["iso_day"] or match["han_day"])
-        yield f"{month}-{day}"
 
 
 def _token_terms(token: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from governance.keys.services import TokenMaker
 from vault.cubes import marks
 from vault.cubes.rules import WORD_KIND
 from vault.lexicon.moments import asks_for_time, without_times
+from vault.lexicon.normal import normal_form
 from vault.lexicon.tokens import content_terms, day_terms, query_terms, terms, unspaced_and_spaced
 from vault.lexicon.words import QUESTION_WORDS
 
@@ -85,6 +86,7 @@ class Question:
 
 
 def question_of(maker: TokenMaker, text: str) -> Question:
+    text = normal_form("NFC", text)  # an accent by itself would end a name
     names: dict[int, str] = {}
     for name in _possible_names(text):
         names.setdefault(marks.contains(maker, "speaker", name), name)

@@ -218,16 +218,62 @@ def test_a_character_that_is_no_ascii_changes_nothing_about_the_rest(text: str) 
 
 @pytest.mark.parametrize(
     "text",
-    ["12 May", "May 12th", "the 12th of may, 2027", "2027-05-12", "5月12日", "on 12th May", "Sept. 3 and May 12"],
+    [
+        "12 May",
+        "May 12th",
+        "May the 12th",
+        "the 12th of may, 2027",
+        "2027-05-12",
+        "2027/5/12",
+        "12.05.2027",
+        "12.5.2027",
+        "5月12日",
+        "五月十二日",
+        "五月十二號",
+        "on 12th May",
+        "Sept. 3 and May 12",
+        "10–12 May",
+        "May 10th to the 12th",
+        "5月10日至12日",
+        "5/12/2027",
+        "12/05/2027",
+    ],
 )
 def test_a_day_is_a_term_however_it_is_written(text: str) -> None:
     assert "5-12" in terms(text)
-    assert day_terms(text)[-1] == "5-12"
+    assert "5-12" in day_terms(text)
 
 
-@pytest.mark.parametrize("text", ["12 disks", "May 1234", "Mayor 12", "2027-13-12", "12.5 mays", "maybe 12"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12 disks",
+        "May 1234",
+        "Mayor 12",
+        "2027-13-12",
+        "12.5 mays",
+        "maybe 12",
+        "1.2.3.2027",
+        "二月",
+        "五个月十二日元",
+        "99/99/2027",
+        "v12.05.20271",
+    ],
+)
 def test_other_numbers_are_no_day(text: str) -> None:
     assert day_terms(text) == []
+
+
+@pytest.mark.parametrize("text", ["12–14 May", "12th to 14th of May", "May 12-14", "5月12至14日", "五月十二日到十四日"])
+def test_of_several_days_each_is_a_term(text: str) -> None:
+    assert day_terms(text) == ["5-12", "5-13", "5-14"]
+
+
+def test_of_days_that_may_be_either_both_are_terms() -> None:
+    assert day_terms("25/12/2027") == day_terms("12/25/2027") == ["12-25"]
+    assert day_terms("5/12/2027") == ["12-5", "5-12"]
+    assert day_terms("5/5/2027") == ["5-5"]
+    assert day_terms("14 to 12 May") == ["5-14", "5-12"]
 
 
 def test_marks_without_an_end_take_no_time_that_grows_with_their_square() -> None:

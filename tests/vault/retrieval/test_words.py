@@ -2,14 +2,14 @@
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from uuid import UUID
 
 import pytest
 
 from governance.ids import uuid7
-from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, SESSION_K, Weights, rarity
+from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, LONGEST, SESSION_K, Weights, rarity
 from vault.retrieval.scoring import best_of, scored
 from vault.retrieval.words import Found, Place, Pool, Said, spans
 
@@ -26,6 +26,7 @@ class Entry:
     position: int = 0
     length: int = 8
     frequency: int = 1
+    asks: float = 0.0
 
     @property
     def sent(self) -> bytes:
@@ -41,6 +42,12 @@ def test_a_cube_has_the_bm25_of_all_its_words() -> None:
     assert said.lexical(_pool(heron, Entry(uuid7()), both)).tolist() == pytest.approx(
         [_bm25(heron, 2), 0.0, _bm25(both, 2) + _bm25(both, 1)]
     )
+
+
+def test_no_text_counts_for_longer_than_four_usual_ones() -> None:
+    four, forty, usual = (Entry(uuid7(), length=int(times * LENGTH)) for times in (LONGEST, 10 * LONGEST, 1))
+    scores = _said([four, forty, usual]).lexical(_pool(four, forty, usual)).tolist()
+    assert scores == pytest.approx([_bm25(four, 3), _bm25(four, 3), _bm25(usual, 3)])
 
 
 def test_a_word_of_more_cubes_than_are_counted_weighs_next_to_nothing() -> None:
@@ -149,6 +156,11 @@ def test_scores_are_shares_of_the_best_and_equals_are_in_order() -> None:
     assert [cube_id for cube_id, _ in found] == [entry.cube_id for entry in reversed(entries)][:3]
     assert all((parts.lexical, parts.session, parts.context) == (1.0, 1.0, 0.0) for _, parts in found)
     assert told.score(4, weights) == 1.5
+    asking = [replace(entry, asks=0.5 * (place == 3)) for place, entry in enumerate(entries)]
+    told = scored(said, _pool(*asking), said.best(10).highest)
+    found = best_of([told], replace(weights, asks=0.5), 4)
+    assert [cube_id for cube_id, _ in found] == [entry.cube_id for entry in (*reversed(entries[:3]), entries[3])]
+    assert told.score(4, replace(weights, asks=0.5)) == 0.75 * 1.5
     assert told.score(5, weights) == 0.0
 
 
@@ -174,7 +186,8 @@ def _pool(*entries: Entry) -> Pool:
 
 def _rows(*entries: Entry) -> bytes:
     rows = [
-        struct.pack(">16sqqqdd", entry.cube_id.bytes, 1, entry.session, entry.position, 0.0, 0.0) for entry in entries
+        struct.pack(">16sqqqddd", entry.cube_id.bytes, 1, entry.session, entry.position, 0.0, 0.0, entry.asks)
+        for entry in entries
     ]
     return b"".join(rows)
 

@@ -1,0 +1,55 @@
+"""Days of a year as index terms, so that however one is written another way finds it. Pure; linear in the text."""
+
+import re
+from collections.abc import Iterator
+
+from vault.lexicon.dates import MONTH
+from vault.lexicon.readings import number
+
+LONGEST_RANGE = 31  # days
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAY = "(?:3[01]|[12][0-9]|0?[1-9])"
+_NTH = "(?:st|nd|rd|th)?"
+_TO = "(?: ?[-–—~] ?| (?:to|and|until|till|through) (?:the )?)"
+_HAN_DAY = f"{_DAY}|三十一?|二?十[一二三四五六七八九]?|[一二三四五六七八九]"
+_YEAR = "(?:19|20)[0-9][0-9]"
+_MONTH_NUMBER = "1[0-2]|0?[1-9]"
+_DAYS = re.compile(
+    rf"(?<![0-9])(?:(?P<from>{_DAY}){_NTH}{_TO})?(?P<day>{_DAY}){_NTH}(?: of)? (?P<month>{MONTH})(?![a-z])"
+    rf"|(?<![a-z])(?P<first>{MONTH})\.? (?:the )?(?P<then>{_DAY}){_NTH}"
+    rf"(?:{_TO}(?P<until>{_DAY}){_NTH})?(?![0-9]|[:.][0-9])"
+    rf"|(?<![0-9]){_YEAR}(?P<sign>[-/.])(?P<iso>{_MONTH_NUMBER})(?P=sign)(?P<iso_day>{_DAY})(?![0-9])"
+    rf"|(?<![0-9.])(?P<dotted_day>{_DAY})\.(?P<dotted>{_MONTH_NUMBER})\.{_YEAR}(?![0-9])"
+    rf"|(?<![0-9/])(?P<one>{_DAY})/(?P<other>{_DAY})/{_YEAR}(?![0-9])"
+    rf"|(?<![0-9一二三四五六七八九])(?P<han>{_MONTH_NUMBER}|十[一二]?|[一二三四五六七八九])月(?P<han_day>{_HAN_DAY})"
+    rf"(?:[日号號]?[到至~～—–-](?P<han_until>{_HAN_DAY}))?[日号號]"
+)
+_SIGNS = re.compile("[0-9月]")
+
+
+def days_of(normal: str) -> Iterator[str]:
+    """`5-12` for each 12 May that a text names which is folded and in small letters: 12 May, May the 12th, 5月12日,
+    五月十二日, 2027-05-12, 12.05.2027; for 12–14 May each of the three. Of 5/12/2027 nobody knows which it is: both."""
+    if not _SIGNS.search(normal):
+        return
+    for match in _DAYS.finditer(normal):
+        if match["one"]:
+            yield from _either(int(match["one"]), int(match["other"]))
+            continue
+        name = match["month"] or match["first"]
+        month = _MONTHS.index(name[:3]) + 1 if name else number(match["iso"] or match["dotted"] or match["han"])
+        begin, end = _begin_and_end(match)
+        for day in range(begin, end + 1) if 0 <= end - begin < LONGEST_RANGE else (begin, end):
+            yield f"{month}-{day}"
+
+
+def _begin_and_end(match: re.Match[str]) -> tuple[int, int]:
+    day = match["day"] or match["then"] or match["iso_day"] or match["dotted_day"] or match["han_day"]
+    return number(match["from"] or day), number(match["until"] or match["han_until"] or day)
+
+
+def _either(one: int, other: int) -> Iterator[str]:
+    if other <= 12:
+        yield f"{other}-{one}"
+    if one <= 12 and one != other:
+        yield f"{one}-{other}"
