@@ -75,6 +75,10 @@ class Question:
         """The marks of what names `speakers`."""
         return [marks.entity(self.maker, self.names[mark].casefold()) for mark in speakers]
 
+    def told_when(self, speakers: Collection[int]) -> list[int]:
+        """The marks of what `speakers` said that tells a time, if it asks for one."""
+        return [marks.said_with_time(self.maker, self.names[mark]) for mark in speakers if self.asks_for_time]
+
     def _without(self, names: Collection[str], text: str, goes: Callable[[re.Match[str]], bool] = bool) -> str:
         if not names:
             return text

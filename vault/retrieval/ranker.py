@@ -88,6 +88,7 @@ class Ranking:
     by_words: bool
     speakers: bool
     dated: bool
+    times_told: bool  # what the speakers said that tells a time counts for more
     spans: Sequence[Span]
     narrowed: bool
     excepted: bool
@@ -169,6 +170,7 @@ def rank(
         bare=asked.bare,
         questions=is_about_questions(question.text),
     )
+    told = question.told_when(speakers) if weights.time else []
     nearest = pooled(NEAREST, limit) if vector is not None else 0
     ranking = Ranking(
         surveyed=surveyed,
@@ -176,6 +178,7 @@ def rank(
         by_words=bool(asked.words and weights.words),
         speakers=bool(speakers),
         dated=has_time,
+        times_told=bool(told),
         spans=spans,
         narrowed=narrowed,
         excepted=bool(excepted),
@@ -191,7 +194,7 @@ def rank(
             "speakers": sql_array(speakers),
             "names": sql_array(token for token, _ in asked.names),
             "whose": sql_array(whose for _, whose in asked.names),
-            "marks": sql_array([*speakers, *question.named(speakers)]),
+            "marks": sql_array([*speakers, *question.named(speakers), *told]),
             "asks_for_time": question.asks_for_time,
             "starts": [span.start for span in spans],
             "ends": [span.end for span in spans],
@@ -265,11 +268,14 @@ def _fitting(ranking: Ranking, told: Scored, best: Best, weights: Weights, limit
 
     Where the pool has enough of whoever is named, a speaker alone brings nothing more.
     """
-    if not ranking.dated and int(np.count_nonzero(told.pool.entity)) >= limit:
-        return Pool(None)
-    reach = weights.entity + (weights.time if ranking.dated else 0.0)
     # What vectors bring is not looked for here, unless they have an index, which misses some.
-    missed = weights.session + weights.dense if ranking.index(alone=False) else 0.0
+    is_large = ranking.index(alone=False) is not None
+    missed = weights.session + weights.dense if is_large else 0.0
+    by_time = ranking.dated or (is_large and ranking.times_told)
+    fit = told.pool.entity * told.pool.time if by_time else told.pool.entity
+    if not ranking.dated and int(np.count_nonzero(fit)) >= limit:
+        return Pool(None)
+    reach = weights.entity + (weights.time if by_time else 0.0)
     least = (last - reach - missed) * best.highest / (weights.lexical or 1.0)
     others = best.beyond(0, told.pool, least, LOOKED_THROUGH)
     by_itself = last < reach
