@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -101,10 +100,9 @@ def test_it_refuses_to_serve_as_a_role_above_the_tenants_and_writes_nothing(
     assert superuser().execute("SELECT count(*) FROM governance_tenant").fetchone() == (0,)
 
 
-def test_it_refuses_a_database_that_does_not_answer_within_five_seconds(fresh: RunningServer, silent_port: int) -> None:
-    began = time.monotonic()
+def test_it_refuses_a_database_that_does_not_answer(fresh: RunningServer, silent_port: int) -> None:
+    """It would wait for ever, were there no limit to that."""
     done = refusal(fresh, DATABASE_URL=f"postgresql://memos_app:pass-word@127.0.0.1:{silent_port}/memos")
-    assert time.monotonic() - began < 5
     assert "DATABASE_URL cannot be reached" in done.stderr
     assert "pass-word" not in done.stderr
 

@@ -96,7 +96,6 @@ class Parts:
 
 
 NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
-AFTER_RANKING = ("graph", "heat", "trust", "diversity")  # off unless an operator gives them a weight
 HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.8, time=0.6, asks=0.25)
 LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, time=0.0)

@@ -13,7 +13,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.models import Cube, CubeUse
 from vault.retrieval.ranker import Ranked
-from vault.retrieval.ranking import AFTER_RANKING, HYBRID, NO_PARTS
+from vault.retrieval.ranking import HYBRID, NO_PARTS
 from vault.retrieval.standing import Standing, spread, with_standing
 
 A, B, C = (UUID(int=number) for number in range(1, 4))
@@ -21,12 +21,12 @@ FOUND = [Ranked(A, 0.8, NO_PARTS), Ranked(B, 0.7, NO_PARTS), Ranked(C, 0.6, NO_P
 
 
 def test_they_are_off_as_shipped() -> None:
-    assert [getattr(HYBRID, name) for name in AFTER_RANKING] == [0, 0, 0, 0]
+    assert {name for name in SEARCH_WEIGHTS if getattr(HYBRID, name)} == {"dense"}
     assert read_config({}).search_weights == {}
 
 
 def test_an_operator_may_weigh_just_these(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(SEARCH_WEIGHTS) == {"dense", *AFTER_RANKING}
+    assert set(SEARCH_WEIGHTS) == {"dense", "graph", "heat", "trust", "diversity"}
     assert read_config({"MEMOS_SEARCH_WEIGHTS": "heat=0.2, trust=1"}).search_weights == {"heat": 0.2, "trust": 1.0}
     for wrong in ("lexical=0.5", "heat", "heat=2", "heat=-1", "heat=nan", "heat=0.2,trust=0.1,heat=0.3"):
         with pytest.raises(ConfigError, match="MEMOS_SEARCH_WEIGHTS"):
