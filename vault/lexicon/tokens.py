@@ -40,6 +40,7 @@ _PICTURES = f"{_SIGNS}\U0001f000-\U0001f3fa\U0001f400-\U0001faff"  # between the
 _EMOJI = f"[\U0001f1e6-\U0001f1ff]{{2}}|[{_PICTURES}]"  # a flag is two letters of its country
 _TOKENS = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>{SPACED}+(?:'{SPACED}+)*)|(?P<emoji>{_EMOJI})")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_HYPHENED = re.compile(r"(?<![a-z0-9-])[a-z][a-z0-9]*(?:-[a-z0-9]+){1,3}(?![a-z0-9-])")
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
@@ -60,15 +61,15 @@ def terms(text: str) -> list[str]:
 
     English words are stemmed and stop words dropped; runs of Chinese, Japanese and Korean give their overlapping
     character bigrams (a run of one gives that character); words of other scripts are kept as they are; each emoji is a
-    term, whatever the colour of its skin, and of a sequence that is drawn as one each that it is joined of. A day of a
-    year is one more, at the end.
+    term, whatever the colour of its skin, and of a sequence that is drawn as one each that it is joined of. Words
+    with a hyphen between them are one more, and so is a day of a year, at the end.
     """
     normal = _normal(text)
     if not normal.isascii():
-        return [*_terms(normal), *days_of(normal)]
+        return [*_terms(normal), *_joined(normal), *days_of(normal)]
     tokens = _ASCII_TOKENS.findall(normal)
     found = chain.from_iterable(map(_known_terms if _are_short(tokens) else _token_terms, tokens))
-    return [*found, *days_of(normal)]
+    return [*found, *_joined(normal), *days_of(normal)]
 
 
 def day_terms(text: str) -> list[str]:
@@ -103,7 +104,7 @@ def query_terms(text: str) -> list[str]:
 def content_terms(text: str) -> list[str]:
     """As `query_terms`, but none where nothing else is in it."""
     asked = _CHINESE_QUESTION.sub(" ", _QUESTION_PHRASES.sub(" ", _normal(text)))
-    return [term for term in _terms(asked, pieces) if term not in _QUESTION_TERMS]
+    return [term for term in (*_terms(asked, pieces), *_joined(asked)) if term not in _QUESTION_TERMS]
 
 
 def unspaced_and_spaced(text: str) -> tuple[list[str], list[str]]:
@@ -170,6 +171,12 @@ def _terms(normal: str, cut: Callable[[str], list[str]] = lambda run: [run]) -> 
             yield match["emoji"]
         else:
             yield from _token_terms(match["word"])
+
+
+def _joined(normal: str) -> Iterator[str]:
+    """Words that are written with a hyphen, as they are written without: `wifi` finds Wi-Fi, and `e-mail` email."""
+    if "-" in normal:
+        yield from (_stem(word.replace("-", "")) for word in _HYPHENED.findall(normal))
 
 
 def _token_terms(token: str) -> tuple[str, ...]:

@@ -282,3 +282,23 @@ def test_marks_without_an_end_take_no_time_that_grows_with_their_square() -> Non
     assert normal_form("NFKC", "e\u0301" * 3) == "\u00e9" * 3
     assert len(normal_form("NFKD", "\ufdfa" * 32_000)) == 4 * 32_000
     assert len(normal_form("NFKD", "\ufdfa" * 50)) == 18 * 50  # a short text is not cut
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Wi-Fi", "wifi"),
+        ("e-mail", "email"),
+        ("E-MAILS", "email"),
+        ("my X-ray", "the xray"),
+        ("Wi-Fi的密码", "wifi密码"),
+    ],
+)
+def test_a_word_with_a_hyphen_and_one_without_are_found_by_each_other(one: str, other: str) -> None:
+    assert {*terms(one)} & {*query_terms(other)}
+    assert {*terms(other)} & {*query_terms(one)}
+
+
+@pytest.mark.parametrize("text", ["a - b", "-x", "--force", "x-", "one-two-three-four-five", "555-1234", "pp. 12-14"])
+def test_what_is_no_word_with_a_hyphen_is_not_joined(text: str) -> None:
+    assert terms(text) == terms(text.replace("-", " "))
