@@ -44,9 +44,18 @@ gone AS MATERIALIZED (
     ORDER BY cube_id DESC LIMIT %(most_named)s
   ) AS posting
 )"""
+
+
+def _visible(ids: str) -> str:
+    """What may be shown of some cubes, which are looked up by their keys: `vault_cube` stands for these within it."""
+    return f"""visible AS MATERIALIZED (
+  WITH vault_cube AS MATERIALIZED (SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY({ids})))
+  {{visible}})"""
+
+
 NAMED = f"""
 WITH {{granted}} marks AS (SELECT unnest(%(marks)s::bigint[]) AS mark), {_NAMED},
-visible AS MATERIALIZED ({{among_named}})
+{_visible("SELECT id FROM named")}
 SELECT named.mark, named.id FROM named JOIN visible USING (id)
 """
 # Each end of a link is looked up by its own index; OFFSET 0 keeps these look-ups from being planned as joins of tables.
@@ -62,7 +71,7 @@ WITH {{granted}} marks AS MATERIALIZED (
     SELECT id, source_id, target_id, kind, source_id FROM vault_cubelink
     WHERE tenant_id = %(tenant)s AND target_id = start.id OFFSET 0
   ) AS link WHERE link.kind = ANY(%(kinds)s)
-), visible AS MATERIALIZED ({{among_stepped}}), walked AS (
+), {_visible("SELECT id FROM named UNION ALL SELECT beside FROM links")}, walked AS (
   SELECT DISTINCT links.id, links.source_id, links.target_id, links.kind
   FROM links JOIN visible ON visible.id = links.beside ORDER BY links.id DESC LIMIT {MOST_LINKS}
 )
@@ -71,8 +80,6 @@ UNION ALL
 SELECT named.id, NULL, '{LinkKind.SAME_ENTITY}', named.mark FROM named JOIN visible USING (id)
 WHERE named.namers <= %(rare)s
 """
-AMONG_NAMED = "vault_cube.id = ANY (ARRAY(SELECT id FROM named))"
-AMONG_STEPPED = "vault_cube.id = ANY (ARRAY(SELECT id FROM named UNION ALL SELECT beside FROM links))"
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ def named_cubes(
     if not entity_marks:
         return {}
     asked = {"marks": list(entity_marks), "most_named": MOST_NAMED}
-    rows: list[tuple[int, UUID]] = _rows(NAMED, actor, asked, among, among_named=(visible, AMONG_NAMED))
+    rows: list[tuple[int, UUID]] = _rows(NAMED, actor, asked, among, visible)
     namers: dict[int, int] = {}
     for mark, _ in rows:
         namers[mark] = namers.get(mark, 0) + 1
@@ -115,7 +122,7 @@ def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Among, visib
             break
         begun.update(starts)
         asked = {"starts": starts, "kinds": list(STEPS_OVER), "most_named": RARE + 1, "rare": RARE}
-        for one, other, kind, mark in _rows(STEPPED, actor, asked, among, among_stepped=(visible, AMONG_STEPPED)):
+        for one, other, kind, mark in _rows(STEPPED, actor, asked, among, visible):
             if kind == LinkKind.SAME_ENTITY:
                 namers[mark].add(one)
             else:
@@ -125,16 +132,11 @@ def near_cubes(actor: Actor, *, seeds: Mapping[UUID, float], among: Among, visib
     return ranks
 
 
-def _rows(
-    statement: str, actor: Actor, asked: Mapping[str, Any], among: Among, **visible: tuple[CubeQuerySet, str]
-) -> list[Any]:
+def _rows(statement: str, actor: Actor, asked: Mapping[str, Any], among: Among, visible: CubeQuerySet) -> list[Any]:
     parameters = {"tenant": actor.tenant_id, "namespaces": list(among.namespaces), **asked, **among.excepted.parameters}
-    parts = dict(among.excepted.parts)
-    for name, (cubes, condition) in visible.items():
-        parts[name], values = named(cubes.extra(where=[condition]).values("id"), "visible")
-        parameters |= values
+    shown, values = named(visible.values("id"), "visible")
     with connection.cursor() as cursor, _predictable_plans(cursor):
-        cursor.execute(statement.format(**parts), parameters)
+        cursor.execute(statement.format(visible=shown, **among.excepted.parts), {**parameters, **values})
         rows: list[Any] = cursor.fetchall()
     return rows
 
