@@ -164,8 +164,8 @@ class SearchInput(StrictSerializer):
         SearchMode,
         required=False,
         help_text="Default: hybrid, which weighs words, meaning and context together. dense: by meaning; lexical: by "
-        "words; tag: by the tags that the question names; graph: over links between memories. memoryos: not built yet, "
-        "always 400. Each is told under Searching at the top.",
+        "words; tag: by the tags that the question names; graph: over links between memories and rare names that they "
+        "share. memoryos: not built yet, always 400. Each is told under Searching at the top.",
     )
     namespaces = serializers.ListField(
         child=PathField(), required=False, max_length=100, help_text="Exact paths, without what lies below them."

@@ -341,10 +341,13 @@ def _screened_again(
 
 
 def rebuilt(cube: Cube, version: CubeVersion) -> Built:
-    """A stored cube with the postings that its words give."""
+    """A stored cube with the postings that its words give, as far as the version knows them: what deletes them goes by
+    its terms, and words that were stored before a change of the lexicon may give others now."""
     words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=version.number, blob=version.sealed)
-    maker = token_maker(cube.tenant_id)
-    return Built(cube, version, words, index_of(maker, words, text_index(maker, words)))
+    maker, known = token_maker(cube.tenant_id), set(version.terms)
+    entries = index_of(maker, words, text_index(maker, words)).entries
+    kept = {term: count for term, count in entries.items() if term in known}
+    return Built(cube, version, words, Indexed(kept, cube.term_count))
 
 
 def refused_times(of: Cube | CubeDraft, now: datetime) -> None:

@@ -5,6 +5,7 @@ ANDed.
 Sealed fields are matched by their keyed marks, clear ones by their columns.
 """
 
+import operator as op
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ MOST_JOINED = 3
 MOST_VALUES = 400  # names, operators and values of one filter together
 EQUALITY = ("eq", "ne", "in", "contains")
 ORDER = {"gt": "__gt", "gte": "__gte", "lt": "__lt", "lte": "__lte"}
+HOLDS = {"gt": op.gt, "gte": op.ge, "lt": op.lt, "lte": op.le}
 ENUMERATIONS: dict[str, type[StrEnum]] = {
     "state": State,
     "layer": Layer,
@@ -196,8 +198,7 @@ def _ordered(name: str, operator: str, operand: Any, path: str) -> Q:
     if operator in ORDER:
         value = _comparable(name, operand, path)
         if name == "heat":
-            used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
-            return Q(Exists(used.filter(Q(**{f"heat{ORDER[operator]}": value}))))
+            return _heat(f"heat{ORDER[operator]}", value, unused=HOLDS[operator](0.0, value))
         return Q(**{f"{name}{ORDER[operator]}": value})
     return _any_of(operator, operand, path, lambda value: _equal(name, value, path))
 
@@ -205,9 +206,15 @@ def _ordered(name: str, operator: str, operand: Any, path: str) -> Q:
 def _equal(name: str, value: Any, path: str) -> Q:
     comparable = _comparable(name, value, path)
     if name == "heat":
-        used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
-        return Q(Exists(used.filter(Q(heat=comparable))))
+        return _heat("heat", comparable, unused=comparable == 0)
     return Q(**{name: comparable})
+
+
+def _heat(lookup: str, value: Any, *, unused: bool) -> Q:
+    """unused: whether it holds for a heat of 0, which is that of what was never used, and has no row."""
+    used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
+    holds = Q(**{lookup: value})
+    return ~Q(Exists(used.filter(~holds))) if unused else Q(Exists(used.filter(holds)))
 
 
 def _comparable(name: str, value: Any, path: str) -> datetime | float:

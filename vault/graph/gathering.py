@@ -101,7 +101,7 @@ def sharing_words(maker: TokenMaker, cubes: Collection[Cube], words: Mapping[UUI
     """
     voiced = [cube for cube in cubes if cube.subject_id or cube.speaker_marks]
     used = {cube.id: _words(maker, words[cube.id]) for cube in voiced}
-    shared = _sharers(SHARED_WORDS, voiced, used, most=NEWEST)
+    shared = _sharers(voiced, used)
     return {cube_id: _best(others) for cube_id, others in shared.items()}
 
 
@@ -128,8 +128,8 @@ def _words(maker: TokenMaker, words: Words) -> list[int]:
     return [maker.token(WORD_KIND, term) for term in distinct]
 
 
-def _sharers(statement: str, cubes: Collection[Cube], tokens: Mapping[UUID, Collection[int]], *, most: int) -> Sharers:
-    """Each term is asked once for each namespace; one that more than `most` cubes bear says nothing."""
+def _sharers(cubes: Collection[Cube], tokens: Mapping[UUID, Collection[int]]) -> Sharers:
+    """Each word is asked once for each namespace."""
     asked: defaultdict[tuple[int, UUID], list[UUID]] = defaultdict(list)
     for cube in cubes:
         for term in tokens[cube.id]:
@@ -140,11 +140,10 @@ def _sharers(statement: str, cubes: Collection[Cube], tokens: Mapping[UUID, Coll
     tenant_id = next(iter(cubes)).tenant_id
     wanted, places = [term for term, _ in asked], [place for _, place in asked]
     with connection.cursor() as cursor:
-        cursor.execute(statement, {"tenant": tenant_id, "terms": wanted, "namespaces": places})
+        cursor.execute(SHARED_WORDS, {"tenant": tenant_id, "terms": wanted, "namespaces": places})
         for term, place, bearers in cursor.fetchall():
-            if len(bearers) <= most:
-                for cube_id in asked[term, place]:
-                    shared[cube_id].update(bearers)
+            for cube_id in asked[term, place]:
+                shared[cube_id].update(bearers)
     for cube_id, others in shared.items():
         del others[cube_id]  # it is no other
     return {cube_id: others for cube_id, others in shared.items() if others}

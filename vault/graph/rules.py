@@ -29,7 +29,7 @@ _NEGATION = re.compile(
 )
 _NUMBER = re.compile(
     r"\d+(?:[.,:]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|hundred)\b"
-    r"|[一二两三四五六七八九十百]+(?=[个個岁歲年月天号點点只隻条块元人次])",
+    r"|[一二两三四五六七八九十百]{1,8}(?=[个個岁歲年月天号點点只隻条块元人次])",
     re.IGNORECASE,
 )
 _NO_NEGATION = re.compile(

@@ -7,6 +7,9 @@ from vault.lexicon.normal import normal_form
 from vault.lexicon.tokens import SPACED
 
 MOST_PLACES = 64  # of a label in a text that are looked at, each of which may lie within a word
+LONGEST_LABEL = 100  # characters
+_ASCII_RUN = re.compile("[\\x00-\\x7f]+")
+_EDGE = re.compile("(?<![a-z0-9])|(?![a-z0-9])")
 _SPACED = re.compile(SPACED)
 
 
@@ -30,6 +33,19 @@ def labels_named(text: str, labels: Iterable[str]) -> dict[str, str]:
         if said[name]:
             named[label] = name
     return named
+
+
+def ascii_pieces(text: str) -> set[str]:
+    """All that a label in ASCII may be which folded `text` names: from where a word may begin to where one may end."""
+    pieces = set()
+    for run in _ASCII_RUN.findall(text):
+        edges = [edge.start() for edge in _EDGE.finditer(run)]
+        for number, begin in enumerate(edges):
+            for end in edges[number + 1 :]:
+                if end - begin > LONGEST_LABEL:
+                    break
+                pieces.add(run[begin:end].strip(" "))
+    return pieces - {""}
 
 
 def _is_said(name: str, text: str) -> bool:

@@ -269,9 +269,8 @@ def _fitting(ranking: Ranking, told: Scored, best: Best, weights: Weights, limit
     Where the pool has enough of whoever is named, a speaker alone brings nothing more.
     """
     # What vectors bring is not looked for here, unless they have an index, which misses some.
-    is_large = ranking.index(alone=False) is not None
-    missed = weights.session + weights.dense if is_large else 0.0
-    by_time = ranking.dated or (is_large and ranking.times_told)
+    missed = weights.session + weights.dense if ranking.index(alone=False) else 0.0
+    by_time = ranking.dated or ranking.times_told
     fit = told.pool.entity * told.pool.time if by_time else told.pool.entity
     if not ranking.dated and int(np.count_nonzero(fit)) >= limit:
         return Pool(None)

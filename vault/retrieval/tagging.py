@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import FloatField
 from django.db.models.expressions import RawSQL
 
-from vault.lexicon.labels import folded, labels_named
+from vault.lexicon.labels import ascii_pieces, folded, labels_named
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.composing import compose
 from vault.retrieval.ranker import Ranked
@@ -20,17 +20,17 @@ from vault.retrieval.ranking import NO_PARTS
 
 MOST_CHARACTERS = 1_000  # of a question: a pasted page is searched by the tags that its beginning names
 MOST_TAGS = 10_000  # different ones that are looked at, of those that may be named
-BLANKS = " \t\n\x0b\x0c\r\x1c\x1d\x1e\x1f"  # in ASCII, as str.split has them
+BLANKS = r"[\s\x1c-\x1f]+"  # in ASCII, as str.split has them
 
-# A tag in ASCII is in the question or it is not, whatever the database's locale; how others fold is known to Python.
-# Those that are in it as they are come first: no number of others takes their place.
-MAYBE_NAMED = """
-SELECT tag FROM (SELECT DISTINCT unnest(tags) AS tag FROM ({visible}) AS seen) AS borne
-CROSS JOIN LATERAL (
-  SELECT strpos(%(asked)s, translate(lower(tag COLLATE "C"), %(blanks)s, '')) > 0 AS is_there
-) AS asked
-WHERE is_there OR octet_length(tag) > char_length(tag)
-ORDER BY is_there DESC, tag LIMIT %(most)s
+# A tag in ASCII is one of the question's pieces or it is not, whatever the database's locale; how others fold is known
+# to Python. Those that are in it as they are come first, and all spellings of one name are one: no number of others
+# takes their place.
+MAYBE_NAMED = f"""
+SELECT array_agg(tag) FROM (
+  SELECT tag, btrim(regexp_replace(lower(tag COLLATE "C"), '{BLANKS}', ' ', 'g')) AS name
+  FROM (SELECT DISTINCT unnest(tags) AS tag FROM ({{visible}}) AS seen) AS borne
+) AS named WHERE name = ANY(%(pieces)s::text[]) OR octet_length(tag) > char_length(tag)
+GROUP BY name ORDER BY strpos(%(asked)s, name) = 0, name LIMIT %(most)s
 """
 # Several spellings of a tag say it once.
 SHARE = """
@@ -57,10 +57,10 @@ def by_tag(visible: CubeQuerySet, question: str, limit: int) -> list[Ranked]:
 def _maybe_named(visible: CubeQuerySet, asked: str) -> list[str]:
     """The different tags of what is visible, but for those that cannot be in the question."""
     seen = compose("visible", visible.values("tags"))
-    values: dict[str, Any] = {"asked": asked.replace(" ", ""), "blanks": BLANKS, "most": MOST_TAGS}
+    values: dict[str, Any] = {"asked": asked, "pieces": list(ascii_pieces(asked)), "most": MOST_TAGS}
     with connection.cursor() as cursor:
         cursor.execute(MAYBE_NAMED.format(visible=seen.statement), {**seen.parameters, **values})
-        return [tag for (tag,) in cursor.fetchall()]
+        return [tag for (spellings,) in cursor.fetchall() for tag in spellings]
 
 
 def _share(named: Mapping[str, str], asked: str) -> RawSQL:

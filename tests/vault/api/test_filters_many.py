@@ -36,3 +36,21 @@ def test_few_of_them_are_joins_that_a_planner_has_to_put_in_order(world: World, 
         assert rows.count() == 0
     assert plan.count("SubPlan") >= MOST_LEAVES - MOST_JOINED
     assert str(rows.query).count("EXISTS") == MOST_LEAVES
+
+
+@pytest.mark.parametrize(
+    ("heat", "holds"),
+    [
+        (0, True),
+        ({"lte": 0.5}, True),
+        ({"lt": 1}, True),
+        ({"gte": 0}, True),
+        ({"ne": 0}, False),
+        ({"gt": 0}, False),
+        ({"in": [0, 1]}, True),
+        (1, False),
+    ],
+)
+def test_what_was_never_used_has_the_heat_that_is_shown(alice: Contract, heat: object, holds: bool) -> None:
+    assert alice.add("Cold.")["heat"] == 0
+    assert len(alice.search("cold", filters={"heat": heat})) == holds

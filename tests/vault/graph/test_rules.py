@@ -1,5 +1,6 @@
 """Which links follow from what stands around a cube. Pure."""
 
+import time
 from uuid import UUID
 
 import pytest
@@ -88,3 +89,10 @@ def test_only_the_same_voice_contradicts_and_the_newer_is_the_source() -> None:
         said(number, text, voice=None) for number, text in enumerate(("I like green tea", "I hate no green tea"))
     ]
     assert RuleLinks().links(unknown[1], Around(similar=[unknown[0]])) == []
+
+
+def test_numerals_without_an_end_take_no_time_that_grows_with_their_square() -> None:
+    """They took half a minute, in which no other memory was linked; a fiftieth of a second is usual."""
+    began = time.thread_time()
+    contradict("一" * 32_000, "一" * 31_999 + "x")
+    assert time.thread_time() - began < 5

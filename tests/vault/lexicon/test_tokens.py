@@ -269,6 +269,21 @@ def test_of_several_days_each_is_a_term(text: str) -> None:
     assert day_terms(text) == ["5-12", "5-13", "5-14"]
 
 
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("closed on 3 and 12 May", ["5-3", "5-12"]),
+        ("June 5 until 10 pm", ["6-5"]),
+        ("March 3 to 5 pm", ["3-3"]),
+        ("May 12 and 14 people came", ["5-12"]),
+        ("room 4 - 12 May 2025", ["5-12"]),
+        ("at 10:30-12 May", ["5-12"]),
+    ],
+)
+def test_what_only_looks_like_several_days_is_none(text: str, days: list[str]) -> None:
+    assert day_terms(text) == days
+
+
 def test_of_days_that_may_be_either_both_are_terms() -> None:
     assert day_terms("25/12/2027") == day_terms("12/25/2027") == ["12-25"]
     assert day_terms("5/12/2027") == ["12-5", "5-12"]

@@ -108,3 +108,13 @@ def test_no_number_of_other_tags_takes_the_place_of_one_that_is_named(
     alice.add("wanted", tags=[tag])
     alice.add("others", tags=[f"{first}é{number}" for number in range(4) for first in "!~"])
     assert scores(alice, f"about {tag}", top_k=1)[0][0] == "wanted"
+
+
+def test_no_spellings_of_a_words_beginning_take_the_place_of_a_tag(
+    alice: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blanks and case apart all are one, and `app` is no word of the question."""
+    monkeypatch.setattr(tagging, "MOST_TAGS", 3)
+    alice.add("wanted", tags=["apple"])
+    alice.add("others", tags=["app", "a p p", "A  p p", "ap p", "APP", "a", "an", "Pie  chart", "pie", "PIE", "Pie"])
+    assert scores(alice, "an apple pie", top_k=2) == [("others", 0.5), ("wanted", 0.5)]
