@@ -58,8 +58,8 @@ WITH {{granted}} marks AS (SELECT unnest(%(marks)s::bigint[]) AS mark), {_NAMED}
 {_visible("SELECT id FROM named")}
 SELECT named.mark, named.id FROM named JOIN visible USING (id)
 """
-# All links of the starts are read, however many: those that a limit left would tell of the hidden ones before them. Each
-# end of a link is looked up by its own index; OFFSET 0 keeps these look-ups from being planned as joins of tables.
+# All links of the starts are read, however many: what a limit left would tell of hidden ones before. Each end of a link
+# is looked up by its own index; OFFSET 0 keeps these look-ups from being planned as joins of tables.
 STEPPED = f"""
 WITH {{granted}} marks AS MATERIALIZED (
   SELECT DISTINCT unnest(entity_marks) AS mark FROM vault_cube
