@@ -41,7 +41,7 @@ from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.services import namespace_for_writing
 from vault.vocabulary import AccessLevel, MemoryType, NamespaceKind, PiiField, Sensitivity, State
 
-LONG = 250_000  # characters of a call: about half a second
+LARGE_CALL = 250_000  # characters: about half a second
 CLEAR_FIELDS = (
     "namespace_id",
     "persona_id",
@@ -100,7 +100,7 @@ def texts_index(tenant_id: UUID, drafts: Sequence[CubeDraft]) -> TextIndexes:
 
     Raises KeyUnavailable.
     """
-    if sum(len(draft.content) for draft in drafts) < LONG:
+    if sum(len(draft.content) for draft in drafts) < LARGE_CALL:
         return {}
     maker = token_maker(tenant_id)
     return {_key(draft): text_index(maker, draft) for draft in drafts}

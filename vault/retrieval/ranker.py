@@ -170,7 +170,7 @@ def rank(
         bare=asked.bare,
         questions=is_about_questions(question.text),
     )
-    told = question.told_when(speakers) if weights.time else []
+    with_time = question.told_when(speakers) if weights.time else []
     nearest = pooled(NEAREST, limit) if vector is not None else 0
     ranking = Ranking(
         surveyed=surveyed,
@@ -178,7 +178,7 @@ def rank(
         by_words=bool(asked.words and weights.words),
         speakers=bool(speakers),
         dated=has_time,
-        times_told=bool(told),
+        times_told=bool(with_time),
         spans=spans,
         narrowed=narrowed,
         excepted=bool(excepted),
@@ -194,7 +194,7 @@ def rank(
             "speakers": sql_array(speakers),
             "names": sql_array(token for token, _ in asked.names),
             "whose": sql_array(whose for _, whose in asked.names),
-            "marks": sql_array([*speakers, *question.named(speakers), *told]),
+            "marks": sql_array([*speakers, *question.named(speakers), *with_time]),
             "asks_for_time": question.asks_for_time,
             "starts": [span.start for span in spans],
             "ends": [span.end for span in spans],

@@ -29,7 +29,7 @@ def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return text_index(maker, words)
 
     monkeypatch.setattr(building, "text_index", noted)
-    monkeypatch.setattr(building, "LONG", 0)
+    monkeypatch.setattr(building, "LARGE_CALL", 0)
     return read
 
 
@@ -63,7 +63,7 @@ def test_what_was_read_before_is_what_would_have_been(
         return [[(one["content"], one["score"], one["keywords"]) for one in who.search(asked)] for asked in questions]
 
     plainly = told(alice)
-    monkeypatch.setattr(building, "LONG", 0)
+    monkeypatch.setattr(building, "LARGE_CALL", 0)
     assert told(charlie) == plainly
 
 
@@ -93,12 +93,12 @@ def test_what_is_written_in_several_statements_is_stored_whole_or_not(
     assert alice.search("heron", top_k=100) == []
 
 
-@pytest.mark.parametrize("content", ["\ufdfa" * 3_000, "㌀" * 3_000])
-def test_signs_that_stand_for_many_letters_do_not_make_a_text_many_times_as_long(
-    world: World, alice: Contract, content: str
+def test_a_sign_that_stands_for_four_words_does_not_make_a_text_many_times_as_long(
+    world: World, alice: Contract
 ) -> None:
+    content = "\ufdfa " * 1_500
     memory = alice.add(content)
     with acting(world.alice.actor):
-        assert Cube.objects.get(id=memory["id"]).term_count <= 4 * len(content)
+        assert 0 < Cube.objects.get(id=memory["id"]).term_count < len(content)
     short = alice.add("ﷺ ten")
     assert short["id"] in {hit["id"] for hit in alice.search("ﷺ", min_score=0.01)}
