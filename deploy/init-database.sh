@@ -14,6 +14,7 @@ send() {
 export PGUSER="${PGUSER:-${POSTGRES_USER:-postgres}}"
 send postgres --file "$folder/roles.sql"
 send memos --file "$folder/database.sql"
+send memos --file "$folder/maintenance.sql"
 # psql reads the passwords from the environment: on a command line others could see them.
 send postgres <<'SQL'
 \getenv owner DATABASE_OWNER_PASSWORD

@@ -6,6 +6,7 @@ class GovernanceConfig(AppConfig):
     verbose_name = "MemGovernance"
 
     def ready(self) -> None:
+        from governance import checks, handlers  # noqa: F401  each topic has its route from here on
         from governance.personas.grantables import declare_personas
 
         declare_personas()

@@ -3,7 +3,7 @@
 The tenant is set inside the transaction and is gone with it, so that a pooled connection carries nothing over.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,6 +16,12 @@ from django.db import connection, transaction
 from governance.actor import Actor
 from governance.prepared import ensure_connection, in_one_go, prepared_cursor
 
+# Of a list, each name is tried until one is free: the planner looks at no further row than LIMIT asks for.
+FREE_LOCK = """
+SELECT name FROM unnest(%s::text[]) AS name WHERE pg_try_advisory_lock(hashtextextended(name, 1)) LIMIT 1
+"""
+AWAITED_LOCK = "SELECT pg_advisory_lock(hashtextextended(%s, 1))"
+UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(%s, 1))"
 Known = TypeVar("Known")
 _pinned: ContextVar[bool] = ContextVar("pinned", default=False)
 _known: ContextVar[dict[Hashable, Any] | None] = ContextVar("known", default=None)
@@ -194,6 +200,48 @@ def release_connection() -> None:
     """Give the connection back to the pool before a long wait; the next statement takes one again."""
     if not _pinned.get() and not connection.in_atomic_block:
         connection.close()
+
+
+@contextmanager
+def free_lock(names: Sequence[str]) -> Iterator[str | None]:
+    """Hold the first of the advisory locks `names` that nobody holds; None where all are held.
+
+    A lock of the connection, not of a transaction: a killed process leaves none behind.
+    """
+    with pinned_connection():
+        with connection.cursor() as cursor:
+            cursor.execute(FREE_LOCK, [list(names)])
+            row = cursor.fetchone()
+        if row is None:
+            yield None
+        else:
+            with _unlocking(row[0]):
+                yield row[0]
+
+
+@contextmanager
+def awaited_lock(name: str, *, seconds: float) -> Iterator[None]:
+    """Hold the advisory lock `name`, as `free_lock` does, once it is free; outside of any transaction.
+
+    Raises OperationalError after `seconds`.
+    """
+    with pinned_connection():
+        with transaction.atomic(durable=True), connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
+            cursor.execute(AWAITED_LOCK, [name])
+        with _unlocking(name):
+            yield
+
+
+@contextmanager
+def _unlocking(name: str) -> Iterator[None]:
+    session = connection.connection
+    try:
+        yield
+    finally:
+        if connection.connection is session and not session.closed:  # a lost session has lost its lock
+            with connection.cursor() as cursor:
+                cursor.execute(UNLOCK, [name])
 
 
 @contextmanager

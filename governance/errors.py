@@ -31,6 +31,10 @@ class Invalid(DomainError):
     status, code, title = 400, "invalid", "The request is not valid"
 
 
+class InvalidETag(Invalid):
+    code, title = "invalid_etag", "If-Match is not a list of ETags"
+
+
 class HostNotAllowed(DomainError):
     status, code, title = 400, "host_not_allowed", "This host name is not allowed"
 
@@ -121,6 +125,12 @@ class QuotaExceeded(DomainError):
     status, code, title = 429, "quota_exceeded", "A quota is used up"
 
 
+class TooManyAtOnce(DomainError):
+    """The tenant has as many heavy calls at work as one may have; `retry_after` is set."""
+
+    status, code, title = 429, "too_many_at_once", "Too many large calls of this tenant at once"
+
+
 class TooManyAttempts(DomainError):
     """Somebody guesses: nothing is tried before `retry_after` seconds have passed."""
 
@@ -131,6 +141,12 @@ class SecondFactorRequired(Forbidden):
     """This organisation lets its members in with a second factor only."""
 
     code, title = "second_factor_required", "A second factor is required here"
+
+
+class AddressNotProved(Forbidden):
+    """A person's password and second factor are set by who has proved the person's address."""
+
+    code, title = "address_not_proved", "Prove your address first: open a link that was mailed to it"
 
 
 class OwnHandNeeded(Forbidden):

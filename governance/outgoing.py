@@ -1,20 +1,19 @@
-"""Calls that the product itself makes to addresses which people gave it: never into the operator's own network.
+"""HTTP calls to addresses that tenants named: `governance.outbound` for the libraries that use `requests`."""
 
-`governance.outbound` with the whole of HTTP, for the libraries that bring their own calls. Redirects are not followed.
-"""
-
-import socket
+import io
+from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from django.conf import settings
 from requests.adapters import HTTPAdapter
+from requests.structures import CaseInsensitiveDict
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
-from governance.outbound import Refused, Undelivered, Watch, place_find
+from governance.outbound import ExchangeTimer, Refused, Undelivered, resolve_destination
 
 TIMEOUT = (3.05, 5)  # seconds to connect, and between two bytes
 LONGEST_ANSWER = 1024 * 1024
@@ -24,8 +23,12 @@ class AddressRefused(requests.RequestException):
     """The address is not one that the product calls."""
 
 
+class AnswerTooLong(requests.ConnectionError):
+    """The other side sent more than LONGEST_ANSWER bytes."""
+
+
 def url_usable(url: str) -> bool:
-    """Whether `url` may be called at all: https, or http too where the operator allows addresses of the inside."""
+    """Return True for https, and for http where the operator allows private addresses; never with a user name."""
     schemes = {"https", "http"} if settings.ALLOW_PRIVATE_ADDRESSES else {"https"}
     try:
         parts = urlsplit(url)
@@ -35,82 +38,105 @@ def url_usable(url: str) -> bool:
 
 
 class OutgoingSession(requests.Session):
-    """A session of `requests` that calls public addresses only; to others it raises a RequestException."""
+    """A session that calls public addresses only, follows no redirect, and bounds answers in time and length.
+
+    Raises: requests.RequestException, of which AddressRefused says that nothing was connected to.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.trust_env = False  # no proxy and no .netrc of the environment
-        self.mount("https://", _PublicOnly())
-        self.mount("http://", _PublicOnly())
+        self.mount("https://", _PinnedAdapter())
+        self.mount("http://", _PinnedAdapter())
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         return super().send(request, **{**options, "timeout": TIMEOUT, "allow_redirects": False, "stream": True})
 
 
 def public_address(host: str, port: int) -> str:
-    """An address of `host` to connect to. Raises AddressRefused unless every address that it has is public."""
+    """Return the address of `host` to connect to. Raises AddressRefused unless every address of it is allowed."""
     try:
-        return place_find(host, port).address
+        return resolve_destination(host, port).address
     except (Refused, Undelivered) as error:
         raise AddressRefused(str(error)) from error
 
 
-class _Pinned:
-    """Connects to the address that was looked at; the name stays what TLS and the Host header say.
-
-    A connection is for one request, and is cut off when that takes too long as a whole.
-    """
-
-    _watch: Watch | None = None
-
-    def _new_conn(self) -> socket.socket:
-        name: str = self._dns_host  # type: ignore[has-type]
-        self._dns_host = public_address(name, self.port)  # type: ignore[attr-defined]
-        try:
-            made: socket.socket = super()._new_conn()  # type: ignore[misc]
-        finally:
-            self._dns_host = name
-        self._watch = Watch(made)
-        return made
-
-    def close(self) -> None:
-        super().close()  # type: ignore[misc]
-        if self._watch is not None:
-            self._watch.end()
+_TIMERS: ContextVar[list[ExchangeTimer]] = ContextVar("timers of the request that is being sent")
 
 
-class _PinnedHTTP(_Pinned, HTTPConnection):  # type: ignore[misc]
+class _Timed:
+    """A connection that is cut when its request takes too long as a whole, be it closed to further requests or not."""
+
+    def connect(self) -> None:
+        super().connect()  # type: ignore[misc]
+        _TIMERS.get().append(ExchangeTimer(self.sock))  # type: ignore[attr-defined]
+
+
+class _TimedHTTP(_Timed, HTTPConnection):
     pass
 
 
-class _PinnedHTTPS(_Pinned, HTTPSConnection):  # type: ignore[misc]
+class _TimedHTTPS(_Timed, HTTPSConnection):
     pass
 
 
-class _PinnedHTTPPool(HTTPConnectionPool):
-    ConnectionCls = _PinnedHTTP
+class _TimedHTTPPool(HTTPConnectionPool):
+    ConnectionCls = _TimedHTTP
 
 
-class _PinnedHTTPSPool(HTTPSConnectionPool):
-    ConnectionCls = _PinnedHTTPS
+class _TimedHTTPSPool(HTTPSConnectionPool):
+    ConnectionCls = _TimedHTTPS
 
 
-class _PublicOnly(HTTPAdapter):
+class _PinnedAdapter(HTTPAdapter):
+    """Connects to the address that was checked; the name stays in TLS and in the Host header."""
+
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)
-        self.poolmanager.pool_classes_by_scheme = {"http": _PinnedHTTPPool, "https": _PinnedHTTPSPool}
+        self.poolmanager.pool_classes_by_scheme = {"http": _TimedHTTPPool, "https": _TimedHTTPSPool}
+
+    def build_connection_pool_key_attributes(
+        self, request: requests.PreparedRequest, *args: Any, **options: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        host_params, pool_options = super().build_connection_pool_key_attributes(request, *args, **options)
+        parts = urlsplit(request.url or "")
+        host = parts.hostname or ""
+        tls = parts.scheme == "https"
+        address = public_address(host, parts.port or (443 if tls else 80))
+        request.headers = CaseInsensitiveDict({**request.headers, "Host": parts.netloc})
+        if tls:
+            pool_options |= {"assert_hostname": host, "server_hostname": host}
+        return {**host_params, "host": address}, pool_options
 
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
         if not url_usable(request.url or ""):
             raise AddressRefused("only https:// addresses are called")
-        response: requests.Response = super().send(request, *args, **options)
+        token = _TIMERS.set([])
         try:
-            body = response.raw.read(LONGEST_ANSWER + 1, decode_content=True)
-        except HTTPError as error:  # of urllib3, which its callers do not know
-            raise requests.ConnectionError("the answer broke off") from error
+            response: requests.Response = super().send(request, *args, **options)
+            body = _read_bounded(response)
+            if any(timer.is_over for timer in _TIMERS.get()):  # without a length, a cut looks like the end
+                raise requests.ConnectionError("the answer took too long")
+            response.raw = io.BytesIO(body)
         finally:
-            response.close()
-        if len(body) > LONGEST_ANSWER:
-            raise AddressRefused("the answer is too long")
-        response._content, response._content_consumed = body, True
+            self._end_connections()
+            _TIMERS.reset(token)
         return response
+
+    def _end_connections(self) -> None:
+        """None is used again: a second request on one would have no timer."""
+        for timer in _TIMERS.get():
+            timer.end()
+        self.poolmanager.clear()
+
+
+def _read_bounded(response: requests.Response) -> bytes:
+    try:
+        body: bytes = response.raw.read(LONGEST_ANSWER + 1, decode_content=True)
+    except HTTPError as error:  # of urllib3, which callers of requests do not expect
+        raise requests.ConnectionError("the answer broke off") from error
+    finally:
+        response.close()
+    if len(body) > LONGEST_ANSWER:
+        raise AnswerTooLong("the answer is too long")
+    return body

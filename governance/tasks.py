@@ -1,19 +1,27 @@
-"""Doors from Celery for the law's own work."""
+"""Celery tasks of governance: the one that runs any job, and the installation's own periodic ones."""
 
 from collections.abc import Sequence
 from uuid import UUID
 
 from celery import shared_task
 
-from governance.accounts.mail import invitations_send, resets_send
+from governance.accounts.key_refusals import key_refusals_write
 from governance.accounts.tidying import accounts_tidy
-from governance.actor import system_actor
-from governance.database import acting
-from governance.outbox.services import events_run
+from governance.jobs.schedules import schedules_start
+from governance.jobs.tidying import jobs_tidy
+from governance.outbox.routes import Task
 from governance.outbox.tidying import tidy
+from governance.outbox.watching import task_watch
 from governance.tenants.last_use import last_uses_write
-from governance.trail.exports import export_ids_parked, exports_give_up, exports_run, exports_tidy
+from governance.trail.exports import exports_tidy
 from governance.trail.push import push_due
+
+
+@shared_task(name="jobs.run")  # type: ignore[untyped-decorator]
+def run_task(topic: str, tenant_id: str, lease: str, event_ids: Sequence[str], attempt: int) -> int:
+    """Run the handler of a topic for events under one lease; safe to run twice. Returns how many events ended."""
+    ids = tuple(UUID(one) for one in event_ids)
+    return task_watch(Task(UUID(tenant_id), topic, UUID(lease), ids, attempt))
 
 
 @shared_task(name="governance.tidy")  # type: ignore[untyped-decorator]
@@ -21,9 +29,14 @@ def tidy_task() -> int:
     return tidy() + accounts_tidy()
 
 
-@shared_task(name="governance.audit_export")  # type: ignore[untyped-decorator]
-def audit_export_task(tenant_id: str, event_ids: Sequence[str]) -> int:
-    return sum(_export(UUID(tenant_id), UUID(event_id)) for event_id in event_ids)
+@shared_task(name="governance.schedules_start")  # type: ignore[untyped-decorator]
+def schedules_start_task() -> int:
+    return schedules_start()
+
+
+@shared_task(name="governance.jobs_tidy")  # type: ignore[untyped-decorator]
+def jobs_tidy_task() -> int:
+    return jobs_tidy()
 
 
 @shared_task(name="governance.audit_exports_tidy")  # type: ignore[untyped-decorator]
@@ -41,21 +54,6 @@ def last_uses_write_task() -> int:
     return last_uses_write()
 
 
-@shared_task(name="governance.password_resets_send")  # type: ignore[untyped-decorator]
-def password_resets_send_task(tenant_id: str, event_ids: Sequence[str]) -> int:
-    return events_run(tenant_id=UUID(tenant_id), event_ids=[UUID(one) for one in event_ids], handler=resets_send)
-
-
-@shared_task(name="governance.invitations_send")  # type: ignore[untyped-decorator]
-def invitations_send_task(tenant_id: str, event_ids: Sequence[str]) -> int:
-    return events_run(tenant_id=UUID(tenant_id), event_ids=[UUID(one) for one in event_ids], handler=invitations_send)
-
-
-def _export(tenant_id: UUID, event_id: UUID) -> int:
-    ended = events_run(tenant_id=tenant_id, event_ids=[event_id], handler=exports_run)
-    if not ended:
-        actor = system_actor(tenant_id=tenant_id, request_id=f"job-{event_id}")
-        with acting(actor):
-            parked = export_ids_parked(tenant_id, [event_id])
-        exports_give_up(actor, parked)
-    return ended
+@shared_task(name="governance.key_refusals_write")  # type: ignore[untyped-decorator]
+def key_refusals_write_task() -> int:
+    return key_refusals_write()

@@ -2,11 +2,15 @@
 
 from collections.abc import Collection
 
-from governance.errors import VersionConflict
+from governance.errors import InvalidETag, VersionConflict
+
+MALFORMED: Collection[int] = range(0)  # an If-Match that is no list of ETags
 
 
 def version_check(what: str, present: int, expected: Collection[int]) -> None:
-    """Raises VersionConflict unless the present version of `what` is among `expected`."""
+    """Raises InvalidETag where `expected` is MALFORMED; VersionConflict unless `present` is among `expected`."""
+    if expected is MALFORMED:
+        raise InvalidETag(f'Write If-Match with quotes, as in "{present}".')
     if present in expected:
         return
     if not expected:

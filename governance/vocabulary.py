@@ -122,6 +122,11 @@ class Verb(StrEnum):
     JOB_READ = "job.read"
     JOB_RETRIED = "job.retried"
     JOB_FINISHED = "job.finished"
+    JOB_CANCELLED = "job.cancelled"
+    JOB_UNDONE = "job.undone"
+    SCHEDULE_CREATED = "schedule.created"
+    SCHEDULE_CHANGED = "schedule.changed"
+    SCHEDULE_REMOVED = "schedule.removed"
     REPLY_REPEATED = "reply.repeated"
     WORK_RESUMED = "work.resumed"
     ACCESS_DENIED = "access.denied"
@@ -179,6 +184,7 @@ class Verb(StrEnum):
     APIKEY_UPDATED = "apikey.updated"
     APIKEY_ROTATED = "apikey.rotated"
     APIKEY_REVOKED = "apikey.revoked"
+    APIKEY_REFUSED = "apikey.refused"
     SIGN_IN_RULES_READ = "sign_in_rules.read"
     SIGN_IN_RULES_CHANGED = "sign_in_rules.changed"
     IDENTITY_LINKED = "identity.linked"
@@ -198,18 +204,22 @@ class Verb(StrEnum):
     APIKEY_BOUND = "apikey.bound"
     PERSONA_READ = "persona.read"
     TEMPLATE_READ = "template.read"
+    VIEW_CREATED = "view.created"
+    VIEW_REMOVED = "view.removed"
+    OPERATOR_CHANGED = "operator.changed"
 
 
 class Topic(StrEnum):
-    """What the outbox carries. memos_web/celery.py says which task takes each."""
+    """The kinds of events and jobs. Each has one handler (governance/outbox/routes.py, governance/jobs/kinds.py)."""
 
     CUBES_WRITTEN = "cubes.written"
     CUBES_READ = "cubes.read"
     CUBES_REEMBED = "cubes.reembed"
     REEMBED_CANCELLED = "reembed.cancelled"
-    JOB_REQUESTED = "job.requested"
-    AUDIT_EXPORT_REQUESTED = "audit.export_requested"
+    MEMORIES_ADD = "memories.add"
+    AUDIT_EXPORT = "audit.export"
     RETENTION_CHANGED = "retention.changed"
+    RETENTION_APPLY = "retention.apply"
     SIZES_DUE = "sizes.due"
     WORDS_DUE = "words.due"
     WORDS_PLACED = "words.placed"
@@ -224,11 +234,21 @@ class ExportFormat(StrEnum):
     CSV = "csv"
 
 
-class ExportStatus(StrEnum):
+class JobStatus(StrEnum):
     PENDING = "pending"
     RUNNING = "running"
+    CANCELLING = "cancelling"
+    CANCELLED = "cancelled"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+
+
+class Weight(StrEnum):
+    """The queue of a topic: somebody waits for it; it follows a write; it takes long."""
+
+    INTERACTIVE = "interactive"
+    BACKGROUND = "background"
+    HEAVY = "heavy"
 
 
 class SinkKind(StrEnum):

@@ -14,11 +14,13 @@ django.setup(set_prefix=False)
 from django.db import connection
 
 from governance.errors import Unavailable
+from governance.keys.services import key_store
 from governance.tenants.binding import UnsafeRole
 from governance.tenants.serving import refuse_unsafe_role
 from memos_web.handler import ThreadedHandler
 from vault.providers.ports import ProviderUnavailable
-from vault.providers.registry import embedder, llm
+from vault.providers.registry import llm
+from vault.retrieval.warming import load_models
 
 application = ThreadedHandler()
 YOUNG = 50_000  # objects that are made before the collector looks at them; Python's own 700 costs a bulk call a tenth
@@ -27,9 +29,10 @@ YOUNG = 50_000  # objects that are made before the collector looks at them; Pyth
 def _prepare() -> None:
     try:
         refuse_unsafe_role()
+        key_store().check()
     finally:
         connection.close()
-    embedder()  # loads its weights now, not in the first search
+    load_models()  # before the server listens: /readyz answers only then
     with suppress(ProviderUnavailable):  # what a model lacks is said where it is asked
         llm()
 

@@ -1,14 +1,22 @@
-"""Celery: which task takes which topic of the outbox, what runs by the clock, and the worker's threads."""
+"""Celery: how tasks reach their queue, what runs periodically, and the worker's threads."""
 
+import logging
 import os
 import threading
-from collections.abc import Sequence
-from typing import Any
-from uuid import UUID
+from typing import TYPE_CHECKING, Any
 
 from celery import Celery
-from celery.signals import celeryd_after_setup, worker_ready, worker_shutting_down
+from celery.signals import (
+    after_task_publish,
+    beat_init,
+    celeryd_after_setup,
+    worker_ready,
+    worker_shutting_down,
+)
 from kombu.exceptions import OperationalError as BrokerError
+
+if TYPE_CHECKING:
+    from governance.outbox.routes import Task
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
 
@@ -16,52 +24,51 @@ app = Celery("memos_web")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["governance", "vault"])
 
-OUTBOX_ROUTES = {
-    "cubes.written": "vault.cubes_index",
-    "cubes.read": "vault.cubes_count_reads",
-    "cubes.reembed": "vault.cubes_reembed",
-    "reembed.cancelled": "vault.vectors_clear",
-    "job.requested": "vault.jobs_run",
-    "audit.export_requested": "governance.audit_export",
-    "retention.changed": "vault.retention_apply",
-    "sizes.due": "vault.sizes_count",
-    "words.due": "vault.words_place",
-    "words.placed": "vault.words_pack",
-    "password.reset_asked": "governance.password_resets_send",
-    "invitation.created": "governance.invitations_send",
-}
 app.conf.beat_schedule = {
     "tidy": {"task": "governance.tidy", "schedule": 3600.0},
     "keys' last use": {"task": "governance.last_uses_write", "schedule": 300.0},
-    "tidy jobs": {"task": "vault.jobs_tidy", "schedule": 3600.0},
+    "wrong API keys": {"task": "governance.key_refusals_write", "schedule": 60.0},
+    "start schedules": {"task": "governance.schedules_start", "schedule": 30.0},
+    "tidy jobs": {"task": "governance.jobs_tidy", "schedule": 3600.0},
+    "remove purged bytes": {"task": "vault.storage_reclaim", "schedule": 3600.0, "options": {"queue": "heavy"}},
     "push the audit trail": {"task": "governance.audit_push", "schedule": 5.0},
     "tidy audit exports": {"task": "governance.audit_exports_tidy", "schedule": 3600.0},
 }
 
 _stop = threading.Event()
+logger = logging.getLogger(__name__)
 
 
-def send_to_broker(topic: str, tenant_id: UUID, event_ids: Sequence[UUID]) -> None:
-    """Hand one job over. Raises BrokerDown at once when Redis does not take it: the outbox keeps the job."""
+def send_to_broker(task: "Task") -> None:
+    """Hand a task over. Raises BrokerDown at once when Redis does not take it: the outbox keeps its events."""
     from governance.outbox.dispatcher import BrokerDown
+    from governance.outbox.routes import route_of
 
+    events = [str(event) for event in task.event_ids]
+    arguments = [task.topic, str(task.tenant_id), str(task.lease), events, task.attempt]
+    queue = route_of(task.topic).weight
     try:
-        app.send_task(OUTBOX_ROUTES[topic], args=[str(tenant_id), [str(event) for event in event_ids]], retry=False)
+        app.send_task("jobs.run", args=arguments, queue=queue, shadow=f"job {task.topic}", retry=False)
     except (BrokerError, OSError) as error:
         raise BrokerDown(type(error).__name__) from error
 
 
 @celeryd_after_setup.connect  # type: ignore[untyped-decorator]
 def refuse_unsafe_role(**_: Any) -> None:
-    """The worker, like the web server, does not start as a role that row-level security does not bind."""
+    """The worker, like the web server, does not start as an unsafe role, nor without the keys of this database."""
+    from governance.checks import each_topic_has_a_handler
     from governance.errors import Unavailable
+    from governance.keys.services import key_store
     from governance.tenants.binding import UnsafeRole
     from governance.tenants.serving import refuse_unsafe_role
 
     try:
         refuse_unsafe_role()
+        key_store().check()
     except (Unavailable, UnsafeRole) as error:
         raise SystemExit(f"memos: {error}") from error
+    for fault in each_topic_has_a_handler():
+        raise SystemExit(f"memos: {fault.msg}")
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
@@ -76,6 +83,27 @@ def start_sealer(**_: Any) -> None:
     from governance.audit.sealer import seal_forever
 
     threading.Thread(target=seal_forever, args=(_stop,), name="sealer", daemon=True).start()
+
+
+@beat_init.connect  # type: ignore[untyped-decorator]
+def follow_beat(**_: Any) -> None:
+    """In the process of beat: what it sends shows that it is at work."""
+    after_task_publish.connect(note_beat)
+
+
+def note_beat(**_: Any) -> None:
+    """Without a database the sending goes on, and the silence shows in `/readyz`."""
+    from django.db import DatabaseError, connection
+
+    from governance.errors import DomainError
+    from governance.heartbeats import Part, heartbeat
+
+    try:
+        heartbeat(Part.BEAT)
+    except (DatabaseError, DomainError) as error:
+        logger.warning("beat: no heartbeat: %s", type(error).__name__)
+    finally:
+        connection.close()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]

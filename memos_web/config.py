@@ -37,11 +37,13 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_SEARCH_WEIGHTS",
         "MEMOS_SECRET_KEY",
         "MEMOS_TRUSTED_PROXY",
+        "MEMOS_WEB_PROCESSES",
     }
 )
 EMBEDDER_FAMILIES = ("wordllama", "sentence-transformers", "openai", "hashing")
 RERANKER_FAMILIES = ("sentence-transformers", "openai", "overlap")
-SEARCH_WEIGHTS = ("dense", "graph", "heat", "trust", "diversity")
+SEARCH_WEIGHTS = ("dense", "heat", "trust")
+MOST_WEB_PROCESSES = 4  # each may hold twenty of the embedded server's connections
 LONGEST_SOCKET_PATH = 90  # bytes; the kernel allows 107, the servers add names of their own
 
 
@@ -115,6 +117,7 @@ class Config:
     secret_key: str = field(repr=False)
     mail: Mail
     phone_regions: tuple[str, ...] = ("CN", "US", "GB")
+    web_processes: int = 1
 
     @property
     def local_host(self) -> str:
@@ -170,12 +173,23 @@ def read_config(environ: Mapping[str, str]) -> Config:
         secret_key=environ.get("MEMOS_SECRET_KEY", ""),
         phone_regions=_regions(environ.get("MEMOS_PHONE_REGIONS", "CN,US,GB")),
         mail=_mail(environ),
+        web_processes=_web_processes(environ.get("MEMOS_WEB_PROCESSES", "")),
     )
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise ConfigError(f"MEMOS_PORT is {text!r}: a number from 1 to 65535 is needed")
+    return int(text)
+
+
+def _web_processes(text: str) -> int:
+    """One for each core where nothing is said, up to MOST_WEB_PROCESSES."""
+    if not text:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(cores, MOST_WEB_PROCESSES)
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_WEB_PROCESSES:
+        raise ConfigError(f"MEMOS_WEB_PROCESSES is {text!r}: a number from 1 to {MOST_WEB_PROCESSES} is needed")
     return int(text)
 
 

@@ -3,7 +3,7 @@
 Django's own ASGI handler makes a thread for each request, and with it what each thread needs of a database connection,
 and goes back and forth between the event loop and that thread a dozen times. All views here are plain functions, so
 that a request needs its thread once; docs/decisions/0019 tells what that is worth. A response that streams goes on in
-the thread of its request.
+the thread of its request. Requests at work and streams are bounded: beyond that comes a short queue, then 503.
 """
 
 import asyncio
@@ -11,66 +11,136 @@ from collections import deque
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
 from typing import IO, Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.conf import settings
 from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-KEPT = 20  # idle threads; as many as the database has connections for
+from governance.api.authentication import body_limit
+from governance.database import release_connection
+from governance.errors import DomainError
+from memos_web.bodies import read_body, with_length
+from memos_web.slots import Busy, Slots, send_busy
+
+MOST_AT_WORK = 20  # requests, without streams; as many as the database has connections for
+MOST_STREAMS = 100  # they hold no connection while a model writes
+QUEUE, QUEUE_SECONDS = 60, 2.0
+
+
+@dataclass
+class _Place:
+    """The thread of one request, and the slot that it holds."""
+
+    thread: ThreadPoolExecutor
+    slots: Slots
 
 
 class ThreadedHandler(ASGIHandler):
-    """An ASGI application. As many requests run at once as come; up to KEPT threads wait for the next ones."""
+    """An ASGI application. Idle threads wait for the next requests; what is too much is answered 503."""
 
     def __init__(self) -> None:
         self.load_middleware(is_async=False)
         self._idle: deque[ThreadPoolExecutor] = deque()
+        self._at_work = Slots(MOST_AT_WORK, queue=QUEUE, seconds=QUEUE_SECONDS)
+        self._streams = Slots(MOST_STREAMS)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             raise ValueError(f"only HTTP is served, not {scope['type']}")
-        async with self._thread() as thread, ThreadSensitiveContext(executor=thread):
-            await self._handled(scope, receive, send)
-
-    @asynccontextmanager
-    async def _thread(self) -> AsyncIterator[ThreadPoolExecutor]:
-        """A thread for one request: the last one that became idle, which is the likeliest to be warm."""
-        thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
-        is_kept = False
         try:
-            yield thread
-            is_kept = len(self._idle) < KEPT
-        finally:
-            if is_kept:
-                self._idle.append(thread)
-            else:  # also where the request was cancelled: the thread may still be at it
-                thread.shutdown(wait=False)
+            await self._served(scope, receive, send)
+        except Busy:
+            await send_busy(scope, send)
 
-    async def _handled(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _served(self, scope: Any, receive: Any, send: Any) -> None:
+        refusal: DomainError | None = None
+        body = BytesIO()
         try:
-            body = await self.read_body(receive)
+            body = await read_body(scope, receive, partial(self._body_limit, scope))
+            scope = with_length(scope, body)
         except RequestAborted:
             return
+        except DomainError as failure:
+            refusal = failure
+        async with self._place() as place, ThreadSensitiveContext(executor=place.thread):
+            await self._handled(scope, body, refusal, receive, send, place)
+
+    async def _body_limit(self, scope: Any) -> int:
+        """How many bytes the caller may send, found by the headers in a thread of its own."""
+        async with self._place() as place, ThreadSensitiveContext(executor=place.thread):
+            return await sync_to_async(self._limit_of_caller)(scope)
+
+    def _limit_of_caller(self, scope: Any) -> int:
+        request, _ = self.create_request(scope, BytesIO())
+        try:
+            return body_limit(request) if request else settings.BODY_BYTES_UNAUTHENTICATED
+        finally:
+            release_connection()
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[_Place]:
+        """A thread for one request: the last one that became idle, which is the likeliest to be warm. Raises Busy."""
+        await self._at_work.take()
+        thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
+        place = _Place(thread, self._at_work)
+        is_idle = False
+        try:
+            yield place
+            is_idle = True
+        finally:
+            self._release(place, is_idle=is_idle)
+
+    def _release(self, place: _Place, *, is_idle: bool) -> None:
+        """A thread whose request was cancelled may still work: its slot is free once it has ended."""
+        if is_idle and len(self._idle) < MOST_AT_WORK:
+            self._idle.append(place.thread)
+            place.slots.give()
+            return
+        place.thread.submit(asyncio.get_running_loop().call_soon_threadsafe, place.slots.give)
+        place.thread.shutdown(wait=False)
+
+    async def _become_stream(self, place: _Place) -> None:
+        """A stream holds a slot of its own kind. Raises Busy."""
+        await self._streams.take()
+        place.slots.give()
+        place.slots = self._streams
+
+    async def _handled(
+        self,
+        scope: Any,
+        body: IO[bytes],
+        refusal: DomainError | None,
+        receive: Any,
+        send: Any,
+        place: _Place,
+    ) -> None:
         with body:
             set_script_prefix(get_script_prefix(scope))
-            response = await sync_to_async(self._answered)(scope, body)
+            response = await sync_to_async(self._answered)(scope, body, refusal)
             if not response.streaming:
                 await self.send_response(response, send)
                 return
             try:
+                await self._become_stream(place)
                 await self._streamed(response, receive, send)
             finally:
                 await sync_to_async(response.close)()
 
-    def _answered(self, scope: Any, body: IO[bytes]) -> Any:
+    def _answered(self, scope: Any, body: IO[bytes], refusal: DomainError | None) -> Any:
         """The response; closed already, and its database connection given back, unless it has yet to stream."""
         signals.request_started.send(sender=self.__class__, scope=scope)
-        request, refusal = self.create_request(scope, body)
-        response: Any = refusal if request is None else self.get_response(request)
+        request, unreadable = self.create_request(scope, body)
+        if request is not None:
+            request.body_refusal = refusal  # type: ignore[attr-defined]  # for BodyRefusalMiddleware
+        response: Any = unreadable if request is None else self.get_response(request)
         response._handler_class = self.__class__
         if not response.streaming:
             response.close()

@@ -1,15 +1,26 @@
-"""`/healthz`: the process lives. `/readyz`: it can serve; says of each dependency how it fares, and nothing more."""
+"""`/healthz`: the process lives. `/readyz`: it can serve; the state of each dependency, and nothing more.
+
+503 without database, keys or room on the disk. Whatever else is wrong leaves 200 with `status: degraded`: writes and
+searches go on, and jobs, seals or checkpoints wait.
+"""
+
+from collections.abc import Callable
 
 import redis
 from django.conf import settings
 from django.db import DatabaseError
 from django.http import HttpRequest, JsonResponse
 
+from governance.audit.health import audit_health, can_write_checkpoints
 from governance.errors import DomainError
+from governance.heartbeats import Part, silent_parts
 from governance.keys.services import key_store
 from governance.outbox.selectors import outbox_health
+from memos_web.disk import least_room
 
 BROKER_SECONDS = 0.2
+UP, DOWN = "up", "down"
+Checks = dict[str, object]
 
 
 def healthz(_: HttpRequest) -> JsonResponse:
@@ -17,21 +28,20 @@ def healthz(_: HttpRequest) -> JsonResponse:
 
 
 def readyz(_: HttpRequest) -> JsonResponse:
-    """503 without database or keys. Without the broker writes go on and jobs wait: 200, and it is said."""
-    checks: dict[str, object] = {}
-    ready = _database(checks) & _keys(checks)
-    _broker(checks)
-    status = "ready" if ready else "unavailable"
-    return JsonResponse({"status": status, "checks": checks}, status=200 if ready else 503)
+    checks: Checks = {}
+    needed = [check(checks) for check in (_database, _keys, _disk)]
+    others = [check(checks) for check in (_broker, _background) if all(needed)]
+    status = ("ready" if all(others) else "degraded") if all(needed) else "unavailable"
+    return JsonResponse({"status": status, "checks": checks}, status=200 if all(needed) else 503)
 
 
-def _database(checks: dict[str, object]) -> bool:
+def _database(checks: Checks) -> bool:
     try:
         health = outbox_health()
     except (DatabaseError, DomainError):
-        checks["database"] = "down"
+        checks["database"] = DOWN
         return False
-    checks["database"] = "up"
+    checks["database"] = UP
     checks["outbox"] = {
         "due": health.due,
         "oldest_due_seconds": round(health.oldest_due_seconds, 1),
@@ -40,24 +50,47 @@ def _database(checks: dict[str, object]) -> bool:
     return True
 
 
-def _keys(checks: dict[str, object]) -> bool:
-    try:
-        key_store().check()
-    except DomainError:
-        checks["keys"] = "down"
-        return False
-    checks["keys"] = "up"
-    return True
+def _keys(checks: Checks) -> bool:
+    return _note(checks, "keys", DOWN, key_store().check)
 
 
-def _broker(checks: dict[str, object]) -> None:
+def _disk(checks: Checks) -> bool:
+    checks["disk"] = "full" if least_room().is_full else UP
+    return checks["disk"] == UP
+
+
+def _broker(checks: Checks) -> bool:
     client = redis.Redis.from_url(
         settings.REDIS_ADDRESS, socket_timeout=BROKER_SECONDS, socket_connect_timeout=BROKER_SECONDS
     )
     try:
         client.ping()
-        checks["broker"] = "up"
+        checks["broker"] = UP
     except redis.RedisError:
-        checks["broker"] = "down"
+        checks["broker"] = DOWN
     finally:
         client.close()
+    return checks["broker"] == UP
+
+
+def _background(checks: Checks) -> bool:
+    """Dispatcher, sealer, beat and checkpoints."""
+    silent, audit = silent_parts(), audit_health()
+    found = {part.value: "silent" if part in silent else UP for part in Part}
+    if audit.is_sealing_late and Part.SEALER not in silent:
+        found[Part.SEALER] = "late"
+    found["checkpoints"] = "late" if audit.is_signing_late else UP
+    if not can_write_checkpoints():
+        found["checkpoints"] = "unwritable"
+    checks |= found
+    return set(found.values()) == {UP}
+
+
+def _note(checks: Checks, name: str, failure: str, check: Callable[[], None]) -> bool:
+    try:
+        check()
+    except DomainError:
+        checks[name] = failure
+        return False
+    checks[name] = UP
+    return True

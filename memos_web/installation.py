@@ -20,6 +20,8 @@ def missing(config: Config) -> str:
     lacking = [_read(_secret(config, name)) is None for name, wanted in zip(SECRETS, needed, strict=True) if wanted]
     if config.data_dir.is_dir() and not any(lacking):
         return ""
+    if needs_lost_master_key(config):
+        return lost_master_key(config)
     return f"there is no installation at {config.data_dir}: `manage.py up` makes one, MEMOS_DATA_DIR says where"
 
 
@@ -34,8 +36,25 @@ def secret_key(config: Config) -> str:
     return config.secret_key or _read(_secret(config, "django.key")) or ""
 
 
+def needs_lost_master_key(config: Config) -> bool:
+    """True where keys or a database were made under a master key that is no longer here."""
+    used = [key_store_path(config), config.data_dir / "pg"]
+    lost = config.master_key is None and _read(_secret(config, "master.key")) is None
+    return lost and any(path.exists() for path in used)
+
+
+def lost_master_key(config: Config) -> str:
+    """The refusal to work without the master key, in one line."""
+    return f"{_secret(config, 'master.key')} is missing: restore the file, or set MEMOS_MASTER_KEY"
+
+
 def secrets_make(config: Config) -> None:
-    """Make what the environment does not give and no earlier start has left. Raises ConfigError."""
+    """Make what the environment does not give and no earlier start has left.
+
+    Raises ConfigError, also where the master key of existing data is lost: a new one would open none of it.
+    """
+    if needs_lost_master_key(config):
+        raise ConfigError(lost_master_key(config))
     for name, given in zip(SECRETS, (config.master_key, config.secret_key), strict=True):
         path = _secret(config, name)
         if not given and _read(path) is None:
@@ -50,6 +69,10 @@ def public_url(config: Config) -> str:
 def address_write(config: Config) -> None:
     """Tell the commands beside this server where it is reached. Raises ConfigError."""
     _write(_address(config), config.address)
+
+
+def key_store_path(config: Config) -> Path:
+    return config.data_dir / "keys" / "keystore.sqlite3"
 
 
 def _secret(config: Config, name: str) -> Path:

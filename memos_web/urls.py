@@ -12,6 +12,7 @@ urlpatterns = [
     path("api/docs/", ApiDocsView.as_view(), name="api-docs"),
     path("api/v1/", include("vault.api.urls")),
     path("api/v1/", include("governance.api.audit_urls")),
+    path("api/v1/", include("governance.api.jobs_urls")),
     path("api/v1/", include("governance.api.urls")),
     path("api/v1/", include("governance.api.access_urls")),
     path("", include("memos_web.web_urls")),

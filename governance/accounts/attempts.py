@@ -1,11 +1,17 @@
 """Guessing is slowed down: tries are counted before they are made, in Redis, else in this process.
 
-Counted first, so that many at once get no more tries than one after the other. What is counted is a keyed hash: who
-reads Redis learns no address. Redis down, each process counts for itself: more lenient, never open.
+Counted first, so that many at once get no more tries than one after the other; a try that succeeds is taken off again.
+A count lives for a day from its first try, and a pause for an hour at most, so that nobody is locked out for good. What
+is counted is a keyed hash: who reads Redis learns no address. Redis down, each process counts for itself: more lenient,
+never open.
 """
 
 import threading
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import redis
 from django.conf import settings
@@ -15,8 +21,9 @@ from governance.errors import TooManyAttempts
 from governance.keys.services import credential_hash
 from governance.volatile import volatile
 
-COUNTED_FOR = 24 * 3600  # seconds after the last try
+COUNTED_FOR = 24 * 3600  # seconds after the first try
 MOST_COUNTED = 50_000
+IPV6_PREFIX = 64  # what one subscriber has
 
 # KEYS: count, lock; ARGV: free tries, first wait, longest wait, how long counts live. Answers the seconds to wait, or
 # minus the number of this try.
@@ -24,40 +31,97 @@ TRY = """
 local left = redis.call('TTL', KEYS[2])
 if left > 0 then return left end
 local tries = redis.call('INCR', KEYS[1])
-redis.call('EXPIRE', KEYS[1], ARGV[4])
+if tries == 1 then redis.call('EXPIRE', KEYS[1], ARGV[4]) end
 if tries >= tonumber(ARGV[1]) then
   local wait = math.min(ARGV[2] * 2 ^ math.min(tries - ARGV[1], 30), tonumber(ARGV[3]))
   redis.call('SET', KEYS[2], 1, 'EX', wait)
 end
 return -tries
 """
+# While a pause lasts nothing else is tried, so that the pause is the one that this try began.
+UNDO = """
+redis.call('DEL', KEYS[2])
+if redis.call('DECR', KEYS[1]) <= 0 then redis.call('DEL', KEYS[1]) end
+"""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Counts tries of one `kind` by one `who`; the first `free` of a day begin no pause."""
+
+    kind: str
+    who: tuple[str, ...]
+    free: int
+
+    @property
+    def name(self) -> str:
+        return f"memos:attempts:{self.kind}:{credential_hash('/'.join(self.who)).hex()[:32]}"
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            free=self.free,
+            first_wait=settings.ATTEMPTS_FIRST_WAIT_SECONDS,
+            longest_wait=settings.ATTEMPTS_LONGEST_WAIT_SECONDS,
+        )
+
+
+def counter(kind: str, *who: str, free: int | None = None) -> Counter:
+    return Counter(kind, who, free or settings.ATTEMPTS_FREE)
+
+
+def address_group(address: str) -> str:
+    """The addresses that one subscriber can choose from: an IPv4 address, or the /64 of an IPv6 address."""
+    with suppress(ValueError):
+        parsed: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+        if isinstance(parsed, IPv6Address):
+            mapped = parsed.ipv4_mapped
+            return str(mapped or ip_network((parsed, IPV6_PREFIX), strict=False))
+        return str(parsed)
+    return address
+
+
+def attempts_count(counters: Sequence[Counter]) -> bool:
+    """Count one try in each counter, or in none. Whether a pause follows. Raises TooManyAttempts while one lasts."""
+    counted: list[Counter] = []
+    is_last = False
+    for one in counters:
+        try:
+            is_last |= _count(one)
+        except TooManyAttempts:
+            attempts_undo(counted)
+            raise
+        counted.append(one)
+    return is_last
+
+
+def attempts_undo(counters: Sequence[Counter]) -> None:
+    """Take a try off again that was none: it succeeded, or was not made."""
+    for one in counters:
+        keys = [f"{one.name}:count", f"{one.name}:lock"]
+        volatile(lambda client, keys=keys: client.eval(UNDO, 2, *keys))  # type: ignore[misc]
+        _here.undo(one.name)
 
 
 def attempt_count(kind: str, *who: str, free: int | None = None) -> bool:
-    """Count one try of `kind` by `who`. Whether a wait follows it. Raises TooManyAttempts while one lasts."""
-    limits = Limits(
-        free=free or settings.ATTEMPTS_FREE,
-        first_wait=settings.ATTEMPTS_FIRST_WAIT_SECONDS,
-        longest_wait=settings.ATTEMPTS_LONGEST_WAIT_SECONDS,
-    )
-    name = _name(kind, who)
-    answer = volatile(lambda client: _try_in_redis(client, name, limits))
-    if answer is None:
-        answer = _here.attempt(name, limits)
-    if answer > 0:
-        raise TooManyAttempts(retry_after=answer)
-    return -answer >= limits.free
+    """`attempts_count` of a single counter."""
+    return attempts_count([counter(kind, *who, free=free)])
 
 
 def attempts_forget(kind: str, *who: str) -> None:
     """It was the right one: the count begins anew."""
-    name = _name(kind, who)
+    name = counter(kind, *who).name
     volatile(lambda client: client.delete(f"{name}:count", f"{name}:lock"))
     _here.forget(name)
 
 
-def _name(kind: str, who: tuple[str, ...]) -> str:
-    return f"memos:attempts:{kind}:{credential_hash('/'.join(who)).hex()[:32]}"
+def _count(one: Counter) -> bool:
+    answer = volatile(lambda client: _try_in_redis(client, one.name, one.limits))
+    if answer is None:
+        answer = _here.attempt(one.name, one.limits)
+    if answer > 0:
+        raise TooManyAttempts(retry_after=answer)
+    return -answer >= one.free
 
 
 def _try_in_redis(client: redis.Redis, name: str, limits: Limits) -> int:
@@ -65,23 +129,42 @@ def _try_in_redis(client: redis.Redis, name: str, limits: Limits) -> int:
     return int(client.eval(TRY, 2, *keys, limits.free, limits.first_wait, limits.longest_wait, COUNTED_FOR))
 
 
-class CountedHere:
-    """The same, in this process."""
+@dataclass(frozen=True)
+class Tries:
+    """How many, since when, and until when nothing is tried; seconds of the counter's clock."""
 
-    def __init__(self) -> None:
+    number: int
+    since: float
+    until: float = 0.0
+
+
+class CountedHere:
+    """The same, in this process. `clock`: seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
-        self._tries: dict[str, tuple[int, float]] = {}  # number, and until when nothing is tried
+        self._clock = clock
+        self._tries: dict[str, Tries] = {}
 
     def attempt(self, name: str, limits: Limits) -> int:
-        now = time.monotonic()
+        now = self._clock()
         with self._lock:
-            tries, until = self._tries.get(name, (0, 0.0))
-            if until > now:
-                return max(1, round(until - now))
+            before = self._tries.get(name)
+            if before is None or before.since + COUNTED_FOR <= now:
+                before = Tries(0, now)
+            if before.until > now:
+                return max(1, round(before.until - now))
             if len(self._tries) >= MOST_COUNTED:
                 self._tries.pop(next(iter(self._tries)))
-            self._tries[name] = (tries + 1, now + wait_after(tries + 1, limits))
-            return -(tries + 1)
+            number = before.number + 1
+            self._tries[name] = Tries(number, before.since, now + wait_after(number, limits))
+            return -number
+
+    def undo(self, name: str) -> None:
+        with self._lock:
+            before = self._tries.pop(name, None)
+            if before is not None and before.number > 1:
+                self._tries[name] = Tries(before.number - 1, before.since)
 
     def forget(self, name: str) -> None:
         with self._lock:

@@ -8,7 +8,13 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from governance.accounts.rules import FirstFactor, SignedIn, Way
-from governance.accounts.selectors import Organisation, manages_person, member_actor, organisations_of
+from governance.accounts.selectors import (
+    Organisation,
+    manages_person,
+    member_actor,
+    membership_prove,
+    organisations_of,
+)
 from governance.actor import CallContext
 from governance.audit.services import record
 from governance.database import acting, as_person, database_now, tenant_transaction
@@ -21,11 +27,13 @@ from governance.vocabulary import Verb
 def session_begin(
     *, first: FirstFactor, strong: bool, place: Organisation, request_id: str, context: CallContext, agent: str
 ) -> SignedIn:
-    """Let the person in. Raises NotFound once the membership has ended. Writes: BrowserSession, AuditEntry."""
+    """Let the person in. Raises NotFound once the membership has ended. Writes: BrowserSession, Member?, AuditEntry."""
     if first.bound_to not in {None, place.tenant_id}:
         raise NotFound
     with tenant_transaction(place.tenant_id), as_person(first.user_id):
         member = _member(place.member_id, first.user_id)
+        if first.bound_to is None:
+            membership_prove(member.id)
         row = BrowserSession(
             id=uuid7(),
             user_id=first.user_id,
@@ -49,6 +57,7 @@ def session_switch(*, person: SignedIn, member_id: UUID) -> SignedIn:
     first = FirstFactor(user_id=person.user_id, bound_to=None, way=Way.SWITCH)
     with tenant_transaction(place.tenant_id), as_person(person.user_id):
         member = _member(member_id, person.user_id)
+        membership_prove(member.id)
         actor = person.actor
         there = _person(first, person.strong, member, person.session_id, actor.request_id, actor.context)
         _told_entry(there, Way.SWITCH)

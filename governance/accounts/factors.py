@@ -22,7 +22,7 @@ from django.utils.safestring import SafeString
 
 from governance.accounts.attempts import attempt_count, attempts_forget
 from governance.accounts.rules import FirstFactor, SignedIn
-from governance.accounts.selectors import manages_person
+from governance.accounts.selectors import membership_is_proved, refuse_unproved
 from governance.accounts.telling import person_told
 from governance.audit.services import record
 from governance.database import acting, as_person, no_tenant
@@ -42,8 +42,15 @@ class FactorView:
     codes_left: int
 
 
-def has_second_factor(user_id: UUID) -> bool:
-    with no_tenant(), as_person(user_id):
+def second_factor_asked(first: FirstFactor) -> bool:
+    """Whether the person must show a second factor now: they have one.
+
+    An organisation's own way in asks members who never came by themselves for none: to ask would tell the organisation
+    that the person has an account elsewhere.
+    """
+    if first.bound_to is not None and not membership_is_proved(user_id=first.user_id, tenant_id=first.bound_to):
+        return False
+    with no_tenant(), as_person(first.user_id):
         return _totp() is not None
 
 
@@ -71,10 +78,10 @@ def second_factor_picture(*, email: str, secret: str) -> SafeString:
 def second_factor_add(*, person: SignedIn, secret: str, code: str) -> list[str]:
     """Ask for a second factor from now on; returns the recovery codes, which are shown this once.
 
-    Raises Invalid (the code is wrong); Conflict (there is one); Forbidden (a tenant's session cannot lock a person out
-    of another). Writes: Authenticator × 2, AuditEntry. Other sessions end: they were begun without it.
+    Raises Invalid (the code is wrong); Conflict (there is one); AddressNotProved.
+    Writes: Authenticator × 2, AuditEntry. Other sessions end: they were begun without it.
     """
-    _refuse_bound(person)
+    refuse_unproved(person)
     attempt_count(PLACE, str(person.user_id))
     step = _step_of(secret, code, after=0)
     if step is None:
@@ -119,8 +126,11 @@ def second_factor_pass(*, first: FirstFactor, code: str, request_id: str, addres
 
 
 def second_factor_remove(*, person: SignedIn, code: str) -> None:
-    """No second factor any more. Raises Invalid; Forbidden where the organisation requires one. Writes: AuditEntry."""
-    _refuse_bound(person)
+    """No second factor any more. Raises Invalid; AddressNotProved; Forbidden where the organisation requires one.
+
+    Writes: AuditEntry.
+    """
+    refuse_unproved(person)
     if person.second_factor_required:
         raise Forbidden("This organisation requires a second factor.", rule="second_factor")
     _prove(person, code)
@@ -130,7 +140,11 @@ def second_factor_remove(*, person: SignedIn, code: str) -> None:
 
 
 def recovery_codes_renew(*, person: SignedIn, code: str) -> list[str]:
-    """New recovery codes; those of before no longer work. Raises Invalid. Writes: Authenticator, AuditEntry."""
+    """New recovery codes; those of before no longer work. Raises Invalid; AddressNotProved.
+
+    Writes: Authenticator, AuditEntry.
+    """
+    refuse_unproved(person)
     _prove(person, code)
     with acting(person.actor), as_person(person.user_id):
         Authenticator.objects.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
@@ -152,12 +166,6 @@ def factors_forget(*, user_id: UUID) -> bool:
             detail={"by": "operator"},
         )
     return bool(removed)
-
-
-def _refuse_bound(person: SignedIn) -> None:
-    """A session that a tenant opened may change what guards that tenant, not what guards others."""
-    if not manages_person(person):
-        raise Forbidden("Sign in with your password: this guards your other organisations too.", rule="bound")
 
 
 def _prove(person: SignedIn, code: str) -> None:

@@ -16,7 +16,7 @@ from governance.keys.services import credential_hash
 from governance.members.selectors import open_invitations
 from governance.members.services import invitation_url
 from governance.models import Invitation, Tenant
-from governance.outbox.services import Payload, Write
+from governance.outbox.routes import Payload, Write
 from governance.tenants.rules import link_token_new
 
 

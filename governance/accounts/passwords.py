@@ -14,9 +14,17 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 from django.db.models.functions import Now
 
-from governance.accounts.attempts import attempt_count, attempts_forget
-from governance.accounts.rules import FirstFactor, SignedIn, Way
-from governance.accounts.selectors import manages_person, memberships_of, person_get
+from governance.accounts.attempts import (
+    Counter,
+    address_group,
+    attempt_count,
+    attempts_count,
+    attempts_forget,
+    attempts_undo,
+    counter,
+)
+from governance.accounts.rules import FirstFactor, SignedIn, TrustedBrowser, Way
+from governance.accounts.selectors import memberships_of, person_get, refuse_unproved
 from governance.accounts.telling import person_told
 from governance.actor import system_actor
 from governance.audit.services import record
@@ -35,14 +43,19 @@ PLACE = "password"
 logger = logging.getLogger(__name__)
 
 
-def password_sign_in(*, email: str, password: str, request_id: str, address: str) -> FirstFactor:
-    """Whoever has this address and password. Raises Unauthenticated, in the same words whatever is wrong;
-    TooManyAttempts. Writes, when it is refused: AuditEntry in each tenant of the person; for a stranger a log line.
+def password_sign_in(
+    *, email: str, password: str, request_id: str, address: str, trusted: TrustedBrowser | None = None
+) -> FirstFactor:
+    """Return the first factor of the person with this address and password. Raises Unauthenticated, in the same words
+    whatever is wrong; TooManyAttempts. `trusted`: the browser's proof that somebody has signed in with it before.
+    Writes, when it is refused: AuditEntry in each tenant of the person; for a stranger a log line.
     """
     user_id = _user_id(email)
-    who = (str(user_id) if user_id else email.strip().lower(), address)
-    attempt_count("address", address, free=settings.ATTEMPTS_FREE_BY_ADDRESS)
-    last = attempt_count(PLACE, *who)
+    account = str(user_id) if user_id else email.strip().lower()
+    own, shared = _counters(
+        account, address_group(address), trusted if trusted and trusted.user_id == user_id else None
+    )
+    last = attempts_count([*shared, own])
     user = person_get(user_id) if user_id else None
     if not _is_right(password, user):
         verb = Verb.SIGN_IN_LOCKED if last else Verb.SIGN_IN_FAILED
@@ -52,8 +65,23 @@ def password_sign_in(*, email: str, password: str, request_id: str, address: str
             _stranger_refused(email, verb, request_id, address)
         raise Unauthenticated("The address or the password is wrong.")
     assert user is not None
-    attempts_forget(PLACE, *who)
+    attempts_undo(shared)
+    attempts_forget(own.kind, *own.who)
     return FirstFactor(user_id=user.id, bound_to=user.password_tenant, way=Way.PASSWORD)
+
+
+def _counters(account: str, group: str, trusted: TrustedBrowser | None) -> tuple[Counter, list[Counter]]:
+    """(the counter that a success begins anew, those from which a success only takes its own try).
+
+    A trusted browser has a counter of its own: whoever guesses elsewhere cannot make its person wait.
+    """
+    if trusted is not None:
+        return counter("browser", account, trusted.nonce), []
+    shared = [
+        counter("address", group, free=settings.ATTEMPTS_FREE_BY_ADDRESS),
+        counter("account", account, free=settings.ATTEMPTS_FREE_BY_ACCOUNT),
+    ]
+    return counter(PLACE, account, group), shared
 
 
 def _is_right(password: str, user: User | None) -> bool:
@@ -87,24 +115,22 @@ def has_password(*, person: SignedIn) -> bool:
 def password_set(*, person: SignedIn, current: str, new: str) -> None:
     """Set or change the person's password, and end their other sessions.
 
-    With a password, the present one must be given. Without one, a session that a tenant opened may set it, and it then
-    opens that tenant alone. Raises Invalid; TooManyAttempts. Writes: User, BrowserSession …, AuditEntry.
+    With a password, the present one must be given. Raises AddressNotProved; Invalid; TooManyAttempts.
+    Writes: User, BrowserSession …, AuditEntry.
     """
+    refuse_unproved(person)
     user = _prove_password(person, current)
     password_check(new, user)
     encoded = make_password(new)
-    bound_to = user.password_tenant if user.has_usable_password() else person.bound_to
-    governs_person = user.has_usable_password() or manages_person(person)
     with acting(person.actor), as_person(person.user_id):
-        User.objects.filter(id=user.id).update(password=encoded, password_tenant=bound_to)
-        others = BrowserSession.objects.exclude(id=person.session_id).filter(ended_at=None)
-        (others if governs_person else others.none()).update(ended_at=Now())
+        User.objects.filter(id=user.id).update(password=encoded, password_tenant=None)
+        BrowserSession.objects.exclude(id=person.session_id).filter(ended_at=None).update(ended_at=Now())
         record(
             actor=person.actor,
             verb=Verb.PASSWORD_SET,
             object_type="member",
             object_ids=[person.actor.principal_id],
-            detail={"way": "account", "opens_one_tenant": bound_to is not None},
+            detail={"way": "account"},
         )
 
 
@@ -120,8 +146,8 @@ def _prove_password(person: SignedIn, current: str) -> User:
     return user
 
 
-def password_begin(*, user_id: UUID, new: str, bound_to: UUID | None) -> None:
-    """The first password of a person who comes by invitation; one who has a password keeps it. Raises Invalid.
+def password_begin(*, user_id: UUID, new: str) -> None:
+    """The first password of a person who comes by a mailed invitation; one who has a password keeps it. Raises Invalid.
 
     Writes: User. The acceptance of the invitation is on the trail.
     """
@@ -132,7 +158,7 @@ def password_begin(*, user_id: UUID, new: str, bound_to: UUID | None) -> None:
         return
     password_check(new, user)
     with no_tenant(), as_person(user_id):
-        User.objects.filter(id=user_id).update(password=make_password(new), password_tenant=bound_to)
+        User.objects.filter(id=user_id).update(password=make_password(new), password_tenant=None)
 
 
 def password_check(new: str, user: User | None = None) -> None:
@@ -148,9 +174,9 @@ def password_check(new: str, user: User | None = None) -> None:
 def password_reset_ask(*, email: str, request_id: str, address: str) -> None:
     """Have a link mailed to the address, if it has an account. Says nothing of whether it has. Raises TooManyAttempts.
 
-    Writes, for an account: AuditEntry, OutboxEvent: the mail is the worker's.
+    Writes, for an account: AuditEntry in each tenant, OutboxEvent: the mail is the worker's.
     """
-    attempt_count("reset", address, free=settings.ATTEMPTS_FREE_BY_ADDRESS)
+    attempt_count("reset", address_group(address), free=settings.ATTEMPTS_FREE_BY_ADDRESS)
     user_id = _user_id(email)
     try:
         attempt_count("reset", str(user_id) if user_id else email.strip().lower())
@@ -159,16 +185,18 @@ def password_reset_ask(*, email: str, request_id: str, address: str) -> None:
     memberships = memberships_of(user_id) if user_id else []
     if not memberships or user_id is None:
         return
-    actor = system_actor(tenant_id=memberships[0].tenant_id, request_id=request_id, channel=Channel.WEB)
-    with acting(actor):
-        record(
-            actor=actor,
-            verb=Verb.PASSWORD_RESET_ASKED,
-            object_type="member",
-            object_ids=[memberships[0].member_id],
-            detail={"address": address},
-        )
-        emit(actor=actor, topic=Topic.PASSWORD_RESET_ASKED, payload={"user": str(user_id)})
+    for membership in memberships:  # all alike: a tenant learns of no other
+        actor = system_actor(tenant_id=membership.tenant_id, request_id=request_id, channel=Channel.WEB)
+        with acting(actor):
+            record(
+                actor=actor,
+                verb=Verb.PASSWORD_RESET_ASKED,
+                object_type="member",
+                object_ids=[membership.member_id],
+                detail={"address": address},
+            )
+            if membership == memberships[0]:
+                emit(actor=actor, topic=Topic.PASSWORD_RESET_ASKED, payload={"user": str(user_id)})
 
 
 def password_reset_token(*, user_id: UUID) -> str:
@@ -185,10 +213,11 @@ def password_reset_token(*, user_id: UUID) -> str:
     return token
 
 
-def password_reset_use(*, token: str, new: str, request_id: str, address: str) -> None:
-    """Set a new password by a mailed link: the address is proved, so it opens every organisation of its person.
+def password_reset_use(*, token: str, new: str, request_id: str, address: str) -> FirstFactor:
+    """Set a new password by a mailed link: the address is proved, so the link opens every organisation of its person.
 
-    Every session of the person ends. Raises NotFound: unknown, spent or expired; Invalid.
+    The link is a first factor too: while somebody guesses the password, its person still gets in. Every session of the
+    person ends. Raises NotFound: unknown, spent or expired; Invalid.
     Writes: PasswordReset, User, BrowserSession …, AuditEntry in each tenant.
     """
     reset_id, user_id = reset_find(token)
@@ -205,6 +234,7 @@ def password_reset_use(*, token: str, new: str, request_id: str, address: str) -
         BrowserSession.objects.filter(ended_at=None).update(ended_at=Now())
         PasswordReset.objects.filter(used_at=None).update(used_at=Now())
     _reset_told(user_id, request_id, address)
+    return FirstFactor(user_id=user_id, bound_to=None, way=Way.RESET)
 
 
 def _reset_told(user_id: UUID, request_id: str, address: str) -> None:

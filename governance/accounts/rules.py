@@ -14,6 +14,7 @@ class Way(StrEnum):
     LINK = "link"
     INVITATION = "invitation"
     OIDC = "oidc"
+    RESET = "reset"  # a new password by a mailed link
     SWITCH = "switch"  # no sign-in: another organisation of the same session
 
 
@@ -31,6 +32,14 @@ class FirstFactor:
 
 
 @dataclass(frozen=True)
+class TrustedBrowser:
+    """A browser in which this person has signed in before, as a signed cookie of its own says."""
+
+    user_id: UUID
+    nonce: str
+
+
+@dataclass(frozen=True)
 class SignedIn:
     """A person in front of a browser. `strong`: they have shown a second factor in this session."""
 
@@ -40,6 +49,7 @@ class SignedIn:
     bound_to: UUID | None
     strong: bool
     second_factor_required: bool
+    is_operator: bool = False
 
     @property
     def lacks_second_factor(self) -> bool:

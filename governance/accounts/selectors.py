@@ -13,6 +13,7 @@ from governance.accounts.rules import SignedIn
 from governance.actor import Actor, CallContext
 from governance.audit.services import record
 from governance.database import acting, as_person, database_now, no_tenant, person_transaction, tenant_transaction
+from governance.errors import AddressNotProved
 from governance.models import BrowserSession, Member, Tenant, User
 from governance.tenants.selectors import user_id_by_email
 from governance.vocabulary import PrincipalKind, RoleName, Verb
@@ -21,7 +22,7 @@ SEEN_EVERY_SECONDS = 300
 # One statement, by hand, because every page begins with it.
 SIGNED_IN = """
 SELECT role.name, tenant.second_factor_required,
-  session.last_used_at < transaction_timestamp() - make_interval(secs => %s)
+  session.last_used_at < transaction_timestamp() - make_interval(secs => %s), person.is_operator
 FROM governance_browsersession AS session
   JOIN governance_member AS member ON member.user_id = session.user_id
   JOIN governance_role AS role ON role.id = member.role_id
@@ -82,8 +83,28 @@ def organisations_of(user_id: UUID, *, bound_to: UUID | None) -> list[Organisati
 
 
 def manages_person(person: SignedIn) -> bool:
-    """Whether this session may see and change what guards the person everywhere, and not just in one tenant."""
-    return person.bound_to is None or len(memberships_of(person.user_id)) <= 1
+    """Whether this session may see and change what guards the person: nobody who governs a tenant can have begun it.
+
+    Other memberships do not matter: whoever began a bound session would learn whether there are any.
+    """
+    return person.bound_to is None
+
+
+def refuse_unproved(person: SignedIn) -> None:
+    """Raises AddressNotProved in a session that somebody who governs a tenant can have begun."""
+    if not manages_person(person):
+        raise AddressNotProved("Have a link mailed to your address, and open that link.", rule="bound")
+
+
+def membership_is_proved(*, user_id: UUID, tenant_id: UUID) -> bool:
+    """Whether the person ever came to this tenant by themselves."""
+    with tenant_transaction(tenant_id):
+        return Member.objects.filter(user_id=user_id, removed_at=None).exclude(proved_at=None).exists()
+
+
+def membership_prove(member_id: UUID) -> None:
+    """The person has come by themselves; in the tenant's transaction. Writes, the first time: Member."""
+    Member.objects.filter(id=member_id, proved_at=None).update(proved_at=Now())
 
 
 def _organisation(one: Membership) -> Organisation:
@@ -142,6 +163,7 @@ def signed_in(*, kept: Kept, request_id: str, context: CallContext) -> SignedIn 
         bound_to=kept.bound_to,
         strong=kept.strong,
         second_factor_required=row[1],
+        is_operator=row[3],
     )
 
 
@@ -181,7 +203,7 @@ def member_user(*, actor: Actor) -> UUID:
 
 
 def email_has_password(email: str) -> bool:
-    """Whether the person with this address has one; for whoever holds an invitation to that address."""
+    """Whether the person with this address has one; for whoever has proved the address."""
     with no_tenant():
         user_id = user_id_by_email(email)
     user = person_get(user_id) if user_id else None

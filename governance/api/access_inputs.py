@@ -2,12 +2,14 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 from rest_framework import serializers
 
-from governance.actor import CallContext
+from governance.actor import Actor, CallContext
 from governance.api.fields import StrictSerializer, TextField, refuse_broken_text
 from governance.errors import FieldError, Invalid
+from governance.grants.selectors import object_called
 from governance.grants.services import GrantDraft
 from governance.personas.services import PersonaChanges, PersonaDraft
 from governance.presets.services import APPLICABLE, TemplateDraft
@@ -57,7 +59,13 @@ class AnybodyInput(StrictSerializer):
 
 class ObjectInput(StrictSerializer):
     type = TextField(max_length=40, help_text="namespace, memory or persona")
-    id = serializers.UUIDField()
+    id = serializers.UUIDField(required=False)
+    path = TextField(max_length=200, required=False, help_text="Of a namespace, instead of its id.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("id" in attrs) == ("path" in attrs):
+            raise serializers.ValidationError({"id": ["give id or path, and not both"]})
+        return attrs
 
 
 class GrantInput(StrictSerializer):
@@ -139,17 +147,27 @@ class ApplyInput(StrictSerializer):
     id = serializers.UUIDField()
 
 
-def grant_draft(body: dict[str, Any]) -> GrantDraft:
+def grant_draft(actor: Actor, body: dict[str, Any]) -> GrantDraft:
+    """Raises NotFound; Invalid."""
     return GrantDraft(
         holder_kind=GranteeKind(body["principal"]["kind"]),
         holder=body["principal"]["id"],
         object_type=body["object"]["type"],
-        object_id=body["object"]["id"],
+        object_id=object_id(actor, body),
         action=Action(body["action"]),
         effect=Effect(body.get("effect", Effect.ALLOW)),
         expires_at=body.get("expires_at"),
         conditions=body.get("conditions", {}),
     )
+
+
+def object_id(actor: Actor, body: dict[str, Any]) -> UUID:
+    """The id of the object that the body names, by its id or by its path. Raises NotFound; Invalid."""
+    asked = body["object"]
+    if "id" in asked:
+        found: UUID = asked["id"]
+        return found
+    return object_called(actor=actor, object_type=asked["type"], name=asked["path"])
 
 
 def check_context(body: dict[str, Any], own: CallContext) -> CallContext:

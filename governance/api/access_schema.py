@@ -1,6 +1,6 @@
 """What grants/, personas/ and role-templates/ answer, for the OpenAPI document; and the same as JSON."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rest_framework import serializers
 
@@ -8,8 +8,10 @@ from governance.api.described import PageSchema
 from governance.api.representations import time_json
 from governance.grants.selectors import Checked
 from governance.grants.views import GrantView
-from governance.models import Persona, RoleTemplate
 from governance.vocabulary import Action, Effect, GranteeKind, PersonaKind, RoleName, Scope
+
+if TYPE_CHECKING:
+    from governance.models import Persona, RoleTemplate
 
 Schema = serializers.Serializer[Any]
 Json = dict[str, Any]
@@ -106,7 +108,7 @@ def checked_json(checked: Checked) -> Json:
     }
 
 
-def persona_json(persona: Persona) -> Json:
+def persona_json(persona: "Persona") -> Json:
     return {
         "id": str(persona.id),
         "name": persona.name,
@@ -117,7 +119,7 @@ def persona_json(persona: Persona) -> Json:
     }
 
 
-def template_json(row: RoleTemplate) -> Json:
+def template_json(row: "RoleTemplate") -> Json:
     return {
         "id": str(row.id),
         "name": row.name,

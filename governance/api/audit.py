@@ -35,7 +35,7 @@ from governance.api.audit_schema import (
 from governance.api.described import ONCE, PAGE, described, read
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only
+from governance.api.views import ApiView, asked_only, heavy
 from governance.authz.services import authorize
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
@@ -84,6 +84,7 @@ class AuditEntryView(ApiView):
 
 class AuditVerifyView(ApiView):
     @described("audit_verify", VerificationSchema, tag=TAG, parameters=[AFTER])
+    @heavy
     def get(self, request: Request) -> Response:
         """Check the trail against its seals and signed checkpoints: up to 200,000 seals in one call."""
         actor = self.actor()
@@ -128,6 +129,7 @@ class AuditExportsView(ApiView):
         return pages.envelope([export_json(view) for view in views])
 
     @described("audit_exports_add", ExportSchema, tag=TAG, status=202, request=ExportInput, parameters=[ONCE])
+    @heavy
     def post(self, request: Request) -> Response:
         """Write the rows that fit, with proof, into a file. Ask `audit/export/{id}/` how it fares."""
         actor = self.actor()
@@ -185,6 +187,7 @@ class AuditChangesView(ApiView):
 
 class AuditChangesCsvView(FileView):
     @described("audit_changes_csv", OpenApiTypes.STR, tag=TAG, status=(200, "text/csv"), parameters=PERIOD_PARAMETERS)
+    @heavy
     def get(self, request: Request) -> HttpResponse:
         """The same, whole, as a table."""
         actor = self.actor()
@@ -196,6 +199,7 @@ class AuditChangesCsvView(FileView):
 
 class AuditUnusualView(ApiView):
     @described("audit_unusual_reads", UnusualReadListSchema, tag=TAG)
+    @heavy
     def get(self, request: Request) -> Response:
         """Memories that are read, and principals who read, far more than they use to; the most unusual first."""
         actor = self.actor()

@@ -1,6 +1,6 @@
 """What the replies of audit/ look like, for the OpenAPI document; and those replies, as JSON."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
@@ -10,12 +10,14 @@ from governance.api.described import PageSchema
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.representations import time_json
 from governance.audit.verification import Verification
-from governance.models import AuditEntry
 from governance.trail.exports import ExportView
 from governance.trail.selectors import CheckpointView, EntryView
 from governance.trail.sinks import SinkView
 from governance.trail.unusual import ReadBy, UnusualReading
-from governance.vocabulary import ExportFormat, ExportStatus, Outcome, PrincipalKind, SinkKind, Verb
+from governance.vocabulary import ExportFormat, JobStatus, Outcome, PrincipalKind, SinkKind, Verb
+
+if TYPE_CHECKING:
+    from governance.models import AuditEntry
 
 Schema = serializers.Serializer[Any]
 Json = dict[str, Any]
@@ -130,7 +132,7 @@ class ExportSchema(Schema):
     id = serializers.UUIDField()
     format = serializers.ChoiceField(choices=list(ExportFormat))
     filters = serializers.DictField(child=serializers.CharField())
-    status = serializers.ChoiceField(choices=list(ExportStatus))
+    status = serializers.ChoiceField(choices=list(JobStatus))
     progress = serializers.FloatField(min_value=0, max_value=1)
     rows = serializers.IntegerField()
     size = serializers.IntegerField()
@@ -179,7 +181,7 @@ class SinkListSchema(PageSchema):
     results = SinkSchema(many=True)
 
 
-def entry_json(entry: AuditEntry) -> Json:
+def entry_json(entry: "AuditEntry") -> Json:
     return {
         "id": str(entry.id),
         "at": time_json(entry.at),

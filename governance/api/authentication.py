@@ -2,16 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from django.http import HttpResponse
+from django.conf import settings
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, CSRFCheck
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
+from governance.accounts.key_refusals import key_refused
 from governance.actor import Actor, CallContext
-from governance.errors import Forbidden, Unauthenticated
+from governance.errors import Forbidden, SecondFactorRequired, TooManyAttempts, Unauthenticated, Unavailable
+from governance.failures import database_failure
+from governance.ids import uuid7
 from governance.tenants.selectors import actor_by_key
 from governance.vocabulary import Channel
+from governance.web.middleware import API
 from governance.web.sessions import actor_of_session, client_address, request_id
 
 if TYPE_CHECKING:
@@ -29,6 +37,46 @@ def call_context(request: Request) -> CallContext:
         task=_header(request, "X-Memory-Task"),
         address=client_address(request._request),
     )
+
+
+def body_limit(request: HttpRequest) -> int:
+    """How many bytes the caller may send to this address, by the headers alone: the body is not read yet.
+
+    Who shows neither a valid API key nor a session that is signed in may send what anybody may. Raises Unavailable.
+    """
+    try:
+        view = resolve(request.path_info).func
+        if not _is_authenticated(request):
+            return settings.BODY_BYTES_UNAUTHENTICATED
+    except (Resolver404, Unauthenticated, SecondFactorRequired, TooManyAttempts):
+        return settings.BODY_BYTES_UNAUTHENTICATED
+    except DatabaseError as error:
+        raise database_failure(error) or Unavailable() from error
+    longest: int = getattr(getattr(view, "view_class", None), "longest_body", settings.BODY_BYTES)
+    return longest
+
+
+def _is_authenticated(request: HttpRequest) -> bool:
+    """Raises Unauthenticated; SecondFactorRequired."""
+    request.request_id = str(uuid7())  # type: ignore[attr-defined]
+    SessionMiddleware(_answer_nothing).process_request(request)
+    if not request.path_info.startswith(API) or "Authorization" not in request.headers:
+        return actor_of_session(request, CallContext(channel=Channel.WEB)) is not None
+    scheme, _, presented = request.headers["Authorization"].partition(" ")
+    if scheme.lower() != "bearer":
+        return False
+    _actor_by_key(request, presented, CallContext(channel=Channel.API, address=client_address(request)))
+    return True
+
+
+def _actor_by_key(request: HttpRequest, presented: str, context: CallContext) -> Actor:
+    """Raises Unauthenticated; TooManyAttempts for a wrong key after many, never for a right one."""
+    presented = presented.strip()
+    try:
+        return actor_by_key(presented=presented, request_id=request_id(request), context=context)
+    except Unauthenticated:
+        key_refused(presented=presented, address=context.address)
+        raise
 
 
 def actor_of(request: Request) -> Actor:
@@ -49,7 +97,7 @@ class BearerKey(BaseAuthentication):
         if scheme.lower() != "bearer":
             raise Unauthenticated
         said = call_context(request)
-        actor = actor_by_key(presented=presented.strip(), request_id=request_id(request._request), context=said)
+        actor = _actor_by_key(request._request, presented, said)
         # For the trail, should the next line refuse.
         request._request.refused_actor = actor  # type: ignore[attr-defined]
         _refuse_other_purpose(actor, said)

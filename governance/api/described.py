@@ -1,5 +1,6 @@
 """How calls are described in the OpenAPI document, and how the law reads their bodies."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -53,14 +54,29 @@ def described(
         codes |= {409, 422}
     if IF_MATCH in parameters:
         codes.add(412)
-    decorator: Callable[[Handler], Handler] = extend_schema(
-        operation_id=name,
-        request=request,
-        responses={**problems(*sorted(codes)), status: reply, **(also or {})},
-        parameters=list(parameters),
-        tags=[tag or name.partition("_")[0]],
-    )
-    return decorator
+
+    def decorate(handler: Handler) -> Handler:
+        text = inspect.getdoc(handler) or ""
+        decorator: Callable[[Handler], Handler] = extend_schema(
+            operation_id=name,
+            summary=summary_of(text),
+            description=text,
+            request=request,
+            responses={**problems(*sorted(codes)), status: reply, **(also or {})},
+            parameters=list(parameters),
+            tags=[tag or name.partition("_")[0]],
+        )
+        return decorator(handler)
+
+    return decorate
+
+
+def summary_of(text: str) -> str:
+    """Return the first sentence of a handler's docstring, without its full stop and what a colon or semicolon adds."""
+    first = " ".join(text.split()) + " "
+    for end in (". ", "; ", ": "):
+        first = first.partition(end)[0]
+    return first.strip()
 
 
 def read(kind: type[StrictSerializer], request: Request) -> dict[str, Any]:

@@ -8,9 +8,26 @@ from django.urls import is_valid_path
 
 from governance.api.problems import problem_json
 from governance.errors import DomainError, HostNotAllowed, Invalid, NotFound
+from governance.web.middleware import Handler
 from governance.web.pages import draw, recognise, refusal
 
 NOWHERE = "There is nothing at this address."
+
+
+class BodyRefusalMiddleware:
+    """Answers where the server refused the body before reading the rest of the request; the connection then ends."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        failure: DomainError | None = getattr(request, "body_refusal", None)
+        if failure is None:
+            return self.get_response(request)
+        is_page = "text/html" in request.headers.get("Accept", "")
+        response = _answer(request, failure) if is_page else problem_json(failure, request)
+        response["Connection"] = "close"
+        return response
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -15,13 +15,10 @@ BROKEN = re.compile("[\x00\ud800-\udfff]")
 TOLD_BY_ITSELF = (ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator)  # see refuse_broken_text
 
 
+# An unknown field is an error: a misspelt one would be lost silently. Fields keep their names (no `source`). One that
+# is neither given nor required, and has no default, costs nothing: a bulk call has a thousand times all of them.
+# No docstring: in the API's document, each heir without one of its own would show it as its description.
 class StrictSerializer(serializers.Serializer[Any]):
-    """An unknown field is an error: a misspelt one would be lost silently.
-
-    Fields keep their names (no `source`). One that is neither given nor required, and has no default, costs nothing: a
-    bulk call has a thousand times all of them.
-    """
-
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return super().to_internal_value(data)  # which says so
@@ -46,6 +43,12 @@ class StrictSerializer(serializers.Serializer[Any]):
         if self.validators:
             super().run_validators(value)
 
+    def get_fields(self) -> "dict[str, serializers.Field[Any, Any, Any, Any]]":
+        fields = super().get_fields()
+        for field in fields.values():
+            _name_choices(field)
+        return fields
+
     @cached_property
     def _taken(self) -> "dict[str, tuple[serializers.Field[Any, Any, Any, Any], Callable[[Any], Any], bool]]":
         """Each field, with the method that looks at its value once more, and whether it counts when it is not given."""
@@ -56,6 +59,13 @@ class StrictSerializer(serializers.Serializer[Any]):
             name: (field, getattr(self, f"validate_{name}", _as_it_is), field.required or field.default is not empty)
             for name, field in self.fields.items()
         }
+
+
+def _name_choices(field: Any) -> None:
+    """Let a choice field, or a list of them, tell its choices to who names another."""
+    field = getattr(field, "child", field)
+    if isinstance(field, serializers.ChoiceField):
+        field.error_messages["invalid_choice"] = f"one of {', '.join(map(str, field.choices))} is needed"
 
 
 def _as_it_is(value: Any) -> Any:

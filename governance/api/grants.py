@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.access_inputs import CheckInput, GrantInput, check_context, grant_draft, principal_id
+from governance.api.access_inputs import CheckInput, GrantInput, check_context, grant_draft, object_id, principal_id
 from governance.api.access_schema import (
     CheckedSchema,
     GrantListSchema,
@@ -61,7 +61,7 @@ class GrantsView(ApiView):
         """
         actor = self.actor()
         asked_only(request)
-        draft = grant_draft(body_of(GrantInput, request))
+        draft = grant_draft(actor, body_of(GrantInput, request))
 
         def call(commit: Commit) -> Reply:
             view, new = grant_create(
@@ -112,7 +112,7 @@ class CheckView(ApiView):
             principal=principal_id(body),
             action=Action(body["action"]),
             object_type=body["object"]["type"],
-            object_id=body["object"]["id"],
+            object_id=object_id(actor, body),
             context=check_context(body, actor.context),
             at=body.get("context", {}).get("time"),
         )

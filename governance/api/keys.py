@@ -1,7 +1,7 @@
 """api-keys/ of the REST contract."""
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.conf import settings
@@ -22,10 +22,12 @@ from governance.authz.services import authorize
 from governance.errors import FieldError, Invalid, NotFound
 from governance.idempotency.services import Reply
 from governance.members.selectors import member_get
-from governance.models import Member
 from governance.tenants.bonds import LONGEST_PURPOSE, MOST_NAMESPACES, KeyBonds
 from governance.tenants.services import NewKey, apikey_create
 from governance.vocabulary import Permission, PersonaKind, Scope
+
+if TYPE_CHECKING:
+    from governance.models import Member
 
 TAG = "api-keys"
 LONGEST_NAME = 100
@@ -150,7 +152,7 @@ class KeysView(ApiView):
 
         return self.post_once(call)
 
-    def _member(self, member_id: UUID | None) -> Member:
+    def _member(self, member_id: UUID | None) -> "Member":
         actor = self.actor()
         wanted = member_id or actor.member_id
         try:

@@ -69,7 +69,7 @@ class InvitationListSchema(PageSchema):
 
 
 class NewInvitationSchema(InvitationSchema):
-    """`link` is told this once; the mail brings another one."""
+    """`link` shows the invitation; only the mailed one accepts."""
 
     link = serializers.CharField()
 
@@ -93,9 +93,9 @@ class MembersView(ApiView):
 
     @described("members_invite", NewInvitationSchema, tag=TAG, status=201, request=InvitationInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Invite an address: it becomes a member by the link that is mailed to it, or by the one in the reply.
+        """Invite an address: it becomes a member by the link that is mailed to it. The one in the reply only shows it.
 
-        A key needs every scope.
+        An earlier invitation of the address ends. A key needs every scope.
         """
         actor = self.actor()
         authorize(actor, Permission.MEMBER_MANAGE)

@@ -17,7 +17,6 @@ from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
-from governance.models import Persona
 from governance.personas.selectors import persona_show, personas_list
 from governance.personas.services import PersonaChanges, persona_create, persona_remove, persona_update
 from governance.vocabulary import Permission, PersonaKind
@@ -52,7 +51,7 @@ class PersonasView(ApiView):
         def call(commit: Commit) -> Reply:
             with acting(actor):
                 made = persona_create(actor=actor, draft=draft)
-                reply = Reply(201, persona_json(Persona.objects.get(id=made.id)))
+                reply = Reply(201, persona_json(made))
                 commit(reply)
             return reply
 

@@ -1,5 +1,6 @@
 """role-templates/ of the REST contract: presets of the tenant's admins."""
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rest_framework.request import Request
@@ -15,7 +16,6 @@ from governance.api.views import ApiView, asked_only, flag
 from governance.authz.services import authorize
 from governance.database import acting
 from governance.idempotency.services import Reply
-from governance.models import RoleTemplate
 from governance.presets.selectors import template_get, templates_list
 from governance.presets.services import (
     TemplateDraft,
@@ -27,6 +27,9 @@ from governance.presets.services import (
     template_update,
 )
 from governance.vocabulary import GranteeKind, Permission
+
+if TYPE_CHECKING:
+    from governance.models import RoleTemplate
 
 TAG = "role_templates"
 
@@ -52,7 +55,7 @@ class TemplatesView(ApiView):
         def call(commit: Commit) -> Reply:
             with acting(actor):
                 made = template_create(actor=actor, draft=draft)
-                reply = Reply(201, template_json(RoleTemplate.objects.get(id=made.id)))
+                reply = Reply(201, template_json(made))
                 commit(reply)
             return reply
 
@@ -71,7 +74,7 @@ class TemplateView(ApiView):
     def patch(self, request: Request, template_id: UUID) -> Response:
         """Change it. What it was applied to stays as it is."""
 
-        def change(row: RoleTemplate) -> TemplateDraft:
+        def change(row: "RoleTemplate") -> TemplateDraft:
             asked_only(request)
             return template_draft(body_of(TemplateChangesInput, request), draft_of(row))
 

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Collection
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
+from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -13,20 +15,25 @@ from governance.api.authentication import actor_of
 from governance.api.idempotency import Commit, idempotent
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
+from governance.policies.heavy import heavy_call
 from governance.policies.rates import request_count
+from governance.versions import MALFORMED
 
 ETAG = r'(?:W/)?"[!#-~]*"'  # RFC 9110 §8.8.3, without the letters beyond ASCII
 ETAGS = re.compile(rf"{ETAG}(?:\s*,\s*{ETAG})*")
 VERSION = re.compile(r'"(\d{1,9})"')
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 ANY_VERSION = range(1, 10**9)
-NO_VERSION = range(0)
 
 
 class ApiView(APIView):
     """Each handler: the actor, one service, an answer.
 
     What an address asks for is read once the object was found and the permission asked: 404 and 403 come before 400.
+    `longest_body`: bytes that a caller whom the headers prove may send; the server reads no more.
     """
+
+    longest_body: int = settings.BODY_BYTES
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Who calls (401), then whether they call too often (429)."""
@@ -51,10 +58,21 @@ class ApiView(APIView):
         return idempotent(self.request, self.actor(), call, ask, reader)
 
 
+def heavy(handler: Handler) -> Handler:
+    """A handler that works long: few of one tenant's run at once. Raises TooManyAtOnce."""
+
+    @wraps(handler)
+    def bounded(view: ApiView, request: Request, *args: Any, **kwargs: Any) -> Any:
+        with heavy_call(view.actor()):
+            return handler(view, request, *args, **kwargs)
+
+    return cast(Handler, bounded)
+
+
 def expected_versions(request: Request) -> Collection[int] | None:
     """The versions that If-Match allows (RFC 9110 §13.1.1), any of them for `*`; None without the header.
 
-    What is no list of ETags allows none: the services then answer 412, but only after 404 and 403.
+    What is no list of ETags is MALFORMED: `version_check` answers 400, but only after 404 and 403.
     """
     header = request.headers.get("If-Match")
     if header is None:
@@ -62,7 +80,7 @@ def expected_versions(request: Request) -> Collection[int] | None:
     if header.strip() == "*":
         return ANY_VERSION
     if not ETAGS.fullmatch(header.strip()):
-        return NO_VERSION
+        return MALFORMED
     return frozenset(int(number) for number in VERSION.findall(header))
 
 
@@ -74,9 +92,9 @@ def asked_only(request: Request, *known: str) -> None:
         raise Invalid(errors=[FieldError(name, told) for name in unknown])
 
 
-def flag(request: Request, name: str) -> bool:
-    """A `?name=true` of the address. Raises Invalid for anything but true and false."""
-    text = request.query_params.get(name, "false")
+def flag(request: Request, name: str, *, default: bool = False) -> bool:
+    """Return the truth value `?name=` of the address. Raises Invalid for anything but true and false."""
+    text = request.query_params.get(name, "true" if default else "false")
     if text not in {"true", "false"}:
         raise Invalid(errors=[FieldError(name, "true or false")])
     return text == "true"

@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection
 from governance.audit.sealing import BATCH, entries_seal, tenants_with_unsealed
 from governance.audit.signing import checkpoint_write, tenants_with_checkpoint_due
 from governance.errors import DomainError
+from governance.heartbeats import Part, heartbeat
 
 PAUSE_SECONDS = 0.25
 PAUSE_AFTER_FAILURE = 1.0
@@ -40,6 +41,7 @@ def seal_forever(stop: threading.Event) -> None:
     while not stop.is_set():
         rounds += 1
         try:
+            heartbeat(Part.SEALER)
             sealed = seal_once()
             if rounds % ROUNDS_BETWEEN_CHECKPOINTS == 1:
                 sign_once()

@@ -4,6 +4,7 @@ The signing key is one of the KeyStore's (so never in PostgreSQL), made at first
 """
 
 import os
+from collections.abc import Mapping
 from datetime import UTC
 from pathlib import Path
 from uuid import UUID
@@ -13,7 +14,14 @@ from django.conf import settings
 from django.db import connection
 
 from governance.audit.sealing import chain_lock, sealed_before
-from governance.audit.verifier import Checkpoint, PublicKey, checkpoint_read, checkpoints_read
+from governance.audit.verifier import (
+    Checkpoint,
+    PublicKey,
+    Unreadable,
+    checkpoint_read,
+    checkpoints_read,
+    manifest_text,
+)
 from governance.database import no_tenant, tenant_transaction
 from governance.ids import uuid7
 from governance.keys.rules import DataKey
@@ -67,12 +75,29 @@ def checkpoint_write(tenant_id: UUID) -> Checkpoint | None:
 
 def checkpoints_outside(tenant_id: UUID, *, newest_file: bool = False) -> list[Checkpoint]:
     """Every checkpoint in the tenant's files, or in the newest one, oldest first. Raises Unreadable."""
-    files = sorted(checkpoint_folder(tenant_id).glob("*.jsonl"))[-1 if newest_file else 0 :]
-    return [one for file in files for one in checkpoints_read(file.read_text(encoding="utf-8"))]
+    files = _files(tenant_id)[-1 if newest_file else 0 :]
+    return [one for file in files for one in _checkpoints_in(file)]
+
+
+def files_torn(tenant_id: UUID) -> list[Path]:
+    """The tenant's files whose last line is incomplete, since its write was cut off. Lines before it are whole."""
+    return [file for file in _files(tenant_id) if _is_torn(_whole_lines(file.read_bytes())[1])]
+
+
+def manifest_signed(tenant_id: UUID, manifest: Mapping[str, object]) -> dict[str, object]:
+    """The manifest of an export with the tenant's signature. Raises KeyUnavailable."""
+    key = key_store().key_for(tenant_id, SCOPE)
+    unsigned = {**manifest, "key": str(key.id)}
+    return {**unsigned, "signature": _private(key).sign(manifest_text(unsigned)).hex()}
 
 
 def checkpoint_folder(tenant_id: UUID) -> Path:
-    folder: Path = settings.DATA_DIR / "checkpoints" / str(tenant_id)
+    return checkpoints_folder() / str(tenant_id)
+
+
+def checkpoints_folder() -> Path:
+    """The folder of all tenants' checkpoints."""
+    folder: Path = settings.DATA_DIR / "checkpoints"
     return folder
 
 
@@ -86,12 +111,55 @@ def _private(key: DataKey) -> Ed25519PrivateKey:
 
 
 def _append(tenant_id: UUID, checkpoint: Checkpoint) -> None:
-    """One line in the file of its day, on the disk before this returns."""
+    """Add one line to the file of its day, on the disk before this returns; an incomplete last line is removed."""
     folder = checkpoint_folder(tenant_id)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = os.open(folder / f"{checkpoint.at[:10]}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    path = folder / f"{checkpoint.at[:10]}.jsonl"
+    is_new = not path.exists()
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+        whole, rest = _whole_lines(file.read())
+        if _is_torn(rest):
+            file.truncate(len(whole))
+            file.seek(len(whole))
+        line_end = "\n" if rest and not _is_torn(rest) else ""
+        file.write(f"{line_end}{checkpoint.text()}\n".encode())
+        file.flush()
+        os.fsync(file.fileno())
+    if is_new:
+        _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the name of a new file durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.write(file, f"{checkpoint.text()}\n".encode())
-        os.fsync(file)
+        os.fsync(descriptor)
     finally:
-        os.close(file)
+        os.close(descriptor)
+
+
+def _files(tenant_id: UUID) -> list[Path]:
+    return sorted(checkpoint_folder(tenant_id).glob("*.jsonl"))
+
+
+def _checkpoints_in(file: Path) -> list[Checkpoint]:
+    """Those of one file. Raises Unreadable for a damaged line: only the last one can be incomplete, without its end."""
+    whole, rest = _whole_lines(file.read_bytes())
+    try:
+        return checkpoints_read((whole if _is_torn(rest) else whole + rest).decode())
+    except (Unreadable, UnicodeDecodeError) as error:
+        raise Unreadable(f"{file} was changed after it was written: a line in it is no checkpoint") from error
+
+
+def _whole_lines(content: bytes) -> tuple[bytes, bytes]:
+    """The lines that were written to their end, and what follows them."""
+    end = content.rfind(b"\n") + 1
+    return content[:end], content[end:]
+
+
+def _is_torn(rest: bytes) -> bool:
+    """Whether what follows the last whole line is only a part of a checkpoint."""
+    try:
+        return bool(rest) and not checkpoint_read(rest.decode())
+    except (Unreadable, UnicodeDecodeError):
+        return True

@@ -22,9 +22,10 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 FORMAT = "memos-checkpoint-1"
+EXPORT_FORMAT = "memos-audit-2"
 GENESIS = b"0" * 64  # the chain hash before the first seal
 LEFT_OUT = b""  # instead of an entry that the filters of an export left out; its seal still stands in the chain
 LATEST_COMMIT = timedelta(hours=1)  # no transaction is open for so long
@@ -333,7 +334,7 @@ assert _base is not None
 BASE: Point = _base
 
 
-# An export: manifest.json, seals.txt, entries.jsonl or entries.csv, checkpoints.jsonl, public-key.json
+# An export: manifest.json, seals.txt, left-out.txt, entries.jsonl or entries.csv, checkpoints.jsonl, public-key.json
 
 
 @dataclass(frozen=True)
@@ -364,13 +365,16 @@ def export_verify(
     started = time.monotonic()
     with ExitStack() as stack:
         opened = _opened(path, stack)
-        manifest = json.loads(opened("manifest.json").read())
+        manifest = manifest_read(opened("manifest.json").read().decode(), key)
         _refuse_strangers(checkpoints, key, manifest["tenant"])
         own = checkpoints_read(opened("checkpoints.jsonl").read().decode())
         after = int(manifest["after_seq"])
         known = [one for one in (*checkpoints, *own) if one.tenant == manifest["tenant"] and one.seq >= after]
         chain = chain_of(known, lambda one: is_signed(one, key), seq=after, at=_start(known, key, after))
-        fault = _walked(chain, _rows(opened("seals.txt"), _lines(opened, manifest)))
+        left_out = _left_out(opened("left-out.txt").read(), manifest)
+        fault = _left_out_without_filter(left_out, manifest) or _walked(
+            chain, _rows(opened("seals.txt"), _lines(opened, manifest), left_out, after), int(manifest["upto_seq"])
+        )
     if fault is None and chain.signed_up_to() < chain.seq:
         raise Unreadable("no checkpoint at its last seal is signed with this key: nothing proves this export")
     done = chain.seq - after
@@ -396,10 +400,44 @@ def _start(known: Iterable[Checkpoint], key: PublicKey, after: int) -> bytes:
     return found.chain_hash.encode()
 
 
-def _walked(chain: Chain, rows: Iterable[Row]) -> Fault | None:
+def manifest_text(manifest: Mapping[str, object]) -> bytes:
+    """The text that a manifest's signature is of: all its fields but `signature`, compact, in the order of names."""
+    unsigned = {name: value for name, value in manifest.items() if name != "signature"}
+    return f"{EXPORT_FORMAT} {json.dumps(unsigned, sort_keys=True, separators=(',', ':'))}".encode()
+
+
+def manifest_read(text: str, key: PublicKey) -> dict[str, Any]:
+    """The manifest of an export. Raises Unreadable unless it was signed with `key`."""
+    manifest: dict[str, Any] = json.loads(text)
+    if manifest.get("export") != EXPORT_FORMAT:
+        raise Unreadable(f"not an export of the format {EXPORT_FORMAT}: use the verifier.py of its version")
+    signature = bytes.fromhex(manifest["signature"])
+    if manifest["key"] != key.id or not ed25519_verify(key.raw, manifest_text(manifest), signature):
+        raise Unreadable("manifest.json is not signed with this key: nothing proves this export")
+    return manifest
+
+
+def _left_out(text: bytes, manifest: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The places (first, last) of the entries that the filters left out. Raises Unreadable unless they were signed."""
+    if hashlib.sha256(text).hexdigest() != manifest["left_out_sha256"]:
+        raise Unreadable("left-out.txt is not the list that manifest.json was signed with")
+    pairs = [line.split() for line in text.splitlines()]
+    return [(int(first), int(last)) for first, last in pairs]
+
+
+def _left_out_without_filter(left_out: Sequence[tuple[int, int]], manifest: Mapping[str, Any]) -> Fault | None:
+    if not left_out or manifest["filters"]:
+        return None
+    return Fault(left_out[0][0], None, "left_out", "the entry was left out, and manifest.json names no filter")
+
+
+def _walked(chain: Chain, rows: Iterable[Row], upto: int) -> Fault | None:
+    """Check `rows`, which have to end with the seal `upto`."""
     try:
         chain.walk(rows)
         chain.end()
+        if chain.seq != upto:
+            raise Broken(chain.seq + 1, None, "cut_off", f"the export was signed up to seal {upto}")
     except Broken as broken:
         return broken.fault
     return None
@@ -423,12 +461,17 @@ def _opened(path: Path, stack: ExitStack) -> Callable[[str], BinaryIO]:
     return opened
 
 
-def _rows(seals: BinaryIO, lines: Iterator[bytes]) -> Iterator[Row]:
-    """Each seal with its entry: the next line, unless the export says that it left it out."""
-    number = 0
-    for number, text in enumerate(seals, start=1):  # noqa: B007
-        seal, _, flag = text.rstrip().rpartition(b" ")
-        yield Row(seal, LEFT_OUT if flag == b"0" else next(lines, None))
+NOWHERE = (sys.maxsize, sys.maxsize)
+
+
+def _rows(seals: BinaryIO, lines: Iterator[bytes], left_out: Iterable[tuple[int, int]], after: int) -> Iterator[Row]:
+    """Each seal with its entry: the next line, unless the signed list says that the entry was left out."""
+    ranges, number = iter(left_out), after
+    first, last = next(ranges, NOWHERE)
+    for number, text in enumerate(seals, start=after + 1):
+        if number > last:
+            first, last = next(ranges, NOWHERE)
+        yield Row(text.rstrip(), LEFT_OUT if first <= number else next(lines, None))
     extra = next(lines, None)
     if extra is not None:
         raise Broken(number + 1, extra[ID], "unsealed", "an entry that no seal knows")

@@ -101,7 +101,7 @@ class Target:
     private_to: whom it is kept to, if private. owner_id: the member who may share it. within: what it lies in; grants
     on that count for it too, allowances only if `open_within`. locked: nobody writes. curated: its owner writes, and
     who has a grant. path, persona_id: what a key may be bound to. purposes: what it may be read for, by the policy that
-    `purpose_rule` names; None: for anything.
+    `purpose_rule` names; None: for anything. sources: what it was made from; who reads it must be able to read these.
     """
 
     object_type: str
@@ -117,6 +117,7 @@ class Target:
     curated: bool = False
     path: str | None = None
     persona_id: UUID | None = None
+    sources: tuple["Target", ...] = ()
 
     @property
     def chain(self) -> tuple["Target", ...]:

@@ -23,7 +23,10 @@ def decision_on(actor: Actor, permission: Permission, target: Target | None = No
     if target is None:
         return _on_anything(actor, permission)
     with acting(actor):
-        return decide(actor, permission, target, granted_on(actor, target))
+        own = decide(actor, permission, target, granted_on(actor, target))
+    sources = target.sources if own.allowed and permission is Permission.MEMORY_READ else ()
+    others = (decision_on(actor, permission, source) for source in sources)
+    return next((one for one in others if not one.allowed), own)
 
 
 def is_allowed(actor: Actor, permission: Permission, target: Target | None = None) -> bool:

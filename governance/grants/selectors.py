@@ -15,7 +15,7 @@ from governance.authz.rules import Decision, Target, decide
 from governance.authz.services import authorize_giving, is_allowed
 from governance.authz.standing import granted_on, standing_of
 from governance.database import acting
-from governance.errors import FieldError, Forbidden, Invalid
+from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.grants.holders import holder_find
 from governance.grants.services import grant_locate, grantable_named
 from governance.grants.views import GrantView, grant_views
@@ -71,6 +71,16 @@ def grant_get(*, actor: Actor, grant_id: UUID) -> GrantView:
             authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, view.object_id))
         record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id])
     return view
+
+
+def object_called(*, actor: Actor, object_type: str, name: str) -> UUID:
+    """The id of the object that the tenant calls `name`, of those that the actor may read. Raises NotFound; Invalid."""
+    kind = grantable_named(object_type, field="object.type")
+    with acting(actor):
+        found = kind.by_name(actor, name)
+        if found is None or not kind.readable(actor).filter(pk=found).exists():
+            raise NotFound
+    return found
 
 
 def access_check(

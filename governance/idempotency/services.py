@@ -12,12 +12,11 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 from django.db.models.functions import Now
 
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.database import acting, pinned_connection
+from governance.database import acting, free_lock
 from governance.errors import Forbidden, InFlight, KeyReused, Unavailable
 from governance.keys.services import GENERAL, open_sealed, seal_for
 from governance.models import IdempotencyKey
@@ -44,23 +43,12 @@ def declare_shown(closed: Closed) -> None:
 
 @contextmanager
 def reply_alone(*, actor: Actor, key: str) -> Iterator[None]:
-    """Only one request answers a key at a time. Raises InFlight.
-
-    A lock of the connection, not of a transaction: a killed process leaves neither lock nor key behind.
-    """
+    """Only one request answers a key at a time, and a killed process leaves no lock behind. Raises InFlight."""
     name = f"{actor.tenant_id}/{actor.principal_id}/{key}"
-    with pinned_connection():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 1))", [name])
-            if not cursor.fetchone()[0]:
-                raise InFlight
-        session = connection.connection
-        try:
-            yield
-        finally:
-            if connection.connection is session and not session.closed:  # a lost session has lost its lock
-                with connection.cursor() as cursor:
-                    cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 1))", [name])
+    with free_lock([name]) as held:
+        if held is None:
+            raise InFlight
+        yield
 
 
 def reply_stored(

@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
+import psycopg
 from django.conf import settings
+from django.db import connection
 
 from governance.errors import KeyUnavailable
+from governance.keys.registry import DatabaseRegistry
 from governance.keys.rules import DataKey, SealBroken, derive, key_id_of, keyed_hash, keyed_token, seal, unseal
 from governance.keys.store import KeyStore, SqliteKeyStore
 
@@ -17,7 +21,11 @@ TOKENS = "tokens"
 @lru_cache(maxsize=1)
 def key_store() -> KeyStore:
     """The store of this process; another kind (a separate database, a vault service) would be chosen here."""
-    return SqliteKeyStore(settings.KEY_STORE_PATH, settings.MASTER_KEY)
+    return SqliteKeyStore(settings.KEY_STORE_PATH, settings.MASTER_KEY, DatabaseRegistry(_connect))
+
+
+def _connect() -> psycopg.Connection[Any]:
+    return psycopg.connect(**{**connection.get_connection_params(), "connect_timeout": 5})
 
 
 def member_scope(member_id: UUID) -> str:

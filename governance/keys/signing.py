@@ -1,13 +1,9 @@
 """The installation's signing key (Ed25519, RFC 8032): what it signed can be checked by whoever has the public half.
 
-It lies beside the key store, in a file of its own, sealed under the master key; made at first use.
+It is a key of the key store, made at first use. Former versions had it in a file of its own, which is taken over.
 """
 
 import hashlib
-import os
-import tempfile
-from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from uuid import UUID
 
@@ -17,20 +13,21 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
 
 from governance.errors import KeyUnavailable
-from governance.keys.rules import DataKey, SealBroken, derive, seal, unseal
+from governance.keys.rules import DataKey, SealBroken, derive, unseal
 from governance.keys.rules import key_id_of as blob_key_id
+from governance.keys.services import key_store
+from governance.keys.store import INSTALLATION, new_secret
 
-FILE = "signing.key"
-_PLACE = b"signing key"
+SCOPE = "signing"
+FORMER_FILE = "signing.key"
+FORMER_PLACE = b"signing key"
 
 
 class SigningKey:
-    """Signs in the name of this installation. Two processes that start at once come to the same key."""
+    """Signs in the name of this installation."""
 
-    def __init__(self, path: Path, master_key: bytes) -> None:
-        self._path = path
-        self._wrapping = DataKey(id=UUID(int=0), secret=derive(master_key, "memos signing key"))
-        self._private = Ed25519PrivateKey.from_private_bytes(self._read_or_make())
+    def __init__(self, secret: bytes) -> None:
+        self._private = Ed25519PrivateKey.from_private_bytes(secret)
 
     def sign(self, message: bytes) -> bytes:
         """64 bytes."""
@@ -47,34 +44,31 @@ class SigningKey:
     def key_id(self) -> str:
         return key_id_of(self.public_key())
 
-    def _read_or_make(self) -> bytes:
-        try:
-            if not self._path.exists():
-                self._make()
-            blob = self._path.read_bytes()
-            blob_key_id(blob)  # raises for what is no sealed blob at all
-            return unseal(self._wrapping, blob, place=_PLACE)
-        except OSError as error:
-            raise KeyUnavailable("The signing key cannot be read or made.") from error
-        except SealBroken as error:
-            raise KeyUnavailable("The signing key was made under another master key.") from error
-
-    def _make(self) -> None:
-        """The file appears whole, by link, and the first one made counts."""
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, draft = tempfile.mkstemp(prefix=f"{self._path.name}.", dir=self._path.parent)  # 0600
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(seal(self._wrapping, Ed25519PrivateKey.generate().private_bytes_raw(), place=_PLACE))
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(draft, self._path)
-        os.unlink(draft)
-
 
 def signing_key() -> SigningKey:
     """The key of this process's installation. Raises KeyUnavailable."""
-    return _signing_key(settings.KEY_STORE_PATH.with_name(FILE), settings.MASTER_KEY)
+    former = settings.KEY_STORE_PATH.with_name(FORMER_FILE)
+
+    def make_secret() -> bytes:
+        return _read_former(former, settings.MASTER_KEY) if former.exists() else new_secret()
+
+    return SigningKey(key_store().key_for(INSTALLATION, SCOPE, make_secret=make_secret).secret)
+
+
+def _read_former(path: Path, master_key: bytes) -> bytes:
+    """The 32 bytes of the key that a former version has in a file. Raises KeyUnavailable."""
+    try:
+        blob = path.read_bytes()
+        blob_key_id(blob)  # raises for what is no sealed blob at all
+        return unseal(former_wrapping(master_key), blob, place=FORMER_PLACE)
+    except OSError as error:
+        raise KeyUnavailable("The signing key cannot be read.") from error
+    except SealBroken as error:
+        raise KeyUnavailable("The signing key was made under another master key.") from error
+
+
+def former_wrapping(master_key: bytes) -> DataKey:
+    return DataKey(id=UUID(int=0), secret=derive(master_key, "memos signing key"))
 
 
 def key_id_of(public_key: bytes) -> str:
@@ -89,8 +83,3 @@ def is_signed(public_key: bytes, message: bytes, signature: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
-
-
-@lru_cache(maxsize=2)
-def _signing_key(path: Path, master_key: bytes) -> SigningKey:
-    return SigningKey(path, master_key)

@@ -1,56 +1,86 @@
 """The KeyStore: keys outside PostgreSQL and outside its backups. This one is a SQLite file with `secure_delete`.
 
 Master key → tenant's key → data keys. A scope names what a data key is for: `general`, `tokens`, `member:<id>`,
-`subject:<id>`. Destroying a row makes everything sealed under it unreadable, wherever copies of it lie.
+`subject:<id>`. Destroying a key makes everything sealed under it unreadable, wherever copies of it lie.
+
+The file has an id, which the database notes when the file is made. A file that is missing, empty, damaged, made under
+another master key or for another database is never replaced by a new one: every call then raises KeyUnavailable.
 """
 
+import os
 import secrets
 import sqlite3
+import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID
 
 from governance.errors import KeyUnavailable
 from governance.ids import uuid7
+from governance.keys.registry import Registry
 from governance.keys.rules import KEY_BYTES, DataKey, SealBroken, derive, seal, unseal
 
-CACHE_SECONDS = 30.0  # how long a process may go on using a key that another one destroyed
+CACHE_SECONDS = 30.0  # how long a key is used before it is read again
 TENANT_SCOPE = "tenant"
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS data_key (id BLOB PRIMARY KEY, tenant BLOB NOT NULL, scope TEXT NOT NULL, "
-    "wrapped BLOB NOT NULL, UNIQUE (tenant, scope)) WITHOUT ROWID"
+    "wrapped BLOB NOT NULL, UNIQUE (tenant, scope)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS key_store (id BLOB PRIMARY KEY, proof BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS destroyed_key (id BLOB PRIMARY KEY) WITHOUT ROWID",
 )
+INSTALLATION = UUID(int=0)  # stands for the tenant of keys that belong to none
+MISSING = "The key store is missing: restore keystore.sqlite3 from its backup."
+DAMAGED = "The key store is empty or damaged: restore keystore.sqlite3 from its backup."
+FOREIGN = "The key store belongs to another database: restore the key store of this database."
+OTHER_MASTER = "The key store was made under another master key: set the master key of this installation."
+KEY_MISSING = "The key store lacks a key of this database: restore a newer copy of the key store."
+FileMark = tuple[int, int, int]  # inode, time of the last change in ns, size in bytes
+
+
+def new_secret() -> bytes:
+    return secrets.token_bytes(KEY_BYTES)
 
 
 class KeyStore(Protocol):
     """Where data keys live. Every method raises KeyUnavailable when the store cannot answer."""
 
-    def key_for(self, tenant_id: UUID, scope: str) -> DataKey:
-        """The key of `scope`, made on first use; durable before it is returned."""
+    def key_for(self, tenant_id: UUID, scope: str, *, make_secret: Callable[[], bytes] = new_secret) -> DataKey:
+        """The key of `scope`, made on first use of 32 bytes from `make_secret`; durable before it is returned."""
 
     def key_by_id(self, tenant_id: UUID, key_id: UUID) -> DataKey | None:
         """A key that a blob names, or None once it was destroyed."""
 
+    def destroy(self, tenant_id: UUID, scope: str) -> None:
+        """Remove the key of `scope` for good; what it sealed is unreadable from then on."""
+
     def check(self) -> None:
-        """Prove that the store answers, and that the master key is the one that it was made under."""
+        """Prove that the store is whole, belongs to this database, and opens with this master key."""
 
 
 class SqliteKeyStore:
     """One file, safe between processes. The rollback journal is truncated, so destroyed keys leave no copy in a log."""
 
-    def __init__(self, path: Path, master_key: bytes) -> None:
+    def __init__(self, path: Path, master_key: bytes, registry: Registry) -> None:
         self._path = path
-        self._wrapping = DataKey(id=UUID(int=0), secret=derive(master_key, "memos key store"))
+        self._wrapping = DataKey(id=INSTALLATION, secret=derive(master_key, "memos key store"))
+        self._registry = registry
         self._cache: dict[tuple[UUID, str | UUID], tuple[float, DataKey]] = {}
-        self._ready = False
+        self._registered: UUID | None = None
+        self._identified: FileMark | None = None
+        self._checked: FileMark | None = None
+        self._lock = threading.RLock()
 
-    def key_for(self, tenant_id: UUID, scope: str) -> DataKey:
-        return self._cached(tenant_id, scope) or self._remember(tenant_id, scope, self._find_or_make(tenant_id, scope))
+    def key_for(self, tenant_id: UUID, scope: str, *, make_secret: Callable[[], bytes] = new_secret) -> DataKey:
+        self._identify()
+        cached = self._cached(tenant_id, scope)
+        return cached or self._remember(tenant_id, scope, self._find_or_make(tenant_id, scope, make_secret))
 
     def key_by_id(self, tenant_id: UUID, key_id: UUID) -> DataKey | None:
+        self._identify()
         cached = self._cached(tenant_id, key_id)
         if cached:
             return cached
@@ -58,23 +88,124 @@ class SqliteKeyStore:
             row = db.execute(
                 "SELECT id, scope, wrapped FROM data_key WHERE tenant = ? AND id = ?", (tenant_id.bytes, key_id.bytes)
             ).fetchone()
+            if row is None and not _is_destroyed(db, key_id):
+                raise KeyUnavailable(KEY_MISSING)
         return self._remember(tenant_id, key_id, self._unwrap(tenant_id, row)) if row else None
 
-    def check(self) -> None:
+    def destroy(self, tenant_id: UUID, scope: str) -> None:
+        self._identify()
+        of_scope = (tenant_id.bytes, scope)
         with self._open() as db:
-            row = db.execute(
-                "SELECT tenant, id, scope, wrapped FROM data_key WHERE scope = ? LIMIT 1", (TENANT_SCOPE,)
-            ).fetchone()
-        if row is not None:
-            self._unwrap(UUID(bytes=row[0]), row[1:])
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("INSERT INTO destroyed_key SELECT id FROM data_key WHERE tenant = ? AND scope = ?", of_scope)
+            db.execute("DELETE FROM data_key WHERE tenant = ? AND scope = ?", of_scope)
+            db.execute("COMMIT")
+        self._cache.clear()
 
-    def _find_or_make(self, tenant_id: UUID, scope: str) -> DataKey:
+    def check(self) -> None:
+        self._identify()
+        if self._checked == self._identified:
+            return
+        with self._open() as db:
+            if db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise KeyUnavailable(DAMAGED)
+        self._checked = self._identified
+
+    # Which file this is
+
+    def _identify(self) -> None:
+        """Notice a file that was removed, replaced or changed since the last call; its keys are then read again."""
+        mark = self._file_mark()
+        if mark is not None and mark == self._identified:
+            return
+        with self._lock:
+            if mark is None:
+                self._make_if_new()
+                mark = self._file_mark()
+            self._refuse_stranger()
+            self._cache.clear()
+            self._identified = mark
+
+    def _file_mark(self) -> FileMark | None:
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise KeyUnavailable(MISSING) from error
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def _make_if_new(self) -> None:
+        """Make the file of a database that has neither a key store nor a tenant. The first one made counts."""
+        if self._registered or self._registry.registered() or self._registry.tenants():
+            raise KeyUnavailable(MISSING)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor, draft = tempfile.mkstemp(prefix=f"{self._path.name}.", dir=self._path.parent)  # mode 0600
+            os.close(descriptor)
+            with closing(_connect(Path(draft))) as db:
+                self._write_identity(db)
+                db.execute("PRAGMA journal_mode = DELETE")  # leaves no journal of the draft behind
+            with suppress(FileExistsError):
+                os.link(draft, self._path)
+            os.unlink(draft)
+        except (sqlite3.Error, OSError) as error:
+            raise KeyUnavailable("The key store cannot be made: the folder of keys cannot be written.") from error
+
+    def _write_identity(self, db: sqlite3.Connection) -> UUID:
+        store_id = uuid7()
+        db.execute("BEGIN IMMEDIATE")
+        for statement in SCHEMA:
+            db.execute(statement)
+        proof = seal(self._wrapping, b"", place=store_id.bytes)
+        db.execute("INSERT INTO key_store VALUES (?, ?)", (store_id.bytes, proof))
+        db.execute("COMMIT")
+        return store_id
+
+    def _refuse_stranger(self) -> None:
+        """Raises KeyUnavailable unless the file is the one that the database notes, under this master key."""
+        with self._open() as db:
+            if not _has_table(db, "data_key"):
+                raise KeyUnavailable(DAMAGED)
+            store_id = self._identity(db)
+            if self._registered is None:
+                self._registered = self._registry.registered() or self._register(db, store_id)
+            if self._identity(db) != self._registered:
+                raise KeyUnavailable(FOREIGN)
+
+    def _identity(self, db: sqlite3.Connection) -> UUID | None:
+        """The id of the file; None in one that was made before files had ids."""
+        row = db.execute("SELECT id, proof FROM key_store").fetchone() if _has_table(db, "key_store") else None
+        if row is None:
+            return None
+        try:
+            unseal(self._wrapping, row[1], place=row[0])
+        except SealBroken as error:
+            raise KeyUnavailable(OTHER_MASTER) from error
+        return UUID(bytes=row[0])
+
+    def _register(self, db: sqlite3.Connection, store_id: UUID | None) -> UUID | None:
+        """Note the file in a database that notes none: both are new, or they have tenants in common."""
+        tenants = self._registry.tenants()
+        of_tenants = "SELECT tenant, id, scope, wrapped FROM data_key WHERE scope = ?"
+        keys = {UUID(bytes=row[0]): row[1:] for row in db.execute(of_tenants, (TENANT_SCOPE,))}
+        keys.pop(INSTALLATION, None)
+        shared = tenants & keys.keys()
+        if bool(tenants or keys) != bool(shared):
+            raise KeyUnavailable(FOREIGN)
+        for tenant_id in shared:
+            self._unwrap(tenant_id, keys[tenant_id])
+        return self._registry.register(store_id or self._write_identity(db))
+
+    # Keys
+
+    def _find_or_make(self, tenant_id: UUID, scope: str, make_secret: Callable[[], bytes]) -> DataKey:
         wrapping = self._wrapping if scope == TENANT_SCOPE else self.key_for(tenant_id, TENANT_SCOPE)
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
             row = self._row(db, tenant_id, scope)
             if row is None:
-                new = DataKey(id=uuid7(), secret=secrets.token_bytes(KEY_BYTES))
+                new = DataKey(id=uuid7(), secret=make_secret())
                 wrapped = seal(wrapping, new.secret, place=_place(tenant_id, scope))
                 db.execute("INSERT INTO data_key VALUES (?, ?, ?, ?)", (new.id.bytes, tenant_id.bytes, scope, wrapped))
                 row = self._row(db, tenant_id, scope)
@@ -96,7 +227,7 @@ class SqliteKeyStore:
         try:
             secret = unseal(wrapping, wrapped, place=_place(tenant_id, scope))
         except SealBroken as error:
-            raise KeyUnavailable("The key store was made under another master key.") from error
+            raise KeyUnavailable(OTHER_MASTER if scope == TENANT_SCOPE else DAMAGED) from error
         return DataKey(id=UUID(bytes=key_id), secret=secret)
 
     def _cached(self, tenant_id: UUID, name: str | UUID) -> DataKey | None:
@@ -112,22 +243,29 @@ class SqliteKeyStore:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            with closing(self._connect()) as db:
+            with closing(_connect(self._path)) as db:
                 yield db
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.OperationalError as error:
             raise KeyUnavailable("The key store cannot be opened.") from error
+        except (sqlite3.Error, OSError) as error:
+            raise KeyUnavailable(DAMAGED) from error
 
-    def _connect(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        db = sqlite3.connect(self._path, timeout=5, isolation_level=None)
-        db.execute("PRAGMA secure_delete = ON")
-        db.execute("PRAGMA journal_mode = TRUNCATE")
-        db.execute("PRAGMA synchronous = EXTRA")
-        if not self._ready:
-            self._path.chmod(0o600)
-            db.execute(SCHEMA)
-            self._ready = True
-        return db
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a file that is there, and make none. Closed to others, as is what SQLite writes beside it."""
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=5, isolation_level=None)
+    db.execute("PRAGMA secure_delete = ON")
+    db.execute("PRAGMA journal_mode = TRUNCATE")
+    db.execute("PRAGMA synchronous = EXTRA")
+    return db
+
+
+def _has_table(db: sqlite3.Connection, name: str) -> bool:
+    return db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)).fetchone() is not None
+
+
+def _is_destroyed(db: sqlite3.Connection, key_id: UUID) -> bool:
+    return db.execute("SELECT 1 FROM destroyed_key WHERE id = ?", (key_id.bytes,)).fetchone() is not None
 
 
 def _place(tenant_id: UUID, scope: str) -> bytes:

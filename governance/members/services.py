@@ -13,7 +13,7 @@ from governance.actor import Actor, CallContext, system_actor
 from governance.audit.services import record
 from governance.authz.services import authorize
 from governance.database import acting, database_now, no_tenant, tenant_transaction
-from governance.errors import Conflict, Forbidden, NotFound
+from governance.errors import AddressNotProved, Conflict, Forbidden, NotFound
 from governance.ids import uuid7
 from governance.keys.services import credential_hash
 from governance.members.selectors import (
@@ -34,7 +34,7 @@ from governance.vocabulary import Channel, Permission, PrincipalKind, RoleName, 
 
 @dataclass(frozen=True)
 class NewInvitation:
-    """An invitation, with the link that its inviter may hand on."""
+    """An invitation, with a link that shows it; only the mailed one accepts."""
 
     view: InvitationView
     url: str = field(repr=False)
@@ -111,9 +111,9 @@ def _refuse_ownerless(actor: Actor, member: Member, *, stays_owner: bool) -> Rol
 def invitation_create(
     *, actor: Actor, email: str, role: RoleName, commit: Callable[[NewInvitation], None] = lambda made: None
 ) -> NewInvitation:
-    """Invite an address. The link is the inviter's to hand on; another one goes out by mail.
+    """Invite an address by mail. An earlier invitation of the address ends: one role is offered at a time.
 
-    Raises Invalid; Forbidden; Conflict when already a member. Writes: Invitation, AuditEntry, OutboxEvent.
+    Raises Invalid; Forbidden; Conflict when already a member. Writes: Invitation …, AuditEntry …, OutboxEvent.
     """
     authorize(actor, Permission.MEMBER_MANAGE)
     _refuse_less_than_member(actor)
@@ -123,6 +123,7 @@ def invitation_create(
     with acting(actor):
         if Member.objects.filter(user__email__iexact=email, removed_at=None).exists():
             raise Conflict(f"{email} is a member already.")
+        _replace_earlier(actor, email)
         row = Invitation(
             id=uuid7(),
             tenant_id=actor.tenant_id,
@@ -145,6 +146,23 @@ def invitation_create(
         made = NewInvitation(view=invitation_view(row), url=invitation_url(token))
         commit(made)
     return made
+
+
+def _replace_earlier(actor: Actor, email: str) -> None:
+    """Revoke what invites the address. The tenant is locked: of two who invite at once, one comes second."""
+    Tenant.objects.select_for_update().get(id=actor.tenant_id)
+    earlier = open_invitations(database_now()).filter(email__iexact=email)
+    ids = list(earlier.values_list("id", flat=True))
+    if not ids:
+        return
+    Invitation.objects.filter(id__in=ids).update(revoked_at=Now())
+    record(
+        actor=actor,
+        verb=Verb.INVITATION_REVOKED,
+        object_type="invitation",
+        object_ids=ids,
+        detail={"replaced": True},
+    )
 
 
 def invitation_revoke(*, actor: Actor, invitation_id: UUID) -> None:
@@ -174,11 +192,14 @@ def invitation_by_token(*, token: str) -> Invited:
 
 
 def invitation_accept(*, token: str, request_id: str, address: str) -> Actor:
-    """Become a member; the user is made on demand. Of two who accept at once, one does.
+    """Become a member by the mailed link; the user is made on demand. Of two who accept at once, one does.
 
-    Raises NotFound; Conflict when a member already. Writes: Invitation, User?, Member, Persona?, AuditEntry × 2.
+    Raises NotFound; AddressNotProved; Conflict when a member already.
+    Writes: Invitation, User?, Member, Persona?, AuditEntry × 2.
     """
     invited = invitation_by_token(token=token)
+    if not invited.proves_address:
+        raise AddressNotProved(f"Open the link that was mailed to {invited.email}.", rule="invitation")
     inviting = system_actor(tenant_id=invited.tenant_id, request_id=request_id, channel=Channel.WEB)
     with acting(inviting):
         open_one = open_invitations(database_now()).select_for_update().filter(id=invited.id).first()
@@ -186,6 +207,7 @@ def invitation_accept(*, token: str, request_id: str, address: str) -> Actor:
             raise NotFound
         member = member_add(actor=inviting, email=invited.email, role=invited.role)
         Invitation.objects.filter(id=invited.id).update(accepted_at=Now())
+        Member.objects.filter(id=member.id).update(proved_at=Now())
         actor = Actor(
             tenant_id=invited.tenant_id,
             principal_kind=PrincipalKind.MEMBER,

@@ -96,27 +96,7 @@ class Migration(migrations.Migration):
                 ("filters", models.JSONField(default=dict)),
                 (
                     "status",
-                    models.CharField(
-                        choices=[
-                            (
-                                governance.vocabulary.ExportStatus["PENDING"],
-                                governance.vocabulary.ExportStatus["PENDING"],
-                            ),
-                            (
-                                governance.vocabulary.ExportStatus["RUNNING"],
-                                governance.vocabulary.ExportStatus["RUNNING"],
-                            ),
-                            (
-                                governance.vocabulary.ExportStatus["SUCCEEDED"],
-                                governance.vocabulary.ExportStatus["SUCCEEDED"],
-                            ),
-                            (
-                                governance.vocabulary.ExportStatus["FAILED"],
-                                governance.vocabulary.ExportStatus["FAILED"],
-                            ),
-                        ],
-                        max_length=10,
-                    ),
+                    models.CharField(max_length=10),
                 ),
                 ("progress", models.FloatField(default=0.0)),
                 ("rows", models.BigIntegerField(default=0)),

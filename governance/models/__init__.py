@@ -2,17 +2,19 @@ from governance.models.account import BrowserSession, Invitation, OidcIdentity, 
 from governance.models.audit import (
     AuditCheckpoint,
     AuditEntry,
-    AuditExport,
     AuditSeal,
     AuditSink,
     AuditUnsealed,
 )
 from governance.models.grant import AccessGroup, GrantCondition
 from governance.models.idempotency import IdempotencyKey
+from governance.models.installation import Heartbeat, KeyStoreNote
+from governance.models.job import Job
 from governance.models.outbox import OutboxEvent
 from governance.models.persona import Persona, PersonaGrant
 from governance.models.policy import Policy, PolicyVersion, Usage
 from governance.models.role_template import RoleTemplate
+from governance.models.schedule import Schedule
 from governance.models.subject import DataSubject
 from governance.models.tenant import ApiKey, Member, Role, SignInLink, Tenant
 from governance.models.user import User
@@ -22,15 +24,17 @@ __all__ = [
     "ApiKey",
     "AuditCheckpoint",
     "AuditEntry",
-    "AuditExport",
     "AuditSeal",
     "AuditSink",
     "AuditUnsealed",
     "BrowserSession",
     "DataSubject",
     "GrantCondition",
+    "Heartbeat",
     "IdempotencyKey",
     "Invitation",
+    "Job",
+    "KeyStoreNote",
     "Member",
     "OidcIdentity",
     "OidcProvider",
@@ -42,6 +46,7 @@ __all__ = [
     "PolicyVersion",
     "Role",
     "RoleTemplate",
+    "Schedule",
     "SignInLink",
     "Tenant",
     "Usage",

@@ -3,7 +3,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from governance.models.base import TenantModel
-from governance.vocabulary import ExportFormat, ExportStatus, SinkKind
+from governance.vocabulary import SinkKind
 
 
 class AuditEntry(TenantModel):
@@ -61,27 +61,6 @@ class AuditCheckpoint(TenantModel):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "seq"], name="chain_is_signed_once_at_each_seal")]
-
-
-class AuditExport(TenantModel):
-    """An export of the trail: what was asked for, and how it fares. Its file lies outside the database."""
-
-    member_id = models.UUIDField(null=True)
-    principal_kind = models.CharField(max_length=10)
-    principal_id = models.UUIDField()
-    context = models.JSONField(default=dict)  # of the request
-    format = models.CharField(max_length=10, choices=[(one, one) for one in ExportFormat])
-    filters = models.JSONField(default=dict)
-    status = models.CharField(max_length=10, choices=[(one, one) for one in ExportStatus])
-    progress = models.FloatField(default=0.0)
-    rows = models.BigIntegerField(default=0)
-    size = models.BigIntegerField(default=0)  # bytes
-    error = models.CharField(max_length=300, blank=True, default="")
-    beat_at = models.DateTimeField(null=True)  # when whoever writes the file was last at it
-    finished_at = models.DateTimeField(null=True)
-
-    class Meta:
-        indexes = [models.Index(fields=["tenant", "-id"], name="audit_export_newest_first")]
 
 
 class AuditSink(TenantModel):

@@ -10,17 +10,19 @@ class OutboxEvent(TenantModel):
     topic = models.CharField(max_length=40)
     payload = models.JSONField()
     request_id = models.CharField(max_length=64)
-    available_at = models.DateTimeField(db_default=Now())
-    attempts = models.PositiveIntegerField(default=0, db_default=0)
+    available_at = models.DateTimeField(db_default=Now())  # of a leased event: when its lease ends
+    lease = models.UUIDField(null=True)  # the task that has it; events of one task share theirs
+    attempts = models.PositiveIntegerField(default=0, db_default=0)  # runs that began
     done_at = models.DateTimeField(null=True)
-    parked_at = models.DateTimeField(null=True)
+    parked_at = models.DateTimeField(null=True)  # a dead letter since then
     last_error = models.CharField(max_length=300, blank=True, default="", db_default="")
 
     class Meta:
         indexes = [
             models.Index(
-                fields=["available_at"],
-                name="outbox_due",
+                fields=["topic", "tenant", "available_at"],
+                name="outbox_open",
                 condition=models.Q(done_at__isnull=True, parked_at__isnull=True),
-            )
+            ),
+            models.Index(fields=["lease"], name="outbox_leased", condition=models.Q(lease__isnull=False)),
         ]

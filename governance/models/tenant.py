@@ -37,6 +37,7 @@ class Member(TenantModel):
     role = models.ForeignKey(Role, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     display_name = models.CharField(max_length=200)
     removed_at = models.DateTimeField(null=True, blank=True)
+    proved_at = models.DateTimeField(null=True, blank=True)  # when the person first came by themselves
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "user"], name="user_is_member_once")]
@@ -81,7 +82,7 @@ class ApiKey(TenantModel):
 
 
 class SignInLink(TenantModel):
-    """A one-time link; only the keyed hash of its token is kept."""
+    """A one-time link; only the keyed hash of its token is kept. A member of the tenant made it, or the operator."""
 
     member = models.ForeignKey(
         Member, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -89,3 +90,4 @@ class SignInLink(TenantModel):
     token_hash = models.BinaryField(max_length=32, unique=True)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True, blank=True)
+    by_operator = models.BooleanField(default=False, db_default=False)

@@ -21,6 +21,7 @@ class User(AbstractBaseUser):
     # The one tenant that the password opens, if somebody who governs it could have set it; null: its owner proved the
     # address, and it opens every tenant of theirs. See docs/decisions on accounts.
     password_tenant = models.UUIDField(null=True, editable=False)
+    is_operator = models.BooleanField(default=False, db_default=False)  # sees the pages of operators
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     last_login = None  # sign-ins are audit rows

@@ -2,74 +2,77 @@
 
 import logging
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from uuid import UUID
 
 import psycopg
 from django.db import DatabaseError, connection
 
 from governance.errors import DomainError
-from governance.outbox.services import CHANNEL, CLAIM_LIMIT, Claimed, events_claim, events_release
-from governance.vocabulary import Topic
+from governance.heartbeats import Part, heartbeat
+from governance.outbox.claiming import task_release, tasks_claim, unrouted_park
+from governance.outbox.routes import Task
+from governance.outbox.services import CHANNEL
+from governance.vocabulary import Weight
 
-ALONE = frozenset({Topic.JOB_REQUESTED, Topic.AUDIT_EXPORT_REQUESTED})  # each may be long
 POLL_SECONDS = 2.0
-GATHER_SECONDS = 0.1  # events of many small writes become one job: a job costs more than most of them
+GATHER_SECONDS = 0.1  # events of many small writes become one task: a task costs more than most of them
 PAUSE_AFTER_FAILURE = 1.0
 logger = logging.getLogger(__name__)
 
 
 class BrokerDown(Exception):
-    """The broker did not take a job."""
+    """The broker did not take a task."""
 
 
-Send = Callable[[Topic, UUID, Sequence[UUID]], None]
-"""Hand (topic, tenant, events) to the broker, or raise BrokerDown."""
+Send = Callable[[Task], None]
+"""Hand a task to the broker, or raise BrokerDown."""
 
 
 def dispatch_once(send: Send) -> int:
-    """Claim what is due and send it, one job for each tenant and topic; returns how many events were sent.
+    """Claim what is due and send it; returns how many tasks were sent.
 
-    An event that failed before travels alone, so that one that always fails holds up no other.
+    An event that failed before travels alone, so that one that always fails holds up no other. One that has no handler
+    becomes a dead letter. Raises BrokerDown.
     """
-    sent = 0
-    batches = list(_batches(events_claim()).items())
-    for position, ((topic, tenant_id, _), events) in enumerate(batches):
+    if parked := unrouted_park():
+        logger.error("%d events have no handler: they are dead letters now", parked)
+    tasks = [task for weight in Weight for task in tasks_claim(weight)]
+    for position, task in enumerate(tasks):
         try:
-            send(topic, tenant_id, [event.id for event in events])
+            send(task)
         except BrokerDown:
-            for (_, waiting_tenant, _), waiting in batches[position:]:
-                events_release(tenant_id=waiting_tenant, event_ids=[event.id for event in waiting])
+            for waiting in tasks[position:]:
+                task_release(waiting)
             raise
-        sent += len(events)
-    return sent
-
-
-def _batches(claimed: Sequence[Claimed]) -> dict[tuple[Topic, UUID, UUID | None], list[Claimed]]:
-    batches: dict[tuple[Topic, UUID, UUID | None], list[Claimed]] = defaultdict(list)
-    for event in claimed:
-        alone = event.id if event.attempts > 1 or event.topic in ALONE else None
-        batches[(event.topic, event.tenant_id, alone)].append(event)
-    return batches
+    return len(tasks)
 
 
 def dispatch_forever(send: Send, stop: threading.Event) -> None:
-    """Dispatch until `stop`: woken by NOTIFY, and every POLL_SECONDS for what has time or came back after its lease."""
+    """Dispatch until `stop`: woken by NOTIFY, and every POLL_SECONDS for what has time or came back after its lease.
+
+    Nothing ends it: all tenants' jobs would wait.
+    """
     while not stop.is_set():
         try:
-            while not stop.is_set():
-                _listen()
-                if dispatch_once(send) < CLAIM_LIMIT:
-                    _wait_for_notice()
-                stop.wait(GATHER_SECONDS)
+            _dispatch_until_failure(send, stop)
         except (DatabaseError, psycopg.Error, DomainError, BrokerDown) as error:
             logger.warning("dispatcher pauses: %s", type(error).__name__)
-            _listen_no_more()
+        except Exception:  # the thread serves all tenants: whatever one event brings up is logged
+            logger.exception("dispatcher pauses")
+        _listen_no_more()
+        with suppress(DatabaseError, psycopg.Error):
             connection.close()
-            stop.wait(PAUSE_AFTER_FAILURE)
-    connection.close()
+        stop.wait(PAUSE_AFTER_FAILURE)
+
+
+def _dispatch_until_failure(send: Send, stop: threading.Event) -> None:
+    while not stop.is_set():
+        heartbeat(Part.DISPATCHER)
+        _listen()
+        if not dispatch_once(send):
+            _wait_for_notice()
+        stop.wait(GATHER_SECONDS)
 
 
 def _listen() -> None:

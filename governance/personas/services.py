@@ -63,6 +63,7 @@ def persona_create(
             attributes=dict(draft.attributes),
         )
         _save(persona, force_insert=True)
+        persona.refresh_from_db()  # the database sets the times
         record(
             actor=actor,
             verb=Verb.PERSONA_CREATED,

@@ -47,12 +47,15 @@ class PolicyView:
     changed_at: datetime
 
 
-def policies_list(*, actor: Actor, paginate: Paginate, kind: PolicyKind | None = None) -> list[PolicyView]:
-    """The tenant's policies as they are now, the newest first; disabled ones too. Raises Forbidden."""
+def policies_list(
+    *, actor: Actor, paginate: Paginate, kind: PolicyKind | None = None, enabled: bool | None = None
+) -> list[PolicyView]:
+    """The tenant's policies as they are now, the newest first. `enabled`: None for both. Raises Forbidden."""
     authorize(actor, Permission.POLICY_READ)
     with acting(actor):
         rows = PolicyVersion.objects.filter(tenant_id=actor.tenant_id, number=F("policy__version"))
         rows = rows.filter(policy__kind=kind) if kind else rows
+        rows = rows if enabled is None else rows.filter(enabled=enabled)
         return [policy_view(row) for row in paginate(rows.select_related("policy").order_by("-policy_id"))]
 
 

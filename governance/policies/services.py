@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import F
 
 from governance.actor import Actor
 from governance.audit.services import record
@@ -17,7 +18,7 @@ from governance.errors import Conflict, FieldError, Invalid, PreconditionRequire
 from governance.ids import uuid7
 from governance.models import ApiKey, Member, Policy, PolicyVersion
 from governance.policies.retention import retention_changed
-from governance.policies.rules import AnyDocument, Limits, Quota, Terms, document_json, document_read
+from governance.policies.rules import AnyDocument, Limits, Quota, Terms, document_json, document_read, document_stored
 from governance.policies.selectors import PolicyView, policy_locate, policy_view
 from governance.versions import version_check
 from governance.vocabulary import HolderKind, Permission, PolicyKind, Verb
@@ -121,7 +122,7 @@ def policy_disable(
 def quota_set(
     *, actor: Actor, quota: Quota, reason: str = "", expected_versions: Collection[int] | None = None
 ) -> PolicyView:
-    """The quota of this holder, made or changed; without any limit it is disabled.
+    """The one quota of this holder, made or changed; without any limit it is disabled. Others of it are disabled.
 
     Raises Forbidden; Invalid; VersionConflict. Writes: Policy?, PolicyVersion, AuditEntry.
     """
@@ -130,7 +131,9 @@ def quota_set(
     enabled = quota.limits != Limits()
     with acting(actor):
         epoch_advance()  # first: two who set the same quota wait for each other here
-        known = Policy.objects.filter(name=quota_name(quota)).first()
+        known, others = _quotas_of(actor, quota)
+        for other in others:
+            policy_disable(actor=actor, policy_id=other.id, reason=reason)
         if known is None and expected_versions is not None:
             raise VersionConflict("There is no such quota yet.")
         if known is None:
@@ -144,6 +147,22 @@ def quota_set(
             changes=lambda: changes,
             must_expect=False,
         )
+
+
+def _quotas_of(actor: Actor, quota: Quota) -> tuple[Policy | None, list[Policy]]:
+    """The policy to change, and those in force for the same holder beside it: of several, the smallest limit holds."""
+    rows = PolicyVersion.objects.filter(
+        tenant_id=actor.tenant_id, policy__kind=PolicyKind.QUOTA, number=F("policy__version")
+    )
+    found = [
+        row
+        for row in rows.select_related("policy").order_by("policy_id")
+        if (row.enabled or row.policy.name == quota_name(quota))
+        and getattr(document_stored(PolicyKind.QUOTA, row.document), "holder", None) == quota.holder
+    ]
+    found.sort(key=lambda row: row.policy.name != quota_name(quota))
+    policies = [row.policy for row in found]
+    return (policies[0] if policies else None), [row.policy for row in found[1:] if row.enabled]
 
 
 def quota_name(quota: Quota) -> str:

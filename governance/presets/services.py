@@ -53,6 +53,7 @@ def template_create(*, actor: Actor, draft: TemplateDraft, commit: Commit = lamb
         row = RoleTemplate(id=uuid7(), tenant_id=actor.tenant_id)
         _fill(row, draft)
         _save(row, force_insert=True)
+        row.refresh_from_db()  # the database sets the times
         record(actor=actor, verb=Verb.TEMPLATE_CREATED, object_type=OBJECT_TYPE, object_ids=[row.id])
         commit(row)
     return row

@@ -27,6 +27,10 @@ class PersonaView:
     name: str
     kind: PersonaKind
 
+    @property
+    def is_agent(self) -> bool:
+        return self.kind is PersonaKind.AGENT
+
 
 @dataclass(frozen=True)
 class Me:
@@ -167,9 +171,13 @@ def sign_in_link_works(*, token: str) -> bool:
 def me_get(*, actor: Actor) -> Me:
     """Everyone may know who they are."""
     with acting(actor):
-        tenant = Tenant.objects.get(id=actor.tenant_id)
-        member = Member.objects.filter(id=actor.member_id).select_related("user").first() if actor.member_id else None
-        key = ApiKey.objects.filter(id=actor.principal_id).select_related("persona").first()
+        member = None
+        if actor.member_id is not None:
+            member = Member.objects.filter(id=actor.member_id).select_related("user", "tenant").first()
+        tenant = member.tenant if member else Tenant.objects.get(id=actor.tenant_id)
+        key = None
+        if actor.principal_kind is PrincipalKind.API_KEY:
+            key = ApiKey.objects.filter(id=actor.principal_id).select_related("persona").first()
         personas = personas_of(actor).order_by("id")
         return Me(
             tenant_id=tenant.id,

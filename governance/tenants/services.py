@@ -17,7 +17,7 @@ from governance.authz.services import authorize
 from governance.database import acting, database_now, no_tenant, tenant_transaction
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7
-from governance.keys.services import credential_hash
+from governance.keys.services import credential_hash, key_store
 from governance.models import ApiKey, Member, Persona, Role, SignInLink, Tenant, User
 from governance.tenants.bonds import FREE, KeyBonds, bonds_detail, bonds_set
 from governance.tenants.principals import links_usable
@@ -52,13 +52,15 @@ def command_line_actor(tenant_id: UUID) -> Actor:
 def tenant_create(*, slug: str, name: str, owner_email: str) -> tuple[Tenant, Member]:
     """Found a tenant with its five roles and its owner. Only the command line may: it has no actor yet.
 
-    Raises Invalid; Conflict when the slug is taken. Writes: Tenant, Role × 5, User?, Member, Persona, AuditEntry × 2.
+    Raises Invalid; Conflict when the slug is taken; KeyUnavailable.
+    Writes: Tenant, Role × 5, User?, Member, Persona, AuditEntry × 2.
     """
     _check(Tenant, slug=slug, name=name or slug)
     if slug != slug.lower():  # `acme` and `ACME` would be taken for one another
         raise Invalid(errors=[FieldError("slug", "use lower-case letters")])
     if tenant_id_by_slug(slug) is not None:
         raise Conflict(f"The tenant {slug} exists already.")
+    key_store().check()  # before the first tenant the key store is made, and never after
     tenant = Tenant(id=uuid7(), slug=slug, name=name or slug)
     actor = command_line_actor(tenant.id)
     with acting(actor):
@@ -205,6 +207,7 @@ def sign_in_link_create(*, actor: Actor, member: Member) -> NewLink:
             member=member,
             token_hash=credential_hash(token),
             expires_at=expires_at,
+            by_operator=actor.is_system,
         )
         link.save(force_insert=True)
         record(actor=actor, verb=Verb.SIGN_IN_LINK_CREATED, object_type="member", object_ids=[member.id])
@@ -238,6 +241,7 @@ def sign_in_link_use(*, token: str, request_id: str, address: str) -> Actor:
             scopes=None,
             request_id=request_id,
             context=CallContext(channel=Channel.WEB, address=address),
+            is_proved=link.by_operator,
         )
         record(actor=actor, verb=Verb.SIGN_IN_LINK_USED, object_type="member", object_ids=[member.id])
     return actor

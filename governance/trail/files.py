@@ -4,6 +4,7 @@ governance/audit/verifier.py reads it; docs/audit.md describes it. The file lies
 """
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -14,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import connection
@@ -23,8 +24,8 @@ from governance.actor import Actor
 from governance.audit import verifier
 from governance.audit.lines import IN_UTC, LINE
 from governance.audit.sealing import entries_seal
-from governance.audit.signing import checkpoint_write, public_key
-from governance.audit.verifier import COLUMNS, Checkpoint, checkpoint_read
+from governance.audit.signing import checkpoint_write, manifest_signed, public_key
+from governance.audit.verifier import COLUMNS, EXPORT_FORMAT, Checkpoint, checkpoint_read
 from governance.database import acting
 from governance.models import AuditCheckpoint, AuditEntry, Tenant
 from governance.trail.queries import TrailQuery, query_words
@@ -92,7 +93,7 @@ def export_write(*, actor: Actor, path: Path, query: TrailQuery, form: ExportFor
     end = checkpoint_write(actor.tenant_id)
     span = Span(start=_start(actor, query), end=end)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = path.with_suffix(f".{os.getpid()}")
+    part = path.with_suffix(f".{uuid4().hex}")
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             rows = _fill(file, actor, query, form, span, progress)
@@ -119,8 +120,8 @@ def _fill(file: IO[bytes], actor: Actor, query: TrailQuery, form: ExportFormat, 
         with archive.open(f"entries.{form}", "w", force_zip64=True) as entries:
             rows = _entries(entries, actor, query, form, span, lambda part: progress(part * 0.6))
         with archive.open("seals.txt", "w", force_zip64=True) as seals:
-            _seals(seals, actor, query, span, lambda part: progress(0.6 + part * 0.4))
-        for name, text in _others(actor, query, form, span, rows).items():
+            left_out = _seals(seals, actor, query, span, lambda part: progress(0.6 + part * 0.4))
+        for name, text in _others(actor, query, form, span, rows, left_out).items():
             archive.writestr(name, text)
     return rows
 
@@ -139,14 +140,20 @@ def _entries(
     return rows
 
 
-def _seals(file: IO[bytes], actor: Actor, query: TrailQuery, span: Span, progress: Progress) -> None:
+def _seals(file: IO[bytes], actor: Actor, query: TrailQuery, span: Span, progress: Progress) -> str:
+    """Write every seal of the span. Returns the places that the filters left out: a line `first last` for each run."""
+    runs: list[list[int]] = []
     for batch, wanted in _batches(actor, query, span, progress):
-        lines = (
-            f"{row.seq} {row.entry_id} {row.entry_hash} {row.previous_hash} {row.chain_hash} "
-            f"{int(row.entry_id in wanted)}\n"
-            for row in batch
-        )
+        lines = (f"{row.seq} {row.entry_id} {row.entry_hash} {row.previous_hash} {row.chain_hash}\n" for row in batch)
         file.write("".join(lines).encode())
+        for row in batch:
+            if row.entry_id in wanted:
+                continue
+            if runs and runs[-1][1] == row.seq - 1:
+                runs[-1][1] = row.seq
+            else:
+                runs.append([row.seq, row.seq])
+    return "".join(f"{first} {last}\n" for first, last in runs)
 
 
 def _batches(
@@ -191,12 +198,14 @@ def _cell(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def _others(actor: Actor, query: TrailQuery, form: ExportFormat, span: Span, rows: int) -> dict[str, str]:
+def _others(
+    actor: Actor, query: TrailQuery, form: ExportFormat, span: Span, rows: int, left_out: str
+) -> dict[str, str]:
     """The small files, by name."""
     with acting(actor):
         slug = Tenant.objects.get(id=actor.tenant_id).slug
     manifest = {
-        "export": "memos-audit-1",
+        "export": EXPORT_FORMAT,
         "tenant": str(actor.tenant_id),
         "slug": slug,
         "format": form,
@@ -204,10 +213,12 @@ def _others(actor: Actor, query: TrailQuery, form: ExportFormat, span: Span, row
         "after_seq": span.after,
         "upto_seq": span.upto,
         "entries": rows,
+        "left_out_sha256": hashlib.sha256(left_out.encode()).hexdigest(),
     }
     checkpoints = [one.text() for one in (span.start, span.end) if one]
     return {
-        "manifest.json": json.dumps(manifest, indent=2),
+        "manifest.json": json.dumps(manifest_signed(actor.tenant_id, manifest), indent=2),
+        "left-out.txt": left_out,
         "checkpoints.jsonl": "".join(f"{text}\n" for text in checkpoints),
         "public-key.json": public_key(actor.tenant_id).text(),
         "verifier.py": Path(verifier.__file__).read_text(encoding="utf-8"),
@@ -219,13 +230,14 @@ README = re.sub(
     r"(?m)^ +",
     "",
     """\
-    An export of an audit trail, with proof.
+    An export of an audit log, with proof.
 
     python3 verifier.py THIS.zip --public-key YOUR-COPY-OF-public-key.json --checkpoint YOUR-COPY-OF-A-CHECKPOINT
 
     Take verifier.py, the public key and a checkpoint from where you keep them, not from here: whoever bends an export
     can bend those in it too. entries.*: the entries that were asked for, in the order of their seals. seals.txt: place,
-    entry, hash of the entry, chain hash before, chain hash, and 1 for an entry that is here or 0 for one that the
-    filters left out. checkpoints.jsonl: what was signed. manifest.json: what was asked for.
+    entry, hash of the entry, chain hash before, chain hash. left-out.txt: the first and last place of each run of
+    entries that the filters left out. checkpoints.jsonl: what was signed. manifest.json: what was asked for, and the
+    hash of left-out.txt, signed.
     """,
 )

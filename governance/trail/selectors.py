@@ -30,6 +30,7 @@ CHANGES = frozenset(
         Verb.MEMBER_ADDED,
         Verb.MEMBER_ROLE_CHANGED,
         Verb.MEMBER_REMOVED,
+        Verb.OPERATOR_CHANGED,
         Verb.INVITATION_CREATED,
         Verb.INVITATION_ACCEPTED,
         Verb.INVITATION_REVOKED,

@@ -18,7 +18,7 @@ from governance.errors import FieldError, Invalid, NotFound
 from governance.ids import uuid7
 from governance.keys.services import GENERAL, seal_for
 from governance.models import AuditSeal, AuditSink
-from governance.outbound import Refused, refuse_plain, refuse_written
+from governance.outbound import Refused, refuse_plaintext, refuse_private_literal
 from governance.vocabulary import Permission, SinkKind, Verb
 
 SCHEMES = {
@@ -157,8 +157,8 @@ def _refusal(draft: SinkDraft) -> str:
     parts = urlsplit(draft.address)
     try:
         if draft.kind is SinkKind.WEBHOOK:
-            refuse_plain(tls=parts.scheme == "https")
-        refuse_written(parts.hostname or "", parts.port or SCHEMES[draft.kind][parts.scheme])
+            refuse_plaintext(tls=parts.scheme == "https")
+        refuse_private_literal(parts.hostname or "", parts.port or SCHEMES[draft.kind][parts.scheme])
     except Refused as refusal:
         return str(refusal)
     return ""

@@ -4,12 +4,24 @@ import hashlib
 import hmac
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-from governance.outbound import Place, Undelivered, connect, encrypted, hurried, place_find, post, refuse_plain
+from requests import RequestException
+
+from governance.outbound import (
+    Destination,
+    Refused,
+    Undelivered,
+    connect,
+    limit_exchange,
+    refuse_plaintext,
+    resolve_destination,
+    wrap_tls,
+)
+from governance.outgoing import AddressRefused, AnswerTooLong, OutgoingSession
 from governance.trail.sinks import SCHEMES
 from governance.vocabulary import SinkKind
 
@@ -29,13 +41,15 @@ class Pushed(NamedTuple):
 def deliver(kind: SinkKind, address: str, secret: bytes, rows: Sequence[Pushed]) -> None:
     """Raises Refused; Undelivered. Some of the rows may then have arrived: all of them are sent again."""
     parts = urlsplit(address)
-    place = place_find(parts.hostname or "", parts.port or SCHEMES[kind][parts.scheme])
     if kind is SinkKind.WEBHOOK:
-        _webhook(place, parts, secret, rows)
-    elif parts.scheme == "syslog+udp":
-        _datagrams(place, rows)
+        refuse_plaintext(tls=parts.scheme == "https")
+        _webhook(address, secret, rows)
+        return
+    destination = resolve_destination(parts.hostname or "", parts.port or SCHEMES[kind][parts.scheme])
+    if parts.scheme == "syslog+udp":
+        _datagrams(destination, rows)
     else:
-        _stream(place, rows, tls=parts.scheme == "syslog+tls")
+        _stream(destination, rows, tls=parts.scheme == "syslog+tls")
 
 
 def signature(secret: bytes, moment: int, body: bytes) -> str:
@@ -44,10 +58,8 @@ def signature(secret: bytes, moment: int, body: bytes) -> str:
     return f"t={moment},v1={digest}"
 
 
-def _webhook(place: Place, parts: SplitResult, secret: bytes, rows: Sequence[Pushed]) -> None:
+def _webhook(address: str, secret: bytes, rows: Sequence[Pushed]) -> None:
     """JSON Lines; any reply but 2xx is a failure, a redirect too."""
-    tls = parts.scheme == "https"
-    refuse_plain(tls=tls)
     body = "".join(f'{{"seq":{row.seq},"chain_hash":"{row.chain_hash}","entry":{row.line}}}\n' for row in rows).encode()
     headers = {
         "Content-Type": "application/x-ndjson",
@@ -55,10 +67,22 @@ def _webhook(place: Place, parts: SplitResult, secret: bytes, rows: Sequence[Pus
         "X-Memos-First-Seq": str(rows[0].seq),
         "X-Memos-Last-Seq": str(rows[-1].seq),
     }
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    status = post(place, path, body, headers, tls=tls)
+    status = _post(address, body, headers)
     if not 200 <= status < 300:
         raise Undelivered(f"the webhook answered {status}")
+
+
+def _post(address: str, body: bytes, headers: Mapping[str, str]) -> int:
+    """Return the status of the reply. Raises Refused; Undelivered."""
+    try:
+        with OutgoingSession() as session:
+            return session.post(address, data=body, headers=headers).status_code
+    except AddressRefused as error:
+        raise Refused(str(error)) from error
+    except AnswerTooLong as error:
+        raise Undelivered(str(error)) from error
+    except RequestException as error:
+        raise Undelivered(f"{urlsplit(address).hostname} cannot be reached, or broke off") from error
 
 
 def syslog_message(row: Pushed) -> bytes:
@@ -67,14 +91,14 @@ def syslog_message(row: Pushed) -> bytes:
     return f"<{PRIORITY}>1 {row.at} - memos - audit {data} {row.line}".encode()
 
 
-def _stream(place: Place, rows: Sequence[Pushed], *, tls: bool) -> None:
+def _stream(destination: Destination, rows: Sequence[Pushed], *, tls: bool) -> None:
     """Octet counting (RFC 6587 §3.4.1). Then the end is told, and the other side's end is waited for.
 
     Without that nobody would know whether it has read anything: TCP takes bytes for a peer that has died.
     """
-    raw = connect(place)
+    raw = connect(destination)
     try:
-        with closing(encrypted(raw, place) if tls else raw) as sock, hurried(sock):
+        with closing(wrap_tls(raw, destination) if tls else raw) as sock, limit_exchange(sock):
             for row in rows:
                 message = syslog_message(row)
                 sock.sendall(b"%d %b" % (len(message), message))
@@ -82,15 +106,15 @@ def _stream(place: Place, rows: Sequence[Pushed], *, tls: bool) -> None:
             while sock.recv(4096):
                 pass
     except OSError as error:
-        raise Undelivered(f"{place.host} did not take all of it") from error
+        raise Undelivered(f"{destination.host} did not take all of it") from error
 
 
-def _datagrams(place: Place, rows: Sequence[Pushed]) -> None:
+def _datagrams(destination: Destination, rows: Sequence[Pushed]) -> None:
     """One each (RFC 5426). Whether it arrived nobody knows: that is what was chosen with UDP."""
-    family = socket.AF_INET6 if ":" in place.address else socket.AF_INET
+    family = socket.AF_INET6 if ":" in destination.address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as sock:
             for row in rows:
-                sock.sendto(syslog_message(row)[:LONGEST_DATAGRAM], (place.address, place.port))
+                sock.sendto(syslog_message(row)[:LONGEST_DATAGRAM], (destination.address, destination.port))
     except OSError as error:
-        raise Undelivered(f"{place.host} cannot be reached") from error
+        raise Undelivered(f"{destination.host} cannot be reached") from error

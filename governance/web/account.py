@@ -21,7 +21,13 @@ from governance.accounts.factors import (
 )
 from governance.accounts.passwords import has_password, password_set
 from governance.accounts.rules import FirstFactor, SignedIn, Way
-from governance.accounts.selectors import organisations_of, person_email, sessions_list
+from governance.accounts.selectors import (
+    manages_person,
+    organisations_of,
+    person_email,
+    refuse_unproved,
+    sessions_list,
+)
 from governance.errors import Invalid
 from governance.web.pages import draw, go, person_page, see_other, wants_part
 from governance.web.sessions import client_address, mark_strong, request_id, sign_in
@@ -53,6 +59,7 @@ def password(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 @person_page
 def second_factor(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
     """Set it up; or show a code, where a session was begun without one; or what there is."""
+    refuse_unproved(person)
     active = factor_get(person=person).active
     if request.method != "POST":
         if active and person.strong:
@@ -113,10 +120,12 @@ def organisations(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 def _account(
     request: HttpRequest, person: SignedIn, more: dict[str, Any] | None = None, *, status: int = HTTPStatus.OK
 ) -> HttpResponseBase:
+    is_proved = manages_person(person)
     context = {
         "person": person,
-        "has_password": has_password(person=person),
-        "factor": factor_get(person=person),
+        "is_proved": is_proved,
+        "has_password": is_proved and has_password(person=person),
+        "factor": factor_get(person=person) if is_proved else None,
         "sessions": sessions_list(person=person),
         "changed": request.GET.get("changed", ""),
         **(more or {}),

@@ -1,29 +1,41 @@
-"""What every template knows: who is signed in."""
+"""What every template knows: who is signed in, and where they may go."""
 
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
 
 from governance.actor import Actor
 from governance.authz.services import is_allowed
+from governance.database import acting
 from governance.vocabulary import Permission
+from governance.web.navigation import bottom_bar_of, navigation_of, settings_of
+from governance.web.sessions import persona_of_session
+
+SIDE_COOKIE = "memos-side"
 
 
 def signed_in(request: HttpRequest) -> dict[str, Any]:
-    """`actor` of the page, None on those before sign-in, and which pages to lead it to: each asks again."""
+    """`actor` of the page, None on those before sign-in; `shell`: what the frame shows, found when it is drawn."""
     actor: Actor | None = getattr(request, "actor", None)
+    if actor is None:
+        return {"actor": None}
     return {
         "actor": actor,
-        "may_chat": _may(actor, Permission.CONVERSATION_USE),
-        "may_audit": _may(actor, Permission.AUDIT_READ),
-        "may_operate": _may(actor, Permission.OPERATIONS_MANAGE),
-        "may_hold": _may(actor, Permission.HOLD_MANAGE),
-        "may_see_policies": _may(actor, Permission.POLICY_READ),
-        "may_speak_as": _may(actor, Permission.PERSONA_USE),
-        "may_share": _may(actor, Permission.ACCESS_SHARE),
-        "may_review": _may(actor, Permission.MEMORY_UPDATE),
+        "shell": SimpleLazyObject(lambda: _shell(request, actor)),
+        "may_operate": is_allowed(actor, Permission.OPERATIONS_MANAGE),
     }
 
 
-def _may(actor: Actor | None, permission: Permission) -> bool:
-    return actor is not None and is_allowed(actor, permission)
+def _shell(request: HttpRequest, actor: Actor) -> dict[str, Any]:
+    """Each page of the navigation asks again whether it may be opened."""
+    with acting(actor):  # one transaction for all that is asked
+        return {
+            "groups": navigation_of(actor, request.path),
+            "settings": settings_of(actor, request.path),
+            "bottom": bottom_bar_of(actor, request.path),
+            "persona": persona_of_session(request),
+            "may_add": is_allowed(actor, Permission.MEMORY_CREATE),
+            "may_find": is_allowed(actor, Permission.MEMORY_READ),
+            "is_narrow": request.COOKIES.get(SIDE_COOKIE) == "narrow",
+        }

@@ -43,6 +43,12 @@ EXPLANATIONS: dict[str, Explanation] = {
     "version_conflict": Explanation(
         _("This memory has changed since you read it."), _("Load it again, and make your change anew.")
     ),
+    "invalid_etag": Explanation(
+        _("The version cannot be read."), _("Load the memory again, and make your change anew.")
+    ),
+    "too_many_at_once": Explanation(
+        _("Your organisation has too many large requests at work."), _("Wait a moment, then try again.")
+    ),
     "precondition_required": Explanation(
         _("It is not known which version you read."), _("Load the memory again, and make your change anew.")
     ),
@@ -53,6 +59,9 @@ EXPLANATIONS: dict[str, Explanation] = {
     "second_member_needed": Explanation(
         _("Two different members release a legal hold."),
         _("You are the only member here. Add a second one first; then both of you approve."),
+    ),
+    "address_not_proved": Explanation(
+        _("Prove your address first."), _("Have a link mailed to your address, and open that link.")
     ),
     "own_hand_needed": Explanation(
         _("Two different persons release a legal hold."),

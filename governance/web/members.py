@@ -30,7 +30,7 @@ MOST = 200  # of one page; more are in the API
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def members(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Who belongs here; POST invites an address, and shows its link this once."""
+    """Who belongs here; POST invites an address."""
     if request.method != "POST":
         return _page(request, actor)
     email, role = request.POST.get("email", "")[:254], request.POST.get("role", "")
@@ -99,7 +99,7 @@ def _lists(actor: Actor) -> dict[str, Any]:
 
 
 def _shown(made: NewInvitation) -> dict[str, Any]:
-    return {"link": made.url, "link_for": made.view.email, "link_hours": settings.INVITATION_HOURS}
+    return {"invited": made.view.email, "link_hours": settings.INVITATION_HOURS}
 
 
 def _role(text: str) -> RoleName:

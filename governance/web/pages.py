@@ -15,14 +15,13 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
 
 from governance.accounts.rules import SignedIn
-from governance.actor import Actor, CallContext
+from governance.actor import Actor
 from governance.denials import denial_told
 from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequired, Unauthenticated, Unavailable
 from governance.failures import database_failure
 from governance.tenants.selectors import me_get
-from governance.vocabulary import Channel
 from governance.web.explanations import detail_of, explanation_of
-from governance.web.sessions import actor_of_session, client_address, request_id, web_actor, web_person
+from governance.web.sessions import actor_of_session, request_id, web_actor, web_context, web_person
 
 Asked = ParamSpec("Asked")
 View = Callable[Concatenate[HttpRequest, Asked], HttpResponseBase]
@@ -78,7 +77,7 @@ def person_page(view: PersonView[Asked]) -> View[Asked]:
 def draw(
     request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = HTTPStatus.OK
 ) -> HttpResponse:
-    """Render a page. `me` in it is who is signed in, read only if the template looks (four queries)."""
+    """Render a page. `me` in it is who is signed in, read only if the template looks (two queries)."""
     actor: Actor | None = getattr(request, "actor", None)
     me = SimpleLazyObject(lambda: me_get(actor=actor)) if actor else None
     return render(request, template, {"me": me, **(context or {})}, status=status)
@@ -113,7 +112,7 @@ def recognise(request: HttpRequest) -> None:
     if not hasattr(request, "session"):
         return
     try:
-        actor = actor_of_session(request, CallContext(channel=Channel.WEB, address=client_address(request)))
+        actor = actor_of_session(request, web_context(request))
     except DatabaseFailure:
         return  # the page says what it says without the database
     if actor is not None:
@@ -141,7 +140,7 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
         "detail": detail_of(failure),
     }
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        context["me"] = None  # whoever it is, the database may not be there to say
+        context["me"] = context["shell"] = None  # the database may not be there to say who reads, and what they may
     response = draw(request, template, context, status=status)
     if failure.retry_after is not None:
         response["Retry-After"] = str(failure.retry_after)

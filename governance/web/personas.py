@@ -1,6 +1,7 @@
 """Personas: one's own, and the tenant's agents."""
 
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -12,7 +13,6 @@ from django.views.decorators.http import require_http_methods
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, Invalid
-from governance.models import Persona
 from governance.personas.selectors import persona_show, personas_list
 from governance.personas.services import (
     LONGEST_NAME,
@@ -25,6 +25,9 @@ from governance.personas.services import (
 from governance.vocabulary import PersonaKind
 from governance.web.pages import draw, page, see_other
 from governance.web.paging import NewestOf
+
+if TYPE_CHECKING:
+    from governance.models import Persona
 
 PERSONAS = 50  # of one page
 

@@ -1,7 +1,7 @@
 """Presets: role templates, and applying them."""
 
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.http import HttpRequest, QueryDict
@@ -12,7 +12,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, DomainError, FieldError, Invalid, NotFound
-from governance.models import RoleTemplate
 from governance.presets.selectors import applicable, template_get, templates_list
 from governance.presets.services import (
     LONGEST_NAME,
@@ -27,6 +26,9 @@ from governance.presets.services import (
 from governance.vocabulary import GranteeKind, RoleName, Scope
 from governance.web.pages import draw, page, see_other
 from governance.web.paging import NewestOf
+
+if TYPE_CHECKING:
+    from governance.models import RoleTemplate
 
 PRESETS = 50  # of one page
 ROLES = [role for role in RoleName if role is not RoleName.OWNER]
@@ -123,7 +125,7 @@ def _asked(form: QueryDict) -> TemplateDraft:
     )
 
 
-def _kept(row: RoleTemplate, draft: TemplateDraft) -> TemplateDraft:
+def _kept(row: "RoleTemplate", draft: TemplateDraft) -> TemplateDraft:
     """The form has no attributes of personas: those stay."""
     return TemplateDraft(**{**vars(draft), "persona_attributes": row.persona_attributes})
 

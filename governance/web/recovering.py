@@ -5,7 +5,6 @@ from http import HTTPStatus
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from governance.accounts.passwords import (
@@ -18,8 +17,8 @@ from governance.accounts.passwords import (
 from governance.accounts.rules import FirstFactor, Way
 from governance.accounts.selectors import email_has_password, member_user
 from governance.errors import Invalid, NotFound
-from governance.members.services import Invited, invitation_accept, invitation_by_token
-from governance.web.pages import answered, draw, see_other
+from governance.members.services import invitation_accept, invitation_by_token
+from governance.web.pages import answered, draw
 from governance.web.sessions import client_address, request_id
 from governance.web.views import proceed
 
@@ -41,7 +40,7 @@ def forgotten(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @answered
 def reset(request: HttpRequest, token: str) -> HttpResponseBase:
-    """The page behind a mailed link: a new password, then the ordinary way in."""
+    """The page behind a mailed link: a new password, then the second factor, where there is one."""
     try:
         response = _reset(request, token)
     except NotFound:
@@ -55,7 +54,7 @@ def _reset(request: HttpRequest, token: str) -> HttpResponseBase:
     if request.method != "POST":
         return draw(request, "governance/reset.html")
     try:
-        password_reset_use(
+        first = password_reset_use(
             token=token,
             new=request.POST.get("new", ""),
             request_id=request_id(request),
@@ -64,13 +63,16 @@ def _reset(request: HttpRequest, token: str) -> HttpResponseBase:
     except Invalid as failure:
         context = {"faults": [fault.message for fault in failure.errors]}
         return draw(request, "governance/reset.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return see_other(reverse("sign_in"))
+    return proceed(request, first)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @answered
 def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
-    """The page behind an invitation. Its button makes a member, and with a first password an account."""
+    """The page behind an invitation. Behind a mailed link its button makes a member, and a first password an account.
+
+    The inviter's link only shows the invitation, and tells nothing of the person: who invites may open it.
+    """
     try:
         response = _invitation(request, token)
     except NotFound:
@@ -81,24 +83,23 @@ def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
 
 def _invitation(request: HttpRequest, token: str) -> HttpResponseBase:
     invited = invitation_by_token(token=token)
-    context = {"invited": invited, "needs_password": not email_has_password(invited.email)}
+    needs_password = invited.proves_address and not email_has_password(invited.email)
+    context: dict[str, object] = {"invited": invited, "needs_password": needs_password}
     if request.method != "POST":
         return draw(request, "governance/invitation.html", context)
     new = request.POST.get("new", "")
-    if context["needs_password"]:
+    if needs_password:
         try:
             password_check(new)
         except Invalid as failure:
             context["faults"] = [fault.message for fault in failure.errors]
             return draw(request, "governance/invitation.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return proceed(request, _accept(request, token, invited, new))
+    return proceed(request, _accept(request, token, new))
 
 
-def _accept(request: HttpRequest, token: str, invited: Invited, new: str) -> FirstFactor:
-    """The member, and what the link has shown: by mail the address itself, else just what this organisation says."""
+def _accept(request: HttpRequest, token: str, new: str) -> FirstFactor:
     actor = invitation_accept(token=token, request_id=request_id(request), address=client_address(request))
     user_id = member_user(actor=actor)
-    bound_to = None if invited.proves_address else invited.tenant_id
     if new:
-        password_begin(user_id=user_id, new=new, bound_to=bound_to)
-    return FirstFactor(user_id=user_id, bound_to=bound_to, way=Way.INVITATION)
+        password_begin(user_id=user_id, new=new)
+    return FirstFactor(user_id=user_id, bound_to=None, way=Way.INVITATION)

@@ -8,6 +8,7 @@ from governance.actor import Actor
 from governance.authz.rules import ACTIONS, ROLE_PERMISSIONS
 from governance.authz.services import is_allowed
 from governance.vocabulary import Permission, RoleName
+from governance.web.navigation import address_of
 
 ROLES: dict[RoleName, Promise] = {
     RoleName.OWNER: _("owner"),
@@ -44,6 +45,8 @@ RIGHTS: dict[Permission, Promise] = {
 
 def first_page(actor: Actor) -> str:
     """The address where the work of `actor` begins."""
+    if is_allowed(actor, Permission.MEMORY_READ):
+        return address_of("overview") or reverse("memories")
     if is_allowed(actor, Permission.CONVERSATION_USE):
         return reverse("chat")
     return reverse("trail" if is_allowed(actor, Permission.AUDIT_READ) else "you")

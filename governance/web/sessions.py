@@ -23,6 +23,7 @@ TENANT, MEMBER, USER, SESSION, BOUND_TO, STRONG = (
 FIRST = "first_factor"
 FIRST_SECONDS = 600  # between the first factor and the end of the sign-in
 PURPOSE = "purpose"  # what this browser reads for
+PERSONA = "persona"  # id and name of the persona that new memories are stored for
 
 
 def sign_in(request: HttpRequest, person: SignedIn) -> None:
@@ -94,16 +95,22 @@ def web_person(request: HttpRequest) -> SignedIn:
 
 def web_actor(request: HttpRequest, channel: Channel = Channel.WEB) -> Actor:
     """The actor behind a page. Raises Unauthenticated; SecondFactorRequired."""
-    purpose: str = request.session.get(PURPOSE, "")
-    context = CallContext(channel=channel, purpose=purpose, address=client_address(request))
-    actor = actor_of_session(request, context)
+    actor = actor_of_session(request, web_context(request, channel))
     if actor is None:
         raise Unauthenticated
     return actor
 
 
-def web_context(request: HttpRequest) -> CallContext:
-    return CallContext(channel=Channel.WEB, address=client_address(request))
+def web_context(request: HttpRequest, channel: Channel = Channel.WEB) -> CallContext:
+    """The context of a call by this browser: every page is read for the purpose that its reader named."""
+    purpose: str = request.session.get(PURPOSE, "")
+    return CallContext(channel=channel, purpose=purpose, address=client_address(request))
+
+
+def persona_of_session(request: HttpRequest) -> dict[str, str] | None:
+    """Id and name of the persona chosen in this browser, if one was."""
+    chosen: dict[str, str] | None = request.session.get(PERSONA)
+    return chosen
 
 
 def request_id(request: HttpRequest) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +15,6 @@ from governance.actor import Actor
 from governance.audit import verifier
 from governance.authz.services import authorize
 from governance.errors import FieldError, Invalid
-from governance.models import AuditEntry
 from governance.trail.queries import FILTERS, TrailQuery, query_read
 from governance.trail.reports import changes_csv
 from governance.trail.selectors import (
@@ -34,6 +34,9 @@ from governance.web.faults import faults_told
 from governance.web.pages import draw, page, wants_part
 from governance.web.paging import Newest, number_or_none, uuid_or_none
 from governance.web.trail_lines import OBJECTS_OF_ONE, lines_of
+
+if TYPE_CHECKING:
+    from governance.models import AuditEntry
 
 ROWS = 50  # of one page
 SAFE = ["GET", "HEAD"]
@@ -151,7 +154,7 @@ def download(text: str, name: str, kind: str) -> HttpResponse:
     return HttpResponse(text, content_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
-def _list(actor: Actor, request: HttpRequest, entries: Sequence[AuditEntry], take: Newest) -> dict[str, object]:
+def _list(actor: Actor, request: HttpRequest, entries: "Sequence[AuditEntry]", take: Newest) -> dict[str, object]:
     asked = {name: request.GET.get(name, "") for name in FILTERS}
     older = {name: value for name, value in asked.items() if value} | {"before": str(take.older)}
     return {

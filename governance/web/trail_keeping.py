@@ -16,7 +16,7 @@ from governance.trail.exports import export_create, export_file, exports_list
 from governance.trail.queries import FILTERS, query_read
 from governance.trail.selectors import filters_named
 from governance.trail.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
-from governance.vocabulary import ExportFormat, ExportStatus, Outcome, Permission, SinkKind, Verb
+from governance.vocabulary import ExportFormat, JobStatus, Outcome, Permission, SinkKind, Verb
 from governance.web.faults import faults_told
 from governance.web.files import file_response
 from governance.web.pages import draw, page, see_other, wants_part
@@ -25,7 +25,7 @@ from governance.web.trail_lines import facts_of
 
 ROWS = 20  # of one page
 SAFE = ["GET", "HEAD"]
-GOING_ON = frozenset({ExportStatus.PENDING, ExportStatus.RUNNING})
+GOING_ON = frozenset({JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CANCELLING})
 
 
 @require_http_methods([*SAFE, "POST"])

@@ -3,12 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from governance.actor import Actor
-from governance.models import AuditEntry
 from governance.naming import PLACED, Name, ids_in, named_in
 from governance.trail.selectors import names_of
+
+if TYPE_CHECKING:
+    from governance.models import AuditEntry
 
 OBJECTS = 3  # of one row in a list
 OBJECTS_OF_ONE = 100  # where a row stands alone: one may name tens of thousands
@@ -27,7 +30,7 @@ class Fact:
 class Line:
     """A row with what it names. behind: whose key acted; objects: the first of them; more: how many others."""
 
-    entry: AuditEntry
+    entry: "AuditEntry"
     who: Name | None
     behind: Name | None
     objects: tuple[tuple[UUID, Name | None], ...]
@@ -48,7 +51,7 @@ class Line:
         return len(self.entry.object_ids) - len(self.objects)
 
 
-def lines_of(actor: Actor, entries: Sequence[AuditEntry], *, objects: int = OBJECTS) -> list[Line]:
+def lines_of(actor: Actor, entries: "Sequence[AuditEntry]", *, objects: int = OBJECTS) -> list[Line]:
     """`objects`: how many of a row's objects are shown. Raises Forbidden."""
     names = names_of(actor=actor, ids={one for entry in entries for one in _ids(entry, objects)})
     return [_line(entry, names, objects) for entry in entries]
@@ -60,7 +63,7 @@ def facts_of(actor: Actor, rows: Sequence[Mapping[str, object]]) -> list[tuple[F
     return [_facts(row, names) for row in rows]
 
 
-def _line(entry: AuditEntry, names: Mapping[UUID, Name], objects: int) -> Line:
+def _line(entry: "AuditEntry", names: Mapping[UUID, Name], objects: int) -> Line:
     by_other = entry.member_id is not None and entry.member_id != entry.principal_id
     return Line(
         entry=entry,
@@ -72,7 +75,7 @@ def _line(entry: AuditEntry, names: Mapping[UUID, Name], objects: int) -> Line:
     )
 
 
-def _ids(entry: AuditEntry, objects: int) -> set[UUID]:
+def _ids(entry: "AuditEntry", objects: int) -> set[UUID]:
     own = {entry.principal_id, entry.member_id or entry.principal_id, *entry.object_ids[:objects]}
     return own | _ids_in(entry.detail) | _ids_in(entry.context)
 

@@ -18,6 +18,7 @@ urlpatterns = [
     path("you/", views.you, name="you"),
     path("sign-out/", views.sign_out, name="sign_out"),
     path("purpose/", views.purpose, name="purpose"),
+    path("persona/", views.persona_choose, name="persona_choose"),
     path("language/", set_language, name="set_language"),
     # a person's own
     path("account/", account.account, name="account"),

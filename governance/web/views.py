@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.accounts.entering import session_begin, session_end
-from governance.accounts.factors import has_second_factor, second_factor_pass
+from governance.accounts.factors import second_factor_asked, second_factor_pass
 from governance.accounts.identities import provider_of
 from governance.accounts.passwords import password_sign_in
 from governance.accounts.rules import FirstFactor, SignedIn, Way
@@ -17,13 +17,16 @@ from governance.accounts.selectors import Organisation, member_user, organisatio
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Forbidden, Invalid, NotFound, TooManyAttempts, Unauthenticated
+from governance.personas.selectors import persona_show
 from governance.policies.purposes import purposes_known
 from governance.tenants.selectors import sign_in_link_works, tenant_id_by_slug
 from governance.tenants.services import sign_in_link_use
-from governance.web.coming_back import next_forget, next_keep, next_kept
+from governance.web.coming_back import is_here, next_forget, next_keep, next_kept
 from governance.web.pages import answered, draw, page, person_page, see_other
+from governance.web.paging import uuid_or_none
 from governance.web.roles import first_page, granted_beside, rights_of, role_label
 from governance.web.sessions import (
+    PERSONA,
     PURPOSE,
     actor_of_session,
     client_address,
@@ -34,6 +37,7 @@ from governance.web.sessions import (
     sign_in,
     web_context,
 )
+from governance.web.trusted_browser import browser_trust, trusted_browser
 
 LONGEST_PURPOSE = 200
 
@@ -75,6 +79,7 @@ def sign_in_page(request: HttpRequest, slug: str = "") -> HttpResponseBase:
             password=request.POST.get("password", ""),
             request_id=request_id(request),
             address=client_address(request),
+            trusted=trusted_browser(request),
         )
     except Unauthenticated:
         return _again(request, slug, HTTPStatus.UNPROCESSABLE_ENTITY, {"wrong": True})
@@ -129,7 +134,7 @@ def sign_in_code(request: HttpRequest) -> HttpResponseBase:
 def sign_in_organisation(request: HttpRequest) -> HttpResponseBase:
     """Which organisation to enter, for one who is a member of several."""
     first, strong = first_factor_kept(request)
-    if not strong and has_second_factor(first.user_id):
+    if not strong and second_factor_asked(first):
         raise Unauthenticated
     places = organisations_of(first.user_id, bound_to=first.bound_to)
     wanted = request.POST.get("organisation", "")
@@ -148,8 +153,8 @@ def sign_out(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
 
 
 def proceed(request: HttpRequest, first: FirstFactor) -> HttpResponseBase:
-    """After the first factor: the second, where the person has one; else the organisation."""
-    if not has_second_factor(first.user_id):
+    """After the first factor: the second, where it is asked; else the organisation."""
+    if not second_factor_asked(first):
         return choose(request, first, strong=False)
     first_factor_keep(request, first)
     return see_other(reverse("sign_in_code"))
@@ -178,13 +183,15 @@ def enter(request: HttpRequest, first: FirstFactor, place: Organisation, *, stro
     sign_in(request, person)
     response = see_other(next_kept(request) or first_page(person.actor))
     next_forget(response)
+    browser_trust(request, response, first)
     return response
 
 
 def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
-    """What a link of one tenant has shown: it opens that tenant alone."""
+    """The first factor that a sign-in link shows: one of a tenant opens that tenant, one of the operator opens all."""
     assert actor.member_id is not None
-    return FirstFactor(user_id=member_user(actor=actor), bound_to=actor.tenant_id, way=way)
+    bound_to = None if actor.is_proved else actor.tenant_id
+    return FirstFactor(user_id=member_user(actor=actor), bound_to=bound_to, way=way)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -197,9 +204,27 @@ def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             context = {"purpose": said[:LONGEST_PURPOSE], "known": purposes_known(actor), "longest": LONGEST_PURPOSE}
             return draw(request, "governance/purpose.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
         request.session[PURPOSE] = said
-        return see_other(reverse("purpose"))
+        return see_other(_next_of(request) or reverse("purpose"))
     known = {"purpose": actor.context.purpose, "known": purposes_known(actor), "longest": LONGEST_PURPOSE}
     return draw(request, "governance/purpose.html", known)
+
+
+@require_POST
+@page
+def persona_choose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Store new memories of this browser for a persona from now on; for none, where none is named."""
+    wanted = uuid_or_none(request.POST.get("persona", ""))
+    request.session.pop(PERSONA, None)
+    if wanted is not None:
+        chosen = persona_show(actor=actor, persona_id=wanted)
+        request.session[PERSONA] = {"id": str(chosen.id), "name": chosen.name}
+    return see_other(_next_of(request) or reverse("home"))
+
+
+def _next_of(request: HttpRequest) -> str:
+    """The page that a form came from, if it is one of ours."""
+    wanted = request.POST.get("next", "")
+    return wanted if is_here(request, wanted) else ""
 
 
 def _spend(request: HttpRequest, token: str) -> HttpResponseBase:

@@ -15,16 +15,17 @@ ALREADY_THERE = (psycopg.errors.DuplicateObject, psycopg.errors.DuplicateDatabas
 def bootstrap(*, server: str, database: str) -> None:
     """Make what is missing. `server`, `database`: a superuser's connection strings to the server and the new database.
 
-    The files run once; a run that was cut off is finished by the next.
+    The first two files run once, and a run that was cut off is finished by the next; maintenance.sql runs each time.
     """
-    if _is_made(server):
-        return
-    with psycopg.connect(server, autocommit=True) as connection:
-        for statement in _statements(DEPLOY / "roles.sql"):
-            _run_unless_there(connection, statement)
+    if not _is_made(server):
+        with psycopg.connect(server, autocommit=True) as connection:
+            for statement in _statements(DEPLOY / "roles.sql"):
+                _run_unless_there(connection, statement)
+        with psycopg.connect(database, autocommit=True) as connection:
+            # Sent at once, the whole file is one transaction: its extension shows that all of it was done.
+            connection.execute(_file(DEPLOY / "database.sql"))
     with psycopg.connect(database, autocommit=True) as connection:
-        # Sent at once, the whole file is one transaction: its extension shows that all of it was done.
-        connection.execute(_file(DEPLOY / "database.sql"))
+        connection.execute(_file(DEPLOY / "maintenance.sql"))  # also where an older version made the rest
 
 
 def has_tenants(database: str) -> bool:

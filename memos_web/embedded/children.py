@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from memos_web.embedded.health_check import HealthCheck
 from memos_web.embedded.programs import Program, spawn
 
 LONGEST_DELAY = 10.0  # seconds between two starts of a child that keeps failing
@@ -30,6 +31,7 @@ class Child:
     process: subprocess.Popen[bytes] | None = None
     failures: int = 0
     restart_at: float = 0.0  # time.monotonic()
+    health: HealthCheck | None = None  # of a web process
     started_at: float = 0.0
 
     @property
@@ -52,8 +54,20 @@ class Child:
             written: bytes = stdout.read()
         return written.decode()
 
+    def is_silent(self) -> bool:
+        """True for a process that runs, and has not answered its health check for too long."""
+        return self.health is not None and self.running and self.health.is_silent()
+
+    def kill(self) -> None:
+        """End the process at once, whatever it does: also one that is stopped."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
     def start(self) -> None:
         self.started_at = time.monotonic()
+        if self.health is not None:
+            self.health.restart()
         self.process = spawn(self.program, capture=self.capture)
 
     def note_death(self) -> str:

@@ -5,9 +5,11 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from governance.keys.registry import NOTED
 from governance.tenants.binding import UnsafeRole, refuse_unbound_role
 from memos_web.config import Config
 from memos_web.embedded.errors import StartError
+from memos_web.installation import key_store_path
 
 CONNECT_SECONDS = 2  # for each address of the host, so that even two of them are answered within five seconds
 
@@ -16,6 +18,7 @@ def check_given(config: Config) -> None:
     """Raise StartError unless every server that the environment names answers, as a role that may serve."""
     if config.database_url:
         check_database("DATABASE_URL", config.database_url, serves=True)
+        check_keys(config)
     if config.database_owner_url:
         check_database("DATABASE_OWNER_URL", config.database_owner_url, serves=False)
     if config.redis_url:
@@ -39,6 +42,15 @@ def check_database(name: str, url: str, *, serves: bool) -> None:
         raise StartError(f"{name} cannot be reached: {_one_line(error)}") from error
     except psycopg.ProgrammingError as error:
         raise StartError(f"{name} is not a postgresql:// address") from error
+
+
+def check_keys(config: Config) -> None:
+    """Raise StartError where the database notes a key store and the data directory has none: nothing is made then."""
+    path = key_store_path(config)
+    with psycopg.connect(config.database_url, connect_timeout=CONNECT_SECONDS) as connection:
+        is_migrated = connection.execute("SELECT to_regclass('governance_keystorenote')").fetchone() != (None,)
+        if is_migrated and not path.exists() and connection.execute(NOTED).fetchone():
+            raise StartError(f"the key store of this database is missing: restore {path} from its backup")
 
 
 def check_redis(url: str) -> None:

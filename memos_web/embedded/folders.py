@@ -69,23 +69,28 @@ def make_socket_dir(folder: Path, account: Account | None) -> None:
     give(folder, account)
 
 
-def check_port(config: Config) -> None:
-    """Raise StartError unless the web server's address can be listened on."""
+def bind_port(config: Config) -> socket.socket:
+    """The socket of the web server's address, which no process listens on yet. Raises StartError."""
     deadline = time.monotonic() + PORT_PATIENCE
-    while (problem := _cannot_listen(config.host, config.port)) is not None:
-        if problem.errno != errno.EADDRINUSE:
-            raise StartError(f"cannot listen on {config.host}:{config.port}: {problem.strerror}")
-        if time.monotonic() > deadline:
-            raise StartError(f"port {config.port} is busy on {config.host}: stop what uses it, or set MEMOS_PORT")
+    while True:
+        try:
+            return _bound(config.host, config.port)
+        except OSError as problem:
+            if problem.errno != errno.EADDRINUSE:
+                raise StartError(f"cannot listen on {config.host}:{config.port}: {problem.strerror}") from problem
+            if time.monotonic() > deadline:
+                message = f"port {config.port} is busy on {config.host}: stop what uses it, or set MEMOS_PORT"
+                raise StartError(message) from problem
         time.sleep(0.1)
 
 
-def _cannot_listen(host: str, port: int) -> OSError | None:
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    made = socket.socket(family, kind)
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as error:
-        return error
-    return None
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError:
+        made.close()
+        raise
+    return made

@@ -26,8 +26,9 @@ PORT = 5432  # names the socket, too
 LEAVE_SECONDS = 8.0
 SETTINGS = {
     "shared_buffers": "256MB",
-    "max_connections": "60",
+    "max_connections": "120",
     "max_wal_size": "512MB",
+    "wal_recycle": "off",  # a recycled segment keeps what it held: purged bytes would stay (vault/cubes/storage.py)
     "io_method": "sync",
     "jit": "off",
     "max_logical_replication_workers": "0",

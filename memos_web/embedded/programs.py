@@ -31,6 +31,7 @@ class Program:
     account: Account | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     orphan_signal: signal.Signals = signal.SIGKILL  # sent by the kernel when the parent dies first
+    descriptors: tuple[int, ...] = ()  # open files that the child shares
 
 
 def spawn(program: Program, *, capture: bool = False) -> subprocess.Popen[bytes]:
@@ -52,6 +53,7 @@ def spawn(program: Program, *, capture: bool = False) -> subprocess.Popen[bytes]
             group=program.account.gid if program.account else None,
             extra_groups=[] if program.account else None,
             start_new_session=True,
+            pass_fds=program.descriptors,
             # Runs after the change of user, which would clear what it asks of the kernel. No thread holds a lock here.
             preexec_fn=lambda: _bind_to(parent, program.orphan_signal),  # noqa: PLW1509
         )

@@ -2,8 +2,10 @@
 
 import http.client
 import os
+import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from memos_web.config import Config
@@ -11,25 +13,28 @@ from memos_web.embedded.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 OWNER_ONLY = ("DATABASE_OWNER_URL", "MEMOS_DATABASE_ROLE")
-GRACE_SECONDS = 4
 
 
-def web(config: Config) -> Program:
-    argv = ["-m", "uvicorn", "memos_web.asgi:application", "--host", config.host, "--port", str(config.port)]
-    argv += ["--timeout-graceful-shutdown", str(GRACE_SECONDS), "--ws", "none"]
-    argv += ["--no-access-log", "--no-server-header", "--no-proxy-headers"]
-    return _python(config, "web", argv)
+def web(config: Config, number: int, shared: socket.socket) -> Program:
+    """The `number`-th web process, from 1; all serve on `shared`."""
+    argv = ["-m", "memos_web.embedded.web_process", str(shared.fileno()), str(health_path(config, number))]
+    program = _python(config, "web" if number == 1 else f"web-{number}", argv)
+    return replace(program, descriptors=(shared.fileno(),))
+
+
+def health_path(config: Config, number: int) -> Path:
+    """The socket on which the `number`-th web process answers its health check."""
+    return config.socket_dir / f"web-{number}.sock"
 
 
 def worker(config: Config) -> Program:
-    argv = ["-m", "celery", "-A", "memos_web", "worker", "-P", "threads", "-c", "2", "-l", "INFO"]
+    argv = ["-m", "celery", "-A", "memos_web", "worker", "-P", "threads", "-l", "INFO"]
     argv += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     return _python(config, "worker", argv)
 
 
 def beat(config: Config) -> Program:
-    schedule = config.data_dir / "beat" / "schedule"
-    return _python(config, "beat", ["-m", "celery", "-A", "memos_web", "beat", "-s", str(schedule), "--pidfile="])
+    return _python(config, "beat", ["-m", "celery", "-A", "memos_web", "beat", "--pidfile="])
 
 
 def is_ready(config: Config) -> bool:
@@ -47,6 +52,11 @@ def is_ready(config: Config) -> bool:
 def command(config: Config, *words: str, environ: Mapping[str, str] | None = None) -> Program:
     """`manage.py …`, as the app role unless `environ` says otherwise."""
     return _python(config, "manage", ["manage.py", *words], environ)
+
+
+def keys_check(config: Config) -> Program:
+    """Ends with 1, and the reason in its log, where the key store is not the one of the database."""
+    return _python(config, "keys", ["-m", "memos_web.embedded.keys"])
 
 
 def owner_environ(config: Config) -> dict[str, str]:

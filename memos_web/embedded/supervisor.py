@@ -11,7 +11,8 @@ from memos_web.embedded import first_run, postgres, redis, serving
 from memos_web.embedded.bootstrap import DATABASE, bootstrap, has_tenants
 from memos_web.embedded.children import Child
 from memos_web.embedded.errors import StartError, StopRequested
-from memos_web.embedded.folders import check_port, lock_data_dir, prepare_data_dir
+from memos_web.embedded.folders import bind_port, lock_data_dir, make_socket_dir, prepare_data_dir
+from memos_web.embedded.health_check import HealthCheck
 from memos_web.embedded.programs import Program, adopt_orphans, kill_orphans, last_line, stop_all
 from memos_web.installation import address_write, secrets_make
 
@@ -67,14 +68,19 @@ class Supervisor:
         self._check_given_servers()
         prepare_data_dir(self.config.data_dir)
         self.lock = lock_data_dir(self.config.data_dir)
-        check_port(self.config)
+        self.shared = bind_port(self.config)
         secrets_make(self.config)
         address_write(self.config)
         adopt_orphans()
         self._start_servers()
         self._migrate()
+        self._check_keys()
         self._write_first_run()
-        for program in (serving.web(self.config), serving.worker(self.config), serving.beat(self.config)):
+        if self.postgres is None and self.redis is None:  # either of them makes it otherwise
+            make_socket_dir(self.config.socket_dir, None)
+        for number in range(1, self.config.web_processes + 1):
+            self._add(Child(serving.web(self.config, number, self.shared), health=self._health_check(number)))
+        for program in (serving.worker(self.config), serving.beat(self.config)):
             self._add(Child(program))
 
     def watch(self) -> None:
@@ -100,8 +106,14 @@ class Supervisor:
         self.children.append(child)
         child.start()
 
+    def _health_check(self, number: int) -> HealthCheck:
+        return HealthCheck(serving.health_path(self.config, number))
+
     def _tend(self) -> None:
         for child in self.children:
+            if child.is_silent():
+                say(f"{child.program.name} does not answer: it is replaced")
+                child.kill()
             if child.process is not None and not child.running:
                 say(child.note_death())
             if child.process is None and time.monotonic() >= child.restart_at:
@@ -153,6 +165,11 @@ class Supervisor:
         program = serving.command(self.config, "migrate", "--noinput", environ=serving.owner_environ(self.config))
         if self._run(program) is None:
             raise StartError(f"migrating failed: {last_line(program.log)}; see {program.log}")
+
+    def _check_keys(self) -> None:
+        program = serving.keys_check(self.config)
+        if self._run(program) is None:
+            raise StartError(f"{last_line(program.log)} Folder: {self.config.data_dir / 'keys'}")
 
     def _write_first_run(self) -> None:
         path = self.config.data_dir / "first-run.json"

@@ -5,6 +5,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 from pathlib import Path
 
 import redis
@@ -15,7 +17,10 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from governance.errors import DomainError
+from governance.audit.health import audit_health, can_write_checkpoints
+from governance.audit.signing import checkpoints_folder
+from governance.errors import DomainError, KeyUnavailable
+from governance.heartbeats import Part, silent_parts
 from governance.keys.services import key_store
 from governance.tenants.binding import UnsafeRole
 from governance.tenants.selectors import tenants_all
@@ -23,8 +28,10 @@ from governance.tenants.services import command_line_actor
 from governance.tenants.serving import refuse_unsafe_role
 from memos_web.celery import app
 from memos_web.config import Config
-from vault.cubes.moving import Move, move_get
-from vault.cubes.reembedding import tenants_to_reembed
+from memos_web.disk import least_room
+from vault.cubes.embeddings.change_progress import Move, move_get
+from vault.cubes.embeddings.model_change import tenants_to_reembed
+from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing
 from vault.providers.registry import embedder, llm
 
 MOST_TOLD = 5  # tenants, in one line
@@ -70,13 +77,17 @@ def _checks(config: Config) -> dict[str, Callable[[], str]]:
     return {
         "configuration": lambda: f"{settings.PUBLIC_URL}, embedder {config.embedder.family}",
         "data directory": lambda: data_directory(config.data_dir),
+        "disk": disk,
         "postgresql": postgresql,
         "pgvector": pgvector,
         "database role": database_role,
         "migrations": migrations,
         "row-level security": row_level_security,
+        "purged bytes": purged_bytes,
         "redis": redis_server,
         "worker": worker,
+        **{part.value: partial(background, part) for part in Part},
+        "checkpoints": checkpoints,
         "key store": keys,
         "embedder": embedding,
         "embedding models": embedding_models,
@@ -88,7 +99,8 @@ def data_directory(folder: Path) -> str:
     """It exists, and nobody else can read what is in it."""
     if not folder.is_dir():
         raise Failed(f"{folder} does not exist: start with `manage.py up`, or set MEMOS_DATA_DIR")
-    private = [folder / "keys", folder / "keys" / "master.key", folder / "first-run.json"]
+    secret = ("keys", "keys/master.key", "keys/django.key", "keys/keystore.sqlite3", "first-run.json")
+    private = [folder / name for name in secret]
     # A folder may let others pass (the servers' account must), but not list it.
     readable = [path for path in private if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
     if folder.stat().st_mode & (stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH):
@@ -132,6 +144,13 @@ def row_level_security() -> str:
     return "forced on every table of a tenant"
 
 
+def purged_bytes() -> str:
+    """An operator's own server may lack the rights; the product serves all the same, and purges later."""
+    if missing := rights_missing():
+        return f"stay in files and log until VACUUM FULL is run by hand: {', '.join(missing)} is missing"
+    return "; ".join([f"gone from files within {WITHIN_HOURS} hours of a purge", *remaining_copies()])
+
+
 def redis_server() -> str:
     client = redis.Redis.from_url(
         settings.REDIS_ADDRESS, socket_connect_timeout=1, socket_timeout=1, retry=Retry(NoBackoff(), 0)
@@ -155,10 +174,43 @@ def worker() -> str:
     return f"{len(answers)} answering"
 
 
+def disk() -> str:
+    room = least_room()
+    if room.is_full:
+        raise Failed(f"{room.folder} has {room.free >> 20} MB left: make room, or nothing is served")
+    return f"{room.free >> 30} GB free"
+
+
+def background(part: Part) -> str:
+    """One of the parts that work in the background; the sealer must keep up, too."""
+    silence = silent_parts().get(part)
+    if silence is not None:
+        since = "never been at work" if silence == inf else f"been silent for {silence:.0f} seconds"
+        raise Failed(f"has {since}: start {'beat' if part is Part.BEAT else 'the worker'} again")
+    late = audit_health()
+    if part is Part.SEALER and late.is_sealing_late:
+        raise Failed(
+            f"an audit entry has waited {late.unsealed_seconds:.0f} seconds for its seal: see the worker's log"
+        )
+    return "at work"
+
+
+def checkpoints() -> str:
+    if not can_write_checkpoints():
+        raise Failed(f"{checkpoints_folder()} cannot be written: give the product's account the right to")
+    late = audit_health()
+    if late.is_signing_late:
+        raise Failed(f"the last one is {late.unsigned_seconds:.0f} seconds late: see the worker's log")
+    return str(checkpoints_folder())
+
+
 def keys() -> str:
-    if not settings.KEY_STORE_PATH.exists():
-        raise Failed(f"{settings.KEY_STORE_PATH} does not exist: the first tenant makes it")
-    key_store().check()
+    if not settings.KEY_STORE_PATH.exists() and not tenants_all():
+        raise Failed(f"{settings.KEY_STORE_PATH} does not exist: the first start makes one")
+    try:
+        key_store().check()
+    except KeyUnavailable as error:
+        raise Failed(f"{settings.KEY_STORE_PATH}: {error.detail}") from error
     return str(settings.KEY_STORE_PATH)
 
 

@@ -5,18 +5,21 @@ from pathlib import Path
 from typing import Any
 
 from governance.vocabulary import (
+    Action,
     Effect,
     ExportFormat,
     GranteeKind,
     HolderKind,
+    JobStatus,
     PersonaKind,
     PolicyKind,
     PrincipalKind,
     RoleName,
     SinkKind,
+    Weight,
 )
 from memos_web.config import read_config
-from vault.vocabulary import JobStatus, Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity
+from vault.vocabulary import Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity
 
 CONFIG = read_config(os.environ)
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -41,6 +44,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "django_celery_beat",  # the installation's own periodic tasks; tenants' schedules are governance.Schedule
 ]
 MIDDLEWARE = [
     "governance.web.middleware.RequestIdMiddleware",
@@ -50,6 +54,7 @@ MIDDLEWARE = [
     "governance.web.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "governance.web.middleware.LanguageMiddleware",
+    "governance.api.errors.BodyRefusalMiddleware",
     "governance.web.middleware.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -101,7 +106,9 @@ SOCIALACCOUNT_ADAPTER = "governance.accounts.allauth_adapters.TenantProviders"
 
 # Guessing: this many tries are free, then each next one waits twice as long as the one before
 ATTEMPTS_FREE = 5
-ATTEMPTS_FREE_BY_ADDRESS = 50
+ATTEMPTS_FREE_BY_ADDRESS = 50  # of one IPv4 address, or one IPv6 /64, for whatever accounts
+ATTEMPTS_FREE_BY_ACCOUNT = 20  # from whatever addresses
+ATTEMPTS_FREE_BY_KEY = 10  # wrong secrets of one API key from one address
 ATTEMPTS_FIRST_WAIT_SECONDS = 30
 ATTEMPTS_LONGEST_WAIT_SECONDS = 3600
 
@@ -187,6 +194,7 @@ SPECTACULAR_SETTINGS = {
         "SinkKindEnum": [(kind.value, kind.value) for kind in SinkKind],
         "HolderKindEnum": [(kind.value, kind.value) for kind in HolderKind],
         "ExportFormatEnum": [(form.value, form.value) for form in ExportFormat],
+        "ActionEnum": [(action.value, action.value) for action in Action],
         "GrantEffectEnum": [(effect.value, effect.value) for effect in Effect],
         "PolicyKindEnum": [(kind.value, kind.value) for kind in PolicyKind],
         "GranteeKindEnum": [(kind.value, kind.value) for kind in GranteeKind],
@@ -203,7 +211,14 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
 }
-DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024 * 1024  # 1,000 memories of 32,000 characters, in their longest encoding, fit
+
+# Bodies of requests, in bytes. All of a body is in memory; nothing of a request is written to a file.
+BODY_BYTES_UNAUTHENTICATED = 64 * 1024  # without a valid API key or session
+BODY_BYTES = 1024 * 1024  # one memory of 32,000 characters fits, in its longest encoding, with its metadata
+BODY_BYTES_BULK = 64 * 1024 * 1024  # views that set longest_body: 1,000 memories fit, in an encoding of two bytes
+DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_BYTES_BULK
+FILE_UPLOAD_MAX_MEMORY_SIZE = BODY_BYTES_BULK
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
 
 # Memory: every limit of the contract, in one place
 MAX_CONTENT_CHARACTERS = 32_000
@@ -224,6 +239,9 @@ AUDIT_CHECKPOINT_SECONDS = 60  # a checkpoint is signed so long after the last, 
 AUDIT_CHECKPOINT_SEALS = 10_000  # or as soon as there are so many
 AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept
 
+# Health
+DISK_LEAST_FREE_BYTES = 100 * 1024 * 1024  # with less the product says that it is not ready
+
 # Policies: the product's closed sets, which the law does not know
 POLICY_TERMS = {
     "types": [*MemoryType],
@@ -231,10 +249,17 @@ POLICY_TERMS = {
     "sensitivities": [*Sensitivity],
 }
 POLICY_SIMULATED_DAYS = 30
+HEAVY_CALLS = 2  # of one tenant at once, over all web processes
 RATE_SECONDS = 0.2  # how long a request waits for Redis to count it
 
 # Jobs
 OUTBOX_LEASE_SECONDS = 60
+# Tasks of each weight that may run at once: of all tenants, and of one. Worker threads for all of them.
+JOB_SLOTS = {Weight.INTERACTIVE: (4, 2), Weight.BACKGROUND: (2, 1), Weight.HEAVY: (3, 1)}
+CELERY_WORKER_CONCURRENCY = 8
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {weight.value: {} for weight in Weight}
+CELERY_TASK_DEFAULT_QUEUE = Weight.BACKGROUND.value
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_IGNORE_RESULT = True

@@ -1,7 +1,7 @@
 """One machine: the embedded PostgreSQL and Redis unless DATABASE_URL and REDIS_URL name others; plain HTTP."""
 
 from memos_web.config import ConfigError, bracketed
-from memos_web.installation import master_key, missing, public_url, secret_key
+from memos_web.installation import key_store_path, master_key, missing, public_url, secret_key
 from memos_web.settings.base import *  # noqa: F403
 from memos_web.settings.base import CONFIG
 from memos_web.settings.databases import broker_address, databases, redis_address
@@ -17,6 +17,6 @@ DATABASES = databases(CONFIG)
 CELERY_BROKER_URL = broker_address(CONFIG)
 REDIS_ADDRESS = redis_address(CONFIG, 0)
 DATA_DIR = CONFIG.data_dir
-KEY_STORE_PATH = CONFIG.data_dir / "keys" / "keystore.sqlite3"
+KEY_STORE_PATH = key_store_path(CONFIG)
 MASTER_KEY = master_key(CONFIG)
 PUBLIC_URL = public_url(CONFIG)

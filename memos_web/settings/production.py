@@ -6,6 +6,7 @@ The owner's process, which migrates and ends, needs no address but its own and n
 from dataclasses import replace
 
 from memos_web.config import Config, ConfigError
+from memos_web.installation import key_store_path
 from memos_web.settings.base import *  # noqa: F403
 from memos_web.settings.base import CONFIG
 from memos_web.settings.databases import broker_address, databases, redis_address
@@ -40,7 +41,7 @@ DATABASES = databases(replace(CONFIG, database_url=CONFIG.database_url or CONFIG
 CELERY_BROKER_URL = broker_address(CONFIG)
 REDIS_ADDRESS = redis_address(CONFIG, 0)
 DATA_DIR = CONFIG.data_dir
-KEY_STORE_PATH = CONFIG.data_dir / "keys" / "keystore.sqlite3"
+KEY_STORE_PATH = key_store_path(CONFIG)
 MASTER_KEY = CONFIG.master_key
 PUBLIC_URL = CONFIG.public_url
 

@@ -1,4 +1,4 @@
-"""Check the audit trail against its seals and signed checkpoints.
+"""Check the audit log against its seals and signed checkpoints.
 
 Exit 1 names the first row that does not fit; 2: nothing was checked, since an option or the database cannot be used.
 """
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.core.management import CommandError
 
-from governance.audit.signing import checkpoints_outside
+from governance.audit.signing import checkpoints_outside, files_torn
 from governance.audit.verification import Verification, refuse_strangers, trail_verify_whole
 from governance.audit.verifier import Checkpoint, Unreadable, checkpoints_read
 from governance.errors import Invalid, NotFound
@@ -26,11 +26,12 @@ MOST_PROCESSES = 4  # a connection each
 
 @dataclass(frozen=True)
 class Checked:
-    """One tenant's trail, and what was found of it."""
+    """One tenant's audit log, and what was found of it. torn: files whose last line was cut off while written."""
 
     slug: str
     found: Verification
     outside: int
+    torn: list[Path]
     seconds: float
 
 
@@ -85,7 +86,7 @@ def _check(slug: str, tenant_id: UUID, kept: list[Checkpoint]) -> Checked:
     found = trail_verify_whole(
         tenant_id, checkpoints=[*kept, *outside], processes=min(os.cpu_count() or 1, MOST_PROCESSES)
     )
-    return Checked(slug, found, len(kept) + len(outside), time.monotonic() - started)
+    return Checked(slug, found, len(kept) + len(outside), files_torn(tenant_id), time.monotonic() - started)
 
 
 def _json(one: Checked) -> dict[str, Any]:
@@ -96,6 +97,7 @@ def _json(one: Checked) -> dict[str, Any]:
         "seals": found.seals,
         "checkpoint": found.checkpoint,
         "checkpoints_outside": one.outside,
+        "incomplete_files": [str(path) for path in one.torn],
         "rows_per_second": round(found.seals / one.seconds),
         "first_bad": asdict(found.fault) if found.fault else None,
     }
@@ -108,4 +110,5 @@ def _line(one: Checked) -> str:
         entry = f", entry {found.fault.entry_id}" if found.fault.entry_id else ""
         return f"{one.slug}: BROKEN at seal {found.fault.seq}{entry}: {found.fault.detail} ({speed})"
     signed = f"signed up to seal {found.checkpoint}" if one.outside else "no checkpoint outside the database to compare"
-    return f"{one.slug}: intact, {found.seals} seals, {signed} ({speed})"
+    torn = "".join(f"\n{path}: the last line is incomplete; the next checkpoint repairs the file" for path in one.torn)
+    return f"{one.slug}: intact, {found.seals} seals, {signed} ({speed}){torn}"

@@ -147,10 +147,30 @@ def document_read(kind: PolicyKind, raw: object, terms: Terms) -> AnyDocument:
     return document
 
 
+MESSAGES = {
+    "unexpected_keyword_argument": "unknown field: remove it, or correct its name",
+    "missing": "is needed",
+    "missing_argument": "is needed",
+    "enum": "one of {expected} is needed",
+    "int_type": "a whole number is needed",
+    "int_from_float": "a whole number is needed",
+    "greater_than_equal": "{ge} or more is needed",
+    "less_than_equal": "{le} or less is needed",
+    "bool_type": "true or false is needed",
+    "string_type": "a text is needed",
+    "frozen_set_type": "a list is needed",
+    "dataclass_type": "an object is needed",
+    "uuid_parsing": "an id is needed",
+}
+
+
 def _message(fault: ErrorDetails) -> str:
     """What is wrong, in words: a pattern tells people nothing."""
-    pattern = fault.get("ctx", {}).get("pattern")
-    return PATTERNS[pattern] if pattern else fault["msg"]
+    context = fault.get("ctx", {})
+    if pattern := context.get("pattern"):
+        return PATTERNS[pattern]
+    words = MESSAGES.get(fault["type"])
+    return words.format(**context) if words else fault["msg"]
 
 
 def document_stored(kind: PolicyKind, raw: object) -> AnyDocument:
@@ -200,7 +220,7 @@ def _contradictions(document: AnyDocument) -> list[FieldError]:
 
 def _of_retention(document: Retention) -> list[FieldError]:
     if document.ttl_seconds is None and document.max_seconds is None and document.grace_days is None:
-        return [FieldError("document", "give ttl_seconds, max_seconds or grace_days")]
+        return [FieldError("document", "set a default life, a longest life or a time for restoring")]
     if document.max_seconds is not None and (document.ttl_seconds or 0) > document.max_seconds:
         return [FieldError("document.ttl_seconds", "must not be longer than max_seconds")]
     return []

@@ -32,11 +32,14 @@ _WORD = re.compile(
     "|".join(f"(?P<{topic}>(?<![a-z0-9])(?:{latin})(?![a-z])|{han})" for topic, (latin, han) in _WORDS.items()),
     re.IGNORECASE,
 )
+_LETTER = re.compile("[a-z\u4e00-\u9fff]", re.IGNORECASE)
 _ENDS = "\n。！？；"  # not the full stop: it stands in `No. 7` too
 
 
 def topic_before(text: str, start: int) -> Topic | None:
     """The topic of the last known word before `start` in its sentence; None when no word near tells."""
+    if not _LETTER.search(text, max(0, start - REACH), start):
+        return None
     sentence = max(text.rfind(end, max(0, start - REACH), start) for end in _ENDS)
     names = [found.lastgroup for found in _WORD.finditer(text, max(0, start - REACH, sentence), start)]
     return Topic(names[-1]) if names and names[-1] else None

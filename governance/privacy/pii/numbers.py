@@ -36,6 +36,7 @@ ISSUERS = re.compile(
 # Found by the digits after their first letters, which are rarer than letters.
 IBAN_CHECK = re.compile(r"[0-9]{2}(?<=[A-Za-z]{2}..)(?<![A-Za-z0-9][A-Za-z]{2}..)", re.DOTALL)
 IBAN = re.compile(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,30}){1,9}")
+BBAN_LENGTH = re.compile("([0-9]+)!")  # in the registry of IBANs, as `4!a6!n`
 RESIDENT_ID = alone("[1-9]", r"[0-9]{16}[0-9Xx]")
 # GB/T 2260: the first digit is a part of the country, the second a province in it.
 PROVINCE = re.compile("1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]")
@@ -113,7 +114,7 @@ def _iban_end(found: re.Match[str]) -> int | None:
 def _iban_length(country: str) -> int:
     """How many characters an IBAN of this country has; 0: it has none."""
     ((_, known),) = numdb.get("iban").info(country)[:1]
-    return 4 + sum(map(int, re.findall("([0-9]+)!", known["bban"]))) if "bban" in known else 0
+    return 4 + sum(map(int, BBAN_LENGTH.findall(known["bban"]))) if "bban" in known else 0
 
 
 def _may_be_one(text: str, found: re.Match[str]) -> bool:

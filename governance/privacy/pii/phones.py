@@ -6,6 +6,7 @@ when they are grouped as their region groups them, are plainly a mobile number, 
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from phonenumbers import (
@@ -27,89 +28,146 @@ from governance.privacy.pii.matching import has_long_number
 from governance.privacy.pii.spans import Span
 from governance.vocabulary import PiiKind
 
-# Digits and what groups them; never two digits' worth of separators in a row.
+# What stands between two groups of digits. Only one row of marks reads as each of these, and none is given back, so
+# that the time is linear: a choice among readings would double it with each mark.
+_GAP = r"(?:[ .\-/)]{1,2}+(?:\([ .\-/)]?+){0,3}+|(?:\([ .\-/)]?+){1,3}+)"
 BLOB = re.compile(
     r"[+(0-9](?<![A-Za-z0-9_#$¥￥€£].)(?<![0-9][.,].)(?:(?<=\()\+)?"
-    r"(?:[0-9]|[ .\-/()]{1,2}(?=[0-9(]))*(?<=[0-9])(?![A-Za-z0-9_%元万亿])",
+    rf"[0-9]*+(?:{_GAP}[0-9]++)*(?<=[0-9])(?![A-Za-z0-9_%元万亿])",
     re.DOTALL,
 )
 GROUP = re.compile("[0-9]+")
 MOST_DIGITS, LEAST_DIGITS = 15, 7  # E.164; the shortest national numbers
-LEAST_GROUPED = 9
+LEAST_GROUPED, LEAST_MOBILE = 9, 11  # digits of a number that no word introduces
+LEAST_GROUP = 2  # digits of a group that is not its first, in every region
 MOST_GROUPS = 7
+MOST_QUESTIONS = 600  # to the library, about one text: each takes a fifth of a millisecond
 ABROAD = "00"  # what most of the world dials before a country code
 HARD = frozenset(" /")  # where another number may end, and the next begin
+BEGINNINGS = HARD | frozenset("(+")
+Groups = Sequence[tuple[int, int]]
 
 
 def phones(text: str, regions: Sequence[str]) -> Iterator[Span]:
     """Phone numbers with a country code, and those that `regions` (ISO 3166) know without one."""
     if not has_long_number(text):
         return
+    search = _Search(text, regions)
     for blob in BLOB.finditer(text):
-        yield from _in_blob(text, blob, regions)
+        yield from search.numbers_in(blob)
 
 
-def _in_blob(text: str, blob: re.Match[str], regions: Sequence[str]) -> Iterator[Span]:
-    groups = [found.span() for found in GROUP.finditer(text, blob.start(), blob.end())]
-    first = 0
-    while first < len(groups):
-        last = _number_from(text, groups, first, regions) if _begins(text, groups, first) else None
-        if last is None:
-            first += 1
-            continue
-        start = _with_sign(text, groups[first][0], blob.start())
-        yield Span(PiiKind.PHONE, start, groups[last][1], "phone")
-        first = last + 1
+@dataclass
+class _Search:
+    """The numbers of one text. `questions`: how many more the library is asked about.
+
+    After these the numbering plans alone decide, and take too much for a phone number rather than too little.
+    """
+
+    text: str
+    regions: Sequence[str]
+    questions: int = MOST_QUESTIONS
+
+    def numbers_in(self, blob: re.Match[str]) -> Iterator[Span]:
+        groups = [found.span() for found in GROUP.finditer(self.text, blob.start(), blob.end())]
+        first = 0
+        while first < len(groups):
+            last = self._last_group(groups, first)
+            if last is None:
+                first += 1
+                continue
+            start = _with_sign(self.text, groups[first][0], blob.start())
+            yield Span(PiiKind.PHONE, start, groups[last][1], "phone")
+            first = last + 1
+
+    def _last_group(self, groups: Groups, first: int) -> int | None:
+        """The last group of the longest number that begins with `first`."""
+        start = groups[first][0]
+        before = self.text[start - 1] if first else ""
+        ends = _ends(self.text, groups, first) if first == 0 or before in BEGINNINGS else []
+        if not ends:
+            return None
+        has_code = self.text[max(0, start - 1) : start] == "+"
+        topic = None if has_code else topic_before(self.text, start)
+        if topic is Topic.OTHER:
+            return None
+        pieces = [self.text[begin:end] for begin, end in groups[first : ends[-1] + 1]]
+        for last in reversed(ends):
+            number = _Number(pieces[: last - first + 1], self.text[start : groups[last][1]], topic is Topic.PHONE)
+            if self._has_country_code(number) if has_code else self._is_phone(number):
+                return last
+        return None
+
+    def _has_country_code(self, number: "_Number") -> bool:
+        return not self._may_ask() or _valid(f"+{number.digits}", None) is not None
+
+    def _is_phone(self, number: "_Number") -> bool:
+        if number.digits.startswith(ABROAD) and self._has_country_code(number.abroad()):
+            return True
+        return number.may_be_plain() and any(
+            _in_plan(number.digits, region) and self._fits_region(number, region) for region in self.regions
+        )
+
+    def _fits_region(self, number: "_Number", region: str) -> bool:
+        if not self._may_ask():
+            return True
+        known = _valid(number.digits, region)
+        return known is not None and (number.is_introduced or number.is_plain(known))
+
+    def _may_ask(self) -> bool:
+        self.questions -= 1
+        return self.questions >= 0
 
 
-def _number_from(text: str, groups: Sequence[tuple[int, int]], first: int, regions: Sequence[str]) -> int | None:
-    """The last group of the longest number that begins with `first`."""
-    for last in reversed(_ends(text, groups, first)):
-        start, end = groups[first][0], groups[last][1]
-        sizes = [stop - begin for begin, stop in groups[first : last + 1]]
-        if _is_phone(text, start, end, sizes, regions):
-            return last
-    return None
+@dataclass(frozen=True)
+class _Number:
+    """Digits that may be a phone number. `is_introduced`: the words before them speak of one."""
+
+    pieces: Sequence[str]
+    written: str
+    is_introduced: bool
+
+    @property
+    def digits(self) -> str:
+        return "".join(self.pieces)
+
+    def abroad(self) -> "_Number":
+        """The same without the zeros that are dialled before a country code."""
+        return _Number([self.digits[len(ABROAD) :]], self.written, self.is_introduced)
+
+    def may_be_plain(self) -> bool:
+        """False where neither a word nor the way it is grouped would make it one: the cheap half of `is_plain`."""
+        if self.is_introduced:
+            return True
+        count = len(self.digits)
+        if len(self.pieces) == 1:
+            return count >= LEAST_MOBILE
+        is_decimal = len(self.pieces) == 2 and "." in self.written  # 1.8230858028
+        return count >= LEAST_GROUPED and not is_decimal and min(map(len, self.pieces[1:])) >= LEAST_GROUP
+
+    def is_plain(self, known: PhoneNumber) -> bool:
+        """A mobile number in one piece, or one grouped as its region groups them."""
+        if len(self.pieces) == 1:
+            return number_type(known) == PhoneNumberType.MOBILE
+        return _cuts(self.pieces) <= _cuts_of(known) | {len(self.digits) - 1}
 
 
-def _ends(text: str, groups: Sequence[tuple[int, int]], first: int) -> list[int]:
+def _ends(text: str, groups: Groups, first: int) -> list[int]:
     """Groups that may be the last of a number that begins with `first`."""
     found, digits = [], 0
-    for last in range(first, len(groups)):
+    for last in range(first, min(len(groups), first + MOST_GROUPS)):
         digits += groups[last][1] - groups[last][0]
-        if digits > MOST_DIGITS + len(ABROAD) or last - first >= MOST_GROUPS:
+        if digits > MOST_DIGITS + len(ABROAD):
             break
         if digits >= LEAST_DIGITS and (last + 1 == len(groups) or text[groups[last][1]] in HARD):
             found.append(last)
     return found
 
 
-def _begins(text: str, groups: Sequence[tuple[int, int]], first: int) -> bool:
-    return first == 0 or text[groups[first][0] - 1] in HARD | frozenset("(+")
-
-
 def _with_sign(text: str, start: int, earliest: int) -> int:
     while start > earliest and text[start - 1] in "+(":
         start -= 1
     return start
-
-
-def _is_phone(text: str, start: int, end: int, sizes: Sequence[int], regions: Sequence[str]) -> bool:
-    digits = "".join(GROUP.findall(text[start:end]))
-    if text[max(0, start - 1) : start] == "+":
-        return _valid("+" + digits, None) is not None
-    abroad = digits.startswith(ABROAD)
-    known_to = [region for region in regions if _in_plan(digits, region)]
-    topic = topic_before(text, start) if abroad or known_to else None
-    if topic is Topic.OTHER:
-        return False
-    if abroad and _valid("+" + digits[len(ABROAD) :], None) is not None:
-        return True
-    for region in known_to:
-        number = _valid(digits, region)
-        if number is not None and (topic is Topic.PHONE or _is_plain(number, text[start:end], sizes)):
-            return True
-    return False
 
 
 def _valid(digits: str, region: str | None) -> PhoneNumber | None:
@@ -147,25 +205,14 @@ def _looks(plan: PhoneMetadata) -> Iterator[str]:
     yield from (kind.national_number_pattern for kind in kinds if kind and kind.national_number_pattern)
 
 
-def _is_plain(number: PhoneNumber, written: str, sizes: Sequence[int]) -> bool:
-    """Digits that no word introduces: a mobile number in one piece, or one grouped as its region groups them."""
-    count = sum(sizes)
-    if len(sizes) == 1:
-        return count >= 11 and number_type(number) == PhoneNumberType.MOBILE
-    if len(sizes) == 2 and "." in written:
-        return False  # 1.8230858028
-    return count >= LEAST_GROUPED and _cuts(sizes) <= _cuts_of(number) | {count - 1}
-
-
-def _cuts(sizes: Sequence[int]) -> set[int]:
+def _cuts(pieces: Sequence[str]) -> set[int]:
     """Where a number is cut, counted in digits from its end."""
     cuts, total = set(), 0
-    for size in reversed(sizes[1:]):
-        total += size
+    for piece in reversed(pieces[1:]):
+        total += len(piece)
         cuts.add(total)
     return cuts
 
 
 def _cuts_of(number: PhoneNumber) -> set[int]:
-    groups = GROUP.findall(format_number(number, PhoneNumberFormat.INTERNATIONAL))
-    return _cuts([len(group) for group in groups])
+    return _cuts(GROUP.findall(format_number(number, PhoneNumberFormat.INTERNATIONAL)))

@@ -47,6 +47,8 @@ INTRODUCED = re.compile(
 PASSWORDS = re.compile("pass|pwd|密码|口令|credential", re.IGNORECASE)
 CODE = re.compile(r"^[$%]?[{(]|^\$|^%|://|^[./~]|^\*+$|\*{3}|[A-Za-z_]\.[A-Za-z_]")
 NO_SECRET = re.compile(r"(?i)x{4,}|example|your[_-]|<|^(?:19|20)\d\d-\d\d-\d\d|^v?\d+(?:\.\d+)+")
+LATIN = re.compile("[A-Za-z]")
+DIGIT_OR_MARK = re.compile(r"[0-9!@#$%^&*?+]")
 SHORTEST_PASSWORD, SHORTEST_KEY = 6, 12
 LEAST_ENTROPY = 3.0  # bits a character (Shannon, over the value itself) of a key that only a word introduces
 
@@ -91,7 +93,7 @@ def _is_secret(word: str, value: str) -> bool:
     """Whether `value` looks made up rather than said: letters with digits or marks, and not a piece of a program."""
     if CODE.search(value) or NO_SECRET.search(value):
         return False
-    mixed = bool(re.search("[A-Za-z]", value)) and bool(re.search(r"[0-9!@#$%^&*?+]", value))
+    mixed = bool(LATIN.search(value)) and bool(DIGIT_OR_MARK.search(value))
     if PASSWORDS.search(word):
         digits = len(value) >= SHORTEST_PASSWORD and value.isdigit()
         return digits or (mixed and len(value) >= SHORTEST_PASSWORD)

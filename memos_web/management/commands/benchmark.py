@@ -15,6 +15,7 @@ from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
 from benchmarks.databases import postgresql_version
 from benchmarks.first_journey import first_journey, first_journey_table
+from benchmarks.hostile_texts import hostile_texts_benchmark, hostile_texts_table
 from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.nearest import nearest, nearest_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
@@ -47,7 +48,14 @@ BENCHMARKS = {
     ),
     "search-latency": Benchmark(
         lambda target, options: search_latency(
-            target, Asking(options["cubes"], options["tenants"], options["queries"], options["hidden"])
+            target,
+            Asking(
+                options["cubes"],
+                options["tenants"],
+                options["queries"],
+                options["hidden"],
+                filtered=options["filtered"],
+            ),
         ),
         search_latency_table,
     ),
@@ -55,6 +63,7 @@ BENCHMARKS = {
         lambda target, options: nearest(options["cubes"], options["queries"]),
         nearest_table,
     ),
+    "hostile-texts": Benchmark(lambda target, options: hostile_texts_benchmark(), hostile_texts_table),
     "statements": Benchmark(lambda target, options: statements(), statements_table),
     "ingest": Benchmark(
         lambda target, options: ingest(target, Load(options["cubes"], options["singles"], options["profile"])),
@@ -112,12 +121,13 @@ class Command(InstalledCommand):
         by_vector.add_argument("--cubes", type=_count, default=10_000, help="of one tenant; default %(default)s")
         by_vector.add_argument("--queries", type=_count, default=100, help="of each kind; default %(default)s")
         small = names.add_parser("statements", help="what a small statement costs on its way, by four drivers")
+        hostile = names.add_parser("hostile-texts", help="processor time of each function that reads a user's text")
         writing = names.add_parser("ingest", help="adding one, adding in bulk, and raw COPY of the same rows")
         _ingest_arguments(writing)
         access = names.add_parser("authorization", help="decisions a second; searches and lists with 0 … 10,000 grants")
         access.add_argument("--cubes", type=_count, default=20_000, help="half of them private; default %(default)s")
         access.add_argument("--queries", type=_count, default=200, help="default %(default)s")
-        for one in (journey, quality, without, around, latency, by_vector, small, writing, access):
+        for one in (journey, quality, without, around, latency, by_vector, small, hostile, writing, access):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
             one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
 
@@ -153,6 +163,7 @@ def _latency_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--tenants", type=_count, default=1, help="among which they are divided; default %(default)s")
     parser.add_argument("--queries", type=_count, default=500, help="default %(default)s")
     parser.add_argument("--hidden", type=_share, default=0.0, help="share that a second caller does not see, as in 0.9")
+    parser.add_argument("--filtered", action="store_true", help="ask each question with each single filter, too")
 
 
 def _ingest_arguments(parser: ArgumentParser) -> None:

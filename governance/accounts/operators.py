@@ -1,0 +1,27 @@
+"""Who operates the installation: a person, whatever their tenants."""
+
+from uuid import UUID
+
+from governance.accounts.telling import person_told
+from governance.database import as_person, no_tenant
+from governance.models import User
+from governance.vocabulary import Verb
+
+
+def operator_set(*, user_id: UUID, is_operator: bool) -> bool:
+    """Make a person an operator, or end that; the command line alone does. False: it was so already.
+
+    Writes: User, AuditEntry in each of the person's tenants.
+    """
+    with no_tenant(), as_person(user_id):
+        rows = User.objects.filter(id=user_id).exclude(is_operator=is_operator)
+        changed = rows.update(is_operator=is_operator)
+    if changed:
+        person_told(
+            user_id=user_id,
+            verb=Verb.OPERATOR_CHANGED,
+            request_id="cli-operator",
+            address="",
+            detail={"is_operator": is_operator},
+        )
+    return bool(changed)

@@ -1,0 +1,146 @@
+"""jobs/ of the REST contract."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.described import ONCE, PAGE, PageSchema, described, read
+from governance.api.fields import StrictSerializer
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.schema import FaultSchema
+from governance.api.views import ApiView, asked_only
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
+from governance.jobs.selectors import JobView, job_get, jobs_list
+from governance.jobs.services import job_cancel, job_retry, job_undo
+from governance.vocabulary import JobStatus
+
+FILTERS = ("kind", "status")
+FILTER_PARAMETERS = [
+    OpenApiParameter("kind", str, description="Only jobs of this kind."),
+    OpenApiParameter("status", str, enum=[*JobStatus], description="Only jobs with this status."),
+]
+Change = Callable[..., JobView]
+
+
+class NoInput(StrictSerializer):
+    """A call without a body."""
+
+
+class JobErrorSchema(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    detail = serializers.CharField()
+    errors = FaultSchema(many=True, required=False)  # type: ignore[assignment]
+
+
+class JobSchema(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    kind = serializers.CharField(help_text="As `memories.add` or `audit.export`.")
+    status = serializers.ChoiceField(choices=list(JobStatus))
+    progress = serializers.FloatField(min_value=0, max_value=1)
+    done = serializers.IntegerField(help_text="Of `total`, in the unit of the kind.")
+    total = serializers.IntegerField(allow_null=True, help_text="Null while unknown.")
+    attempts = serializers.IntegerField(help_text="Runs of the present step.")
+    dead_letter = serializers.BooleanField(help_text="It failed in every attempt, and waits for `retry/`.")
+    undo_until = serializers.DateTimeField(allow_null=True)
+    result = serializers.DictField(allow_null=True)
+    error = JobErrorSchema(allow_null=True)
+
+
+class JobPromiseSchema(serializers.Serializer[Any]):
+    job = JobSchema()
+
+
+class JobListSchema(PageSchema):
+    results = JobSchema(many=True)
+
+
+def job_json(view: JobView) -> dict[str, Any]:
+    return {
+        "id": str(view.id),
+        "kind": view.kind,
+        "status": view.status,
+        "progress": view.progress,
+        "done": view.done,
+        "total": view.total,
+        "attempts": view.attempts,
+        "dead_letter": view.dead_letter,
+        "undo_until": time_json(view.undo_until),
+        "result": view.result,
+        "error": view.error,
+    }
+
+
+class JobsView(ApiView):
+    @described("jobs_list", JobListSchema, parameters=[*PAGE, *FILTER_PARAMETERS])
+    def get(self, request: Request) -> Response:
+        """List the caller's jobs, newest first; all of them for owners and admins."""
+        pages = CursorPages(also_known=FILTERS)
+        views = jobs_list(
+            actor=self.actor(),
+            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+            kind=request.query_params.get("kind"),
+            status=_status(request),
+        )
+        return pages.envelope([job_json(view) for view in views])
+
+
+class JobDetailView(ApiView):
+    @described("jobs_get", JobSchema, may=[404])
+    def get(self, request: Request, job_id: UUID) -> Response:
+        """Read the progress and result of a job."""
+        view = job_get(actor=self.actor(), job_id=job_id)
+        asked_only(request)
+        return Response(job_json(view))
+
+
+class JobChangeView(ApiView):
+    """POST of a call that changes one job; answers 202 with the job."""
+
+    def change(self, request: Request, job_id: UUID, service: Change) -> Response:
+        actor = self.actor()
+        job_get(actor=actor, job_id=job_id)
+        asked_only(request)
+
+        def call(commit: Commit) -> Reply:
+            read(NoInput, request)
+            view = service(actor=actor, job_id=job_id, commit=lambda made: commit(Reply(202, job_json(made))))
+            return Reply(202, job_json(view))
+
+        return self.post_once(call)
+
+
+class JobRetryView(JobChangeView):
+    @described("jobs_retry", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
+    def post(self, request: Request, job_id: UUID) -> Response:
+        """Run a failed job again, from the step that failed."""
+        return self.change(request, job_id, job_retry)
+
+
+class JobCancelView(JobChangeView):
+    @described("jobs_cancel", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
+    def post(self, request: Request, job_id: UUID) -> Response:
+        """Cancel a job. Steps that were done stay done."""
+        return self.change(request, job_id, job_cancel)
+
+
+class JobUndoView(JobChangeView):
+    @described("jobs_undo", JobSchema, status=202, request=None, parameters=[ONCE], may=[404])
+    def post(self, request: Request, job_id: UUID) -> Response:
+        """Undo a job until its `undo_until`; answers the job that undoes it."""
+        return self.change(request, job_id, job_undo)
+
+
+def _status(request: Request) -> JobStatus | None:
+    """Raises Invalid."""
+    text = request.query_params.get("status")
+    if text is not None and text not in {*JobStatus}:
+        raise Invalid(errors=[FieldError("status", f"one of {', '.join(JobStatus)}")])
+    return None if text is None else JobStatus(text)

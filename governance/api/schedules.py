@@ -1,0 +1,158 @@
+"""schedules/ of the REST contract."""
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
+from governance.api.fields import FlagField, StrictSerializer, TextField
+from governance.api.idempotency import Commit
+from governance.api.jobs import JobPromiseSchema, NoInput, job_json
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only, flag
+from governance.authz.services import authorize
+from governance.idempotency.services import Reply
+from governance.jobs.schedules import (
+    ScheduleDraft,
+    schedule_create,
+    schedule_get,
+    schedule_preview,
+    schedule_remove,
+    schedule_run,
+    schedule_update,
+    schedules_list,
+)
+from governance.vocabulary import Permission
+
+if TYPE_CHECKING:
+    from governance.models import Schedule
+
+
+class ScheduleChanges(StrictSerializer):
+    cron = TextField(max_length=100, required=False, help_text="Minute, hour, day of month, month, day of week.")
+    timezone = TextField(max_length=64, required=False, help_text="As `Europe/Berlin`; default UTC.")
+    enabled = FlagField(required=False)
+    settings = serializers.DictField(required=False, help_text="As the kind has them.")
+
+
+class ScheduleInput(ScheduleChanges):
+    kind = TextField(max_length=40, help_text="As `audit.export` or `retention.apply`.")
+    cron = TextField(max_length=100, help_text="Minute, hour, day of month, month, day of week.")
+
+
+class ScheduleSchema(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    kind = serializers.CharField()
+    cron = serializers.CharField()
+    timezone = serializers.CharField()
+    enabled = serializers.BooleanField()
+    settings = serializers.DictField()
+    next_run_at = serializers.DateTimeField(allow_null=True)
+    last_job = serializers.UUIDField(allow_null=True)
+
+
+class ScheduleListSchema(PageSchema):
+    results = ScheduleSchema(many=True)
+
+
+class PreviewSchema(serializers.Serializer[Any]):
+    count = serializers.IntegerField()
+    ids = serializers.ListField(child=serializers.UUIDField())
+
+
+def schedule_json(schedule: "Schedule") -> dict[str, Any]:
+    return {
+        "id": str(schedule.id),
+        "kind": schedule.kind,
+        "cron": schedule.cron,
+        "timezone": schedule.timezone,
+        "enabled": schedule.enabled,
+        "settings": schedule.settings,
+        "next_run_at": time_json(schedule.next_run_at),
+        "last_job": str(schedule.last_job_id) if schedule.last_job_id else None,
+    }
+
+
+class SchedulesView(ApiView):
+    @described("schedules_list", ScheduleListSchema, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """List the tenant's schedules, newest first."""
+        pages = CursorPages()
+        rows = schedules_list(actor=self.actor(), paginate=lambda found: pages.paginate_queryset(found, request) or [])
+        return pages.envelope([schedule_json(row) for row in rows])
+
+    @described("schedules_add", ScheduleSchema, status=201, request=ScheduleInput, parameters=[ONCE])
+    def post(self, request: Request) -> Response:
+        """Schedule jobs of a kind. They run as you, with your rights of that time."""
+        actor = self.actor()
+        authorize(actor, Permission.OPERATIONS_MANAGE)
+        asked_only(request)
+        draft = ScheduleDraft(**read(ScheduleInput, request))
+
+        def call(commit: Commit) -> Reply:
+            made = schedule_create(actor=actor, draft=draft, commit=lambda row: commit(Reply(201, schedule_json(row))))
+            return Reply(201, schedule_json(made))
+
+        return self.post_once(call)
+
+
+class ScheduleView(ApiView):
+    @described("schedules_get", ScheduleSchema, may=[404])
+    def get(self, request: Request, schedule_id: UUID) -> Response:
+        """Read a schedule."""
+        schedule = schedule_get(actor=self.actor(), schedule_id=schedule_id)
+        asked_only(request)
+        return Response(schedule_json(schedule))
+
+    @described("schedules_change", ScheduleSchema, request=ScheduleChanges, may=[404])
+    def patch(self, request: Request, schedule_id: UUID) -> Response:
+        """Change a schedule. It runs as you from now on."""
+        actor = self.actor()
+        schedule_get(actor=actor, schedule_id=schedule_id)
+        asked_only(request)
+        changes = read(ScheduleChanges, request)
+        return Response(schedule_json(schedule_update(actor=actor, schedule_id=schedule_id, changes=changes)))
+
+    @described("schedules_remove", None, status=204, may=[404])
+    def delete(self, request: Request, schedule_id: UUID) -> Response:
+        """Remove a schedule. Its jobs stay."""
+        actor = self.actor()
+        schedule_get(actor=actor, schedule_id=schedule_id)
+        asked_only(request)
+        schedule_remove(actor=actor, schedule_id=schedule_id)
+        return Response(status=204)
+
+
+class ScheduleRunView(ApiView):
+    @described(
+        "schedules_run",
+        JobPromiseSchema,
+        status=202,
+        request=None,
+        parameters=[ONCE, DRY_RUN],
+        also={200: PreviewSchema},
+        may=[404],
+    )
+    def post(self, request: Request, schedule_id: UUID) -> Response:
+        """Start the job of a schedule now. A dry run counts what a run would touch."""
+        actor = self.actor()
+        schedule_get(actor=actor, schedule_id=schedule_id)
+        asked_only(request, "dry_run")
+        if flag(request, "dry_run"):
+            preview = schedule_preview(actor=actor, schedule_id=schedule_id)
+            return Response({"count": preview.count, "ids": [str(one) for one in preview.ids]})
+
+        def call(commit: Commit) -> Reply:
+            read(NoInput, request)
+            job = schedule_run(
+                actor=actor,
+                schedule_id=schedule_id,
+                commit=lambda made: commit(Reply(202, {"job": job_json(made)})),
+            )
+            return Reply(202, {"job": job_json(job)})
+
+        return self.post_once(call)

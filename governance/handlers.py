@@ -1,0 +1,11 @@
+"""The handlers of governance, on one page: imported at start, so that each topic has its route."""
+
+from governance.accounts.mail import invitations_send, resets_send
+from governance.outbox.routes import event_handler
+from governance.trail import exports
+from governance.vocabulary import Topic, Weight
+
+JOBS = (exports,)  # `@handler` in a room registers a kind of job
+
+event_handler(Topic.PASSWORD_RESET_ASKED, weight=Weight.INTERACTIVE)(resets_send)
+event_handler(Topic.INVITATION_CREATED, weight=Weight.INTERACTIVE)(invitations_send)

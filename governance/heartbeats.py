@@ -1,0 +1,44 @@
+"""When each part of the product that works in the background was last at work."""
+
+import time
+from enum import StrEnum
+from math import inf
+
+from django.db import connection
+
+from governance.database import no_tenant
+
+EVERY_SECONDS = 5.0
+NOTE = """
+INSERT INTO governance_heartbeat (part, at) VALUES (%s, clock_timestamp())
+ON CONFLICT (part) DO UPDATE SET at = excluded.at
+"""
+AGES = "SELECT part, extract(epoch FROM clock_timestamp() - at)::float8 FROM governance_heartbeat"
+
+
+class Part(StrEnum):
+    DISPATCHER = "dispatcher"
+    SEALER = "sealer"
+    BEAT = "beat"
+
+
+LONGEST_SILENCE = {Part.DISPATCHER: 30.0, Part.SEALER: 30.0, Part.BEAT: 120.0}  # seconds
+_written: dict[Part, float] = {}
+
+
+def heartbeat(part: Part) -> None:
+    """Note that `part` is at work, once in EVERY_SECONDS. Raises DatabaseError. Writes: Heartbeat."""
+    now = time.monotonic()
+    if now - _written.get(part, -inf) < EVERY_SECONDS:
+        return
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute(NOTE, [part])
+    _written[part] = now
+
+
+def silent_parts() -> dict[Part, float]:
+    """The parts that have been silent for too long, with the seconds since they were at work (infinite: never)."""
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute(AGES)
+        ages = dict(cursor.fetchall())
+    return {part: age for part, most in LONGEST_SILENCE.items() if (age := ages.get(part, inf)) > most}

@@ -1,0 +1,103 @@
+"""Kinds of jobs, and what their handlers take and return."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.models import Job
+from governance.vocabulary import Permission
+
+
+class JobCancelled(Exception):
+    """Somebody cancelled the job: the handler stops, and nothing of the present step is written."""
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """What a handler gets for one step. actor: who asked, with the rights of now. system: the product itself.
+
+    settings: ids, numbers and filters that were asked for. state: what the step before left, {} at first. request: the
+    sealed content that was asked for, opened; None once it was erased. result: what earlier steps added up.
+    """
+
+    job_id: UUID
+    actor: Actor
+    system: Actor
+    settings: Mapping[str, Any]
+    state: Mapping[str, Any]
+    done: int
+    total: int | None
+    request: bytes | None = field(repr=False)
+    result: Mapping[str, Any] = field(repr=False)
+    report: Callable[[int, int | None], None] = field(repr=False)
+    """report(done, total): progress within a long step. Raises JobCancelled; LeaseLost."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The outcome of a step. state: where the next one begins; None: the job is done.
+
+    done, total: of whatever the kind counts; None leaves them. result: sealed, for whoever may read the job.
+    """
+
+    state: Mapping[str, Any] | None = None
+    done: int | None = None
+    total: int | None = None
+    result: Mapping[str, Any] | None = None
+
+
+JobHandler = Callable[[JobRun], "Step | Callable[[], Step]"]
+"""Does the slow and outside work of a step; returns its outcome, or a function that writes and then returns it.
+
+That function runs in the transaction that records the step. A DomainError fails the job, all but Unavailable; any other
+exception is tried again after a pause.
+"""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a run would touch: how many, and some of their ids."""
+
+    count: int
+    ids: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True)
+class JobKind:
+    """A kind of job. permission: to ask for it, to run it again, to undo it.
+
+    settings: a dataclass that checks the settings of a schedule; None: it cannot be scheduled. undo: the kind that
+    undoes it, within `undo_for`. cancelled: writes what follows a cancellation, with its transaction.
+    """
+
+    name: str
+    handler: JobHandler
+    permission: Permission
+    settings: type | None = None
+    preview: Callable[[Actor, Mapping[str, Any]], Preview] | None = None
+    undo: str | None = None
+    undo_for: timedelta = timedelta(0)
+    cancelled: Callable[[Actor, Job], None] | None = None
+
+
+_kinds: dict[str, JobKind] = {}
+
+
+def add_kind(kind: JobKind) -> None:
+    _kinds[kind.name] = kind
+
+
+def remove_kind(name: str) -> None:
+    _kinds.pop(name, None)
+
+
+def kind_of(name: str) -> JobKind:
+    """Raises LookupError."""
+    return _kinds[name]
+
+
+def schedulable_kinds() -> list[str]:
+    return sorted(kind.name for kind in _kinds.values() if kind.settings is not None)

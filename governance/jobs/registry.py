@@ -1,0 +1,36 @@
+"""`@handler(Topic.X)` makes a function the handler of a kind of job; docs/architecture.md shows one."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from governance.actor import Actor
+from governance.jobs.kinds import JobHandler, JobKind, Preview, add_kind
+from governance.jobs.steps import route_for
+from governance.models import Job
+from governance.vocabulary import Permission, Weight
+
+JOB_LIMIT = timedelta(minutes=15)
+
+
+def handler(
+    topic: str,
+    *,
+    permission: Permission = Permission.OPERATIONS_MANAGE,
+    weight: Weight = Weight.HEAVY,
+    limit: timedelta = JOB_LIMIT,
+    settings: type | None = None,
+    preview: Callable[[Actor, Mapping[str, Any]], Preview] | None = None,
+    undo: str | None = None,
+    undo_for: timedelta = timedelta(0),
+    cancelled: Callable[[Actor, Job], None] | None = None,
+) -> Callable[[JobHandler], JobHandler]:
+    """Make a function the handler of the jobs of a topic; see JobKind. limit: of one run, of a step or more."""
+
+    def register(function: JobHandler) -> JobHandler:
+        kind = JobKind(topic, function, permission, settings, preview, undo, undo_for, cancelled)
+        route_for(kind, weight=weight, limit=limit)
+        add_kind(kind)
+        return function
+
+    return register

@@ -1,0 +1,216 @@
+"""Tenants' schedules: rows of their own, which one periodic task looks at every 30 seconds."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import QuerySet
+from pydantic import TypeAdapter, ValidationError
+
+from governance.actor import Actor, CallContext
+from governance.audit.services import record
+from governance.authz.rules import Target
+from governance.authz.services import authorize
+from governance.database import acting, database_now, no_tenant, tenant_transaction
+from governance.errors import Conflict, DomainError, FieldError, Invalid, NotFound
+from governance.jobs.cron import next_run
+from governance.jobs.kinds import JobKind, Preview, kind_of, schedulable_kinds
+from governance.jobs.selectors import JobView
+from governance.jobs.services import Commit, job_create, nothing
+from governance.models import Schedule
+from governance.tenants.principals import actor_again
+from governance.vocabulary import Channel, Permission, PrincipalKind, Verb
+
+MOST = 100  # schedules of one look
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ScheduleDraft:
+    """kind: one that can be scheduled. cron: five fields, in `timezone`. settings: as the kind has them."""
+
+    kind: str
+    cron: str
+    timezone: str = "UTC"
+    enabled: bool = True
+    settings: Mapping[str, Any] | None = None
+
+
+def schedules_list(*, actor: Actor, paginate: Callable[[QuerySet[Schedule]], Sequence[Schedule]]) -> Sequence[Schedule]:
+    """Newest first. Raises Forbidden."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        return list(paginate(Schedule.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
+
+
+def schedule_get(*, actor: Actor, schedule_id: UUID) -> Schedule:
+    """Raises NotFound; Forbidden."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        return _locate(actor, schedule_id)
+
+
+def schedule_create(
+    *, actor: Actor, draft: ScheduleDraft, commit: Callable[[Schedule], None] = lambda made: None
+) -> Schedule:
+    """Raises Forbidden; Invalid. Writes: Schedule, AuditEntry."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    kind = _kind(draft.kind)
+    authorize(actor, kind.permission)
+    with acting(actor):
+        schedule = Schedule(
+            tenant_id=actor.tenant_id,
+            kind=draft.kind,
+            cron=draft.cron,
+            timezone=draft.timezone,
+            enabled=draft.enabled,
+            settings=_checked(kind, draft.settings or {}),
+            principal_kind=actor.principal_kind,
+            principal_id=actor.principal_id,
+            next_run_at=_next(draft),
+        )
+        schedule.save(force_insert=True)
+        _record(actor, Verb.SCHEDULE_CREATED, schedule)
+        commit(schedule)
+    return schedule
+
+
+def schedule_update(*, actor: Actor, schedule_id: UUID, changes: Mapping[str, Any]) -> Schedule:
+    """Change cron, timezone, enabled or settings; from now on it runs as the actor.
+
+    Raises NotFound; Forbidden; Invalid. Writes: Schedule, AuditEntry.
+    """
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        schedule = _locate(actor, schedule_id, lock=True)
+        kind = _kind(schedule.kind)
+        authorize(actor, kind.permission)
+        present = ScheduleDraft(schedule.kind, schedule.cron, schedule.timezone, schedule.enabled, schedule.settings)
+        draft = replace(present, **changes)
+        schedule.cron, schedule.timezone, schedule.enabled = draft.cron, draft.timezone, draft.enabled
+        schedule.settings, schedule.next_run_at = _checked(kind, draft.settings or {}), _next(draft)
+        schedule.principal_kind, schedule.principal_id = actor.principal_kind, actor.principal_id
+        schedule.save()
+        _record(actor, Verb.SCHEDULE_CHANGED, schedule)
+    return schedule
+
+
+def schedule_remove(*, actor: Actor, schedule_id: UUID) -> None:
+    """Its jobs stay. Raises NotFound; Forbidden. Writes: AuditEntry; deletes the Schedule."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        schedule = _locate(actor, schedule_id, lock=True)
+        _record(actor, Verb.SCHEDULE_REMOVED, schedule)
+        schedule.delete()
+
+
+def schedule_run(*, actor: Actor, schedule_id: UUID, commit: Commit = nothing) -> JobView:
+    """Start its job now, as the actor. Raises NotFound; Forbidden. Writes: Job, Schedule, AuditEntry, OutboxEvent."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        schedule = _locate(actor, schedule_id, lock=True)
+        return _start(actor, schedule, commit)
+
+
+def schedule_preview(*, actor: Actor, schedule_id: UUID) -> Preview:
+    """What a run would touch now. Raises NotFound; Forbidden; Conflict where the kind has no preview."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        schedule = _locate(actor, schedule_id)
+        kind = _kind(schedule.kind)
+        authorize(actor, kind.permission)
+        if kind.preview is None:
+            raise Conflict("This kind of job has no preview.")
+        return kind.preview(actor, schedule.settings)
+
+
+def schedules_start() -> int:
+    """Start the due schedules of all tenants, of each in turn; returns how many jobs that were.
+
+    Two at once start each once.
+    """
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT id, tenant_id FROM governance_schedules_due(%s)", [MOST])
+        due = cursor.fetchall()
+    return sum(_start_due(schedule_id, tenant_id) for schedule_id, tenant_id in due)
+
+
+def _start_due(schedule_id: UUID, tenant_id: UUID) -> bool:
+    """Whether its job was started. One that cannot be started any more, by right or by its times, is disabled."""
+    with tenant_transaction(tenant_id):
+        rows = Schedule.objects.select_for_update(skip_locked=True)
+        schedule = rows.filter(id=schedule_id, enabled=True, next_run_at__lte=database_now()).first()
+        if schedule is None:
+            return False
+        try:
+            schedule.next_run_at = next_run(schedule.cron, schedule.timezone, database_now())
+            _start(_owner(schedule), schedule, nothing)
+        except DomainError as error:
+            logger.warning("schedule disabled: tenant=%s id=%s error=%s", tenant_id, schedule_id, error.code)
+            schedule.enabled, schedule.next_run_at = False, None
+            schedule.save(update_fields=["enabled", "next_run_at"])
+            return False
+    return True
+
+
+def _start(actor: Actor, schedule: Schedule, commit: Commit) -> JobView:
+    job = job_create(actor=actor, kind=schedule.kind, settings=schedule.settings, commit=commit)
+    schedule.last_job_id = job.id
+    schedule.save(update_fields=["next_run_at", "last_job"])
+    return job
+
+
+def _owner(schedule: Schedule) -> Actor:
+    """Who made the schedule, with the rights of now. Raises Forbidden once they have none."""
+    return actor_again(
+        tenant_id=schedule.tenant_id,
+        kind=PrincipalKind(schedule.principal_kind),
+        principal_id=schedule.principal_id,
+        request_id=f"schedule-{schedule.id}",
+        context=CallContext(channel=Channel.WORKER),
+    )
+
+
+def _kind(name: str) -> JobKind:
+    """Raises Invalid."""
+    if name not in schedulable_kinds():
+        raise Invalid(errors=[FieldError("kind", f"one of {', '.join(schedulable_kinds())}")])
+    return kind_of(name)
+
+
+def _checked(kind: JobKind, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings as the kind reads them, as JSON. Raises Invalid."""
+    assert kind.settings is not None
+    unknown = sorted(set(settings) - {one.name for one in fields(kind.settings)})
+    if unknown:
+        raise Invalid(errors=[FieldError(f"settings.{name}", "unknown") for name in unknown])
+    try:
+        return asdict(TypeAdapter(kind.settings).validate_python(dict(settings)))
+    except ValidationError as error:
+        faults = [FieldError(".".join(["settings", *map(str, one["loc"])]), one["msg"]) for one in error.errors()]
+        raise Invalid(errors=faults) from error
+
+
+def _next(draft: ScheduleDraft) -> datetime | None:
+    """Checked also while it is disabled. Raises Invalid."""
+    at = next_run(draft.cron, draft.timezone, database_now())
+    return at if draft.enabled else None
+
+
+def _locate(actor: Actor, schedule_id: UUID, *, lock: bool = False) -> Schedule:
+    """Raises NotFound; Forbidden."""
+    rows = Schedule.objects.filter(tenant_id=actor.tenant_id, id=schedule_id)
+    schedule = (rows.select_for_update() if lock else rows).first()
+    if schedule is None:
+        raise NotFound
+    authorize(actor, Permission.OPERATIONS_MANAGE, Target("schedule", schedule.id, schedule.tenant_id))
+    return schedule
+
+
+def _record(actor: Actor, verb: Verb, schedule: Schedule) -> None:
+    detail: dict[str, str | bool] = {"kind": schedule.kind, "cron": schedule.cron, "enabled": schedule.enabled}
+    record(actor=actor, verb=verb, object_type="schedule", object_ids=[schedule.id], detail=detail)

@@ -1,0 +1,108 @@
+"""Jobs as their readers see them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from governance.actor import Actor
+from governance.authz.rules import Target, sees_private
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import NotFound
+from governance.jobs.sealing import open_result
+from governance.models import Job
+from governance.vocabulary import JobStatus, Permission
+
+
+@dataclass(frozen=True)
+class JobView:
+    """progress: 0..1. `result` is opened for those who may read the job; `error`: code, detail and errors, or None."""
+
+    id: UUID
+    kind: str
+    status: JobStatus
+    progress: float
+    done: int
+    total: int | None
+    attempts: int
+    dead_letter: bool
+    undo_until: datetime | None
+    result: Any = field(repr=False)
+    error: dict[str, Any] | None
+    created_at: datetime | None
+    finished_at: datetime | None
+
+
+def jobs_list(
+    *,
+    actor: Actor,
+    paginate: Callable[[QuerySet[Job]], Sequence[Job]],
+    kind: str | None = None,
+    status: JobStatus | None = None,
+) -> list[JobView]:
+    """The actor's own jobs, all of them for those who govern; newest first. Raises Forbidden."""
+    authorize(actor, Permission.JOB_READ)
+    asked = {"kind": kind, "status": status}
+    with acting(actor):
+        rows = _in_reach(actor).filter(**{name: value for name, value in asked.items() if value}).order_by("-id")
+        page = paginate(rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id)))
+        return [job_view(job) for job in page]
+
+
+def job_get(*, actor: Actor, job_id: UUID) -> JobView:
+    """Raises NotFound; Forbidden (somebody else's)."""
+    authorize(actor, Permission.JOB_READ)
+    with acting(actor):
+        return job_view(job_locate(actor, job_id))
+
+
+def job_locate(actor: Actor, job_id: UUID, *, lock: bool = False) -> Job:
+    """The job's row, if it is the actor's. Raises NotFound; Forbidden."""
+    rows = _in_reach(actor).filter(id=job_id)
+    job = (rows.select_for_update() if lock else rows).first()
+    if job is None:
+        raise NotFound
+    target = Target("job", job.id, job.tenant_id, private_to=frozenset({job.member_id}))
+    authorize(actor, Permission.JOB_READ, target)
+    return job
+
+
+def _in_reach(actor: Actor) -> QuerySet[Job]:
+    """A bound key sees no job but its own."""
+    rows = Job.objects.filter(tenant_id=actor.tenant_id)
+    return rows if actor.binding is None else rows.filter(principal_id=actor.principal_id)
+
+
+def job_view(job: Job) -> JobView:
+    """Open the result of a job that its reader may read."""
+    return JobView(
+        id=job.id,
+        kind=job.kind,
+        status=JobStatus(job.status),
+        progress=progress_of(job),
+        done=job.done,
+        total=job.total,
+        attempts=job.attempts,
+        dead_letter=job.dead_letter,
+        undo_until=_time(job.undo_until),
+        result=open_result(job),
+        error=job.error,
+        created_at=_time(job.created_at),
+        finished_at=_time(job.finished_at),
+    )
+
+
+def progress_of(job: Job) -> float:
+    """The share that is done, 0..1; 1 once the job has succeeded."""
+    if job.status == JobStatus.SUCCEEDED:
+        return 1.0
+    return min(job.done / job.total, 1.0) if job.total else 0.0
+
+
+def _time(value: object) -> datetime | None:
+    """None for what was set to the database's clock in this transaction."""
+    return value if isinstance(value, datetime) else None

@@ -1,0 +1,171 @@
+"""Jobs: asked for with 202, done step by step as the principal who asked, cancelled, run again, undone."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting, database_now
+from governance.errors import Conflict
+from governance.ids import uuid7
+from governance.jobs.kinds import JobKind, kind_of
+from governance.jobs.sealing import seal_request
+from governance.jobs.selectors import JobView, job_locate, job_view
+from governance.jobs.steps import ENDED, job_cancel_now, jobs_reopen
+from governance.models import Job, OutboxEvent
+from governance.outbox.services import emit
+from governance.vocabulary import JobStatus, Permission, Verb
+
+Commit = Callable[[JobView], None]
+
+
+def nothing(view: JobView) -> None:
+    """The Commit of a caller that stores no reply."""
+
+
+def job_create(
+    *,
+    actor: Actor,
+    kind: str,
+    settings: Mapping[str, Any] | None = None,
+    state: Mapping[str, Any] | None = None,
+    request: bytes = b"",
+    total: int | None = None,
+    commit: Commit = nothing,
+) -> JobView:
+    """Ask for a job. settings: ids, numbers and filters; state: where it begins; request: content, sealed.
+
+    `commit` runs in the same transaction. Raises Forbidden; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
+    """
+    authorize(actor, kind_of(kind).permission)
+    context = asdict(actor.context) | {"causes": [actor.request_id]}
+    job = Job(
+        id=uuid7(),
+        tenant_id=actor.tenant_id,
+        kind=kind,
+        status=JobStatus.PENDING,
+        total=total,
+        member_id=actor.member_id,
+        principal_kind=actor.principal_kind,
+        principal_id=actor.principal_id,
+        context={name: value for name, value in context.items() if name != "channel" and value},
+        settings=dict(settings or {}),
+        state=dict(state or {}),
+    )
+    job.sealed_request = seal_request(job, request) if request else b""
+    with acting(actor):
+        job.save(force_insert=True)
+        record(actor=actor, verb=Verb.JOB_CREATED, object_type="job", object_ids=[job.id], detail={"kind": kind})
+        emit(actor=actor, topic=kind, payload={"job": str(job.id)}, identity=job.id)
+        view = job_view(job)
+        commit(view)
+    return view
+
+
+def open_jobs(*, actor: Actor, kind: str) -> list[UUID]:
+    """The tenant's jobs of a kind that have not ended, oldest first. Raises Forbidden."""
+    authorize(actor, kind_of(kind).permission)
+    with acting(actor):
+        rows = Job.objects.filter(tenant_id=actor.tenant_id, kind=kind).exclude(status__in=ENDED)
+        return list(rows.order_by("id").values_list("id", flat=True))
+
+
+def job_waits(*, actor: Actor, kind: str) -> bool:
+    """Whether a job of this kind waits that has not begun. Raises Forbidden."""
+    authorize(actor, kind_of(kind).permission)
+    with acting(actor):
+        return Job.objects.filter(tenant_id=actor.tenant_id, kind=kind, status=JobStatus.PENDING).exists()
+
+
+def job_retry(*, actor: Actor, job_id: UUID, commit: Commit = nothing) -> JobView:
+    """Run a failed job again, from the step that failed. `commit` runs in the same transaction.
+
+    Raises NotFound; Forbidden; Conflict when it did not fail. Writes: Job, AuditEntry, OutboxEvent.
+    """
+    authorize(actor, Permission.JOB_READ)
+    with acting(actor):
+        job = job_locate(actor, job_id, lock=True)
+        authorize(actor, _kind(job).permission)
+        if job.status != JobStatus.FAILED and not _is_dead_letter(job):
+            raise Conflict(f"The job is {job.status}; only a failed one can be run again.")
+        jobs_reopen([job.id])
+        _reopen_event(actor, job)
+        return _changed(actor, job, Verb.JOB_RETRIED, commit)
+
+
+def job_cancel(*, actor: Actor, job_id: UUID, commit: Commit = nothing) -> JobView:
+    """Cancel a job: at once where no worker has it, else before its present step is written.
+
+    Raises NotFound; Forbidden; Conflict when it has ended. Writes: Job, OutboxEvent, AuditEntry ….
+    """
+    authorize(actor, Permission.JOB_READ)
+    with acting(actor):
+        job = job_locate(actor, job_id, lock=True)
+        if job.status in ENDED and not job.dead_letter:
+            raise Conflict(f"The job is {job.status}; only an open one can be cancelled.")
+        waiting = OutboxEvent.objects.filter(id=job.id, done_at=None, lease=None)
+        if waiting.update(done_at=Now()):
+            job_cancel_now(_kind_or_none(job.kind), actor, job)
+        else:
+            Job.objects.filter(id=job.id).update(status=JobStatus.CANCELLING)
+        return _changed(actor, job, Verb.JOB_CANCELLED, commit)
+
+
+def job_undo(*, actor: Actor, job_id: UUID, commit: Commit = nothing) -> JobView:
+    """Ask for the job that undoes this one. Raises NotFound; Forbidden; Conflict when it cannot be undone (any more).
+
+    Writes: Job …, AuditEntry …, OutboxEvent.
+    """
+    authorize(actor, Permission.JOB_READ)
+    with acting(actor):
+        job = job_locate(actor, job_id, lock=True)
+        undo = _kind(job).undo
+        if undo is None or job.status != JobStatus.SUCCEEDED or not _is_in_time(job.undo_until):
+            raise Conflict("The job cannot be undone, or not any more.")
+        Job.objects.filter(id=job.id).update(undo_until=None)
+        record(actor=actor, verb=Verb.JOB_UNDONE, object_type="job", object_ids=[job.id])
+        return job_create(actor=actor, kind=undo, settings={"job": str(job.id)}, commit=commit)
+
+
+def _changed(actor: Actor, job: Job, verb: Verb, commit: Commit) -> JobView:
+    record(actor=actor, verb=verb, object_type="job", object_ids=[job.id])
+    job.refresh_from_db()
+    view = job_view(job)
+    commit(view)
+    return view
+
+
+def _is_dead_letter(job: Job) -> bool:
+    return OutboxEvent.objects.filter(id=job.id, parked_at__isnull=False, done_at=None).exists()
+
+
+def _reopen_event(actor: Actor, job: Job) -> None:
+    """The event may have been tidied away since it ended."""
+    fresh = {"done_at": None, "parked_at": None, "lease": None, "attempts": 0, "available_at": Now()}
+    if not OutboxEvent.objects.filter(id=job.id).update(**fresh):
+        emit(actor=actor, topic=job.kind, payload={"job": str(job.id)}, identity=job.id)
+
+
+def _kind(job: Job) -> JobKind:
+    """Raises Conflict for a kind of a former release."""
+    kind = _kind_or_none(job.kind)
+    if kind is None:
+        raise Conflict("This release has no such kind of job.")
+    return kind
+
+
+def _kind_or_none(name: str) -> JobKind | None:
+    try:
+        return kind_of(name)
+    except LookupError:
+        return None
+
+
+def _is_in_time(until: datetime | None) -> bool:
+    return until is not None and database_now() < until

@@ -1,0 +1,218 @@
+"""One step of a job: taken up under its event's lease, run, and recorded in the transaction of what it writes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from governance.actor import Actor, CallContext
+from governance.audit.services import record, record_denial
+from governance.database import acting
+from governance.errors import DomainError, Forbidden, Unavailable
+from governance.jobs.kinds import JobCancelled, JobKind, JobRun, Step
+from governance.jobs.sealing import open_request, open_result, seal_result
+from governance.models import Job
+from governance.outbox.routes import AGAIN, Route, Task, Write, add_route
+from governance.outbox.running import LeaseLost, lease_renew
+from governance.tenants.principals import actor_again
+from governance.vocabulary import Channel, JobStatus, PrincipalKind, Verb, Weight
+
+KEPT = timedelta(days=7)  # a failed job waits so long to be run again
+ENDED = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED})
+EXHAUSTED = "It was tried many times without success. Run it again once the cause is gone."
+
+
+def route_for(kind: JobKind, *, weight: Weight, limit: timedelta) -> None:
+    """Register the route of a kind: one job a task."""
+
+    def run(task: Task, system: Actor, payloads: Sequence[Mapping[str, object]]) -> Write:
+        return step_run(kind, task, system, UUID(str(payloads[0]["job"])))
+
+    add_route(
+        Route(
+            topic=kind.name,
+            handler=run,
+            weight=weight,
+            batch=1,
+            limit=limit,
+            dead_letter=jobs_fail,
+            resumed=jobs_reopen,
+        )
+    )
+
+
+def step_run(kind: JobKind, task: Task, system: Actor, job_id: UUID) -> Write:
+    """Do the outside work of the job's next step; what it returns writes and records it. Raises Unavailable."""
+    job = _take_up(system, task, job_id)
+    if job is None:
+        return lambda: None
+    if job.status == JobStatus.CANCELLING:
+        return lambda: _end_cancelled(kind, system, job_id)
+    try:
+        outcome = kind.handler(_run_of(job, task, system))
+    except Unavailable:
+        raise
+    except JobCancelled:
+        return lambda: _end_cancelled(kind, system, job_id)
+    except DomainError as error:
+        failure = error
+        return lambda: _end_failed(system, job_id, failure)
+    return lambda: _record(kind, system, job_id, outcome)
+
+
+def jobs_fail(actor: Actor, job_ids: Sequence[UUID], reason: str) -> None:
+    """Fail jobs whose events became dead letters. Writes: Job …, AuditEntry …."""
+    for job in Job.objects.select_for_update().filter(id__in=job_ids).exclude(status__in=ENDED):
+        job.dead_letter = True
+        code = "time_limit" if reason.startswith("TimeLimit") else "unavailable"
+        _fail(job, {"code": code, "detail": EXHAUSTED})
+        job_end(actor, job)
+
+
+def jobs_reopen(job_ids: Sequence[UUID]) -> None:
+    """Make failed jobs pending again, at the step where they failed."""
+    Job.objects.filter(id__in=job_ids).update(
+        status=JobStatus.PENDING, dead_letter=False, error=None, finished_at=None, kept_until=None, attempts=0
+    )
+
+
+def job_end(actor: Actor, job: Job) -> None:
+    """Save the end of a job. Writes: Job, AuditEntry."""
+    job.finished_at = Now()
+    job.save()
+    detail = {"kind": job.kind, "status": job.status}
+    record(actor=actor, verb=Verb.JOB_FINISHED, object_type="job", object_ids=[job.id], detail=detail)
+
+
+def requester_of(job: Job) -> Actor:
+    """Who asked for the job, with the rights of now. Raises Forbidden once they have none."""
+    if job.principal_kind == PrincipalKind.SYSTEM:
+        return _named(job)
+    return actor_again(
+        tenant_id=job.tenant_id,
+        kind=PrincipalKind(job.principal_kind),
+        principal_id=job.principal_id,
+        request_id=f"job-{job.id}",
+        context=_context(job),
+    )
+
+
+def _take_up(system: Actor, task: Task, job_id: UUID) -> Job | None:
+    """The job, running from now on; None when it has ended. A job that was cancelled stays as it is."""
+    with acting(system):
+        job = Job.objects.select_for_update().filter(id=job_id).first()
+        if job is None or job.status in ENDED:
+            return None
+        if job.status != JobStatus.CANCELLING:
+            job.status, job.attempts = JobStatus.RUNNING, task.attempt + 1
+            job.started_at = job.started_at or Now()
+            job.save(update_fields=["status", "attempts", "started_at"])
+    return job
+
+
+def _run_of(job: Job, task: Task, system: Actor) -> JobRun:
+    """Raises Forbidden; KeyUnavailable."""
+    return JobRun(
+        job_id=job.id,
+        actor=requester_of(job),
+        system=system,
+        settings=job.settings,
+        state=job.state,
+        done=job.done,
+        total=job.total,
+        request=open_request(job),
+        result=open_result(job) or {},
+        report=lambda done, total: _report(system, task, job.id, done, total),
+    )
+
+
+def _report(system: Actor, task: Task, job_id: UUID, done: int, total: int | None) -> None:
+    with acting(system):
+        job = Job.objects.filter(id=job_id).first()
+        if job is None or job.status == JobStatus.CANCELLING:
+            raise JobCancelled
+        Job.objects.filter(id=job_id).update(done=done, total=total)
+        if not lease_renew(task):
+            raise LeaseLost
+
+
+def _record(kind: JobKind, system: Actor, job_id: UUID, outcome: Step | Callable[[], Step]) -> object:
+    """Within the transaction that ends the step; AGAIN where another step follows."""
+    job = Job.objects.select_for_update().get(id=job_id)
+    if job.status == JobStatus.CANCELLING:
+        _end_cancelled(kind, system, job_id)
+        return None
+    try:
+        with transaction.atomic():
+            step = outcome() if callable(outcome) else outcome
+    except Unavailable:
+        raise
+    except DomainError as error:
+        _end_failed(system, job_id, error)
+        return None
+    return _proceed(kind, system, job, step)
+
+
+def _proceed(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
+    job.done = job.done if step.done is None else step.done
+    job.total = job.total if step.total is None else step.total
+    if step.result is not None:
+        job.sealed_result = seal_result(job, step.result)
+    if step.state is not None:
+        job.state = dict(step.state)
+        job.save(update_fields=["done", "total", "sealed_result", "state"])
+        return AGAIN
+    job.status, job.error, job.sealed_request, job.kept_until = JobStatus.SUCCEEDED, None, b"", None
+    job.undo_until = Now() + kind.undo_for if kind.undo else None
+    job_end(system, job)
+    return None
+
+
+def _end_cancelled(kind: JobKind, system: Actor, job_id: UUID) -> None:
+    job = Job.objects.select_for_update().get(id=job_id)
+    job_cancel_now(kind, system, job)
+
+
+def job_cancel_now(kind: JobKind | None, system: Actor, job: Job) -> None:
+    """End a locked job as cancelled. Writes: Job, AuditEntry, and what the kind writes."""
+    job.status, job.dead_letter, job.sealed_request = JobStatus.CANCELLED, False, b""
+    job_end(system, job)
+    if kind is not None and kind.cancelled is not None:
+        kind.cancelled(system, job)
+
+
+def _end_failed(system: Actor, job_id: UUID, error: DomainError) -> None:
+    job = Job.objects.select_for_update().get(id=job_id)
+    if isinstance(error, Forbidden):
+        record_denial(actor=_named(job), denial=error, path=f"jobs/{job.id}/")
+    fault: dict[str, Any] = {"code": error.code, "detail": error.detail}
+    if error.errors:
+        fault["errors"] = [asdict(one) for one in error.errors]
+    _fail(job, fault)
+    job_end(system, job)
+
+
+def _fail(job: Job, error: Mapping[str, Any]) -> None:
+    job.status, job.error, job.kept_until = JobStatus.FAILED, dict(error), Now() + KEPT
+
+
+def _named(job: Job) -> Actor:
+    """Who asked for the job, to be named in the audit log: without any right, since they may have lost theirs."""
+    return Actor(
+        tenant_id=job.tenant_id,
+        principal_kind=PrincipalKind(job.principal_kind),
+        principal_id=job.principal_id,
+        member_id=job.member_id,
+        role=None,
+        scopes=None if job.principal_kind == PrincipalKind.SYSTEM else frozenset(),
+        request_id=f"job-{job.id}",
+        context=_context(job),
+    )
+
+
+def _context(job: Job) -> CallContext:
+    return CallContext(channel=Channel.WORKER, **(job.context | {"causes": tuple(job.context.get("causes", ()))}))

@@ -1,0 +1,58 @@
+"""The database's note of which key store belongs to it. Without Django: what starts the product asks this too."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+import psycopg
+
+from governance.errors import KeyUnavailable
+
+NOTED = "SELECT store_id FROM governance_keystorenote"
+NOTE = "INSERT INTO governance_keystorenote (id, store_id) VALUES (1, %s) ON CONFLICT (id) DO NOTHING"
+
+
+class Registry(Protocol):
+    """Every method raises KeyUnavailable when the database does not answer."""
+
+    def registered(self) -> UUID | None:
+        """The id of the database's key store; None in a database that notes none yet."""
+
+    def register(self, store_id: UUID) -> UUID:
+        """Note a key store for good, unless another is noted; the id of the one that is noted now."""
+
+    def tenants(self) -> frozenset[UUID]:
+        """The ids of all tenants."""
+
+
+@dataclass(frozen=True)
+class DatabaseRegistry:
+    """Uses connections of its own: the note must stand even where the caller's transaction is rolled back."""
+
+    connect: Callable[[], psycopg.Connection[Any]]
+
+    def registered(self) -> UUID | None:
+        with self._cursor() as cursor:
+            row = cursor.execute(NOTED).fetchone()
+        return row[0] if row else None
+
+    def register(self, store_id: UUID) -> UUID:
+        with self._cursor() as cursor:
+            cursor.execute(NOTE, [store_id])
+            row = cursor.execute(NOTED).fetchone()
+        noted: UUID = row[0] if row else store_id
+        return noted
+
+    def tenants(self) -> frozenset[UUID]:
+        with self._cursor() as cursor:
+            return frozenset(row[0] for row in cursor.execute("SELECT id FROM governance_tenant_ids()"))
+
+    @contextmanager
+    def _cursor(self) -> Iterator[psycopg.Cursor[Any]]:
+        try:
+            with self.connect() as connection, connection.cursor() as cursor:
+                yield cursor
+        except psycopg.Error as error:
+            raise KeyUnavailable("The database does not say which key store belongs to it.") from error

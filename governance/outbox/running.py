@@ -1,0 +1,140 @@
+"""Runs a task: its events begin under their lease, the handler works, and they end in the transaction of its writes."""
+
+import logging
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+
+from governance.actor import Actor, system_actor
+from governance.database import acting, tenant_transaction
+from governance.models import OutboxEvent
+from governance.outbox.routes import AGAIN, Route, Task, Write, route_of
+from governance.outbox.services import CHANNEL
+
+LONGEST_DELAY = timedelta(minutes=5)
+SLICE_SECONDS = 1.0  # a task goes on with the next step of its job for so long; then other tenants have their turn
+KILLED = "WorkerLost: The worker ended during each of its runs."
+logger = logging.getLogger(__name__)
+
+
+class LeaseLost(Exception):
+    """The lease of the task ended, and its events may be with another worker: nothing is written."""
+
+
+def task_run(task: Task, *, slice_seconds: float = SLICE_SECONDS) -> int:
+    """Run a task in this thread; returns how many events ended.
+
+    An event that failed comes back after a growing pause; after `max_attempts` runs it is a dead letter. A run that
+    lost its lease leaves no trace. Writes: OutboxEvent …, and what the handler writes.
+    """
+    route, until = route_of(task.topic), time.monotonic() + slice_seconds
+    ended = _run_once(route, task, until)
+    while ended is None:
+        ended = _run_once(route, task, until)
+    return ended
+
+
+def lease_renew(task: Task) -> int:
+    """Put off the end of the lease; returns how many events were renewed. What is being committed is left alone."""
+    with tenant_transaction(task.tenant_id):
+        return _locked(task).update(available_at=Now() + _lease())
+
+
+def task_fail(task: Task, error: str) -> int:
+    """End the present run of a task as a failure; returns how many of its events come back or are dead letters."""
+    actor = system_actor(tenant_id=task.tenant_id, request_id=f"job-{task.event_ids[0]}")
+    with acting(actor):
+        events = list(_locked(task))
+        for event in events:
+            _postpone(route_of(task.topic), actor, event, error)
+        _wake_dispatcher()
+    return len(events)
+
+
+def _run_once(route: Route, task: Task, until: float) -> int | None:
+    """The events that ended; None while the task goes on with its next step."""
+    events = _begin(route, task)
+    if not events:
+        return 0
+    causes = tuple(dict.fromkeys(event.request_id for event in events))
+    actor = system_actor(tenant_id=task.tenant_id, request_id=f"job-{events[0].id}", causes=causes)
+    try:
+        write = route.handler(task, actor, [event.payload for event in events])
+        return _finish(actor, task, [event.id for event in events], write, until)
+    except LeaseLost:
+        logger.warning("job lost its lease: tenant=%s topic=%s", task.tenant_id, task.topic)
+    except Exception as error:  # noqa: BLE001 - the job runner: whatever a job dies of is counted and shown
+        name = type(error).__name__
+        logger.warning("job failed: tenant=%s topic=%s error=%s", task.tenant_id, task.topic, name)
+        task_fail(task, f"{name}: {getattr(error, 'detail', '')}"[:300])
+    return 0
+
+
+def _begin(route: Route, task: Task) -> list[OutboxEvent]:
+    """The task's events that are still under its lease. One whose runs all killed their worker is a dead letter."""
+    with tenant_transaction(task.tenant_id):
+        actor = system_actor(tenant_id=task.tenant_id, request_id=f"job-{task.event_ids[0]}")
+        begun = []
+        for event in _locked(task):
+            if event.attempts >= route.max_attempts:
+                _park(route, actor, event, event.last_error or KILLED)
+            else:
+                begun.append(event)
+        ids = [event.id for event in begun]
+        OutboxEvent.objects.filter(id__in=ids).update(attempts=F("attempts") + 1, available_at=Now() + _lease())
+    return begun
+
+
+def _finish(actor: Actor, task: Task, event_ids: Sequence[UUID], write: Write, until: float) -> int | None:
+    with acting(actor):
+        leased = OutboxEvent.objects.select_for_update().filter(id__in=event_ids, lease=task.lease, done_at=None)
+        if len(leased.order_by("id")) != len(event_ids):
+            raise LeaseLost
+        again, goes_on = write() is AGAIN, time.monotonic() < until
+        rows = OutboxEvent.objects.filter(id__in=event_ids)
+        if not again:
+            rows.update(done_at=Now(), lease=None, last_error="")
+        elif goes_on:
+            rows.update(attempts=0, last_error="", available_at=Now() + _lease())
+        else:
+            rows.update(attempts=0, last_error="", available_at=Now(), lease=None)
+        _wake_dispatcher()
+    if again:
+        return None if goes_on else 0
+    return len(event_ids)
+
+
+def _postpone(route: Route, actor: Actor, event: OutboxEvent, error: str) -> None:
+    if event.attempts >= route.max_attempts:
+        _park(route, actor, event, error)
+        return
+    delay = min(timedelta(seconds=2 ** min(event.attempts, 12)), LONGEST_DELAY)
+    OutboxEvent.objects.filter(id=event.id).update(last_error=error, available_at=Now() + delay, lease=None)
+
+
+def _park(route: Route, actor: Actor, event: OutboxEvent, error: str) -> None:
+    OutboxEvent.objects.filter(id=event.id).update(last_error=error, parked_at=Now(), lease=None)
+    if route.dead_letter is not None:
+        route.dead_letter(actor, [event.id], error)
+
+
+def _wake_dispatcher() -> None:
+    """A slot is free: the next task may be claimed."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify(%s, '')", [CHANNEL])
+
+
+def _locked(task: Task) -> QuerySet[OutboxEvent]:
+    """The open events of the task that no other transaction holds."""
+    rows = OutboxEvent.objects.filter(id__in=task.event_ids, lease=task.lease, done_at=None, parked_at=None)
+    return rows.select_for_update(skip_locked=True).order_by("id")
+
+
+def _lease() -> timedelta:
+    return timedelta(seconds=settings.OUTBOX_LEASE_SECONDS)

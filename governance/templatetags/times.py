@@ -1,0 +1,18 @@
+"""Filters of templates."""
+
+from datetime import datetime
+
+from django import template
+from django.utils import timezone
+from django.utils.formats import date_format
+
+register = template.Library()
+
+
+@register.filter
+def moment_short(moment: datetime) -> str:
+    """A time of today as its hour, one of this year as day and month, another one as a date; UTC."""
+    now = timezone.now()
+    if moment.date() == now.date():
+        return f"{moment:%H:%M}"
+    return date_format(moment, "j M" if moment.year == now.year else "j M Y")

@@ -1,0 +1,43 @@
+"""A cookie by which a browser proves that its person has signed in there before (OWASP: device cookies).
+
+Its tries are counted apart, so that whoever guesses a password elsewhere cannot keep its person out.
+"""
+
+from secrets import token_urlsafe
+from uuid import UUID
+
+from django.conf import settings
+from django.core.signing import BadSignature, dumps, loads
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from governance.accounts.rules import FirstFactor, TrustedBrowser
+
+COOKIE = "memos_browser"
+SALT = "memos trusted browser"
+SECONDS = 180 * 24 * 3600
+
+
+def trusted_browser(request: HttpRequest) -> TrustedBrowser | None:
+    try:
+        user_id, nonce = loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=SECONDS)
+    except BadSignature:
+        return None
+    return TrustedBrowser(user_id=UUID(user_id), nonce=nonce)
+
+
+def browser_trust(request: HttpRequest, response: HttpResponseBase, first: FirstFactor) -> None:
+    """Set the cookie, unless an organisation's own way in was used: somebody else may have been let in by that."""
+    if first.bound_to is not None:
+        return
+    before = trusted_browser(request)
+    nonce = before.nonce if before and before.user_id == first.user_id else token_urlsafe(16)
+    response.set_cookie(
+        COOKIE,
+        dumps([str(first.user_id), nonce], salt=SALT),
+        max_age=SECONDS,
+        path="/sign-in/",
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )

@@ -1,0 +1,65 @@
+"""The health check of one web process, without waiting: a request is sent, and its answer looked for later."""
+
+import errno
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+START_SECONDS = 120.0  # until the first answer: models are loaded first
+SILENT_SECONDS = 10.0  # without an answer, after the first
+REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+@dataclass
+class HealthCheck:
+    """Mutable: the request under way, if there is one. `last_answer`, `started`: time.monotonic()."""
+
+    path: Path
+    started: float = 0.0
+    last_answer: float | None = None
+    connection: socket.socket | None = None
+
+    def restart(self) -> None:
+        """For a new process."""
+        self._close()
+        self.started, self.last_answer = time.monotonic(), None
+
+    def is_silent(self) -> bool:
+        """Look for an answer, ask again, and say whether the process has been silent for too long."""
+        self._look()
+        if self.connection is None:
+            self._ask()
+        if self.last_answer is None:
+            return time.monotonic() - self.started > START_SECONDS
+        return time.monotonic() - self.last_answer > SILENT_SECONDS
+
+    def _look(self) -> None:
+        if self.connection is None:
+            return
+        with suppress(BlockingIOError):
+            try:
+                if self.connection.recv(1):
+                    self.last_answer = time.monotonic()
+            except ConnectionError:
+                pass  # the process has ended, or will be asked again
+            self._close()
+
+    def _ask(self) -> None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.setblocking(False)
+        if connection.connect_ex(str(self.path)) not in {0, errno.EINPROGRESS}:
+            connection.close()  # nothing listens yet, or too many wait
+            return
+        try:
+            connection.send(REQUEST)
+        except OSError:
+            connection.close()
+            return
+        self.connection = connection
+
+    def _close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
