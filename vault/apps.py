@@ -6,7 +6,8 @@ class VaultConfig(AppConfig):
     verbose_name = "MemVault"
 
     def ready(self) -> None:
-        from vault.cubes.halfvectors import bind_halfvectors
+        from vault import handlers  # noqa: F401  each topic has its route from here on
+        from vault.cubes.embeddings.halfvectors import bind_halfvectors
         from vault.grantables import declare_grantables
 
         declare_grantables()

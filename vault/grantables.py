@@ -14,7 +14,7 @@ from governance.idempotency.services import declare_shown
 from governance.naming import NOTHING, PLACED, declare_names
 from governance.policies.rules import Facts
 from governance.vocabulary import Action, Permission
-from vault.cubes.locating import cube_target, locate
+from vault.cubes.lookup import cube_target, locate
 from vault.cubes.retention import facts_of
 from vault.models import Cube, CubeGrant, Namespace, NamespaceGrant
 from vault.models.namespace import bound_to

@@ -97,6 +97,18 @@ class LinkKind(StrEnum):
     PARENT = "parent"
 
 
+class SourceKind(StrEnum):
+    """How a derived memory rests on its source, and so what a withdrawn source takes from it.
+
+    QUOTE: opened at reading time, the rest stays. EXTRACT: its words alone, the whole is withheld. TEXT: anything made
+    of it, withheld until a review.
+    """
+
+    QUOTE = "quote"
+    EXTRACT = "extract"
+    TEXT = "text"
+
+
 class SearchMode(StrEnum):
     HYBRID = "hybrid"
     DENSE = "dense"
@@ -104,17 +116,6 @@ class SearchMode(StrEnum):
     TAG = "tag"
     GRAPH = "graph"
     MEMORYOS = "memoryos"
-
-
-class JobKind(StrEnum):
-    MEMORIES_ADD = "memories.add"
-
-
-class JobStatus(StrEnum):
-    PENDING = "pending"
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
 
 
 class TurnEnd(StrEnum):
@@ -128,6 +129,7 @@ class ReviewKind(StrEnum):
     """What a person is asked about."""
 
     PII = "pii"
+    SOURCE_WITHDRAWN = "source_withdrawn"
 
 
 class ReviewStatus(StrEnum):

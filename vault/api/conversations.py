@@ -31,7 +31,7 @@ from vault.api.schema import (
     TurnListSchema,
 )
 from vault.chat.selectors import ConversationView as View
-from vault.chat.selectors import TurnView, conversation_get, conversations_list, turns_list
+from vault.chat.selectors import TurnView, conversation_get, conversations_list, turn_shows, turns_list
 from vault.chat.services import (
     ConversationDraft,
     TurnEvent,
@@ -43,7 +43,6 @@ from vault.chat.services import (
     turn_speaker,
     turn_stream,
 )
-from vault.models import Turn
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_turns
 from vault.streaming import event_response
@@ -210,7 +209,5 @@ def _begun(view: View) -> Reply:
 
 
 def _answered(turn: TurnView, manifest: dict[str, Any]) -> Reply:
-    """The reply to keep, in the transaction that stores the turn. It shows what the turn says, and what that quotes."""
-    said = Turn.objects.values_list("conversation_id", "question_id", "answer_id").get(id=turn.id)
-    quoted = (citation.memory_id for citation in turn.citations)
-    return Reply(201, turn_json(turn) | manifest, shows=(*(one for one in said if one is not None), *quoted))
+    """The reply for the idempotency record, made in the transaction that stores the turn."""
+    return Reply(201, turn_json(turn) | manifest, shows=turn_shows(turn))

@@ -9,7 +9,7 @@ from governance.actor import Actor
 from governance.api.described import PAGE
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
-from vault.cubes.filters import filter_read, moment
+from vault.cubes.filters import filter_read, moment_or_date
 from vault.retrieval.queries import SHOWN
 from vault.vocabulary import Layer, MemoryType, SemanticType, Sensitivity, Source, State
 
@@ -27,12 +27,17 @@ SAME = {
     "message_id": None,
     "task_id": None,
 }
-FILTERS = (*SAME, "tag", "created_after", "created_before")
+TOLD = {"namespace": "Path, with all below it; or an id, without.", "persona": "Id or name."}
+FILTERS = (*SAME, "tag", "created_after", "created_before", "deleted")
 LIST_PARAMETERS = [
-    *(OpenApiParameter(name, str, enum=[*kind] if kind else None) for name, kind in SAME.items()),
+    *(
+        OpenApiParameter(name, str, enum=[*kind] if kind else None, description=TOLD.get(name, ""))
+        for name, kind in SAME.items()
+    ),
+    OpenApiParameter("deleted", bool, description="true: deleted memories that can still be restored, and no others."),
     OpenApiParameter("tag", str),
-    OpenApiParameter("created_after", str, description="RFC 3339"),
-    OpenApiParameter("created_before", str, description="RFC 3339"),
+    OpenApiParameter("created_after", str, description="RFC 3339, or a date: its first moment in UTC."),
+    OpenApiParameter("created_before", str, description="RFC 3339, or a date: its first moment in UTC."),
     *PAGE,
 ]
 
@@ -46,11 +51,12 @@ def list_condition(actor: Actor, asked: Mapping[str, str]) -> Q:
     condition = Q() if "state" in asked else Q(state__in=SHOWN)
     for name, value in asked.items():
         if name in SAME:
-            condition &= filter_read(maker, {name: value}, path="")
+            found = filter_read(maker, {name: value}, path="")
+            condition &= found | Q(namespace__path__startswith=f"{value}/") if name == "namespace" else found
     if "tag" in asked:
         condition &= Q(tags__contains=[asked["tag"]])
     if "created_after" in asked:
-        condition &= Q(created_at__gt=moment(asked["created_after"], "created_after"))
+        condition &= Q(created_at__gt=moment_or_date(asked["created_after"], "created_after"))
     if "created_before" in asked:
-        condition &= Q(created_at__lt=moment(asked["created_before"], "created_before"))
+        condition &= Q(created_at__lt=moment_or_date(asked["created_before"], "created_before"))
     return condition

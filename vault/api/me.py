@@ -1,13 +1,13 @@
 """me/ of the REST contract: who calls, as the law knows them, and the product's limits."""
 
 from django.conf import settings
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.api.described import described
 from governance.api.representations import me_json
-from governance.api.schema import WhoSchema, problems
+from governance.api.schema import WhoSchema
 from governance.api.views import ApiView, asked_only
 from governance.tenants.selectors import me_get
 
@@ -25,9 +25,7 @@ class MeSchema(WhoSchema):
 
 
 class MeView(ApiView):
-    @extend_schema(
-        operation_id="me", responses={200: MeSchema, **problems(400, 401, 403, 405, 406, 429, 503)}, tags=["me"]
-    )
+    @described("me", MeSchema)
     def get(self, request: Request) -> Response:
         """Who the caller is: principal, tenant, roles, scopes, personas, limits."""
         actor = self.actor()

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
@@ -15,12 +16,14 @@ from rest_framework.response import Response
 from governance.actor import Actor
 from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE, described
 from governance.api.idempotency import Commit
+from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only, expected_versions, flag
+from governance.api.views import ApiView, asked_only, expected_versions, flag, heavy
 from governance.authz.services import authorize, is_allowed
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
+from governance.policies.heavy import heavy_call, large_write
 from governance.vocabulary import Permission
 from vault.api.inputs import (
     BulkInput,
@@ -39,7 +42,6 @@ from vault.api.representations import (
     MemoryJson,
     dry_run_json,
     hit_json,
-    job_json,
     known_json,
     memory_json,
     version_json,
@@ -50,27 +52,37 @@ from vault.api.schema import (
     AddedSchema,
     BulkSchema,
     DryRunSchema,
-    JobPromiseSchema,
     MemoryAnswerSchema,
     MemoryListSchema,
     MemorySchema,
     SearchSchema,
     VersionListSchema,
 )
-from vault.cubes.building import texts_index
 from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft
 from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
-from vault.cubes.services import Added, cube_delete, cube_purge, cube_restore, cube_update, cubes_add
-from vault.jobs.services import memories_add_later
+from vault.cubes.services import (
+    Added,
+    cube_delete,
+    cube_purge,
+    cube_restore,
+    cube_update,
+    cubes_add,
+    read_changed_texts,
+)
+from vault.cubes.writer.building import texts_index
+from vault.jobs.adding import memories_add_later
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
 from vault.retrieval.selectors import Hit, memories_search
 
 PURGE = OpenApiParameter("purge", OpenApiTypes.BOOL, description="Erase for good.")
+LARGE_WRITE = 100  # memories of one conversation; more are a heavy call
 ASYNC = OpenApiParameter("async", OpenApiTypes.BOOL, description="Answer 202 with a job.")
 
 
 class MemoriesView(ApiView):
+    longest_body = settings.BODY_BYTES_BULK
+
     @described("memories_list", MemoryListSchema, parameters=[*LIST_PARAMETERS, PROVENANCE])
     def get(self, request: Request) -> Response:
         """List memories, newest first."""
@@ -81,6 +93,7 @@ class MemoriesView(ApiView):
             views = cubes_list(
                 actor=actor,
                 matching=list_condition(actor, request.query_params),
+                deleted=flag(request, "deleted"),
                 paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
             )
             manifest = _manifest(actor, views) if flag(request, "provenance") else {}
@@ -109,6 +122,8 @@ class MemoriesView(ApiView):
 
 
 class BulkView(ApiView):
+    longest_body = settings.BODY_BYTES_BULK
+
     @described(
         "memories_add_bulk",
         BulkSchema,
@@ -117,6 +132,7 @@ class BulkView(ApiView):
         parameters=[ONCE, DRY_RUN],
         also={200: BULK_OR_DRY_RUN},
     )
+    @heavy
     def post(self, request: Request) -> Response:
         """Add up to 1,000 memories, all or none. A dry run counts those that would be new."""
         actor = self.actor()
@@ -183,8 +199,10 @@ class MemoryView(ApiView):
             asked_only(request)
             return changes_of(read(ChangesInput, request))
 
+        versions = expected_versions(request)
+        read_before = read_changed_texts(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes)
         with acting(actor):
-            cube_update(actor=actor, cube_id=memory_id, expected_versions=expected_versions(request), changes=changes)
+            cube_update(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes, read=read_before)
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
         return _one(memory_json(view))
 
@@ -254,6 +272,13 @@ def _manifest(actor: Actor, views: Sequence[CubeView]) -> MemoryJson:
 
 
 def _add(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
+    if len(drafts) > LARGE_WRITE:
+        with heavy_call(actor), large_write(actor):
+            return _add_now(actor, drafts, commit)
+    return _add_now(actor, drafts, commit)
+
+
+def _add_now(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts, texts=texts)
@@ -272,7 +297,7 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Rep
 
 def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], commit: Commit) -> Reply:
     texts = texts_index(actor.tenant_id, drafts)
-    with acting(actor), _naming_items(origins):
+    with large_write(actor), acting(actor), _naming_items(origins):
         added = cubes_add(actor=actor, drafts=drafts, texts=texts)
         shown = _shown(actor, added)
         results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
@@ -284,7 +309,7 @@ def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], com
 def _bulk_rehearsed(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:
     """Everything is checked and written, and the transaction rolled back. What is not there yet has no id to tell."""
     texts = texts_index(actor.tenant_id, drafts)
-    with acting(actor), _naming_items(origins):
+    with large_write(actor), acting(actor), _naming_items(origins):
         added = cubes_add(actor=actor, drafts=drafts, texts=texts)
         transaction.set_rollback(True)
     return Response(dry_run_json([], count=sum(not one.duplicate for one in added)))

@@ -14,7 +14,7 @@ from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, expected_versions
+from governance.api.views import ApiView, asked_only, expected_versions, flag, heavy
 from governance.authz.services import authorize
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
@@ -35,6 +35,7 @@ from vault.api.schema import AuthorSchema, Schema
 from vault.policies.rules import Effect, Outcome
 from vault.policies.simulating import policy_simulate
 
+ENABLED = OpenApiParameter("enabled", bool, description="false: those that are disabled. Default: true.")
 KIND = OpenApiParameter("kind", str, enum=[*PolicyKind])
 
 
@@ -90,16 +91,17 @@ class SimulationSchema(Schema):
 
 
 class PoliciesView(ApiView):
-    @described("policies_list", PolicyListSchema, parameters=[KIND, *PAGE])
+    @described("policies_list", PolicyListSchema, parameters=[KIND, ENABLED, *PAGE])
     def get(self, request: Request) -> Response:
-        """The tenant's policies as they are now, the newest first; disabled ones too."""
+        """List the policies in force, newest first; with `enabled=false`, the disabled ones."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_READ)
-        pages = CursorPages("-policy_id", also_known=["kind"])
+        pages = CursorPages("-policy_id", also_known=["kind", "enabled"])
         views = policies_list(
             actor=actor,
             paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
             kind=_kind_asked(request),
+            enabled=flag(request, "enabled", default=True),
         )
         return pages.envelope([policy_json(view) for view in views])
 
@@ -120,6 +122,7 @@ class PoliciesView(ApiView):
 
 class PolicySimulateView(ApiView):
     @described("policies_simulate", SimulationSchema, request=SimulateInput, may=[404])
+    @heavy
     def post(self, request: Request) -> Response:
         """What saving this would do: counts and some ids of each effect. Changes nothing."""
         actor = self.actor()

@@ -9,7 +9,6 @@ from vault.chat.selectors import Citation, ConversationView, TurnView
 from vault.chat.services import Cited, Token, TurnEvent
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, VersionView
-from vault.jobs.selectors import JobView
 from vault.retrieval.ranking import said_around
 from vault.retrieval.selectors import Hit
 from vault.reviews.selectors import FindingView, ReviewView
@@ -152,17 +151,6 @@ def version_json(view: VersionView) -> dict[str, Any]:
     }
 
 
-def job_json(view: JobView) -> dict[str, Any]:
-    return {
-        "id": str(view.id),
-        "kind": view.kind,
-        "status": view.status,
-        "progress": view.progress,
-        "result": view.result,
-        "error": view.error,
-    }
-
-
 def conversation_json(view: ConversationView) -> dict[str, Any]:
     return {
         "id": str(view.id),
@@ -176,11 +164,12 @@ def conversation_json(view: ConversationView) -> dict[str, Any]:
 
 
 def turn_json(view: TurnView) -> dict[str, Any]:
-    """`content` is the answer, as in the reply to a new turn."""
+    """`content` is the answer, as in the reply to a new turn; null where it is withheld."""
     return {
         "id": str(view.id),
         "question": view.question,
         "content": view.answer,
+        "withheld": view.withheld,
         "citations": [citation_json(one) for one in view.citations],
         "model": view.model,
         "usage": {"prompt_tokens": view.prompt_tokens, "completion_tokens": view.completion_tokens},
@@ -190,7 +179,10 @@ def turn_json(view: TurnView) -> dict[str, Any]:
 
 
 def citation_json(citation: Citation) -> dict[str, Any]:
-    return {"memory_id": str(citation.memory_id), "marker": citation.marker, "score": citation.score}
+    if not citation.available:
+        return {"marker": citation.marker, "available": False}
+    shown = {"memory_id": str(citation.memory_id), "marker": citation.marker, "score": citation.score}
+    return shown | {"available": True}
 
 
 def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:

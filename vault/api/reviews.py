@@ -1,13 +1,14 @@
 """reviews/ and memories/{id}/redact/ of the REST contract."""
 
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.actor import Actor
 from governance.api.described import IF_MATCH, ONCE, PAGE, described
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
@@ -20,11 +21,14 @@ from governance.vocabulary import Permission
 from vault.api.inputs import AcceptInput, RedactInput, read
 from vault.api.representations import memory_json, review_json
 from vault.api.schema import MemorySchema, ReviewListSchema, ReviewSchema
-from vault.cubes.redacting import cube_redact, cube_redact_ask
+from vault.cubes.screening.redaction import cube_redact, cube_redact_ask
 from vault.cubes.selectors import cubes_view
 from vault.reviews.selectors import review_view, reviews_list
 from vault.reviews.services import review_accept, review_accept_ask, review_reject, review_reject_ask
 from vault.vocabulary import ReviewKind, ReviewStatus
+
+if TYPE_CHECKING:
+    from vault.models import Review
 
 KIND = OpenApiParameter("kind", str, enum=[*ReviewKind])
 Closed = TypeVar("Closed", bound=StrEnum)
@@ -51,7 +55,10 @@ class ReviewsView(ApiView):
 class ReviewAcceptView(ApiView):
     @described("reviews_accept", ReviewSchema, request=AcceptInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, review_id: UUID) -> Response:
-        """Redact what was found; earlier versions of the memory are blanked unless `redact_history` is false."""
+        """Redact what was found; earlier versions of the memory are blanked unless `redact_history` is false.
+
+        `source_withdrawn`: keep the memory, which stands without its source from then on.
+        """
         actor = self.actor()
 
         def call(commit: Commit) -> Reply:
@@ -60,7 +67,7 @@ class ReviewAcceptView(ApiView):
                 asked_only(request)
                 body = read(AcceptInput, request)
                 review = review_accept(actor=actor, review_id=review_id, **body)
-                reply = Reply(200, review_json(review_view(actor=actor, review=review)), shows=(review.cube_id,))
+                reply = _decided(actor, review)
                 commit(reply)
             return reply
 
@@ -70,7 +77,7 @@ class ReviewAcceptView(ApiView):
 class ReviewRejectView(ApiView):
     @described("reviews_reject", ReviewSchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, review_id: UUID) -> Response:
-        """What was found is no personal data."""
+        """What was found is no personal data. `source_withdrawn`: delete the memory."""
         actor = self.actor()
 
         def call(commit: Commit) -> Reply:
@@ -78,7 +85,7 @@ class ReviewRejectView(ApiView):
                 review_reject_ask(actor=actor, review_id=review_id)
                 asked_only(request)
                 review = review_reject(actor=actor, review_id=review_id)
-                reply = Reply(200, review_json(review_view(actor=actor, review=review)), shows=(review.cube_id,))
+                reply = _decided(actor, review)
                 commit(reply)
             return reply
 
@@ -107,6 +114,12 @@ class RedactView(ApiView):
         response = self.post_once(call, ask=ask)
         response["ETag"] = f'"{response.data["version"]}"'
         return response
+
+
+def _decided(actor: Actor, review: "Review") -> Reply:
+    """Of a memory whose source was withdrawn the reply shows nothing."""
+    shows = (review.cube_id,) if review.kind == ReviewKind.PII else ()
+    return Reply(200, review_json(review_view(actor=actor, review=review)), shows=shows)
 
 
 def _one_of(kind: type[Closed], name: str, text: str) -> Closed:

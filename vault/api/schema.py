@@ -7,12 +7,9 @@ from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer
 from rest_framework import serializers
 
 from governance.api.described import PageSchema
-from governance.api.schema import FaultSchema
 from governance.vocabulary import PiiKind
 from vault.provenance.rules import FORMAT
 from vault.vocabulary import (
-    JobKind,
-    JobStatus,
     Layer,
     MemoryType,
     Modality,
@@ -214,29 +211,6 @@ class VersionListSchema(PageSchema):
     results = VersionSchema(many=True)
 
 
-class JobErrorSchema(Schema):
-    code = serializers.CharField()
-    detail = serializers.CharField()
-    errors = FaultSchema(many=True, required=False)  # type: ignore[assignment]
-
-
-class JobSchema(Schema):
-    id = serializers.UUIDField()
-    kind = serializers.ChoiceField(choices=list(JobKind))
-    status = serializers.ChoiceField(choices=list(JobStatus))
-    progress = serializers.FloatField(min_value=0, max_value=1)
-    result = serializers.DictField(allow_null=True)
-    error = JobErrorSchema(allow_null=True)
-
-
-class JobPromiseSchema(Schema):
-    job = JobSchema()
-
-
-class JobListSchema(PageSchema):
-    results = JobSchema(many=True)
-
-
 class ConversationSchema(Schema):
     id = serializers.UUIDField()
     title = serializers.CharField()
@@ -252,9 +226,10 @@ class ConversationListSchema(PageSchema):
 
 
 class CitationSchema(Schema):
-    memory_id = serializers.UUIDField()
     marker = serializers.IntegerField()
-    score = serializers.FloatField()
+    available = serializers.BooleanField(help_text="False: the memory may not be read now, and is not named.")
+    memory_id = serializers.UUIDField(required=False)
+    score = serializers.FloatField(required=False)
 
 
 class UsageSchema(Schema):
@@ -265,7 +240,8 @@ class UsageSchema(Schema):
 class TurnSchema(Schema):
     id = serializers.UUIDField()
     question = serializers.CharField()
-    content = serializers.CharField()
+    content = serializers.CharField(allow_null=True)
+    withheld = serializers.BooleanField(help_text="The answer rests on what may not be read now; content is null.")
     citations = CitationSchema(many=True)
     model = serializers.CharField()
     usage = UsageSchema()

@@ -2,13 +2,15 @@ from django.urls import path
 
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
-from vault.api.jobs import JobRetryView, JobsView, JobView
+from vault.api.listing_views import FacetsView, ViewsView, ViewView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
+from vault.api.namespaces import NamespacesView
 from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsView, PolicyView
 from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
 from vault.api.quotas import QuotasView
 from vault.api.reviews import RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
+from vault.api.versions import DifferenceView, MoveView, RollbackView, VersionView
 
 urlpatterns = [
     path("policies/", PoliciesView.as_view()),
@@ -17,18 +19,23 @@ urlpatterns = [
     path("policies/<uuid:policy_id>/versions/", PolicyVersionsView.as_view()),
     path("quotas/", QuotasView.as_view()),
     path("me/", MeView.as_view()),
+    path("namespaces/", NamespacesView.as_view()),
     path("memories/", MemoriesView.as_view()),
     path("memories/bulk/", BulkView.as_view()),
     path("memories/search/", SearchView.as_view()),
-    path("memories/<uuid:memory_id>/", MemoryView.as_view()),
+    path("memories/<uuid:memory_id>/", MemoryView.as_view(), name="api_memory"),
     path("memories/<uuid:memory_id>/restore/", RestoreView.as_view()),
     path("memories/<uuid:memory_id>/versions/", VersionsView.as_view()),
+    path("memories/facets/", FacetsView.as_view()),
+    path("memories/<uuid:memory_id>/versions/<int:number>/", VersionView.as_view()),
+    path("memories/<uuid:memory_id>/diff/", DifferenceView.as_view()),
+    path("memories/<uuid:memory_id>/rollback/", RollbackView.as_view()),
+    path("memories/<uuid:memory_id>/move/", MoveView.as_view()),
+    path("views/", ViewsView.as_view()),
+    path("views/<uuid:view_id>/", ViewView.as_view()),
     path("conversations/", ConversationsView.as_view()),
     path("conversations/<uuid:conversation_id>/", ConversationView.as_view()),
     path("conversations/<uuid:conversation_id>/turns/", TurnsView.as_view()),
-    path("jobs/", JobsView.as_view()),
-    path("jobs/<uuid:job_id>/", JobView.as_view()),
-    path("jobs/<uuid:job_id>/retry/", JobRetryView.as_view()),
     path("memories/<uuid:memory_id>/redact/", RedactView.as_view()),
     path("reviews/", ReviewsView.as_view()),
     path("reviews/<uuid:review_id>/accept/", ReviewAcceptView.as_view()),

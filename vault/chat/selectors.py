@@ -1,12 +1,12 @@
 """Conversations and their turns, as the member who holds them reads them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from governance.actor import Actor
 from governance.audit.services import record
@@ -15,21 +15,28 @@ from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import Forbidden, NotFound
 from governance.keys.services import open_sealed
+from governance.personas.selectors import personas_of
 from governance.vocabulary import Permission, Verb
-from vault.cubes.selectors import cubes_view
+from vault.chat.rules import title_of
+from vault.cubes.drafts import SourceRef
+from vault.cubes.selectors import CubeView, cubes_view, record_quoted
 from vault.models import Conversation, Cube, Turn
-from vault.vocabulary import TurnEnd
+from vault.vocabulary import SourceKind, TurnEnd
 
 EXTRACTIVE = "extractive"  # the `model` of a turn that no language model answered
 
 
 @dataclass(frozen=True)
 class Citation:
-    """A memory that the answer rests on. `marker`: its number in the text, as in [1]; score: 0..1."""
+    """A memory that the answer rests on. `marker`: its number in the text, as in [1]; score: 0..1.
+
+    available: its reader may read what the answer has of it.
+    """
 
     memory_id: UUID
     marker: int
     score: float
+    available: bool = True
 
 
 @dataclass(frozen=True)
@@ -45,13 +52,17 @@ class ConversationView:
 
 @dataclass(frozen=True)
 class TurnView:
-    """question and answer are empty once their memories were deleted or have expired."""
+    """question and answer are empty once their memories were deleted or have expired.
+
+    withheld: the answer rests on what its reader may not read now; it is None then.
+    """
 
     id: UUID
     conversation_id: UUID
     position: int
     question: str = field(repr=False)
-    answer: str = field(repr=False)
+    answer: str | None = field(repr=False)
+    withheld: bool
     citations: tuple[Citation, ...]
     model: str
     end: TurnEnd
@@ -64,36 +75,54 @@ class TurnView:
         return self.model == EXTRACTIVE
 
 
+@dataclass(frozen=True)
+class TurnTexts:
+    """What a reader is shown of some turns: the memories of questions and answers by id, those that are withheld, and
+    which of the cited ones may be read."""
+
+    views: Mapping[UUID, CubeView]
+    withheld: frozenset[UUID]
+    readable: frozenset[UUID]
+
+    def content(self, cube_id: UUID | None) -> str:
+        view = self.views.get(cube_id) if cube_id else None
+        return view.words.content if view else ""
+
+
 Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 
 
 def conversations_list(*, actor: Actor, paginate: Paginate) -> list[ConversationView]:
-    """The actor's own conversations, the newest first. Raises Forbidden. Writes: AuditEntry."""
+    """The actor's own conversations, the newest first. Raises Forbidden. Writes: AuditEntry, AuditEntry?."""
     authorize(actor, Permission.CONVERSATION_USE)
     with acting(actor):
         mine = _in_reach(actor).filter(Q(member_id=actor.member_id), deleted_at=None)
         page = paginate(mine.order_by("-id"))
         ids = [row.id for row in page]
         record(actor=actor, verb=Verb.CONVERSATION_READ, object_type="conversation", object_ids=ids)
-        return [conversation_view(row) for row in page]
+        return conversation_views(actor, page)
 
 
 def conversation_get(*, actor: Actor, conversation_id: UUID) -> ConversationView:
-    """Raises NotFound; Forbidden. Writes: AuditEntry."""
+    """Raises NotFound; Forbidden. Writes: AuditEntry, AuditEntry?."""
     with acting(actor):
         row = conversation_locate(actor, conversation_id)
         record(actor=actor, verb=Verb.CONVERSATION_READ, object_type="conversation", object_ids=[row.id])
-        return conversation_view(row)
+        return conversation_views(actor, [row])[0]
 
 
 def turns_list(*, actor: Actor, conversation_id: UUID, paginate: Paginate) -> list[TurnView]:
-    """The turns of a conversation, oldest first. Raises NotFound; Forbidden. Writes: AuditEntry naming its memories."""
+    """The turns of a conversation, oldest first, with what their answers quote as its member may read it now.
+
+    Raises NotFound; Forbidden. Writes: AuditEntry naming the memories of its turns, AuditEntry? naming what is quoted.
+    """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
         page = paginate(Turn.objects.filter(conversation=conversation).order_by("id"))
-        texts = _texts(actor, page)
-        record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(texts))
-        return [turn_view(row, texts) for row in page]
+        said = _turn_texts(speaker_of(actor, conversation), page)
+        record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(said.views))
+        record_quoted(actor, [view.passages for view in said.views.values()])
+        return [turn_view(row, said) for row in page]
 
 
 def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = False) -> Conversation:
@@ -121,12 +150,51 @@ def _in_reach(actor: Actor) -> QuerySet[Conversation]:
     return rows if actor.binding is None else rows.filter(key_id=actor.principal_id)
 
 
-def conversation_view(row: Conversation) -> ConversationView:
-    """Open the title of a conversation that its reader may read."""
+def speaker_of(actor: Actor, conversation: Conversation) -> Actor:
+    """The actor as the conversation's persona, as long as it may use that one."""
+    usable = conversation.persona_id and personas_of(actor).filter(id=conversation.persona_id).exists()
+    return actor.speaking_as(conversation.persona_id) if usable else actor
+
+
+def conversation_views(actor: Actor, rows: Sequence[Conversation]) -> list[ConversationView]:
+    """Conversations that their reader may read, each by its title, else by its first question if that may be read.
+
+    Writes: AuditEntry? naming the questions.
+    """
+    given = {row.id: _title_given(row) for row in rows}
+    unnamed = [row.id for row in rows if not given[row.id] or row.title_is_copy]
+    asked = _first_questions(actor, unnamed) if unnamed else {}
+    readable = [cube_id for cube_id in asked.values() if cube_id]
+    questions = {view.cube.id: view for view in (cubes_view(actor=actor, cube_ids=readable) if readable else ())}
+    if questions:
+        record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(questions))
+    titles = {one: title_of(questions[cube].words.content) for one, cube in asked.items() if cube and cube in questions}
+    return [_view(row, _title(row, given[row.id], asked, titles)) for row in rows]
+
+
+def _first_questions(actor: Actor, conversation_ids: Sequence[UUID]) -> dict[UUID, UUID | None]:
+    """The first question of each conversation that has turns; None where the actor may not read it. One query."""
+    visible = Cube.objects.visible_to(actor).filter(pk=OuterRef("question_id"))
+    rows = Turn.objects.filter(conversation_id__in=conversation_ids, position=0).annotate(readable=Exists(visible))
+    return {row.conversation_id: row.question_id if row.readable else None for row in rows}
+
+
+def _title(row: Conversation, given: str, asked: Mapping[UUID, UUID | None], titles: Mapping[UUID, str]) -> str:
+    """A title that may be a copy of the first question is shown where that one is."""
+    if given and not (row.title_is_copy and row.id in asked and row.id not in titles):
+        return given
+    return titles.get(row.id, "")
+
+
+def _title_given(row: Conversation) -> str:
     title = open_sealed(tenant_id=row.tenant_id, place=title_place(row.id), blob=bytes(row.sealed_title))
+    return title.decode() if title else ""
+
+
+def _view(row: Conversation, title: str) -> ConversationView:
     return ConversationView(
         id=row.id,
-        title=title.decode() if title else "",
+        title=title,
         persona_id=row.persona_id,
         agent_persona_id=row.agent_persona_id,
         model=row.model,
@@ -135,17 +203,16 @@ def conversation_view(row: Conversation) -> ConversationView:
     )
 
 
-def turn_view(row: Turn, texts: dict[UUID, str]) -> TurnView:
+def turn_view(row: Turn, said: TurnTexts) -> TurnView:
+    withheld = row.answer_id in said.withheld
     return TurnView(
         id=row.id,
         conversation_id=row.conversation_id,
         position=row.position,
-        question=texts.get(row.question_id, "") if row.question_id else "",
-        answer=texts.get(row.answer_id, "") if row.answer_id else "",
-        citations=tuple(
-            Citation(memory_id=UUID(part["memory_id"]), marker=part["marker"], score=part["score"])
-            for part in row.citations
-        ),
+        question=said.content(row.question_id),
+        answer=None if withheld else said.content(row.answer_id),
+        withheld=withheld,
+        citations=tuple(_citations(row, said)),
         model=row.model,
         end=TurnEnd(row.end),
         prompt_tokens=row.prompt_tokens,
@@ -154,11 +221,43 @@ def turn_view(row: Turn, texts: dict[UUID, str]) -> TurnView:
     )
 
 
+def turn_shows(turn: TurnView) -> tuple[UUID, ...]:
+    """Ids of all that a reply with this turn shows: the conversation, question, answer and cited memories."""
+    stored = Turn.objects.values_list("conversation_id", "question_id", "answer_id").get(id=turn.id)
+    cited = (citation.memory_id for citation in turn.citations)
+    return (*(one for one in stored if one is not None), *cited)
+
+
+def turns_sources(turns: Sequence[TurnView]) -> list[SourceRef]:
+    """What a model that is reminded of these turns will rest on: their memories, as they are now. Two queries."""
+    rows = Turn.objects.filter(id__in=[turn.id for turn in turns]).values_list("question_id", "answer_id")
+    named = [cube_id for pair in rows for cube_id in pair if cube_id is not None]
+    versions = Cube.objects.filter(id__in=named).values_list("id", "version")
+    return [SourceRef(cube_id, version, SourceKind.TEXT) for cube_id, version in versions]
+
+
 def title_place(conversation_id: UUID) -> bytes:
     return b"conversation" + conversation_id.bytes
 
 
-def _texts(actor: Actor, turns: Sequence[Turn]) -> dict[UUID, str]:
-    named = [cube_id for turn in turns for cube_id in (turn.question_id, turn.answer_id) if cube_id is not None]
-    readable = list(Cube.objects.visible_to(actor).filter(id__in=named).values_list("id", flat=True))
-    return {view.cube.id: view.words.content for view in cubes_view(actor=actor, cube_ids=readable)}
+def _citations(row: Turn, said: TurnTexts) -> Iterable[Citation]:
+    """What is quoted is available where its quote is, anything else where the memory is."""
+    answer = said.views.get(row.answer_id) if row.answer_id else None
+    quoted = {quote.marker for quote in answer.words.quotes} if answer else set()
+    opened = {quote.marker for quote in answer.passages} if answer else set()
+    for part in row.citations:
+        memory_id, marker = UUID(part["memory_id"]), part["marker"]
+        available = marker in opened if marker in quoted else memory_id in said.readable
+        yield Citation(memory_id, marker, part["score"], available and row.answer_id not in said.withheld)
+
+
+def _turn_texts(reader: Actor, turns: Sequence[Turn]) -> TurnTexts:
+    named = {cube_id for turn in turns for cube_id in (turn.question_id, turn.answer_id) if cube_id is not None}
+    cited = {UUID(part["memory_id"]) for turn in turns for part in turn.citations}
+    visible = Cube.objects.visible_to(reader).filter(id__in=named | cited)
+    readable = frozenset(visible.values_list("id", flat=True))
+    there = [cube_id for cube_id in sorted(named) if cube_id in readable]
+    views = {view.cube.id: view for view in cubes_view(actor=reader, cube_ids=there)}
+    closed = named - readable
+    withheld = Cube.objects.stored().filter(id__in=closed).values_list("id", flat=True) if closed else ()
+    return TurnTexts(views, frozenset(withheld), readable)

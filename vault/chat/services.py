@@ -15,17 +15,18 @@ from governance.errors import FieldError, Forbidden, Invalid, TooLarge
 from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
 from governance.keys.services import member_scope, seal_for
-from governance.personas.selectors import persona_get, personas_of
+from governance.personas.selectors import persona_get
 from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
 from vault.chat.rules import (
+    LONGEST_MARKER,
     Evidence,
+    Extract,
     PastTurn,
     extractive_answer,
     markers_in,
     prompt,
     quotes,
-    title_of,
     tokens_used,
 )
 from vault.chat.selectors import (
@@ -34,16 +35,19 @@ from vault.chat.selectors import (
     ConversationView,
     TurnView,
     conversation_locate,
-    conversation_view,
+    conversation_views,
+    speaker_of,
     title_place,
-    turn_view,
     turns_list,
+    turns_sources,
 )
 from vault.chat.watching import Watch
-from vault.cubes.drafts import CubeDraft
-from vault.cubes.screening import drafts_screened, title_screened
+from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.cubes.screening.screen import drafts_screened, title_screened
 from vault.cubes.services import Added, cubes_add, cubes_hide
+from vault.cubes.sources import sources_of
 from vault.cubes.usage import usage_count
+from vault.cubes.writer.building import TextIndexes, texts_index
 from vault.lexicon.tokens import language_of
 from vault.models import Conversation, Cube, Turn
 from vault.namespaces.services import chat_namespace
@@ -52,7 +56,7 @@ from vault.providers.registry import llm
 from vault.reader.rules import statements
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
-from vault.vocabulary import Layer, MessageRole, SemanticType, Source, TurnEnd
+from vault.vocabulary import Layer, MessageRole, SemanticType, Source, SourceKind, TurnEnd
 
 CONSIDERED = 8  # memories an answer may rest on
 REMEMBERED = 4  # earlier turns that a model sees
@@ -63,7 +67,7 @@ LONGEST_TITLE = 200
 
 @dataclass(frozen=True)
 class ConversationDraft:
-    """What a new conversation is to be. An empty title is taken from the first question."""
+    """What a new conversation is to be. Without a title it is called by its first question."""
 
     title: str = field(default="", repr=False)
     persona: str | None = None
@@ -110,6 +114,20 @@ class TurnPlan:
     model: str
     past: tuple[PastTurn, ...] = ()
     agent: str = ""
+    sources: tuple[SourceRef, ...] = ()  # what a model is shown, and what that rests on
+
+
+@dataclass(frozen=True)
+class TurnTexts:
+    """The texts of a turn, read before its transaction.
+
+    answer: as its memory has it; extract: None for a model's words; stated: the kind of the question's first statement.
+    """
+
+    answer: str = field(repr=False)
+    extract: Extract | None
+    stated: SemanticType | None
+    indexes: TextIndexes = field(repr=False)
 
 
 def conversation_create(
@@ -141,7 +159,7 @@ def conversation_create(
         row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=draft.title))
         row.save(force_insert=True)
         record(actor=actor, verb=Verb.CONVERSATION_CREATED, object_type="conversation", object_ids=[row.id])
-        view = conversation_view(row)
+        view = conversation_views(actor, [row])[0]
         commit(view)
     return view
 
@@ -152,11 +170,12 @@ def conversation_update(*, actor: Actor, conversation_id: UUID, title: str) -> C
         row = conversation_locate(actor, conversation_id, lock=True)
         _check_title(title)
         row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=title))
-        row.save(update_fields=["sealed_title"])
+        row.title_is_copy = False
+        row.save(update_fields=["sealed_title", "title_is_copy"])
         Conversation.objects.filter(id=row.id).update(updated_at=Now())
         row.refresh_from_db(fields=["updated_at"])
         record(actor=actor, verb=Verb.CONVERSATION_UPDATED, object_type="conversation", object_ids=[row.id])
-        return conversation_view(row)
+        return conversation_views(actor, [row])[0]
 
 
 def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
@@ -196,10 +215,11 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
-        actor = _speaking(actor, conversation)
+        actor = speaker_of(actor, conversation)
     plan = _planned(actor, conversation_id, conversation.model, content)
     agent = conversation.agent_persona.name if conversation.agent_persona else ""
-    return replace(plan, past=_past(actor, conversation), agent=agent)
+    past, rested_on = _past(actor, conversation)
+    return replace(plan, past=past, agent=agent, sources=(*plan.sources, *rested_on))
 
 
 def _planned(actor: Actor, conversation_id: UUID, model: str, content: str) -> TurnPlan:
@@ -222,6 +242,7 @@ def _planned(actor: Actor, conversation_id: UUID, model: str, content: str) -> T
             for marker, hit in enumerate(found, start=1)
         ),
         model=model,
+        sources=tuple(SourceRef(hit.view.cube.id, hit.view.cube.version, SourceKind.TEXT) for hit in found),
     )
 
 
@@ -235,7 +256,7 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
     said, end = "", TurnEnd.COMPLETE
     cited: list[int] = []
     completion = Completion(text="", model=_model_name(plan), prompt_tokens=None, completion_tokens=None)
-    watch = Watch(plan.actor, {citation.memory_id for citation in plan.citations})
+    watch = Watch(plan.actor, {source.id for source in plan.sources})
     try:
         for piece in _answer(plan):
             watch.ask()
@@ -243,11 +264,12 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
                 completion = piece
                 continue
             said += piece.text
+            tail = said[-len(piece.text) - LONGEST_MARKER :]  # all of it again for each piece would take its square
             yield Token(piece.text)
             if len(said) >= settings.MAX_CONTENT_CHARACTERS:
                 said, end = said[: settings.MAX_CONTENT_CHARACTERS], TurnEnd.INTERRUPTED
                 break
-            for marker in markers_in(said, len(plan.citations)):
+            for marker in markers_in(tail, len(plan.citations)):
                 if marker not in cited:
                     cited.append(marker)
                     yield Cited(plan.citations[marker - 1])
@@ -273,9 +295,10 @@ def turn_finish(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> TurnVi
 
 
 def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
-    """The hits that are about the question, and not merely the best there are."""
+    """The hits that are about the question, and not merely the best there are; none that only quotes others."""
     least = LEAST_DENSE if language_of(question) == "en" else LEAST_DENSE_CHINESE
-    return [hit for hit in hits if hit.parts.lexical > 0 or hit.parts.dense >= least]
+    own = [hit for hit in hits if not hit.view.words.quotes]
+    return [hit for hit in own if hit.parts.lexical > 0 or hit.parts.dense >= least]
 
 
 def _quoted_first(question: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -288,23 +311,21 @@ def _quoted_first(question: str, hits: Sequence[Hit]) -> list[Hit]:
 def turn_speaker(*, actor: Actor, conversation_id: UUID) -> Actor:
     """As whom the actor asks and reads in this conversation. Raises NotFound; Forbidden."""
     with acting(actor):
-        return _speaking(actor, conversation_locate(actor, conversation_id))
+        return speaker_of(actor, conversation_locate(actor, conversation_id))
 
 
-def _speaking(actor: Actor, conversation: Conversation) -> Actor:
-    """As the conversation's persona, as long as the actor may use that one."""
-    usable = conversation.persona_id and personas_of(actor).filter(id=conversation.persona_id).exists()
-    return actor.speaking_as(conversation.persona_id) if usable else actor
-
-
-def _past(actor: Actor, conversation: Conversation) -> tuple[PastTurn, ...]:
-    """The turns that a model is reminded of; without a model none is read."""
+def _past(actor: Actor, conversation: Conversation) -> tuple[tuple[PastTurn, ...], list[SourceRef]]:
+    """The turns that a model is reminded of, and what they rest on; without a model none is read."""
     if _model(conversation.model) is None:
-        return ()
+        return (), []
     turns = turns_list(
         actor=actor, conversation_id=conversation.id, paginate=lambda rows: list(rows.reverse()[:REMEMBERED])[::-1]
     )
-    return tuple(PastTurn(turn.question, turn.answer) for turn in turns if turn.question and turn.answer)
+    told = [turn for turn in turns if turn.question and turn.answer]
+    with acting(actor):
+        direct = turns_sources(told)
+        behind = [replace(one, kind=SourceKind.TEXT) for one in sources_of([source.id for source in direct])]
+    return tuple(PastTurn(turn.question, turn.answer or "") for turn in told), [*direct, *behind]
 
 
 def _model(chosen: str) -> Llm | None:
@@ -323,16 +344,19 @@ def _answer(plan: TurnPlan) -> Iterator[TextDelta | Completion]:
         release_connection()  # a model may take minutes; others need the connection
         yield from model.stream(prompt(plan.question, plan.evidence, plan.past, agent=plan.agent))
         return
-    for line in extractive_answer(plan.question, plan.evidence).splitlines(keepends=True):
-        yield TextDelta(line)
+    lines = extractive_answer(plan.question, plan.evidence).lines
+    for number, line in enumerate(lines):
+        yield TextDelta(f"\n{line}" if number else line)
 
 
 def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd, commit: Commit) -> TurnView:
     actor = plan.actor
     prompt_tokens, completion_tokens = _tokens(plan, completion, said)
+    read = _read_turn(plan, said)
     with acting(actor):
         row = conversation_locate(actor, plan.conversation_id, lock=True)
-        question, answer = _cubes_of_turn(plan, row, said)
+        question, answer = _cubes_of_turn(plan, row, read)
+        cited = [plan.citations[marker - 1] for marker in markers_in(said, len(plan.citations))]
         turn = Turn(
             id=plan.turn_id,
             tenant_id=actor.tenant_id,
@@ -341,21 +365,14 @@ def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd,
             question=question.cube,
             answer=answer.cube,
             model=completion.model,
-            citations=[
-                {
-                    "memory_id": str(plan.citations[marker - 1].memory_id),
-                    "marker": marker,
-                    "score": plan.citations[marker - 1].score,
-                }
-                for marker in markers_in(said, len(plan.citations))
-            ],
+            citations=[{"memory_id": str(one.memory_id), "marker": one.marker, "score": one.score} for one in cited],
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
             end=end,
         )
         tokens_add(actor, prompt_tokens + completion_tokens, usage_count)
         turn.save(force_insert=True)
-        _touch(actor, row, question.content)
+        Conversation.objects.filter(id=row.id).update(updated_at=Now())
         record(
             actor=actor,
             verb=Verb.TURN_CREATED,
@@ -363,9 +380,28 @@ def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd,
             object_ids=[turn.id],
             detail={"model": turn.model, "citations": len(turn.citations), "end": end},
         )
-        view = turn_view(turn, {question.cube.id: question.content, answer.cube.id: answer.content})
+        shown = said if answer.words.quotes else answer.content
+        view = _stored_view(turn, question.content, shown, tuple(cited))
         commit(view)
     return view
+
+
+def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, ...]) -> TurnView:
+    """A turn as its reader got it a moment ago."""
+    return TurnView(
+        id=turn.id,
+        conversation_id=turn.conversation_id,
+        position=turn.position,
+        question=question,
+        answer=answer,
+        withheld=False,
+        citations=cited,
+        model=turn.model,
+        end=TurnEnd(turn.end),
+        prompt_tokens=turn.prompt_tokens,
+        completion_tokens=turn.completion_tokens,
+        created_at=turn.created_at,
+    )
 
 
 def _tokens(plan: TurnPlan, completion: Completion, said: str) -> tuple[int, int]:
@@ -374,12 +410,26 @@ def _tokens(plan: TurnPlan, completion: Completion, said: str) -> tuple[int, int
     return tokens_used(completion, prompt(plan.question, plan.evidence, plan.past, agent=plan.agent), said)
 
 
-def _cubes_of_turn(plan: TurnPlan, row: Conversation, said: str) -> tuple[Added, Added]:
+def _read_turn(plan: TurnPlan, said: str) -> TurnTexts:
+    """Read both texts of a turn before its transaction. Raises KeyUnavailable."""
+    extract, stated = _extract(plan, said), statements(plan.question)
+    question = CubeDraft(content=plan.question, speaker=MessageRole.USER)
+    content = said if extract is None else "\n".join(extract.frame)
+    answer = CubeDraft(content=content, speaker=MessageRole.ASSISTANT)
+    return TurnTexts(
+        answer=content,
+        extract=extract,
+        stated=SemanticType(stated[0].semantic_type) if stated else None,
+        indexes=texts_index(plan.actor.tenant_id, [question, answer]),
+    )
+
+
+def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[Added, Added]:
     """What a person states is remembered like any memory; a mere question, and every answer, stays with the chats."""
-    stated = statements(plan.question)
     chats = chat_namespace(actor=plan.actor).path
+    extract = read.extract
     answer = CubeDraft(
-        content=said,
+        content=read.answer,
         namespace=chats,
         persona=str(row.persona_id) if row.persona_id else None,
         session_id=str(row.id),
@@ -393,13 +443,24 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, said: str) -> tuple[Added,
     question = replace(
         answer,
         content=plan.question,
-        namespace=None if stated else chats,
+        namespace=None if read.stated else chats,
         message_id=f"{plan.turn_id}/question",
         speaker=MessageRole.USER,
-        semantic_type=SemanticType(stated[0].semantic_type) if stated else SemanticType.DIALOGUE,
+        semantic_type=read.stated or SemanticType.DIALOGUE,
     )
-    added = cubes_add(actor=plan.actor, drafts=[question, answer], permission=Permission.CONVERSATION_USE)
+    if extract is None:
+        answer = replace(answer, sources=plan.sources, parent=0, parent_kind=SourceKind.TEXT)
+    else:
+        named = (SourceRef(UUID(one.source), one.version, SourceKind.QUOTE) for one in extract.quotes)
+        answer = replace(answer, sources=tuple(named), quotes=extract.quotes)
+    permission = Permission.CONVERSATION_USE
+    added = cubes_add(actor=plan.actor, drafts=[question, answer], permission=permission, texts=read.indexes)
     return added[0], added[1]
+
+
+def _extract(plan: TurnPlan, said: str) -> Extract | None:
+    """What was said of an extractive answer; None: a model's words."""
+    return extractive_answer(plan.question, plan.evidence).until(said) if _model(plan.model) is None else None
 
 
 def _screened(actor: Actor, question: str) -> str:
@@ -408,18 +469,18 @@ def _screened(actor: Actor, question: str) -> str:
     return drafts_screened(actor=actor, drafts=[draft])[0].content
 
 
-def _touch(actor: Actor, row: Conversation, question: str) -> None:
-    Conversation.objects.filter(id=row.id).update(updated_at=Now())
-    if not conversation_view(row).title:
-        title = title_of(title_screened(actor=actor, title=question, derived=True))
-        row.sealed_title = _sealed_title(row, title)
-        row.save(update_fields=["sealed_title"])
-
-
 def _evidence(marker: int, hit: Hit) -> Evidence:
     cube, words = hit.view.cube, hit.view.words
     moment = cube.event_time or cube.created_at
-    return Evidence(marker=marker, text=words.content, speaker=words.speaker, time=moment.isoformat(), score=hit.score)
+    return Evidence(
+        source=str(cube.id),
+        version=cube.version,
+        marker=marker,
+        text=words.content,
+        speaker=words.speaker,
+        time=moment.isoformat(),
+        score=hit.score,
+    )
 
 
 def _sealed_title(row: Conversation, title: str) -> bytes:

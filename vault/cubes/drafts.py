@@ -4,10 +4,11 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import Enum
 from typing import Literal
+from uuid import UUID
 
 from governance.errors import Invalid
-from vault.cubes.words import Metadata
-from vault.vocabulary import AccessLevel, Layer, Modality, SemanticType, Sensitivity, Source
+from vault.cubes.words import Metadata, Quote
+from vault.vocabulary import AccessLevel, Layer, Modality, SemanticType, Sensitivity, Source, SourceKind
 
 
 class Unset(Enum):
@@ -17,6 +18,15 @@ class Unset(Enum):
 
 
 UNSET: Literal[Unset.UNSET] = Unset.UNSET
+
+
+@dataclass(frozen=True)
+class SourceRef:
+    """A version of a stored memory that new words are taken from."""
+
+    id: UUID
+    version: int
+    kind: SourceKind
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,10 @@ class CubeDraft:
     reader: str = "verbatim"
     allow_duplicates: bool = False
     is_message: bool = False
-    parent: int | None = None  # index, in the same call, of the draft that this one was derived from
+    parent: int | None = None  # index, in the same call, of the draft whose words this one repeats a part of
+    parent_kind: SourceKind = SourceKind.EXTRACT
+    sources: tuple[SourceRef, ...] = ()  # stored memories that its words were taken from
+    quotes: tuple[Quote, ...] = ()
 
 
 class InvalidDraft(Invalid):

@@ -19,13 +19,15 @@ from django.utils.dateparse import parse_datetime
 
 from governance.errors import FieldError, Invalid
 from governance.keys.services import TokenMaker
+from governance.models import Persona
 from governance.personas.services import PERSONA_NAME, is_persona_name
-from vault.cubes import marks
-from vault.models import CubeUse, Posting
+from vault.cubes.index import marks
+from vault.models import ArchivedPosting, CubeUse, Posting
 from vault.namespaces.rules import PathError, path_checked
 from vault.vocabulary import Layer, MemoryType, Modality, SemanticType, Sensitivity, Source, State
 
 BROKEN = re.compile("[\\x00\\ud800-\\udfff]")
+LENGTH_OF_DATE = len("2026-05-01")
 DEEPEST = 8
 MOST_LEAVES = 100
 MOST_JOINED = 3
@@ -53,6 +55,7 @@ class _Reading:
     """One pass over a filter: where in it we are, for the error, and how much of it there is."""
 
     maker: TokenMaker
+    archived: bool
     leaves: int = 0
 
     def node(self, node: Any, path: str, depth: int) -> Q:
@@ -110,13 +113,17 @@ class _Reading:
         raise _fault(path, f"unknown field; known are {', '.join(KNOWN)}")
 
     def _keyed(self, name: str, operator: str, value: Any) -> Q:
-        return mark_condition((marks.contains if operator == "contains" else marks.same)(self.maker, name, value))
+        mark = (marks.contains if operator == "contains" else marks.same)(self.maker, name, value)
+        return mark_condition(mark, archived=self.archived)
 
 
-def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filters") -> Q:
-    """The condition that `body` says. Raises Invalid, naming the place and what would be known there."""
+def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filters", archived: bool = False) -> Q:
+    """The condition that `body` says, of archived memories too if asked.
+
+    Raises Invalid, naming the place and what would be known there.
+    """
     _refuse_broken(body, path)
-    return _few_joined(_Reading(maker).node(body, path, depth=1))
+    return _few_joined(_Reading(maker, archived).node(body, path, depth=1))
 
 
 def _refuse_broken(body: Any, path: str) -> None:
@@ -167,9 +174,13 @@ def _lookup(child: Any) -> Exists | None:
     return child if isinstance(child, Exists) else None
 
 
-def mark_condition(mark: int) -> Q:
-    """Cubes that bear this mark."""
-    return Q(Exists(Posting.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"), term=mark)))
+def mark_condition(mark: int, *, archived: bool = False) -> Q:
+    """Cubes that bear this mark; of archived ones too if asked."""
+    return Q(_bears(Posting, mark)) | Q(_bears(ArchivedPosting, mark)) if archived else Q(_bears(Posting, mark))
+
+
+def _bears(index: type[Posting | ArchivedPosting], mark: int) -> Exists:
+    return Exists(index.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"), term=mark))
 
 
 def persona_condition(references: Iterable[str]) -> Q:
@@ -178,6 +189,14 @@ def persona_condition(references: Iterable[str]) -> Q:
     for reference in references:
         condition |= _plain("persona", reference)
     return condition
+
+
+def persona_ids(references: Iterable[str]) -> list[UUID]:
+    """The personas with these ids or names, removed ones too. One query for names."""
+    ids = [UUID(reference) for reference in references if _is_id(reference)]
+    names = [reference for reference in references if not _is_id(reference)]
+    found = Persona.objects.filter(name__in=names).values_list("id", flat=True) if names else ()
+    return [*ids, *found]
 
 
 def _any_of(operator: str, operand: Any, path: str, one: Callable[[Any], Q]) -> Q:
@@ -225,6 +244,13 @@ def _comparable(name: str, value: Any, path: str) -> datetime | float:
             return float(value)
         except OverflowError:
             raise _fault(path, "a smaller number is needed") from None
+    return moment_or_date(value, path)
+
+
+def moment_or_date(value: Any, path: str) -> datetime:
+    """`moment`, or a date, which stands for its first moment in UTC. Raises Invalid."""
+    if isinstance(value, str) and len(value) == LENGTH_OF_DATE:
+        return moment(f"{value}T00:00:00Z", path)
     return moment(value, path)
 
 
@@ -236,7 +262,7 @@ def moment(value: Any, path: str) -> datetime:
             return parsed.astimezone(UTC)
     except (ValueError, OverflowError):
         pass  # answered below, like every other text that is no time
-    raise _fault(path, "an RFC 3339 time with an offset is needed, as in 2026-05-01T12:00:00Z")
+    raise _fault(path, "a time with an offset is needed, as in 2026-05-01T12:00:00Z")
 
 
 def _plain(name: str, value: str) -> Q:

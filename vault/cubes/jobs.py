@@ -8,9 +8,10 @@ from django.db import connection
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.outbox.services import Payload, Write
+from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Verb
-from vault.cubes.embedding import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
+from vault.cubes.embeddings.vectors import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
+from vault.cubes.index.eligibility import expired_unindex
 
 COUNT_READS = """
 INSERT INTO vault_cubeuse (tenant_id, cube_id, access_count, last_accessed_at, heat)
@@ -25,7 +26,7 @@ SET access_count = vault_cubeuse.access_count + excluded.access_count, last_acce
 def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """Embed the present words of the cubes that were written. The models are asked outside any transaction.
 
-    While a tenant is moved to another model, both get their vector (see vault.cubes.embedding).
+    While a tenant is moved to another model, both get their vector (see vault.cubes.embeddings.vectors).
     """
     with acting(actor):
         texts = texts_of(ids_of(payloads))
@@ -42,13 +43,14 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def cubes_count_reads(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Count each request in which a cube was returned, once."""
+    """Count each request in which a cube was returned, once; and take out of the index what has expired."""
     reads: dict[UUID, int] = {}
     for payload in payloads:
         for cube_id in ids_of([payload]):
             reads[cube_id] = reads.get(cube_id, 0) + 1
 
     def write() -> None:
+        expired_unindex(actor)
         with connection.cursor() as cursor:
             cursor.execute(COUNT_READS, [sorted(reads), [reads[cube_id] for cube_id in sorted(reads)]])
 

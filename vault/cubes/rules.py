@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from governance.keys.services import TokenMaker
-from vault.cubes.marks import entity_marks, marks_of, times_told_marks
+from vault.cubes.index.marks import entity_marks, marks_of, times_told_marks
 from vault.cubes.words import Words
 from vault.lexicon.asking import asking_share
 from vault.lexicon.moments import mentions_time

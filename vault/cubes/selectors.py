@@ -1,6 +1,6 @@
 """Reading cubes. What is opened is on the audit trail, in the transaction that opened it: one row names all the ids."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,20 +10,20 @@ from django.db.models import Q, QuerySet
 
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.rules import sees_private
 from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
 from governance.outbox.services import record_read
-from governance.policies.purposes import denied_by_purpose
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
-from vault.cubes.locating import locate_readable
-from vault.cubes.reading import CubeRow, cube_rows
+from vault.cubes.lookup import locate_readable
+from vault.cubes.passages import Passages, quoted
+from vault.cubes.quoting import quotes_open
+from vault.cubes.rows import CubeRow, cube_rows
+from vault.cubes.versions import versions_visible
 from vault.cubes.words import Words, words_open
-from vault.models import Cube, CubeVersion, Namespace
+from vault.models import Cube, CubeVersion
 from vault.providers.registry import embedder
-from vault.vocabulary import AccessLevel
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class CubeView:
     pending_embedding: bool
     held: bool
     duplicate: bool = False
+    passages: Passages = field(default_factory=dict, repr=False)  # what its quotes say to this reader
 
 
 @dataclass(frozen=True)
@@ -63,35 +64,53 @@ def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
     return found[0]
 
 
-def cubes_list(*, actor: Actor, matching: Q, paginate: Paginate) -> list[CubeView]:
+def cubes_list(*, actor: Actor, matching: Q, paginate: Paginate, deleted: bool = False) -> list[CubeView]:
     """A page of the cubes that the actor may read and that match, newest first.
 
-    `paginate` takes one page of the rows. Raises Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent.
+    `paginate` takes one page of the rows. `deleted`: those that can still be restored, for who may delete.
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_READ)
+    if deleted:
+        authorize(actor, Permission.MEMORY_DELETE)
     with acting(actor):
-        page = paginate(Cube.objects.visible_to(actor).filter(matching).order_by("-id").only("id"))
+        rows = Cube.objects.restorable_by(actor) if deleted else Cube.objects.visible_to(actor)
+        page = paginate(rows.filter(matching).order_by("-id").only("id"))
         return cubes_read(actor=actor, cube_ids=[cube.id for cube in page], verb=Verb.MEMORY_LISTED)
 
 
 def cubes_read(
-    *, actor: Actor, cube_ids: Sequence[UUID], verb: Verb, permission: Permission = Permission.MEMORY_READ
+    *,
+    actor: Actor,
+    cube_ids: Sequence[UUID],
+    verb: Verb,
+    permission: Permission = Permission.MEMORY_READ,
+    is_use: bool = True,
 ) -> list[CubeView]:
     """Open the cubes that the caller found visible, in the order given; one query, one more if one has parents, and
     one for the audit row and the event.
 
-    What was purged meanwhile is left out. Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent.
+    What was purged meanwhile is left out. `is_use`: whether the reading counts as a use of the memories.
+    Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent?.
     """
     authorize(actor, permission)
     with acting(actor):
         views = cubes_view(actor=actor, cube_ids=cube_ids)
         version = views[0].cube.version if len(views) == 1 else None  # of many, what each was then its versions tell
         ids = [view.cube.id for view in views]
-        if views:
+        if views and is_use:
             record_read(actor=actor, verb=verb, object_ids=ids, version=version)
         else:
-            record(actor=actor, verb=verb, object_type="memory", object_ids=[])
+            record(actor=actor, verb=verb, object_type="memory", object_ids=ids, version=version)
+        record_quoted(actor, [view.passages for view in views])
     return views
+
+
+def record_quoted(actor: Actor, opened: Iterable[Passages]) -> None:
+    """Name the memories whose passages were read as quotes of others, where there are any. Writes: AuditEntry?."""
+    ids = dict.fromkeys(UUID(quote.source) for passages in opened for quote in passages)
+    if ids:
+        record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(ids))
 
 
 def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
@@ -99,7 +118,11 @@ def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
     with acting(actor):
         rows = cube_rows(tenant_id=actor.tenant_id, cube_ids=cube_ids, model=embedder().name)
         parents = _readable(actor, {parent for row in rows.values() for parent in row.parents})
-        return [_view(rows[cube_id], parents) for cube_id in cube_ids if cube_id in rows]
+        words = {
+            row.cube.id: _open(actor.tenant_id, row.cube.id, row.cube.version, row.sealed) for row in rows.values()
+        }
+        passages = quotes_open(actor, (quote for one in words.values() for quote in one.quotes))
+        return [_view(rows[one], words[one], parents, passages) for one in cube_ids if one in rows]
 
 
 def versions_list(*, actor: Actor, cube_id: UUID, paginate: Paginate) -> list[VersionView]:
@@ -109,32 +132,32 @@ def versions_list(*, actor: Actor, cube_id: UUID, paginate: Paginate) -> list[Ve
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
-        page = paginate(versions_open(actor, cube).select_related("namespace").order_by("-number"))
+        page = paginate(versions_visible(actor, cube).select_related("namespace").order_by("-number"))
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
-        return [VersionView(row=row, words=_open(row.tenant_id, cube.id, row.number, row.sealed)) for row in page]
+        return versions_view(actor, page)
 
 
-def versions_open(actor: Actor, cube: Cube) -> QuerySet[CubeVersion]:
-    """The versions of `cube`, which the actor may read, that it may read too."""
-    rows = CubeVersion.objects.filter(_as_open_as_then(actor, cube), cube=cube)
-    denied = denied_by_purpose(actor, type_field="cube__type")
-    return rows if denied is None else rows.exclude(denied)
+def version_get(*, actor: Actor, cube_id: UUID, number: int | None = None) -> VersionView:
+    """One version; None: the present one. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    with acting(actor):
+        cube = locate_readable(actor, cube_id)
+        wanted = cube.version if number is None else number
+        row = versions_visible(actor, cube).select_related("namespace").filter(number=wanted).first()
+        if row is None:
+            raise NotFound
+        record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id], version=wanted)
+        return versions_view(actor, [row])[0]
 
 
-def _as_open_as_then(actor: Actor, cube: Cube) -> Q:
-    """A version is as private as it was when it was written, in the namespace of then, wherever the cube is now.
+def versions_view(actor: Actor, rows: Sequence[CubeVersion]) -> list[VersionView]:
+    """The versions opened, for a caller that has found them visible and told the audit log. Use inside `acting`.
 
-    The namespace of now is open to whoever reads the cube: a grant on the cube alone opens what it was there.
+    Raises KeyUnavailable. Writes: AuditEntry? for the memories whose passages they quote.
     """
-    place = Q(namespace__in=Namespace.objects.visible_to(actor)) | Q(namespace_id=cube.namespace_id)
-    if actor.binding is not None and actor.binding.persona_id is not None:
-        place &= Q(persona_id=actor.binding.persona_id)
-    if sees_private(actor):
-        return place
-    kept = Q(access_level=AccessLevel.PRIVATE) & ~Q(owner_id=actor.member_id)
-    if cube.access_level == AccessLevel.PRIVATE:
-        kept &= ~Q(owner_id=cube.owner_id)
-    return place & ~kept
+    words = [_open(row.tenant_id, row.cube_id, row.number, row.sealed) for row in rows]
+    passages = quotes_open(actor, (quote for one in words for quote in one.quotes))
+    record_quoted(actor, [passages])
+    return [VersionView(row=row, words=quoted(one, passages)) for row, one in zip(rows, words, strict=True)]
 
 
 def _readable(actor: Actor, cube_ids: Collection[UUID]) -> frozenset[UUID]:
@@ -144,11 +167,12 @@ def _readable(actor: Actor, cube_ids: Collection[UUID]) -> frozenset[UUID]:
     return frozenset(Cube.objects.visible_to(actor).filter(id__in=cube_ids).values_list("id", flat=True))
 
 
-def _view(row: CubeRow, readable: Collection[UUID]) -> CubeView:
+def _view(row: CubeRow, words: Words, readable: Collection[UUID], passages: Passages) -> CubeView:
     cube = row.cube
     return CubeView(
         cube=cube,
-        words=_open(cube.tenant_id, cube.id, cube.version, row.sealed),
+        words=quoted(words, passages),
+        passages={quote: passages[quote] for quote in words.quotes if quote in passages},
         subject=subject_view(cube.subject) if cube.subject else None,
         parents=tuple(parent for parent in row.parents if parent in readable),
         heat=row.heat,

@@ -6,7 +6,6 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F
 from django.db.models.functions import Now
 
 from governance.actor import Actor
@@ -19,18 +18,31 @@ from governance.outbox.services import emit
 from governance.policies.quotas import usage_take
 from governance.versions import version_check
 from governance.vocabulary import Measure, Permission, Topic, Verb
-from vault.cubes.building import NO_TEXTS, Built, TextIndexes, build_all, build_version, rebuilt, refused_times
+from vault.cubes.blanking import copies_blank, extracts_of
 from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft
-from vault.cubes.findings import findings_insert, reviews_supersede
-from vault.cubes.holding import come_under_queries, refuse_held
-from vault.cubes.inserting import insert_together, sent
-from vault.cubes.locating import cube_target, locate, locate_for_erasing, locate_for_restoring
-from vault.cubes.postings import INSERT, postings_delete, postings_insert, postings_sent
+from vault.cubes.holds import come_under_queries, refuse_held
+from vault.cubes.index.eligibility import Partition, index_cubes, partition_of
+from vault.cubes.index.postings import INSERT_SEARCHABLE, postings_delete, postings_insert, postings_sent
+from vault.cubes.lookup import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.retention import refuse_after_grace
+from vault.cubes.screening.findings import findings_insert, reviews_supersede
+from vault.cubes.sources import sources_insert, sources_reworded
+from vault.cubes.storage import WITHIN_HOURS, rights_missing
 from vault.cubes.usage import usage_count
 from vault.cubes.words import Words
-from vault.models import Cube, CubeLink, CubeVersion, Embedding
-from vault.vocabulary import AccessLevel, LinkKind, NamespaceKind
+from vault.cubes.writer.building import (
+    NO_TEXTS,
+    Built,
+    ChangedTexts,
+    TextIndexes,
+    build_all,
+    build_version,
+    changed_texts,
+    refused_times,
+)
+from vault.cubes.writer.bulk_insert import insert_together, sent
+from vault.models import Cube, CubeVersion
+from vault.vocabulary import AccessLevel, NamespaceKind
 
 EVENT_CHUNK = 200  # cubes in one indexing job
 POSTINGS_AT_ONCE = 200_000  # in one statement
@@ -64,10 +76,10 @@ def cubes_add(
 
     Each draft holds 1..MAX_CONTENT_CHARACTERS characters. A message whose session and message id are known, and a
     content that its namespace and persona hold already, are answered with the cube that is there. `permission`: a chat
-    keeps its turns by the right to chat. `texts`: of a large call, what `texts_index` found before the transaction.
+    keeps its turns by the right to chat. `texts`: what `texts_index` found before the transaction.
     Raises: Forbidden; Invalid; PiiUnavailable; QuotaExceeded; KeyUnavailable. Writes: Namespace?, DataSubject?, Usage?,
-    and for each new one Cube, CubeVersion, Posting …, PiiFinding …, Review?, CubeLink?, HoldCube?; one AuditEntry and
-    OutboxEvent … for all. Queries: constant for one namespace.
+    and for each new one Cube, CubeVersion, Posting …, PiiFinding …, Review?, CubeLink …, CubeSource …, HoldCube?; one
+    AuditEntry and OutboxEvent … for all. Queries: constant for one namespace.
     """
     authorize(actor, permission)
     with acting(actor):
@@ -94,6 +106,20 @@ def cubes_add(
     return [_added(one, holds) for one in built]
 
 
+def read_changed_texts(
+    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None, changes: Callable[[], CubeChanges]
+) -> ChangedTexts:
+    """Read the texts of a change before `cube_update`, outside any transaction.
+
+    Raises NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, Invalid, KeyUnavailable, in this order.
+    """
+    with acting(actor):
+        cube = _locate_for_update(actor, cube_id, expected_versions, lock=False)
+        asked = changes()
+        before = CubeVersion.objects.get(cube=cube, number=cube.version)
+    return changed_texts(cube, before, asked)
+
+
 def cube_update(
     *,
     actor: Actor,
@@ -101,25 +127,21 @@ def cube_update(
     expected_versions: Collection[int] | None,
     changes: Callable[[], CubeChanges],
     reason: str = "",
+    read: ChangedTexts | None = None,
 ) -> Cube:
     """Make a new version. `changes` is asked only once the caller may change it and has seen the present version.
 
+    `read`: what `read_changed_texts` found before the transaction.
     Raises, in this order: NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, Invalid, QuotaExceeded.
     Writes: Cube, CubeVersion, Posting …, HoldCube?, AuditEntry, OutboxEvent.
     """
     with acting(actor):
-        cube = locate(actor, cube_id, lock=True)
-        authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
-        authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
-        refuse_held(actor, [cube.id])
-        if expected_versions is None:
-            raise PreconditionRequired
-        check_version(cube, expected_versions)
+        cube = _locate_for_update(actor, cube_id, expected_versions, lock=True)
         asked = changes()
         _ask_to_open(actor, cube, asked)
         was, owner_id = cube_target(cube), cube.owner_id
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
-        built = build_version(actor=actor, cube=cube, before=before, changes=asked, reason=reason)
+        built = build_version(actor=actor, cube=cube, before=before, changes=asked, reason=reason, read=read)
         if built.cube.owner_id != owner_id:  # moved into somebody's private place, it is theirs from then on
             authorize(actor, Permission.ACCESS_GOVERN, was)
         refused_times(built.cube, database_now())
@@ -139,8 +161,11 @@ def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
     Cube.objects.filter(id=cube.id).update(updated_at=Now())
     built.version.save(force_insert=True)  # last of the two tables: from here on a hold may keep the cube
     postings_delete(cube.id, before.terms)
-    postings_insert([built])
+    partition = partition_of(cube, database_now())
+    if partition is not Partition.NONE:
+        postings_insert([built], archived=partition is Partition.ARCHIVED)
     come_under_queries(actor, [cube.id])
+    sources_reworded(built)
     if built.findings:
         findings_insert([(built.version, built.findings)])
         reviews_supersede(built.version)
@@ -181,9 +206,9 @@ def cubes_hide(*, actor: Actor, cubes: Sequence[Cube], permission: Permission = 
     with acting(actor):
         refuse_held(actor, ids)
         Cube.objects.filter(id__in=ids).update(deleted_at=Now())
-        for version in CubeVersion.objects.filter(cube_id__in=ids, number=F("cube__version")):
-            postings_delete(version.cube_id, version.terms)
-        Embedding.objects.filter(cube_id__in=ids).delete()
+        for cube in cubes:
+            cube.deleted_at = database_now()
+        index_cubes(cubes)
         replies_forget(actor=actor, object_ids=ids)
         version_number = cubes[0].version if len(cubes) == 1 else None
         record(actor=actor, verb=Verb.MEMORY_DELETED, object_type="memory", object_ids=ids, version=version_number)
@@ -213,25 +238,41 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_versions: Collection[i
 def cube_purge(
     *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None, dry_run: bool = False
 ) -> None:
-    """Erase the cube with its versions, tokens, vector and links; only audit rows remain. A deleted one can be purged.
+    """Erase the cube with its versions, tokens, vector, links and extracts; only audit rows remain.
 
+    A deleted one can be purged. Of answers that a model made of it the words go.
     Raises: NotFound; Forbidden; Held; VersionConflict. Writes: deletes rows; AuditEntry.
     """
     with acting(actor):
         cube = _deletable(actor, locate_for_erasing(actor, cube_id), expected_versions)
         if dry_run:
             return
-        versions = list(CubeVersion.objects.filter(cube=cube))
-        # First, as by all who change a cube: its namespace's size is held before words that are packed.
-        Cube.objects.filter(id=cube.id)._raw_delete(using="default")  # the database's own foreign keys cascade
-        for version in versions:
-            postings_delete(cube.id, version.terms)
-        replies_forget(actor=actor, object_ids=[cube.id])
-        record(actor=actor, verb=Verb.MEMORY_PURGED, object_type="memory", object_ids=[cube.id], version=cube.version)
+        for one in [*extracts_of(cube.id).order_by("id").select_for_update(), cube]:
+            _erase(actor, one)
+
+
+def _erase(actor: Actor, cube: Cube) -> None:
+    versions = list(CubeVersion.objects.filter(cube=cube))
+    copies_blank(actor, cube.id, [version.number for version in versions])
+    # First, as by all who change a cube: its namespace's size is held before words that are packed.
+    Cube.objects.filter(id=cube.id)._raw_delete(using="default")  # the database's own foreign keys cascade
+    for version in versions:
+        postings_delete(cube.id, version.terms)
+    replies_forget(actor=actor, object_ids=[cube.id])
+    detail: Detail = {} if rights_missing() else {"gone_from_files_within_hours": WITHIN_HOURS}
+    ids = [cube.id]
+    record(
+        actor=actor,
+        verb=Verb.MEMORY_PURGED,
+        object_type="memory",
+        object_ids=ids,
+        version=cube.version,
+        detail=detail,
+    )
 
 
 def _added(one: Built, holds: bool) -> Added:
-    linked = one.parent_id is not None or one.cube.subject_id is not None
+    linked = bool(one.sources) or one.cube.subject_id is not None
     return Added(one.cube, one.duplicate, one.words, alone=not (one.duplicate or linked or holds))
 
 
@@ -242,6 +283,18 @@ def _bytes(built: Sequence[Built]) -> dict[Measure, int]:
 def _amounts_of_stored(cube: Cube) -> dict[Measure, int]:
     sealed = CubeVersion.objects.filter(cube=cube).values_list("sealed", flat=True)
     return {Measure.MEMORIES: 1, Measure.BYTES: sum(len(blob) for blob in sealed)}
+
+
+def _locate_for_update(actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None, *, lock: bool) -> Cube:
+    """The cube, if the actor may change it. Raises what `cube_update` raises before it reads the changes."""
+    cube = locate(actor, cube_id, lock=lock)
+    authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+    authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
+    refuse_held(actor, [cube.id])
+    if expected_versions is None:
+        raise PreconditionRequired
+    check_version(cube, expected_versions)
+    return cube
 
 
 def _ask_to_open(actor: Actor, cube: Cube, asked: CubeChanges) -> None:
@@ -259,9 +312,10 @@ def _ask_to_open(actor: Actor, cube: Cube, asked: CubeChanges) -> None:
 
 
 def _unhide(actor: Actor, cube: Cube) -> None:
-    version = CubeVersion.objects.get(cube=cube, number=cube.version)
     Cube.objects.filter(id=cube.id).update(deleted_at=None)
-    postings_insert([rebuilt(cube, version)])
+    deleted_at, cube.deleted_at = cube.deleted_at, None
+    index_cubes([cube])
+    cube.deleted_at = deleted_at
     _emit_written(actor, [cube])
 
 
@@ -281,14 +335,9 @@ def check_version(cube: Cube, expected: Collection[int]) -> None:
 def _insert(new: Sequence[Built]) -> None:
     for some in _together(new):
         rows = [sent([one.cube for one in some]), sent([one.version for one in some])]
-        insert_together(rows, INSERT, postings_sent(some))
+        insert_together(rows, INSERT_SEARCHABLE, postings_sent(some))
     findings_insert((one.version, one.findings) for one in new)
-    links = [
-        CubeLink(tenant_id=one.cube.tenant_id, source=one.cube, target_id=one.parent_id, kind=LinkKind.DERIVED)
-        for one in new
-        if one.parent_id is not None
-    ]
-    CubeLink.objects.bulk_create(links)
+    sources_insert(new)
 
 
 def _together(new: Sequence[Built]) -> Iterator[Sequence[Built]]:

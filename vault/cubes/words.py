@@ -3,13 +3,26 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from governance.keys.services import GENERAL, member_scope, open_sealed, seal_for, subject_scope
 
 Metadata = Mapping[str, Any]  # the caller's JSON object
 WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+class Quote(NamedTuple):
+    """A passage of one version of another memory, by reference: code points `start` to `end` of its content.
+
+    It stands before its `marker` in the text that quotes it.
+    """
+
+    source: str
+    version: int
+    start: int
+    end: int
+    marker: int
 
 
 @dataclass(frozen=True)
@@ -25,6 +38,7 @@ class Words:
     session_id: str = field(default="", repr=False)
     message_id: str = field(default="", repr=False)
     task_id: str = field(default="", repr=False)
+    quotes: tuple[Quote, ...] = ()
 
 
 GONE = Words(content="")  # what is left of a version whose key was destroyed or whose words were redacted
@@ -51,7 +65,8 @@ def words_open(*, tenant_id: UUID, cube_id: UUID, number: int, blob: bytes | mem
     if plaintext is None:
         return GONE
     stored = json.loads(plaintext)
-    return Words(**{**stored, "keywords": tuple(stored["keywords"])})
+    quotes = tuple(Quote(*one) for one in stored.get("quotes", ()))
+    return Words(**{**stored, "keywords": tuple(stored["keywords"]), "quotes": quotes})
 
 
 def _place(cube_id: UUID, number: int) -> bytes:

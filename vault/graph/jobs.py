@@ -9,7 +9,7 @@ from django.db.models import Q
 from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import token_maker
-from governance.outbox.services import Payload, Write
+from governance.outbox.routes import Payload, Write
 from vault.cubes.jobs import ids_of
 from vault.graph.gathering import (
     Standing,

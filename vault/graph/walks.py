@@ -16,7 +16,8 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from governance.actor import Actor
-from vault.cubes.exceptions import Exceptions, named
+from vault.cubes.index.eligibility import MOST_EXPIRED
+from vault.cubes.visibility import Exceptions, named
 from vault.graph.pagerank import Edge, Group, personalised_pagerank
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import LinkKind
@@ -32,15 +33,16 @@ MOST_NAMED = 50  # cubes by which one entity of a question begins a walk, the ne
 STEPS_OVER = (LinkKind.FOLLOWS, LinkKind.CAUSES, LinkKind.DERIVED, LinkKind.PARENT)
 
 # The newest cubes that name each of `marks` where the reader sees: what is hidden takes no place among them.
-_NAMED = """
+_NAMED = f"""
 gone AS MATERIALIZED (
-  SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp(){hidden}
+  (SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND is_indexed AND expires_at <= transaction_timestamp()
+   ORDER BY expires_at LIMIT {MOST_EXPIRED}){{hidden}}
 ), named AS MATERIALIZED (
   SELECT marks.mark, posting.cube_id AS id, count(*) OVER (PARTITION BY marks.mark) AS namers
   FROM marks CROSS JOIN LATERAL (
     SELECT cube_id FROM vault_posting
     WHERE tenant_id = %(tenant)s AND term = marks.mark AND frequency = 0
-      AND (namespace_id = ANY(%(namespaces)s::uuid[]) {beyond}) AND cube_id NOT IN (SELECT id FROM gone)
+      AND (namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}}) AND cube_id NOT IN (SELECT id FROM gone)
     ORDER BY cube_id DESC LIMIT %(most_named)s
   ) AS posting
 )"""

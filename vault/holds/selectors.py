@@ -18,8 +18,8 @@ from governance.keys.services import GENERAL, subject_scope
 from governance.models import DataSubject
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
-from vault.cubes.holding import terms_open
-from vault.cubes.locating import locate_readable
+from vault.cubes.holds import terms_open
+from vault.cubes.lookup import locate_readable
 from vault.models import CubeVersion, Hold, HoldCube, HoldReleaseApproval
 from vault.vocabulary import HoldKind, HoldStatus
 

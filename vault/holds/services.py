@@ -22,8 +22,8 @@ from governance.policies.retention import retention_asked
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission, Verb
 from vault.cubes.filters import filter_read
-from vault.cubes.holding import HoldTerms, cover, terms_seal
-from vault.cubes.locating import cube_target, locate
+from vault.cubes.holds import HoldTerms, cover, terms_seal
+from vault.cubes.lookup import cube_target, locate
 from vault.holds.selectors import HoldView, freezes_of, hold_locate, hold_views
 from vault.models import Cube, CubeVersion, Hold, HoldCube, HoldReleaseApproval
 from vault.models.cube import CubeQuerySet

@@ -42,6 +42,8 @@ _QUOTED = re.compile(
 _ARTICLE = re.compile(r"^(?:the|an?)\s+(?=\w)", re.IGNORECASE)
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f][\w\u00c0-\u024f]*(?:['’-][\w\u00c0-\u024f]+)*\.?|[&]|\d+")
 _ENDS_SENTENCE = re.compile(r"[.!?:;\n\"“”(\[•*。！？]|--")
+_HAN_LETTER = re.compile(f"[{_HAN}]")
+_POSSESSIVE = re.compile(r"['’][sS]$")
 _AROUND = f"{AROUND_NAMES}|[^{_HAN}]|$"
 _PERSON = re.compile(
     rf"(?:(?<![{_HAN}])|(?<=[和与跟对给叫是让请把被找问與對給讓請]))"
@@ -81,7 +83,7 @@ def _titles(text: str) -> Iterator[str]:
     for match in _QUOTED.finditer(text):
         title = next(group for group in match.groups() if group).strip(" ,.!?，。！？")
         title = _ARTICLE.sub("", title)
-        if title and (title[0].isupper() or title[0].isdigit() or re.match(f"[{_HAN}]", title)):
+        if title and (title[0].isupper() or title[0].isdigit() or _HAN_LETTER.match(title)):
             yield title
 
 
@@ -114,7 +116,7 @@ def _names(text: str) -> Iterator[str]:
 
 def _closed(run: list[str], starts: bool) -> Iterator[str]:
     """The name in a run: without small and ordinary words at its ends, and without the possessive."""
-    words = [re.sub(r"['’][sS]$", "", word) for word in run]
+    words = [_POSSESSIVE.sub("", word) for word in run]
     while words and (words[-1] in INSIDE_NAMES or words[-1].isdigit() or _is_ordinary(words[-1])):
         words.pop()
     alone = len(words) == 1 and starts

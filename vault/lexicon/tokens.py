@@ -50,6 +50,9 @@ _CHINESE_QUESTION = re.compile(CHINESE_QUESTION_WORDS)
 _FUNCTION_WORDS = re.compile(FUNCTION_WORDS)
 _LETTER = re.compile("[A-Za-z]")
 _UNSPACED_LETTER = re.compile(f"[{_HAN}{_KANA}{_HANGUL}]")
+_HAN_RUN, _KANA_RUN, _HANGUL_RUN = (re.compile(f"[{script}]+") for script in (_HAN, _KANA, _HANGUL))
+_LATIN_RUN = re.compile(r"[A-Za-z\u00c0-\u024f]+")
+_CJK_RUN = re.compile(f"[{_HAN}{_KANA}{_HANGUL}]+")
 _PHRASE_WORD = re.compile(rf"{SPACED}+(?:[-']{SPACED}+)*")
 _ENDINGS = frozenset({"s", "t", "re", "ve", "ll", "d", "m"})
 
@@ -116,8 +119,8 @@ def language_of(text: str) -> str:
     """`zh`, `ja`, `ko` or `en` (any Latin script) by the letters in it; `und` when there are none of these."""
     if text.isascii():
         return "en" if _LETTER.search(text) else "und"
-    kana, hangul = _count(_KANA, text), _count(_HANGUL, text)
-    han, latin = _count(_HAN, text), len(re.findall(r"[A-Za-z\u00c0-\u024f]+", text))
+    kana, hangul = _count(_KANA_RUN, text), _count(_HANGUL_RUN, text)
+    han, latin = _count(_HAN_RUN, text), len(_LATIN_RUN.findall(text))
     asian = (han + kana + hangul) / HAN_PER_WORD
     if not asian and not latin:
         return "und"
@@ -216,8 +219,8 @@ def _stem(word: str) -> str:
 _QUESTION_TERMS = frozenset(_stem(word) for word in QUESTION_WORDS)
 
 
-def _count(characters: str, text: str) -> int:
-    return sum(len(run) for run in re.findall(f"[{characters}]+", text))
+def _count(runs: re.Pattern[str], text: str) -> int:
+    return sum(map(len, runs.findall(text)))
 
 
 _Keyword = tuple[float, int, str]  # minus its score, where it stands first, itself: the best comes first
@@ -278,7 +281,7 @@ def _content_word(word: str) -> str:
 def _chinese_keywords(text: str) -> list[_Keyword]:
     pieces: Counter[str] = Counter()
     positions: dict[str, int] = {}
-    for run in re.finditer(f"[{_HAN}{_KANA}{_HANGUL}]+", _CHINESE_QUESTION.sub(" ", text)):
+    for run in _CJK_RUN.finditer(_CHINESE_QUESTION.sub(" ", text)):
         at = run.start()
         for chunk in _FUNCTION_WORDS.split(run[0]):
             for piece in _chunk_pieces(chunk):

@@ -114,8 +114,8 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=governance.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('kind', models.CharField(choices=[(vault.vocabulary.JobKind['MEMORIES_ADD'], vault.vocabulary.JobKind['MEMORIES_ADD'])], max_length=40)),
-                ('status', models.CharField(choices=[(vault.vocabulary.JobStatus['PENDING'], vault.vocabulary.JobStatus['PENDING']), (vault.vocabulary.JobStatus['RUNNING'], vault.vocabulary.JobStatus['RUNNING']), (vault.vocabulary.JobStatus['SUCCEEDED'], vault.vocabulary.JobStatus['SUCCEEDED']), (vault.vocabulary.JobStatus['FAILED'], vault.vocabulary.JobStatus['FAILED'])], max_length=10)),
+                ('kind', models.CharField(max_length=40)),
+                ('status', models.CharField(max_length=10)),
                 ('progress', models.FloatField(default=0.0)),
                 ('principal_kind', models.CharField(max_length=10)),
                 ('principal_id', models.UUIDField()),

@@ -1,17 +1,20 @@
 from vault.models.conversation import Conversation, Turn
-from vault.models.cube import Cube, CubeGrant, CubeLink, CubeUse, CubeVersion
+from vault.models.cube import Cube, CubeGrant, CubeLink, CubeOrigin, CubeSource, CubeUse, CubeVersion
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.hold import Hold, HoldCube, HoldReleaseApproval
-from vault.models.index import Embedding, NamespaceSize, PackedPostings, PackedWord, Packing, Posting
-from vault.models.job import Job
+from vault.models.index import ArchivedPosting, Embedding, NamespaceSize, PackedPostings, PackedWord, Packing, Posting
 from vault.models.namespace import Namespace, NamespaceGrant
 from vault.models.review import PiiFinding, Review
+from vault.models.saved_view import SavedView
 
 __all__ = [
+    "ArchivedPosting",
     "Conversation",
     "Cube",
     "CubeGrant",
     "CubeLink",
+    "CubeOrigin",
+    "CubeSource",
     "CubeUse",
     "CubeVersion",
     "Embedding",
@@ -19,7 +22,6 @@ __all__ = [
     "Hold",
     "HoldCube",
     "HoldReleaseApproval",
-    "Job",
     "Namespace",
     "NamespaceGrant",
     "NamespaceSize",
@@ -29,5 +31,6 @@ __all__ = [
     "PiiFinding",
     "Posting",
     "Review",
+    "SavedView",
     "Turn",
 ]

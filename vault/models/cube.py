@@ -1,6 +1,8 @@
-from typing import Any, ClassVar
+from datetime import timedelta
+from typing import Any, ClassVar, Self, TypeVar
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
@@ -27,6 +29,7 @@ from vault.vocabulary import (
     SemanticType,
     Sensitivity,
     Source,
+    SourceKind,
     State,
 )
 
@@ -38,19 +41,14 @@ IS_HELD = models.expressions.RawSQL(
 HAPPENED_AT = models.Case(models.When(event_time=None, then="created_at"), default="event_time")
 
 OBJECT_TYPE = "memory"
+Row = TypeVar("Row", bound=models.Model)
 
 
-class CubeQuerySet(models.QuerySet["Cube"]):
-    def readable(self) -> "CubeQuerySet":
-        """Rows that exist for a reader: expiry and deletion hold at read time, with no job needed."""
-        return self.filter(deleted_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
+class ReachQuerySet(models.QuerySet[Row]):
+    """Rows with the fields of Described, by what an actor may read of each by itself."""
 
-    def visible_to(self, actor: Actor) -> "CubeQuerySet":
-        """Readable rows of `actor`'s tenant that it may read. May be empty; never raises."""
-        return self.readable().in_reach_of(actor)
-
-    def in_reach_of(self, actor: Actor) -> "CubeQuerySet":
-        """`visible_to` without regard to deletion and expiry: what the actor could restore."""
+    def reached_by(self, actor: Actor) -> Self:
+        """Rows of the actor's tenant that it may read, without regard to deletion, expiry and sources."""
         denied = denied_by_purpose(actor)
         rows = self.filter(tenant_id=actor.tenant_id)
         rows = rows.exclude(denied) if denied is not None else rows
@@ -63,7 +61,7 @@ class CubeQuerySet(models.QuerySet["Cube"]):
             rows = rows.filter(_bound(actor.binding.persona_id), bound_to(actor, "namespace__path"))
         return rows.undenied(actor)
 
-    def undenied(self, actor: Actor) -> "CubeQuerySet":
+    def undenied(self, actor: Actor) -> Self:
         """Without the cubes that a grant denies to the actor, by themselves or with their namespace."""
         rows = self
         if standing_of(actor).has("namespace", Effect.DENY):
@@ -72,7 +70,41 @@ class CubeQuerySet(models.QuerySet["Cube"]):
             rows = rows.exclude(Exists(cubes_granted(actor, Effect.DENY).filter(content_object_id=OuterRef("pk"))))
         return rows
 
-    def free(self) -> "CubeQuerySet":
+
+class CubeQuerySet(ReachQuerySet["Cube"]):
+    def stored(self) -> Self:
+        """Rows that are neither deleted nor expired: both hold at read time, with no job needed."""
+        return self.filter(deleted_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
+
+    def readable(self) -> Self:
+        """Rows that exist for a reader: stored, and so is every source that they follow."""
+        return self.stored().resting_on(CubeOrigin.objects.filter(stands=True))
+
+    def visible_to(self, actor: Actor) -> Self:
+        """Readable rows of `actor`'s tenant that it may read. May be empty; never raises."""
+        return self.readable().in_reach_of(actor)
+
+    def restorable_by(self, actor: Actor) -> Self:
+        """Deleted rows that `actor` could read before, within the grace period that every memory has, not expired.
+
+        A derived memory can be restored once its sources are there.
+        """
+        earliest = Now() - timedelta(days=settings.DELETED_GRACE_DAYS)
+        rows = self.filter(deleted_at__gte=earliest).filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
+        return rows.resting_on(CubeOrigin.objects.filter(stands=True)).in_reach_of(actor)
+
+    def in_reach_of(self, actor: Actor) -> Self:
+        """`visible_to` without regard to deletion and expiry: what the actor could restore."""
+        reached = self.reached_by(actor)
+        return reached if actor.is_system else reached.resting_on(CubeOrigin.objects.all().reached_by(actor))
+
+    def resting_on(self, origins: "ReachQuerySet[CubeOrigin]") -> Self:
+        """Rows all of whose sources are among `origins`; a quoted source withholds its quote alone."""
+        present = origins.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"))
+        missing = CubeSource.objects.filter(cube_id=OuterRef("pk")).exclude(kind=SourceKind.QUOTE)
+        return self.filter(Q(has_sources=False) | ~Exists(missing.exclude(Exists(present))))
+
+    def free(self) -> Self:
         """Rows that no freeze and no legal hold keeps as they are. The database alone decides (vault_cube_is_held)."""
         return self.exclude(IS_HELD)
 
@@ -178,6 +210,9 @@ class Cube(Described, TenantModel):
     version = models.PositiveIntegerField(default=1)
     updated_at = models.DateTimeField(db_default=Now())
     deleted_at = models.DateTimeField(null=True)
+    has_sources = models.BooleanField(default=False)  # there may be rows of CubeSource
+    # Whether postings and vectors find it (vault/cubes/index/eligibility.py).
+    is_indexed = models.BooleanField(default=True, db_default=True)
 
     objects: ClassVar[CubeQuerySet] = CubeQuerySet.as_manager()  # type: ignore[assignment]
 
@@ -195,7 +230,11 @@ class Cube(Described, TenantModel):
                 name="cube_by_time",
                 condition=Q(deleted_at=None),
             ),
-            models.Index(fields=["tenant", "expires_at"], name="cube_by_expiry", condition=Q(expires_at__isnull=False)),
+            models.Index(
+                fields=["tenant", "expires_at"],
+                name="cube_indexed_by_expiry",
+                condition=Q(expires_at__isnull=False, is_indexed=True),
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -246,6 +285,43 @@ class CubeUse(models.Model):
     access_count = models.PositiveIntegerField(default=0)
     last_accessed_at = models.DateTimeField(null=True)
     heat = models.FloatField(default=0.0)
+
+
+class CubeSource(TenantModel):
+    """A version of a memory that another memory's words were taken from, directly or through others.
+
+    The derived memory is readable where each of its sources is. The source may be gone: `source_id` is no foreign key.
+    """
+
+    cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    source_id = models.UUIDField()
+    version = models.PositiveIntegerField()
+    kind = models.CharField(max_length=8, choices=[(kind, kind) for kind in SourceKind])
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "cube", "source_id"], name="source_is_named_once"),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "source_id"], name="source_by_source"),
+            models.Index(fields=["tenant", "cube"], name="source_of_text", condition=Q(kind=SourceKind.TEXT)),
+        ]
+
+
+class CubeOrigin(Described):
+    """A source that is still there, as the memory that it is (a view). stands: not deleted, expired or redacted."""
+
+    id = models.UUIDField(primary_key=True)
+    tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
+    derived = models.UUIDField()
+    stands = models.BooleanField()
+    type = models.CharField(max_length=12)
+
+    objects: ClassVar[ReachQuerySet["CubeOrigin"]] = ReachQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        managed = False
+        db_table = "vault_cubeorigin"
 
 
 class CubeLink(TenantModel):

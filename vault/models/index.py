@@ -3,12 +3,27 @@ from django.db.models.functions import Now
 from pgvector.django import HalfVectorField
 
 
-class Posting(models.Model):
+class IndexedFields(models.Model):
+    """Fields of a cube that a search filters by, copied into each index so that the filter reads the index alone.
+
+    layer, type: numbers of vault/cubes/index/facets.py. happened_at: the event's time, else when the cube was stored.
+    """
+
+    namespace_id = models.UUIDField()
+    layer = models.PositiveSmallIntegerField()
+    type = models.PositiveSmallIntegerField()
+    persona_id = models.UUIDField(null=True)
+    happened_at = models.DateTimeField()
+
+    class Meta:
+        abstract = True
+
+
+class KeyedTerm(IndexedFields):
     """A keyed token of a cube: a word with its frequency, or a mark to filter by (frequency 0).
 
-    Derived rows: they live and die with their cube, and bear no foreign key because checking one for each word would
-    cost more than the write itself. Everything a ranking needs stands in the key's index: `length`, the words of the
-    cube; its namespace; its place in its session.
+    Derived rows without foreign keys: checking one for each word would cost more than the write itself. The key's index
+    includes every column. length: the words of the cube.
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "term", "cube_id")
@@ -17,14 +32,24 @@ class Posting(models.Model):
     )
     term = models.BigIntegerField()
     cube_id = models.UUIDField()
-    namespace_id = models.UUIDField()
     frequency = models.PositiveSmallIntegerField()
     length = models.PositiveSmallIntegerField()
     session_token = models.BigIntegerField(null=True)
     position = models.PositiveIntegerField(null=True)
 
+    class Meta:
+        abstract = True
 
-class Embedding(models.Model):
+
+class Posting(KeyedTerm):
+    """A term of a searchable cube."""
+
+
+class ArchivedPosting(KeyedTerm):
+    """A term of an archived cube: read only by a search that includes archived memories."""
+
+
+class Embedding(IndexedFields):
     """The vector of a cube's current version by one model; cosine distance. Follows the write through the outbox."""
 
     pk = models.CompositePrimaryKey("tenant_id", "cube_id", "model")
@@ -34,16 +59,22 @@ class Embedding(models.Model):
     )
     model = models.CharField(max_length=100)
     version = models.PositiveIntegerField()
-    namespace_id = models.UUIDField()
     vector = HalfVectorField()
 
     class Meta:
-        indexes = [models.Index(fields=["tenant", "namespace_id"], name="embedding_by_namespace")]
+        indexes = [
+            models.Index(fields=["tenant", "namespace_id"], name="embedding_by_namespace"),
+            models.Index(fields=["tenant", "persona_id"], name="embedding_by_persona"),
+            models.Index(fields=["tenant", "layer", "type"], name="embedding_by_layer"),
+            models.Index(fields=["tenant", "happened_at"], name="embedding_by_time"),
+        ]
 
 
 class NamespaceSize(models.Model):
-    """How many cubes and words a namespace has, for BM25 (vault/cubes/sizes.py). What is added is counted by a job: a
-    row that every add changed would make writers wait for each other."""
+    """How many cubes and words a namespace has, for BM25 (vault/cubes/index/statistics.py).
+
+    What is added is counted by a job: a row that every add changed would make writers wait for each other.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "namespace_id")
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
@@ -56,7 +87,7 @@ class NamespaceSize(models.Model):
 
 
 class PackedWord(models.Model):
-    """A word whose postings of the cubes up to `until` are packed, or are about to be (vault/cubes/packing.py)."""
+    """A word whose postings up to `until` are packed, or are about to be (vault/cubes/index/compaction.py)."""
 
     pk = models.CompositePrimaryKey("tenant_id", "term")
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
@@ -71,7 +102,8 @@ class PackedWord(models.Model):
 
 
 class PackedPostings(models.Model):
-    """The postings of a packed word in a namespace, 32 bytes each, in the order of their cubes (ENTRY)."""
+    """The postings of a packed word in a namespace in the order of their cubes: 32 bytes each (ENTRY), and beside them
+    16 bytes each that filters look at (FACETS)."""
 
     pk = models.CompositePrimaryKey("tenant_id", "term", "namespace_id")
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")
@@ -80,6 +112,7 @@ class PackedPostings(models.Model):
         "vault.Namespace", on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
     postings = models.BinaryField()
+    facets = models.BinaryField()
 
 
 class Packing(models.Model):

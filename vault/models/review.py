@@ -9,7 +9,7 @@ from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 class Review(TenantModel):
     """Something about one version of a cube that a person should decide."""
 
-    kind = models.CharField(max_length=12, choices=[(kind, kind) for kind in ReviewKind])
+    kind = models.CharField(max_length=20, choices=[(kind, kind) for kind in ReviewKind])
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     version = models.ForeignKey(
         CubeVersion, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"

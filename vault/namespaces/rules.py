@@ -2,12 +2,14 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 PRIVATE_ROOT = "/users"
 CHAT_PART = "chat"
 LONGEST_PATH = 200
-PATH = re.compile(r"(/[\w.@+-]+)+", re.UNICODE)
+PATH = re.compile(r"(?:/[\w.@+-]++)++", re.UNICODE)
+NOT_IN_A_PART = re.compile(r"[^\w.@+-]+")
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,15 @@ def is_under(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root}/")
 
 
+def paths_above(path: str) -> Iterator[str]:
+    """The paths above `path`, the nearest first."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
 def private_path(name: str, *, taken: bool, member_id: str) -> str:
     """The home of a member: `/users/alice`, or with a piece of the member's id when another alice has that one."""
-    part = re.sub(r"[^\w.@+-]+", "-", name).strip("-.") or "member"
+    part = NOT_IN_A_PART.sub("-", name).strip("-.") or "member"
     return f"{PRIVATE_ROOT}/{part[:100]}" + (f"-{member_id[-12:]}" if taken else "")
 
 

@@ -168,7 +168,7 @@ def quota_effects(change: Change, quota: Quota) -> list[Outcome]:
 
 
 def _live(change: Change) -> QuerySet[Cube]:
-    return Cube.objects.readable().free().filter(change.reach, tenant_id=change.tenant_id)
+    return Cube.objects.stored().free().filter(change.reach, tenant_id=change.tenant_id)
 
 
 def _written(change: Change) -> QuerySet[Cube]:

@@ -1,24 +1,42 @@
-"""What follows a change of retention, from the outbox: memory that was there before it, step by step."""
+"""Retention applied to memories that were there before it changed: a job, step by step."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from governance.actor import Actor
-from governance.outbox.services import Payload, Write, emit
-from governance.vocabulary import Topic
-from vault.cubes.following import cubes_follow
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.jobs.services import job_create, job_waits
+from governance.outbox.routes import Payload, Write
+from governance.vocabulary import Permission, Topic
+from vault.cubes.expiry import retention_apply_step
+
+FIRST = UUID(int=0)
 
 
-def retention_apply(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """One step of a chain. It commits with the event of the next, so that a killed worker loses one step's work.
+@dataclass(frozen=True)
+class NoSettings:
+    """A scheduled run of retention has no settings."""
 
-    Several chains become one, from the farthest back; each step goes by the policies of its own time.
-    """
-    after = min(UUID(str(payload["after"])) for payload in payloads)
+
+def retention_start(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Ask for the job that applies the present policies, unless one waits that has not begun."""
 
     def write() -> None:
-        step = cubes_follow(actor=actor, after=after)
-        if step.after is not None:
-            emit(actor=actor, topic=Topic.RETENTION_CHANGED, payload={"after": str(step.after)})
+        if not job_waits(actor=actor, kind=Topic.RETENTION_APPLY):
+            job_create(actor=actor, kind=Topic.RETENTION_APPLY)
+
+    return write
+
+
+@handler(Topic.RETENTION_APPLY, permission=Permission.POLICY_MANAGE, settings=NoSettings)
+def retention_apply(run: JobRun) -> Callable[[], Step]:
+    """One step goes by the policies of its own time, as the product itself. done: memories that changed."""
+
+    def write() -> Step:
+        step = retention_apply_step(actor=run.system, after=UUID(run.state.get("after", str(FIRST))))
+        done = run.done + step.changed
+        return Step(state={"after": str(step.after)} if step.after else None, done=done, result={"changed": done})
 
     return write

@@ -12,12 +12,14 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.models import ApiKey, Member
 from governance.vocabulary import PrincipalKind, Verb
-from vault.cubes.locating import locate_readable
-from vault.cubes.selectors import versions_open
+from vault.cubes.lookup import locate_readable
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.cubes.versions import versions_visible
 from vault.models import Cube, CubeLink, CubeVersion
 from vault.vocabulary import LinkKind
 
 LINEAGE = (LinkKind.DERIVED, LinkKind.PARENT)
+MOST_DRAWN = 6  # neighbours on either side of a drawing
 MOST = 200  # versions, and links of either direction; all versions are a list of their own
 
 
@@ -48,6 +50,14 @@ class LinkFact:
 
 
 @dataclass(frozen=True)
+class Lineage:
+    """What a memory was made of, and what was made of it: the first MOST_DRAWN of either, opened."""
+
+    sources: tuple[CubeView, ...]
+    derived: tuple[CubeView, ...]
+
+
+@dataclass(frozen=True)
 class ProvenanceView:
     """reader: what made the memory of what was sent. Parents and derived: those that the actor may read."""
 
@@ -67,7 +77,7 @@ def provenance_get(*, actor: Actor, cube_id: UUID) -> ProvenanceView:
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
-        rows = list(versions_open(actor, cube).defer("terms").order_by("-number")[:MOST])
+        rows = list(versions_visible(actor, cube).defer("terms").order_by("-number")[:MOST])
         record(actor=actor, verb=Verb.PROVENANCE_READ, object_type="memory", object_ids=[cube.id], version=cube.version)
         names = _names(rows)
         return ProvenanceView(
@@ -79,6 +89,26 @@ def provenance_get(*, actor: Actor, cube_id: UUID) -> ProvenanceView:
             parents=_links(actor, Q(source=cube), "target_id"),
             derived=_links(actor, Q(target=cube), "source_id"),
         )
+
+
+def lineage_open(actor: Actor, cube: Cube) -> Lineage:
+    """The neighbours of `cube`, which the actor may read, as far as it may read them too. Use inside `acting`.
+
+    Raises KeyUnavailable. Writes: AuditEntry where there are any. Queries: one, two more where there are any.
+    """
+    seen = Cube.objects.visible_to(actor).values("id")
+    near = Q(source=cube, target__in=seen) | Q(target=cube, source__in=seen)
+    rows = CubeLink.objects.filter(near, kind__in=LINEAGE).order_by("id").values_list("source_id", "target_id")
+    links = list(rows[: 4 * MOST_DRAWN])
+    sources = [target for source, target in links if source == cube.id][:MOST_DRAWN]
+    derived = [source for source, target in links if target == cube.id][:MOST_DRAWN]
+    if not links:
+        return Lineage((), ())
+    views = cubes_read(actor=actor, cube_ids=[*sources, *derived], verb=Verb.MEMORY_LISTED, is_use=False)
+    opened = {view.cube.id: view for view in views}
+    return Lineage(
+        tuple(opened[one] for one in sources if one in opened), tuple(opened[one] for one in derived if one in opened)
+    )
 
 
 def _links(actor: Actor, which: Q, other: str) -> tuple[LinkFact, ...]:

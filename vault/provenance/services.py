@@ -136,7 +136,7 @@ def _item(row: CubeVersion, content: str | None) -> ManifestItem:
     )
 
 
-def _said(turns: Sequence[TurnView]) -> dict[UUID, str]:
+def _said(turns: Sequence[TurnView]) -> dict[UUID, str | None]:
     """The memories that the turns left, with their texts as shown."""
     texts = {turn.id: (turn.question, turn.answer) for turn in turns}
     rows = Turn.objects.filter(id__in=texts).order_by("id").values_list("id", "question_id", "answer_id")

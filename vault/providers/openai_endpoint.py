@@ -9,6 +9,7 @@ import httpx2
 import openai
 
 from vault.providers.ports import ProviderUnavailable
+from vault.providers.transport import AddressRefused, PinnedTransport
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 60.0  # for each read, so a reply that streams may take longer in all
@@ -44,8 +45,12 @@ class Endpoint:
         return openai.OpenAI(
             base_url=self.url,
             api_key=self.key or "none",  # the client demands one; servers without keys ignore it
-            timeout=openai.Timeout(self.read_seconds, connect=self.connect_seconds),
             max_retries=self.retries,
+            http_client=httpx2.Client(
+                transport=PinnedTransport(),
+                follow_redirects=False,
+                timeout=openai.Timeout(self.read_seconds, connect=self.connect_seconds),
+            ),
         )
 
     def unavailable(self, what: str) -> ProviderUnavailable:
@@ -64,7 +69,9 @@ class Endpoint:
             yield
         except openai.APITimeoutError:
             raise self.unavailable("did not answer in time") from None
-        except openai.APIConnectionError:
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, AddressRefused):
+                raise self.unavailable("has no public address: see MEMOS_ALLOW_PRIVATE_ADDRESSES") from None
             raise self.unavailable("cannot be reached, or broke the connection") from None
         except openai.APIStatusError as error:
             raise self.unavailable(f"answered with status {error.status_code}") from None

@@ -12,6 +12,7 @@ from vault.vocabulary import Layer, MessageRole, Modality, SemanticType
 
 VERBATIM = "verbatim"
 PATTERNS = "patterns/1"
+MOST_STATEMENTS = 500  # of one message that become memories of their own; the message itself keeps all
 LEAST_CONFIDENCE = 0.5  # of a statement that becomes a memory of its own
 
 
@@ -79,7 +80,8 @@ def _statements(message: Message) -> list[Statement]:
     """What a person states; an assistant's and a tool's words are kept, but they are not facts about anyone."""
     if message.role is not MessageRole.USER:
         return []
-    return [found for found in statements(message.content) if found.confidence >= LEAST_CONFIDENCE]
+    found = [one for one in statements(message.content) if one.confidence >= LEAST_CONFIDENCE]
+    return found[:MOST_STATEMENTS]
 
 
 def _derived(found: Sequence[Statement], whole: CubeDraft, parent: int) -> Iterator[CubeDraft]:

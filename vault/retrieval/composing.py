@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from governance.actor import Actor, CallContext
 from governance.authz.standing import standing_of
 from governance.policies.active import policies_active
-from vault.cubes.exceptions import named
+from vault.cubes.visibility import named
 
 MOST_KEPT = 2_000
 

@@ -9,21 +9,25 @@ from django.db.models import Q
 from pgvector import HalfVector
 
 from governance.actor import Actor
-from governance.keys.services import TokenMaker, token_maker
-from vault.cubes.exceptions import Exceptions, exceptions_of
+from governance.keys.services import token_maker
+from vault.cubes.index import marks
+from vault.cubes.visibility import Exceptions, exceptions_of
 from vault.graph.walks import Among
+from vault.lexicon.entities import asked_entities
 from vault.lexicon.moments import spans_of
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.composing import Composed, compose, composed, kept, sight_of
+from vault.retrieval.facets import facets_asked
 from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states, within_asked
 from vault.retrieval.question import question_of
-from vault.retrieval.ranker import COLUMNS, Ranked, rank
+from vault.retrieval.ranker import COLUMNS, rank
 from vault.retrieval.ranking import NO_PARTS, Weights
+from vault.retrieval.scoring import Ranked
+from vault.retrieval.sources import SOURCES, Graph, Lexical
 from vault.retrieval.standing import standings, with_standing
 from vault.retrieval.surveying import survey
 from vault.retrieval.tagging import by_tag
-from vault.retrieval.walking import asked_marks, by_walk, walked, with_walk
 from vault.vocabulary import SearchMode
 
 WEIGHED_AMONG = 100  # best hits that are weighed again after the ranking
@@ -69,10 +73,13 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
 
     if search.mode is SearchMode.TAG:
         return _filled(actor, search, condition, visible, by_tag(visible(), search.query, limit), limit)
+    if search.mode is SearchMode.GRAPH:
+        among = Among(surveyed.namespaces, excepted)
+        graph = Graph(actor, [marks.entity(maker, name) for name in asked_entities(search.query)], among, visible())
     found = rank(
         actor,
         question=question,
-        spans=spans_of(search.query, surveyed.now, question.spelled(surveyed.speakers)),
+        spans=spans_of(question.text, surveyed.now, question.spelled(surveyed.speakers)),
         surveyed=surveyed,
         excepted=excepted,
         visible=_columns(visible, None if condition else (sight, tuple(surveyed.namespaces))),
@@ -80,12 +87,12 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
         vector=asked.vector,
         model=asked.model,
         weights=weights,
-        limit=max(limit, WEIGHED_AMONG) if _weighed_again(search, weights) else limit,
+        limit=max(limit, WEIGHED_AMONG) if weights.heat or weights.trust else limit,
+        asked=facets_asked(maker, search),
+        archived=search.include_archived,
+        sources=(Lexical(), graph) if search.mode is SearchMode.GRAPH else SOURCES,
     )
-    if search.mode is SearchMode.GRAPH or weights.graph:
-        among = Among(surveyed.namespaces, excepted)
-        found = _with_walk(actor, search, maker, among, visible(), found, weights, limit)
-    if weights.heat or weights.trust or weights.diversity:
+    if weights.heat or weights.trust:
         found = with_standing(found, standings(visible(), found), weights, limit)
     return _filled(actor, search, condition, visible, found, limit)
 
@@ -137,25 +144,3 @@ def newest(visible: CubeQuerySet, found: Sequence[Ranked], missing: int) -> list
     shown: list[UUID] = [row.cube_id for row in found]
     rest = visible.exclude(id__in=shown).order_by("-id").values_list("id", flat=True)[:missing]
     return [Ranked(cube_id, 0.0, NO_PARTS) for cube_id in rest]
-
-
-def _weighed_again(search: SearchQuery, weights: Weights) -> bool:
-    after = weights.graph or weights.heat or weights.trust or weights.diversity
-    return search.mode is SearchMode.GRAPH or bool(after)
-
-
-def _with_walk(
-    actor: Actor,
-    search: SearchQuery,
-    maker: TokenMaker,
-    among: Among,
-    visible: CubeQuerySet,
-    found: list[Ranked],
-    weights: Weights,
-    limit: int,
-) -> list[Ranked]:
-    marks = asked_marks(maker, search.query)
-    scores = walked(actor, entity_marks=marks, hits=found, among=among, visible=visible)
-    if search.mode is SearchMode.GRAPH:
-        return by_walk(scores, found, limit)
-    return with_walk(found, scores, weights, max(limit, WEIGHED_AMONG))

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.prepared import prepared_cursor, sql_array
-from vault.cubes.exceptions import Exceptions
+from vault.cubes.visibility import Exceptions
 from vault.retrieval.sql import HIDDEN
 
 MOST_KEPT = 2_000

@@ -9,8 +9,8 @@ from django.db.models import Q
 
 from governance.actor import Actor
 from governance.keys.services import TokenMaker
-from vault.cubes import marks
 from vault.cubes.filters import filter_read, mark_condition, persona_condition
+from vault.cubes.index import marks
 from vault.models import Namespace
 from vault.models.cube import CubeQuerySet
 from vault.models.namespace import NamespaceQuerySet
@@ -21,7 +21,10 @@ SHOWN = (State.GENERATED, State.ACTIVATED)
 
 @dataclass(frozen=True)
 class SearchQuery:
-    """What to look for. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: only what was true at that time."""
+    """What to look for. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: only what was true at that time.
+
+    is_use: whether what is found counts as used; not so while a person types.
+    """
 
     query: str = field(repr=False)
     top_k: int = 10
@@ -36,6 +39,7 @@ class SearchQuery:
     as_of: datetime | None = None
     min_score: float = 0.0
     include_archived: bool = False
+    is_use: bool = True
 
     @property
     def is_open(self) -> bool:
@@ -70,17 +74,17 @@ def narrowing(maker: TokenMaker, search: SearchQuery) -> Q:
         condition &= Q(type__in=search.types)
     for name in ("session_id", "task_id"):
         if value := getattr(search, name):
-            condition &= mark_condition(marks.same(maker, name, value))
+            condition &= mark_condition(marks.same(maker, name, value), archived=search.include_archived)
     if search.as_of is not None:
         condition &= Q(valid_from=None) | Q(valid_from__lte=search.as_of)
         condition &= Q(valid_to=None) | Q(valid_to__gt=search.as_of)
-    return condition & filter_read(maker, search.filters) if search.filters else condition
+    return (
+        condition & filter_read(maker, search.filters, archived=search.include_archived)
+        if search.filters
+        else condition
+    )
 
 
 def states(search: SearchQuery) -> Q:
-    """Archived memories on request only; merged and expired ones never.
-
-    No service gives a memory these states yet. Whichever does must keep it out of the pool of a ranking, too (`gone` in
-    vault/retrieval/sql.py): the pool is chosen before it is asked what may be shown.
-    """
+    """Archived memories on request only; merged and expired ones never (vault/cubes/index/eligibility.py)."""
     return Q(state__in=[*SHOWN, *([State.ARCHIVED] if search.include_archived else [])])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from governance.keys.services import TokenMaker
-from vault.cubes import marks
+from vault.cubes.index import marks
 from vault.cubes.rules import WORD_KIND
 from vault.lexicon.moments import asks_for_time, without_times
 from vault.lexicon.normal import normal_form
@@ -15,6 +15,7 @@ from vault.lexicon.words import QUESTION_WORDS
 
 MOST_TERMS = 64  # of one question: a pasted page is searched by its first words
 MOST_NAMES = 128
+LONGEST_READ = 4_000  # characters of a question that are looked through for words, names and times
 LONGEST_NAME = 40  # characters of a speaker's name in a question
 # What asks for nothing but what was said or done at some time, beside what is no word of any question.
 _HAPPENED = re.compile(
@@ -90,7 +91,7 @@ class Question:
 
 
 def question_of(maker: TokenMaker, text: str) -> Question:
-    text = normal_form("NFC", text)  # an accent by itself would end a name
+    text = normal_form("NFC", text[:LONGEST_READ])  # an accent by itself would end a name
     names: dict[int, str] = {}
     for name in _possible_names(text):
         names.setdefault(marks.contains(maker, "speaker", name), name)

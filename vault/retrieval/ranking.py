@@ -9,9 +9,6 @@ from dataclasses import dataclass, replace
 
 BM25_K1 = 1.2
 BM25_B = 0.4
-# Means of the lengths that a text's own counts for at most: beyond, it says more things rather than one at greater
-# length (the scope hypothesis of Robertson & Walker 1994, https://doi.org/10.1007/978-1-4471-2099-5_24).
-LONGEST = 4.0
 SESSION_K = 1.0  # how soon a word stops counting for its session
 # What was said before and after counts for a message: distance in its session → share of the neighbour's own score.
 CONTEXT = {-1: 0.6, 1: 0.3, -2: 0.3, 2: 0.3}
@@ -20,15 +17,15 @@ BEST = 20  # cubes, at least, taken into the pool by words, and with each its ne
 NEAREST = 20  # cubes, at least, taken into the pool by vector
 POOLED = 1.5  # of either, for each result that is asked for
 LEAST_FITTING = 50  # cubes, at least, taken into the pool because they fit who is named and when
-LOOKED_THROUGH = 200  # cubes below the best by words that are asked whether they fit
+LOOKED_THROUGH = 200  # cubes, the best by words, that are asked whether they fit
 DATED = 1_000  # cubes that are looked at for the times that are asked for, the latest of each and of each namespace
 LEAST_DATED = 3  # of one time in one namespace, however many they are
 BARE = 0.3  # what words count for in a question that only names who spoke, and when
-MOST_RIVALS = 50  # cubes below the best by words that are taken into the pool for what their vectors may add
+FEW = 2_000  # vectors that pass a filter: up to so many are compared one by one
 # The vector index costs as much as comparing INDEX_COST vectors for each row that it visits (`benchmark search-latency`
 # shows both): never fewer than EF_SEARCH rows, and more where most of what it finds is not the caller's. Where all
 # hangs on vectors that finds too few of the nearest: up to COMPARED_ALONE all are compared, beyond it EF_ALONE rows are
-# visited (docs/decisions/0024-compared-where-all-hangs-on-vectors.md).
+# visited (docs/decisions/0008-when-search-uses-an-index.md).
 INDEX_COST = 40
 EF_SEARCH = 40
 COMPARED_ALONE = 150_000
@@ -37,7 +34,7 @@ EF_ALONE = 1_000  # the most that pgvector takes
 
 @dataclass(frozen=True)
 class Weights:
-    """What each part, in 0..1, counts for; graph, heat and trust beside all before them together; diversity: 0..1.
+    """What each part, in 0..1, counts for; heat and trust beside all before them together.
 
     asks: what a memory that does nothing but ask loses of its score, 0..1.
     """
@@ -52,7 +49,6 @@ class Weights:
     graph: float = 0.0
     heat: float = 0.0
     trust: float = 0.0
-    diversity: float = 0.0
 
     @property
     def words(self) -> bool:
@@ -90,7 +86,7 @@ class Parts:
     entity: float
     time: float
     asks: float = 0.0
-    graph: float = 0.0  # by walks over links: vault/retrieval/walking.py
+    graph: float = 0.0  # nearness over links: vault/graph/walks.py
     heat: float = 0.0  # vault/retrieval/standing.py, and trust
     trust: float = 0.0
 
@@ -98,6 +94,8 @@ class Parts:
 NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
 HYBRID = Weights(lexical=1.0, context=1.0, session=0.7, dense=0.3, entity=0.8, time=0.6, asks=0.25)
 LEXICAL = Weights(lexical=1.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)
+# Nearness alone; of what no walk reaches, the best by words first.
+GRAPH = Weights(lexical=1e-9, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0, graph=1.0)
 DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, time=0.0)
 
 
@@ -131,8 +129,9 @@ def fused(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
         + weights.dense * parts.dense
         + weights.entity * parts.entity
         + weights.time * parts.time
+        + weights.graph * parts.graph
     )
-    most = weights.lexical + weights.dense + weights.entity + weights.time
+    most = weights.lexical + weights.dense + weights.entity + weights.time + weights.graph
     if in_sessions:
         most += weights.context * sum(CONTEXT.values()) + weights.session
     return min(1.0, total * (1 - weights.asks * parts.asks) / most) if most else 0.0

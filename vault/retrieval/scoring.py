@@ -1,34 +1,35 @@
 """The scores of a pool: all parts of each cube, and which of them are the best. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from uuid import UUID
 
 import numpy as np
 
-from vault.retrieval.ranking import Parts, Weights
+from vault.retrieval.ranking import Parts, Weights, fused
 from vault.retrieval.words import Floats, Pool, Said, ids_of
 
-PARTS = ("lexical", "context", "session", "dense", "entity", "time", "asks")  # as Parts has them
+PARTS = ("lexical", "context", "session", "dense", "entity", "time", "asks", "graph")  # as Parts has them
 
 
-class Measure(NamedTuple):
-    """loudest: the most that one session of a pool says; context, session: these parts of what lies in sessions, on
-    average, each cube counted by its lexical part."""
+@dataclass(frozen=True)
+class Ranked:
+    """A memory of an answer, which is not opened yet."""
 
-    loudest: float
-    context: float
-    session: float
+    cube_id: UUID
+    score: float
+    parts: Parts
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """parts: of each cube of `pool`, in the order of PARTS."""
+    """Candidates with their scores. parts: of each cube of `pool`, in the order of PARTS; limit: results asked for."""
 
     pool: Pool
     parts: Sequence[Floats]
-    measure: "Measure"
+    weights: Weights
+    limit: int
 
     def totals(self, weights: Weights) -> Floats:
         total, by_name = np.zeros(len(self.pool)), dict(zip(PARTS, self.parts, strict=True))
@@ -38,46 +39,47 @@ class Scored:
                 total += weight * part
         return total * (1 - weights.asks * asks)
 
-    def score(self, place: int, weights: Weights) -> float:
-        """Of the cube at this place, from 1; 0 where there are fewer."""
-        if place > len(self.pool):
+    @cached_property
+    def last(self) -> float:
+        """What the last of the results has without its vector; 0 where there are fewer candidates."""
+        if self.limit > len(self.pool):
             return 0.0
-        return float(np.partition(self.totals(weights), -place)[-place])
+        return float(np.partition(self.totals(replace(self.weights, dense=0.0)), -self.limit)[-self.limit])
+
+    def best(self, count: int) -> list[Ranked]:
+        """Best first, of equals the newest first; without what nothing speaks for."""
+        totals, pool = self.totals(self.weights), self.pool
+        order = np.lexsort((pool.low, pool.high, totals))[::-1][: min(count, np.count_nonzero(totals))]
+        found = [Parts(*row) for row in np.stack(self.parts)[:, order].T.tolist()]
+        in_sessions = any(parts.session for parts in found)
+        ids = ids_of(pool.high[order], pool.low[order])
+        return [
+            Ranked(cube_id, fused(parts, self.weights, in_sessions=in_sessions), parts)
+            for cube_id, parts in zip(ids, found, strict=True)
+        ]
 
 
-def scored(said: Said, pool: Pool, highest: float, measure: Measure | None = None) -> Scored:
-    """highest: the most that words say of a cube; measure: of another pool of the same search.
-
-    A memory outside of sessions has nothing around it. It counts as if it had what is usual around one of which words
-    say as much: else small talk beside a good hit would outdo it.
-    """
-    around = said.around(pool)
-    lexical, alone = _share(said.lexical(pool), highest), pool.session == 0
-    loudest = (measure and measure.loudest) or float(around.session.max(initial=0.0))
-    context = _share(around.context, highest)
-    session = np.minimum(1.0, _share(around.session, loudest))
-    measure = measure or Measure(loudest, *(_mean(part[~alone], lexical[~alone]) for part in (context, session)))
+def scored(
+    lexical: Said, pool: Pool, weights: Weights, limit: int, nearness: Mapping[int, float] | None = None
+) -> Scored:
+    """The parts of each candidate's score; nearness: of the graph, by the low half of an id."""
+    around = lexical.around(pool)
+    in_session = pool.session != 0
+    near = [(nearness or {}).get(low, 0.0) for low in pool.low.tolist()] if nearness else np.zeros(len(pool))
+    by_words = _share(lexical.lexical(pool), lexical.highest)
+    context = _share(around.context, lexical.highest)
+    session = _share(around.session, float(around.session.max(initial=0.0)))
     parts = (
-        lexical,
-        np.where(alone, measure.context * lexical, context),
-        np.where(alone, measure.session * lexical, session),
+        by_words,
+        np.where(in_session, context, _mean(context[in_session], by_words[in_session]) * by_words),
+        np.where(in_session, session, _mean(session[in_session], by_words[in_session]) * by_words),
         pool.dense,
         pool.entity,
         pool.time,
         pool.asks,
+        np.array(near, np.float64),
     )
-    return Scored(pool, parts, measure)
-
-
-def best_of(pools: Sequence[Scored], weights: Weights, limit: int) -> list[tuple[UUID, Parts]]:
-    """Best first, of equals the newest first; without what nothing speaks for."""
-    totals = np.concatenate([one.totals(weights) for one in pools])
-    high = np.concatenate([one.pool.high for one in pools])
-    low = np.concatenate([one.pool.low for one in pools])
-    parts = np.concatenate([np.stack(one.parts) for one in pools], axis=1)
-    order = np.lexsort((low, high, totals))[::-1][: min(limit, np.count_nonzero(totals))]
-    found = [Parts(*row) for row in parts[:, order].T.tolist()]
-    return list(zip(ids_of(high[order], low[order]), found, strict=True))
+    return Scored(pool, parts, weights, limit)
 
 
 def _share(values: Floats, whole: float) -> Floats:

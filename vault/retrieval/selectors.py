@@ -15,7 +15,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
-from vault.cubes.embedding import active_model, answering
+from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.rules import searchable
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
 from vault.models import Cube
@@ -24,14 +24,14 @@ from vault.providers.registry import embedder, reranker
 from vault.providers.reranking import RERANKED, blended
 from vault.retrieval.finding import Asked, OtherModel, check_model, find, newest
 from vault.retrieval.queries import SearchQuery, narrowing, states, within_asked
-from vault.retrieval.ranker import Ranked
-from vault.retrieval.ranking import DENSE, HYBRID, LEXICAL, Parts, Weights
+from vault.retrieval.ranking import DENSE, GRAPH, HYBRID, LEXICAL, Parts, Weights
+from vault.retrieval.scoring import Ranked
 from vault.vocabulary import SearchMode
 
 MODES = {
     SearchMode.LEXICAL: LEXICAL,
     SearchMode.DENSE: DENSE,
-    SearchMode.GRAPH: LEXICAL,  # where its walks begin
+    SearchMode.GRAPH: GRAPH,
     SearchMode.TAG: LEXICAL,  # has no use for weights
 }
 
@@ -124,7 +124,9 @@ def _read(
 ) -> list[Hit]:
     """Open what is returned, and nothing else, under the audit row that names it."""
     rows = {row.cube_id: row for row in found if row.score >= search.min_score}
-    views = cubes_read(actor=actor, cube_ids=list(rows), verb=Verb.MEMORY_SEARCHED, permission=permission)
+    views = cubes_read(
+        actor=actor, cube_ids=list(rows), verb=Verb.MEMORY_SEARCHED, permission=permission, is_use=search.is_use
+    )
     hits = [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]
     within(hits)
     return hits

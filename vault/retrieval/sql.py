@@ -10,41 +10,46 @@ What is read of many rows comes as one value, which is read as an array: making 
 that is done with them.
 """
 
-from vault.cubes.packing import ENTRY
-from vault.cubes.sizes import COUNTED
+from vault.cubes.index.compaction import ENTRY
+from vault.cubes.index.eligibility import MOST_EXPIRED
+from vault.cubes.index.statistics import COUNTED
 
-# {granted}, {hidden}, {beyond} …: what grants except from the rule (vault/cubes/exceptions.py).
-_GONE = """
-{granted}
-gone AS MATERIALIZED (
-  SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp(){hidden}
-)
+# {granted}, {hidden}, {beyond} …: what grants except from the rule (vault/cubes/visibility.py). Of what has expired and
+# is still in the index, the first MOST_EXPIRED; what may be shown is asked again of each candidate.
+EXPIRED = f"""
+  SELECT id FROM vault_cube
+  WHERE tenant_id = %(tenant)s AND is_indexed AND expires_at <= transaction_timestamp()
+  ORDER BY expires_at LIMIT {MOST_EXPIRED}
 """
-_SEEN = """posting.frequency > 0 AND posting.cube_id NOT IN (SELECT id FROM gone)
-    AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {hits_beyond})"""
+_GONE = f"""
+{{granted}}
+gone AS MATERIALIZED (({EXPIRED}){{hidden}})
+"""
 
 MOST_BYTES = 16 * 1024 * 1024  # of packed values that one question reads: half a million postings
 NONE = "uuid '00000000-0000-0000-0000-000000000000'"  # before any id
+NO_ENTRIES = "NULL::bytea"  # in the place of a part that a search has no use for
 
 # A word that very many cubes contain is read packed, and in rows what is newer than `until`: an index condition only
 # as a plain column, which OFFSET 0 keeps it. Where a question has very many such words, the commonest are left out:
 # they tell least, and what one question may take of the server's memory has an end.
+# {facets}: filters on columns of the index; packed entries are filtered in arrays, by {packed_facets}.
 WORDS = f"""
-WITH gone AS MATERIALIZED (
-  SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp()
-    AND deleted_at IS NULL AND namespace_id = ANY(%(namespaces)s::uuid[])
-)
+WITH {_GONE}
 SELECT
   CASE WHEN asked.until <> {NONE} THEN (
-    SELECT string_agg(packed.postings, '') FROM vault_packedpostings AS packed
+    SELECT string_agg(packed.postings, '' ORDER BY packed.namespace_id) FROM vault_packedpostings AS packed
     WHERE packed.tenant_id = %(tenant)s AND packed.term = asked.term
       AND packed.namespace_id = ANY(%(namespaces)s::uuid[])
   ) END,
+  CASE WHEN asked.until <> {NONE} THEN {{packed_facets}} END,
   (
     SELECT string_agg({ENTRY}, '') FROM vault_posting AS posting
     WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.cube_id > asked.until
-      AND posting.frequency > 0 AND posting.namespace_id = ANY(%(namespaces)s::uuid[])
+      AND posting.frequency > 0 AND posting.namespace_id = ANY(%(namespaces)s::uuid[]){{facets}}
   ),
+  {{granted_entries}},
+  {{archived_entries}},
   CASE WHEN asked.number = 1 THEN (SELECT string_agg(uuid_send(id), '') FROM gone) END
 FROM (
   SELECT sized.*, row_number() OVER (ORDER BY bytes, place) AS number, sum(bytes) OVER (ORDER BY bytes, place) AS so_far
@@ -62,28 +67,31 @@ FROM (
 ) AS asked
 WHERE asked.number = 1 OR asked.so_far <= {MOST_BYTES}
 """
-
-# The same where grants except something: a packed value would hold what is hidden, and not what is granted.
-WORDS_EXCEPTED = f"""
-WITH {_GONE}
-SELECT NULL::bytea, (
+PACKED_FACETS = """(
+    SELECT string_agg(packed.facets, '' ORDER BY packed.namespace_id) FROM vault_packedpostings AS packed
+    WHERE packed.tenant_id = %(tenant)s AND packed.term = asked.term
+      AND packed.namespace_id = ANY(%(namespaces)s::uuid[])
+  )"""
+GRANTED_ENTRIES = f"""(
     SELECT string_agg({ENTRY}, '') FROM vault_posting AS posting
-    WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND {_SEEN}
-  ), NULL::bytea
-FROM unnest(%(terms)s::bigint[]) AS asked (term)
-"""
-
-# The same among all that filters let through.
-WORDS_FILTERED = f"""
-WITH {_GONE}, visible AS MATERIALIZED ({{visible}}),
-found AS (
-  SELECT posting.term, string_agg({ENTRY}, '') AS postings
-  FROM vault_posting AS posting JOIN visible ON visible.id = posting.cube_id
-  WHERE posting.tenant_id = %(tenant)s AND posting.term = ANY(%(terms)s::bigint[]) AND {_SEEN}
-  GROUP BY posting.term
+    WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency > 0
+      AND posting.namespace_id <> ALL(%(namespaces)s::uuid[])
+      AND posting.cube_id IN (SELECT id FROM granted){{facets}}
+  )"""
+ARCHIVED_ENTRIES = f"""(
+    SELECT string_agg({ENTRY}, '') FROM vault_archivedposting AS posting
+    WHERE posting.tenant_id = %(tenant)s AND posting.term = asked.term AND posting.frequency > 0
+      AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{granted_archived}}){{facets}}
+  )"""
+# The ids of all that passes a filter which is no column of the index; of a filter by a mark, of what bears it.
+PASSING = "{bearing}SELECT string_agg(uuid_send(passing.id), '') FROM ({visible}) AS passing"
+BEARING = """WITH vault_cube AS MATERIALIZED (
+  SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(
+    SELECT cube_id FROM vault_posting WHERE tenant_id = %(tenant)s AND term = %(mark)s{archived_bearing}))
+) """
+ARCHIVED_BEARING = (
+    " UNION ALL SELECT cube_id FROM vault_archivedposting WHERE tenant_id = %(tenant)s AND term = %(mark)s"
 )
-SELECT NULL::bytea, postings, NULL::bytea FROM found
-"""
 
 # Said by whoever is named; or by nobody that is known, and it has the name: all that one name is made of. These are
 # look-ups by key, which no planner turns into reading all that has a name.
@@ -128,7 +136,7 @@ SELECT string_agg(
 """
 
 
-# A place in a session is one memory's (vault/cubes/known.py), and the spans that are asked for do not overlap. OFFSET 0
+# A place in a session is one memory's (vault/cubes/dedup.py), and the spans that are asked for do not overlap. OFFSET 0
 # keeps the planner from turning look-ups by key into a join over the whole table.
 POOL = "WITH " + _shown("""
   SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
@@ -143,11 +151,11 @@ POOL = "WITH " + _shown("""
 
 # As the index cube_by_time says it.
 _HAPPENED_AT = "(CASE WHEN cube.event_time IS NULL THEN cube.created_at ELSE cube.event_time END)"
-# What fits: whoever speaks is named, or it was said when is asked for. Of those that words speak for; of each span the
-# latest, in each namespace; of each speaker, and of what has their name, the latest.
+# What fits: whoever speaks is named, or it was said when is asked for. Of each range the latest, in each namespace; of
+# each speaker, and of what has their name, the latest. {passing}: a filter that is no column of the index.
 _FIT = f"{_ENTITY} + coalesce({_TIME}, 0)"
-FITTING = f"""
-WITH {_GONE},
+SPEAKER_AND_TIME = f"""
+WITH {_GONE}{{passing}},
 fitting AS MATERIALIZED (
   (SELECT pool.id FROM vault_cube AS pool
    WHERE pool.tenant_id = %(tenant)s AND pool.id = ANY(%(others)s::uuid[]) AND {_FIT} > 0
@@ -159,6 +167,7 @@ fitting AS MATERIALIZED (
      SELECT * FROM vault_cube AS cube
      WHERE cube.tenant_id = %(tenant)s AND cube.namespace_id = place.namespace_id AND cube.deleted_at IS NULL
        AND {_HAPPENED_AT} >= asked.start AND {_HAPPENED_AT} < asked.stop AND cube.id NOT IN (SELECT id FROM gone)
+       AND cube.state = ANY(%(states)s::text[]){{facets_of_cubes}}{{cubes_passing}}
      ORDER BY {_HAPPENED_AT} DESC LIMIT %(dated)s
    ) AS pool
    ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(fitting)s)
@@ -167,7 +176,7 @@ fitting AS MATERIALIZED (
      SELECT posting.cube_id FROM vault_posting AS posting
      WHERE posting.tenant_id = %(tenant)s AND posting.term = named.mark
        AND posting.cube_id NOT IN (SELECT id FROM gone)
-       AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{hits_beyond}})
+       AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{hits_beyond}}){{facets}}{{postings_passing}}
      ORDER BY posting.cube_id DESC LIMIT %(latest)s
    ) AS said){{granted_in_time}}
 ),
@@ -176,65 +185,51 @@ fitting AS MATERIALIZED (
 GRANTED_IN_TIME = f"""
   UNION
   (SELECT pool.id FROM granted JOIN vault_cube AS pool ON pool.id = granted.id
-   WHERE %(dated)s > 0 AND pool.tenant_id = %(tenant)s AND pool.deleted_at IS NULL AND {_TIME} > 0
+   WHERE pool.tenant_id = %(tenant)s AND pool.deleted_at IS NULL AND {_TIME} > 0
      AND pool.id NOT IN (SELECT id FROM gone)
    ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(latest)s)
 """
-FITTING_FILTERED = f"""
-WITH visible AS MATERIALIZED ({{visible}}),
-fits AS MATERIALIZED (
-  SELECT * FROM (
-    SELECT pool.id, coalesce(pool.event_time, pool.created_at) AS happened_at, {_FIT} AS fit
-    FROM visible AS pool OFFSET 0
-  ) AS reckoned WHERE fit > 0
-),
-fitting AS MATERIALIZED (
-  (SELECT fits.id FROM fits JOIN unnest(%(others)s::uuid[]) WITH ORDINALITY AS other (id, place) USING (id)
-   ORDER BY fits.fit DESC, other.place LIMIT %(fitting)s)
-  UNION
-  (SELECT id FROM fits ORDER BY fit DESC, happened_at DESC, id DESC LIMIT %(latest)s)
-),
-""" + _shown("SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM fitting))")
 
 NEAREST_BY_SCAN = "vector <=> %(vector)s::halfvec"
-
-_BY_VECTOR = """
+# {embeddings}: the table, or where filters leave few rows, these rows alone.
+DENSE = f"""
+WITH {_GONE}{{passing}},
 near AS MATERIALIZED (
-  SELECT cube_id AS id FROM vault_embedding
-  WHERE tenant_id = %(tenant)s AND model = {model} AND %(to_vectors)s
-    AND (namespace_id = ANY(%(namespaces)s::uuid[]) {near_beyond}) AND cube_id NOT IN (SELECT id FROM gone)
-  ORDER BY {distance} LIMIT %(nearest)s
-)
-"""
-_BY_VECTOR_AMONG_VISIBLE = """
-visible AS MATERIALIZED ({visible}),
-near AS MATERIALIZED (
-  SELECT visible.id FROM visible JOIN vault_embedding AS embedding
-    ON embedding.tenant_id = %(tenant)s AND embedding.cube_id = visible.id AND embedding.version = visible.version
-    AND embedding.model = %(model)s
-  WHERE %(to_vectors)s
-  ORDER BY embedding.vector <=> %(vector)s::halfvec LIMIT %(nearest)s
-)
-"""
-_UNKNOWN = _shown(
-    """
-  SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(
-    SELECT id FROM near UNION SELECT unnest(%(rivals)s::uuid[])))
-""",
+  SELECT embedding.cube_id AS id FROM {{embeddings}} AS embedding
+  WHERE embedding.tenant_id = %(tenant)s AND embedding.model = {{model}}
+    AND (embedding.namespace_id = ANY(%(namespaces)s::uuid[]) {{near_beyond}})
+    AND embedding.cube_id NOT IN (SELECT id FROM gone){{facets_of_embeddings}}{{embeddings_passing}}
+  ORDER BY {{distance}} LIMIT %(nearest)s
+),
+""" + _shown(
+    "SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(SELECT id FROM near))",
     also=", (SELECT count(*) FROM near)",
 )
-NEAR = f"WITH {_GONE}, {_BY_VECTOR}, {_UNKNOWN}"
-NEAR_FILTERED = f"WITH {_BY_VECTOR_AMONG_VISIBLE}, {_UNKNOWN}"
+EMBEDDINGS = "vault_embedding"
+# Looked up by an index of one of their columns, or by their key: OFFSET 0 keeps other conditions out of it.
+FEW_EMBEDDINGS = """(
+  SELECT * FROM vault_embedding AS embedding WHERE embedding.tenant_id = %(tenant)s{facets_of_embeddings} OFFSET 0)"""
+EMBEDDINGS_PASSING = """(
+  SELECT * FROM vault_embedding AS embedding
+  WHERE embedding.tenant_id = %(tenant)s AND embedding.cube_id = ANY(%(few_passing)s::uuid[]) OFFSET 0)"""
+COUNT_EMBEDDINGS = """
+SELECT count(*) FROM (
+  SELECT FROM vault_embedding AS embedding WHERE embedding.tenant_id = %(tenant)s{facets_of_embeddings} LIMIT %(few)s
+) AS counted
+"""
+# Filters that are no column of the index, asked once of all that the actor sees.
+PASSING_ROWS = ", passing AS MATERIALIZED (SELECT id FROM ({visible}) AS seen)"
 
 # What has expired since sizes were counted is no longer of them.
-_EXPIRED = """
+_EXPIRED = f"""
 expired AS MATERIALIZED (
   SELECT id, namespace_id, term_count, created_at, expires_at FROM vault_cube
-  WHERE tenant_id = %(tenant)s AND expires_at <= transaction_timestamp() AND deleted_at IS NULL
+  WHERE tenant_id = %(tenant)s AND is_indexed AND expires_at <= transaction_timestamp()
+  ORDER BY expires_at LIMIT {MOST_EXPIRED}
 ),
 lately AS MATERIALIZED (
   SELECT expired.term_count FROM expired JOIN vault_namespacesize AS size ON size.namespace_id = expired.namespace_id
-  WHERE expired.namespace_id IN (SELECT id FROM seen) {unless}
+  WHERE expired.namespace_id IN (SELECT id FROM seen) {{unless}}
     AND expired.created_at < size.refreshed_at AND expired.expires_at > size.refreshed_at
 )
 """

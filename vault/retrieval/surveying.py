@@ -6,7 +6,7 @@ from uuid import UUID
 
 from governance.actor import Actor
 from governance.prepared import prepared_cursor, sql_array
-from vault.cubes.exceptions import NO_EXCEPTIONS, Exceptions
+from vault.cubes.visibility import NO_EXCEPTIONS, Exceptions
 from vault.retrieval.composing import Composed
 from vault.retrieval.hidden import hidden_of_counted
 from vault.retrieval.question import Question

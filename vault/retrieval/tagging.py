@@ -15,8 +15,8 @@ from django.db.models.expressions import RawSQL
 from vault.lexicon.labels import ascii_pieces, folded, labels_named
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.composing import compose
-from vault.retrieval.ranker import Ranked
 from vault.retrieval.ranking import NO_PARTS
+from vault.retrieval.scoring import Ranked
 
 MOST_CHARACTERS = 1_000  # of a question: a pasted page is searched by the tags that its beginning names
 MOST_TAGS = 10_000  # different ones that are looked at, of those that may be named

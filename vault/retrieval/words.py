@@ -13,15 +13,17 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, LONGEST, REACH, SESSION_K, rarity
+from vault.cubes.index.facets import NO_FACETS, Facets
+from vault.retrieval.facets import passes
+from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, REACH, SESSION_K, rarity
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Halves = NDArray[np.uint64]
 
-# As PostgreSQL sends them (vault/retrieval/sql.py, vault/cubes/packing.py). high, low: the halves of a cube's id;
-# session: 0 outside of sessions; said: the position in the session, the cube's words, and how often this is one of
-# them.
+# As PostgreSQL sends them (vault/retrieval/sql.py, vault/cubes/index/compaction.py). high, low: the halves of a cube's
+# id; session: 0 outside of sessions; said: the position in the session, the cube's words, and how often this is one
+# of them.
 WORD = np.dtype([("high", ">u8"), ("low", ">u8"), ("session", ">u8"), ("said", ">u8")])
 SHOWN = np.dtype(
     [
@@ -37,19 +39,32 @@ SHOWN = np.dtype(
 )
 EMBEDDED = np.dtype([("high", ">u8"), ("low", ">u8"), ("version", ">i8"), ("dense", ">f8")])
 ID = np.dtype([("high", ">u8"), ("low", ">u8")])
+NUMBERS = len(WORD.names or ())  # of one posting
 POSITION_BITS, LENGTH_BITS = 32, 16  # where the parts of `said` begin
 SIEVE = 4096  # holes, for the last bits of a session's token, which is random
 
 
 class Found(NamedTuple):
-    """The postings of one word: packed, and in rows; gone: ids of cubes that may be among them and are not to be found.
+    """The postings of one word as PostgreSQL sends them: packed, with their facets, and in rows; of what is granted by
+    itself; of archived cubes.
 
-    Each as PostgreSQL sends it; `gone` comes with one word for all words of a question.
+    gone: ids of cubes that may be among them and are not to be found; with one word for all words of a question.
     """
 
     packed: bytes | None
+    facets: bytes | None
     rows: bytes | None
+    granted: bytes | None
+    archived: bytes | None
     gone: bytes | None
+
+    def entries(self, facets: Facets) -> bytes:
+        """Those that pass the filters, which the statement has asked of all but packed ones."""
+        packed = self.packed or b""
+        if packed and facets:
+            numbers = np.frombuffer(packed, ">u8").reshape(-1, NUMBERS)
+            packed = numbers[passes(facets, self.facets or b"")].tobytes()
+        return b"".join([packed, self.rows or b"", self.granted or b"", self.archived or b""])
 
 
 class Place(NamedTuple):
@@ -101,22 +116,33 @@ class Around(NamedTuple):
 class Said:
     """Every cube that contains a word of the question, with its BM25.
 
-    found: for each word its postings; cubes: how many there are in all; length: the mean of their words.
+    found: for each word its postings; cubes: how many there are in all; length: the mean of their words. facets: a
+    filter on columns of the index; only: the ids of what passes any other filter.
     """
 
-    def __init__(self, found: Sequence[Found], *, cubes: int, length: float) -> None:
-        sent = [(one.packed or b"") + (one.rows or b"") for one in found]
-        numbers = np.frombuffer(b"".join(sent), ">u8").astype(np.uint64).reshape(-1, len(WORD.names or ()))
+    def __init__(
+        self,
+        found: Sequence[Found],
+        *,
+        cubes: int,
+        length: float,
+        facets: Facets = NO_FACETS,
+        only: bytes | None = None,
+    ) -> None:
+        sent = [one.entries(facets) for one in found]
+        numbers = np.frombuffer(b"".join(sent), ">u8").astype(np.uint64).reshape(-1, NUMBERS)
         word = np.repeat(np.arange(len(sent)), np.array([len(one) // WORD.itemsize for one in sent], np.int64))
         if gone := b"".join(one.gone or b"" for one in found):
             there = ~np.isin(numbers[:, 1], np.frombuffer(gone, ID)["low"].astype(np.uint64))
+            numbers, word = numbers[there], word[there]
+        if only is not None:
+            there = np.isin(numbers[:, 1], np.frombuffer(only, ID)["low"].astype(np.uint64))
             numbers, word = numbers[there], word[there]
         self._high, self._low, session, said = np.ascontiguousarray(numbers.T)
         self._word, self._session = word, session.view(np.int64)
         self._position = said.view(np.int64) >> POSITION_BITS
         self._frequency = (said & np.uint64((1 << LENGTH_BITS) - 1)).astype(np.float64)
         words = (said >> np.uint64(LENGTH_BITS) & np.uint64((1 << LENGTH_BITS) - 1)).astype(np.float64)
-        words = np.minimum(words, LONGEST * length)
         self._weights = np.array([rarity(count, cubes) for count in np.bincount(word, minlength=len(sent)).tolist()])
         saturation = BM25_K1 * (1 - BM25_B) + (BM25_K1 * BM25_B / length) * words
         self._adds = self._weights[word] * self._frequency * (BM25_K1 + 1) / (self._frequency + saturation)
@@ -132,6 +158,10 @@ class Said:
         self._cubes = low[begins]
         self._entry = order[begins]  # one of each cube
         self._bm25 = _sums(which, self._adds, len(self._cubes))
+
+    @cached_property
+    def highest(self) -> float:
+        return float(self._bm25.max(initial=0.0))
 
     def best(self, count: int) -> "Best":
         """The `count` cubes of which words say most, best first; of equals the newest first."""
@@ -194,19 +224,13 @@ class Best:
     session: Integers
     position: Integers
 
-    @cached_property
-    def highest(self) -> float:
-        return float(self.scores[0]) if len(self.scores) else 0.0
-
     def places(self, count: int) -> list[Place]:
         ids = ids_of(self.high[:count], self.low[:count])
         return list(map(Place, ids, self.session[:count].tolist(), self.position[:count].tolist()))
 
-    def beyond(self, count: int, pool: Pool, least: float, most: int) -> list[UUID]:
-        """Up to `most` of those that have `least`, best first, but the first `count` and those in `pool`."""
-        known = {*self.low[:count].tolist(), *pool.low.tolist()}
-        reach = int(np.count_nonzero(self.scores >= least))
-        others = [index for index, low in enumerate(self.low[:reach].tolist()) if low not in known][:most]
+    def beyond(self, pool: Pool, least: float) -> list[UUID]:
+        """Those that have `least`, best first, but those in `pool`."""
+        others = np.flatnonzero((self.scores >= least) & ~np.isin(self.low, pool.low))
         return ids_of(self.high[others], self.low[others])
 
 

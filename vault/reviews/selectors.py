@@ -1,11 +1,11 @@
 """The inbox, as those who may read the memories see it."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from governance.actor import Actor
 from governance.audit.services import record
@@ -13,12 +13,13 @@ from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
 from governance.vocabulary import Permission, PiiKind, Verb
-from vault.cubes.findings import finding_of
-from vault.cubes.locating import locate_readable
-from vault.cubes.screening import Finding
-from vault.cubes.texts import Texts, leaves_of, paths_of
+from vault.cubes.lookup import cube_target, locate
+from vault.cubes.screening.findings import finding_of
+from vault.cubes.screening.screen import Finding
+from vault.cubes.screening.texts import Texts, leaves_of, paths_of
 from vault.cubes.words import words_open
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
+from vault.reviews.withdrawn import withdrawn_locate, withdrawn_refresh
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 AROUND = 40  # characters of context at each side of a span
@@ -61,14 +62,15 @@ def reviews_list(
 ) -> list[ReviewView]:
     """A page of the reviews about memories that the actor may read, newest first.
 
-    Raises Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories.
+    Raises Forbidden; KeyUnavailable. Writes: Review …, AuditEntry naming the memories.
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
+        withdrawn_refresh(actor=actor)
+        readable = Q(cube__in=Cube.objects.visible_to(actor))
+        withheld = Q(kind=ReviewKind.SOURCE_WITHDRAWN, cube__in=Cube.objects.stored().reached_by(actor))
         rows = Review.objects.filter(
-            status=status,
-            cube__in=Cube.objects.visible_to(actor),
-            version__namespace__in=Namespace.objects.visible_to(actor),
+            readable | withheld, status=status, version__namespace__in=Namespace.objects.visible_to(actor)
         )
         page = paginate(rows.filter(kind=kind) if kind else rows)
         views = _views(page)
@@ -78,9 +80,12 @@ def reviews_list(
 
 
 def review_view(*, actor: Actor, review: Review) -> ReviewView:
-    """The review that was just decided. Raises NotFound; Forbidden."""
+    """The review that was just decided; nothing is shown of a memory whose source was withdrawn.
+
+    Raises NotFound; Forbidden.
+    """
     with acting(actor):
-        locate_readable(actor, review.cube_id)
+        _authorize(actor, review)
         return _views([review])[0]
 
 
@@ -101,6 +106,14 @@ def review_get(*, actor: Actor, review_id: UUID) -> ReviewView:
         view = review_view(actor=actor, review=row)
         record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=[row.cube_id])
     return view
+
+
+def _authorize(actor: Actor, review: Review) -> None:
+    """Of a memory whose source was withdrawn only the source stands in the way."""
+    withdrawn = review.kind == ReviewKind.SOURCE_WITHDRAWN
+    cube = withdrawn_locate(actor, review.cube_id) if withdrawn else locate(actor, review.cube_id)
+    target = cube_target(cube)
+    authorize(actor, Permission.MEMORY_READ, replace(target, sources=()) if withdrawn else target)
 
 
 def _views(rows: Iterable[Review]) -> list[ReviewView]:

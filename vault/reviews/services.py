@@ -1,4 +1,4 @@
-"""What a person decides in the inbox. So far it asks about personal data."""
+"""What a person decides in the inbox: about personal data, and about memories whose source was withdrawn."""
 
 from uuid import UUID
 
@@ -12,73 +12,100 @@ from governance.errors import Conflict, NotFound, PiiUnavailable
 from governance.privacy.detecting import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, PiiKind, Verb
-from vault.cubes.findings import findings_insert
-from vault.cubes.locating import cube_target, locate
-from vault.cubes.redacting import cube_redact, cube_redact_findings, locate_for_redacting
-from vault.cubes.screening import EVERYWHERE, Finding
-from vault.cubes.texts import Texts, places_in
+from vault.cubes.holds import refuse_held
+from vault.cubes.lookup import cube_target, locate
+from vault.cubes.screening.findings import findings_insert
+from vault.cubes.screening.redaction import cube_redact, cube_redact_findings, locate_for_redacting
+from vault.cubes.screening.screen import EVERYWHERE, Finding
+from vault.cubes.screening.texts import Texts, places_in
+from vault.cubes.services import cubes_hide
 from vault.cubes.words import words_open
 from vault.models import Cube, CubeVersion, PiiFinding, Review
-from vault.vocabulary import ReviewStatus
+from vault.reviews.withdrawn import withdrawn_locate, withdrawn_sources_drop
+from vault.vocabulary import ReviewKind, ReviewStatus
 
 
 def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True) -> Review:
     """Redact what was found: in a new version of the memory, or the whole of a version that is no longer the present.
 
+    Of a memory whose source was withdrawn: keep it.
     What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
     decided already; PiiUnavailable. Writes: as a redaction does, Review, AuditEntry.
     """
     with acting(actor):
         review, cube = _locate(actor, review_id)
-        locate_for_redacting(actor, cube.id)
-        _refuse_decided(review)
-        _check_again(review)
-        if review.version.number == cube.version:
-            cube_redact_findings(actor=actor, cube_id=cube.id, redact_history=redact_history)
-        elif PiiFinding.objects.filter(version_id=review.version_id, status=ReviewStatus.OPEN).exists():
-            cube_redact(actor=actor, cube_id=cube.id, number=review.version.number)
+        if review.kind == ReviewKind.SOURCE_WITHDRAWN:
+            _refuse_decided(review)
+            withdrawn_sources_drop(cube)
+        else:
+            _redact(actor, review, cube, redact_history)
         _decide(actor, review, ReviewStatus.ACCEPTED)
         record(actor=actor, verb=Verb.REVIEW_ACCEPTED, object_type="review", object_ids=[review.id])
     return review
 
 
+def _redact(actor: Actor, review: Review, cube: Cube, redact_history: bool) -> None:
+    locate_for_redacting(actor, cube.id)
+    _refuse_decided(review)
+    _check_again(review)
+    if review.version.number == cube.version:
+        cube_redact_findings(actor=actor, cube_id=cube.id, redact_history=redact_history)
+    elif PiiFinding.objects.filter(version_id=review.version_id, status=ReviewStatus.OPEN).exists():
+        cube_redact(actor=actor, cube_id=cube.id, number=review.version.number)
+
+
 def review_accept_ask(*, actor: Actor, review_id: UUID) -> None:
     """What stands against accepting it, but for its state. Raises NotFound; Forbidden."""
     with acting(actor):
-        _, cube = _locate(actor, review_id)
-        locate_for_redacting(actor, cube.id)
+        review, cube = _locate(actor, review_id)
+        if review.kind == ReviewKind.PII:
+            locate_for_redacting(actor, cube.id)
 
 
 def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
     """What stands against rejecting it, but for its state. Raises NotFound; Forbidden."""
     with acting(actor):
-        _, cube = _locate(actor, review_id)
-        authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+        _locate(actor, review_id, rejecting=True)
 
 
 def review_reject(*, actor: Actor, review_id: UUID) -> Review:
     """What was found is none: the decision is kept, so that this version is not flagged for it again.
 
+    Of a memory whose source was withdrawn: delete it.
     Raises NotFound; Forbidden; Conflict when it was decided already. Writes: Review, PiiFinding …, AuditEntry.
     """
     with acting(actor):
-        review, cube = _locate(actor, review_id)
-        authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+        review, cube = _locate(actor, review_id, rejecting=True)
         _refuse_decided(review)
+        if review.kind == ReviewKind.SOURCE_WITHDRAWN:
+            cubes_hide(actor=actor, cubes=[cube])
         _decide(actor, review, ReviewStatus.REJECTED)
         record(actor=actor, verb=Verb.REVIEW_REJECTED, object_type="review", object_ids=[review.id])
     return review
 
 
-def _locate(actor: Actor, review_id: UUID) -> tuple[Review, Cube]:
-    """The review and its cube, both locked. Raises NotFound; Forbidden for who may not read the memory."""
-    found = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id).values_list("cube_id", flat=True).first()
+def _locate(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[Review, Cube]:
+    """The review and its memory, both locked, if the actor may decide it.
+
+    Raises NotFound; Forbidden for who may not read the memory, change it, or delete it by rejecting; Held.
+    """
+    found = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id).values_list("cube_id", "kind").first()
     if found is None:
         raise NotFound
-    cube = locate(actor, found, lock=True)
-    authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+    withdrawn = found[1] == ReviewKind.SOURCE_WITHDRAWN
+    cube = withdrawn_locate(actor, found[0]) if withdrawn else _readable(actor, found[0])
+    deleting = rejecting and withdrawn
+    authorize(actor, Permission.MEMORY_DELETE if deleting else Permission.MEMORY_UPDATE, cube_target(cube))
+    if withdrawn:
+        refuse_held(actor, [cube.id])
     rows = Review.objects.select_for_update(of=("self",)).select_related("version")
     return rows.get(id=review_id), cube
+
+
+def _readable(actor: Actor, cube_id: UUID) -> Cube:
+    cube = locate(actor, cube_id, lock=True)
+    authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+    return cube
 
 
 def _refuse_decided(review: Review) -> None:
@@ -118,5 +145,6 @@ def _decide(actor: Actor, review: Review, status: ReviewStatus) -> None:
     Review.objects.filter(id=review.id).update(
         status=status, decided_at=Now(), decided_by=actor.principal_id, decided_kind=actor.principal_kind
     )
-    PiiFinding.objects.filter(version_id=review.version_id, status=ReviewStatus.OPEN).update(status=status)
+    if review.kind == ReviewKind.PII:
+        PiiFinding.objects.filter(version_id=review.version_id, status=ReviewStatus.OPEN).update(status=status)
     review.refresh_from_db(fields=["decided_at"])

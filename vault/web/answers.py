@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from django.utils.safestring import mark_safe
 
-from vault.chat.rules import MARKER
 from vault.chat.selectors import Citation, TurnView
+from vault.cubes.passages import MARKER
 from vault.vocabulary import TurnEnd
 from vault.web.markdown import CITE, markdown_html
 
@@ -36,7 +36,8 @@ class ShownTurn:
 
 def shown_turn(turn: TurnView) -> ShownTurn:
     cut = pieces if turn.extractive else pieces_of_markdown
-    return ShownTurn(turn=turn, pieces=tuple(cut(turn.answer, turn.citations)))
+    available = tuple(one for one in turn.citations if one.available)
+    return ShownTurn(turn=turn, pieces=tuple(cut(turn.answer or "", available)))
 
 
 def pieces(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:

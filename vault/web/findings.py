@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from django.utils.functional import Promise
 
 from governance.vocabulary import PiiKind
-from vault.cubes.screening import Finding
+from vault.cubes.screening.screen import Finding
 from vault.reviews.selectors import FindingView, ReviewView
-from vault.vocabulary import PiiField, ReviewStatus
+from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 from vault.web.labels import PII_KINDS, REVIEW_STATUSES
 
 
@@ -33,6 +33,7 @@ class ShownReview:
     findings: tuple[ShownFinding, ...]
     status: Promise
     is_open: bool
+    is_withdrawn: bool
 
 
 def marked(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
@@ -43,7 +44,8 @@ def marked(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
 def shown_review(view: ReviewView) -> ShownReview:
     found = tuple(ShownFinding(one, PII_KINDS[one.kind], one.kind is not PiiKind.UNCHECKED) for one in view.findings)
     status = ReviewStatus(view.row.status)
-    return ShownReview(view, found, REVIEW_STATUSES[status], status is ReviewStatus.OPEN)
+    withdrawn = view.row.kind == ReviewKind.SOURCE_WITHDRAWN
+    return ShownReview(view, found, REVIEW_STATUSES[status], status is ReviewStatus.OPEN, withdrawn)
 
 
 def _pieces(text: str, findings: Sequence[Finding]) -> Iterator[MarkedPiece]:

@@ -22,7 +22,7 @@ from governance.naming import Name, ids_in, names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import Newest, uuid_or_none
-from vault.cubes.locating import cube_target
+from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView
 from vault.holds.selectors import HoldView, Keeping, cube_keeping, hold_get, holds_list
 from vault.holds.services import (

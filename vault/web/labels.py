@@ -1,13 +1,16 @@
 """The closed sets of the product in the reader's language."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from governance.vocabulary import PiiKind
-from vault.models import Cube
 from vault.vocabulary import Layer, ReviewStatus, SemanticType, Sensitivity, Source, State
+
+if TYPE_CHECKING:
+    from vault.models import Cube
 
 SEMANTIC_TYPES: dict[SemanticType, Promise] = {
     SemanticType.FACT: _("fact"),
@@ -41,6 +44,11 @@ LAYERS: dict[Layer, Promise] = {
     Layer.MID_TERM: _("mid term"),
     Layer.LONG_TERM: _("long term"),
 }
+SHORT_LAYERS: dict[Layer, Promise] = {
+    Layer.SHORT_TERM: _("Short"),
+    Layer.MID_TERM: _("Mid"),
+    Layer.LONG_TERM: _("Long"),
+}
 STATES: dict[State, Promise] = {
     State.GENERATED: _("generated"),
     State.ACTIVATED: _("activated"),
@@ -65,6 +73,25 @@ REVIEW_STATUSES: dict[ReviewStatus, Promise] = {
     ReviewStatus.SUPERSEDED: _("asked again for a newer version"),
 }
 
+FIELD_NAMES: dict[str, Promise] = {
+    "content": _("Content"),
+    "title": _("Title"),
+    "tags": _("Tags"),
+    "tag": _("Tag"),
+    "namespace": _("Namespace"),
+    "semantic_type": _("Type"),
+    "sensitivity": _("Sensitivity"),
+    "access_level": _("Access level"),
+    "importance": _("Importance"),
+    "priority": _("Priority"),
+    "event_time": _("Happened"),
+    "valid_from": _("True from"),
+    "valid_to": _("True until"),
+    "expires_at": _("Expires"),
+    "reason": _("Reason"),
+    "version": _("Version"),
+}
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -74,14 +101,16 @@ class Labels:
     sensitivity: Promise
     source: Promise
     layer: Promise
+    short_layer: Promise
     state: Promise
 
 
-def labels_of(cube: Cube) -> Labels:
+def labels_of(cube: "Cube") -> Labels:
     return Labels(
         semantic_type=SEMANTIC_TYPES[SemanticType(cube.semantic_type)],
         sensitivity=SENSITIVITIES[Sensitivity(cube.sensitivity)],
         source=SOURCES[Source(cube.source)],
         layer=LAYERS[Layer(cube.layer)],
+        short_layer=SHORT_LAYERS[Layer(cube.layer)],
         state=STATES[State(cube.state)],
     )

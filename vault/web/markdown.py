@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from html import escape
 from typing import Any
 
 import nh3
@@ -9,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from vault.chat.rules import MARKER
+from vault.cubes.passages import MARKER
 
 CITE = re.compile(r"<cite>(\d{1,2})</cite>")
 TAGS = {
@@ -17,13 +18,24 @@ TAGS = {
     *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
 }
 # An address that a memory slipped into the answer must not become something to press, nor anything to fetch.
+LONGEST_FORMATTED = 10_000  # characters; a longer answer is shown as plain text, which costs a tenth
 LEFT_AS_TEXT = ["link", "image", "autolink", "reference", "html_inline", "html_block"]
 
 
 def markdown_html(text: str, markers: Collection[int]) -> str:
     """Clean HTML of `text`; `[n]` outside code becomes `<cite>n</cite>` for each n in `markers`."""
-    made = _MARKDOWN.render(text, {"markers": markers})
+    is_long = len(text) > LONGEST_FORMATTED
+    made = _plain_html(text, markers) if is_long else _MARKDOWN.render(text, {"markers": markers})
     return nh3.clean(made, tags=TAGS, attributes={"ol": {"start"}}, link_rel=None)
+
+
+def _plain_html(text: str, markers: Collection[int]) -> str:
+    """`text` as one paragraph with its line breaks; its markers become cites."""
+
+    def cite(found: re.Match[str]) -> str:
+        return f"<cite>{int(found[1])}</cite>" if int(found[1]) in markers else found[0]
+
+    return f"<p>{MARKER.sub(cite, escape(text)).replace(chr(10), '<br>')}</p>"
 
 
 def _cite(state: StateCore) -> None:

@@ -1,7 +1,7 @@
-"""One memory: a page of its own, and the pane beside a chat; both include the same file."""
+"""One memory: its page, the pane beside a chat, and the pane beside the list."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,14 +10,24 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
+from governance.authz.services import is_allowed
 from governance.database import acting
+from governance.naming import Name, names_find
+from governance.vocabulary import Permission
 from governance.web.pages import draw, page, wants_part
 from governance.web.paging import Newest, number_or_none
-from vault.cubes.selectors import cube_get, versions_list
+from vault.cubes.comparing import VersionDifference, difference_of, versions_compare
+from vault.cubes.lookup import cube_target
+from vault.cubes.selectors import CubeView, VersionView, cube_get, versions_list
+from vault.provenance.selectors import Lineage, lineage_open
 from vault.reviews.selectors import findings_list
 from vault.web.findings import marked
 from vault.web.holds import keeping_context
 from vault.web.labels import labels_of
+from vault.web.lineage import lineage_drawn
+from vault.web.memory_access import access_context
+from vault.web.memory_reader import reader_context
+from vault.web.memory_rows import heat_of, layer_class
 
 VERSIONS = 20  # of one page
 
@@ -25,22 +35,77 @@ VERSIONS = 20  # of one page
 @require_http_methods(["GET", "HEAD"])
 @page
 def memory(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    in_pane = wants_part(request)
-    template = "vault/memories/_memory.html" if in_pane else "vault/memories/memory.html"
     with acting(actor):  # one transaction for all that the page reads
         view = cube_get(actor=actor, cube_id=memory_id)
-        take = Newest(size=VERSIONS, key="number", cursor=number_or_none(request.GET.get("before", "")))
-        context = {
-            "memory": view,
-            "labels": labels_of(view.cube),
-            "pieces": marked(view.words.content, findings_list(actor=actor, cube_id=memory_id)),
-            "metadata": metadata_lines(view.words.metadata),
-            "versions": versions_list(actor=actor, cube_id=memory_id, paginate=take),
-            "versions_older": take.older,
-            "in_pane": in_pane,
-            **keeping_context(actor, view),
-        }
+        context = memory_context(request, actor, view)
+        template = "vault/memories/_memory.html" if wants_part(request) else "vault/memories/memory.html"
         return draw(request, template, context)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def pane(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    """The pane beside the list of memories. A part of a page."""
+    return draw(request, "vault/memories/_reader.html", reader_context(request, actor, memory_id))
+
+
+def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[str, Any]:
+    """What the page of a memory shows. Use inside `acting`. Writes: AuditEntry."""
+    cube = view.cube
+    target = cube_target(cube)
+    take = Newest(size=VERSIONS, key="number", cursor=number_or_none(request.GET.get("before", "")))
+    versions = versions_list(actor=actor, cube_id=cube.id, paginate=take)
+    in_pane = wants_part(request)
+    context = {
+        "memory": view,
+        "labels": labels_of(cube),
+        "layer": layer_class(cube.layer),
+        "heat": heat_of(view.heat),
+        "pieces": marked(view.words.content, findings_list(actor=actor, cube_id=cube.id)),
+        "metadata": metadata_lines(view.words.metadata),
+        "versions": versions,
+        "versions_older": take.older,
+        "in_pane": in_pane,
+        "may_change": is_allowed(actor, Permission.MEMORY_UPDATE, target),
+        "may_delete": is_allowed(actor, Permission.MEMORY_DELETE, target),
+        "may_share": is_allowed(actor, Permission.ACCESS_SHARE, target),
+        **keeping_context(actor, view),
+    }
+    return context if in_pane else context | _beside(request, actor, view, versions)
+
+
+def _beside(request: HttpRequest, actor: Actor, view: CubeView, versions: Sequence[VersionView]) -> dict[str, Any]:
+    """What the page has and the pane has not."""
+    lineage = lineage_open(actor, view.cube)
+    return {
+        "authors": _authors(actor, versions),
+        "difference": _difference(request, actor, view, versions),
+        "lineage": lineage_drawn(view, lineage) if _is_drawn(lineage) else None,
+        "undo": request.session.pop("undo", None),
+        **access_context(actor, view),
+    }
+
+
+def _is_drawn(lineage: Lineage) -> bool:
+    return bool(lineage.sources or lineage.derived)
+
+
+def _authors(actor: Actor, versions: Sequence[VersionView]) -> Mapping[UUID, Name]:
+    return names_find(actor.tenant_id, {one.row.principal_id for one in versions})
+
+
+def _difference(
+    request: HttpRequest, actor: Actor, view: CubeView, versions: Sequence[VersionView]
+) -> VersionDifference | None:
+    """The version that the address names beside the present one; else the last two."""
+    present = view.cube.version
+    wanted = number_or_none(request.GET.get("compare", "")) or present - 1
+    if not 1 <= wanted < present:
+        return None
+    known = {one.row.number: one for one in versions}
+    if wanted in known and present in known:
+        return difference_of(known[wanted], known[present])
+    return versions_compare(actor=actor, cube_id=view.cube.id, before=wanted, after=present) if wanted else None
 
 
 def metadata_lines(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:

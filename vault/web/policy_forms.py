@@ -75,7 +75,12 @@ def number(label: "_StrPromise") -> forms.IntegerField:
 
 
 def days(label: "_StrPromise") -> forms.FloatField:
-    return forms.FloatField(label=label, required=False, min_value=0.00002, max_value=36500)
+    return forms.FloatField(label=label, required=False, min_value=0, max_value=36500, validators=[_refuse_no_time])
+
+
+def _refuse_no_time(value: float) -> None:
+    if value * 24 * 3600 < 1:
+        raise forms.ValidationError(_("Enter at least a second, or leave this empty."))
 
 
 class PolicyForm(forms.Form):

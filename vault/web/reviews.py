@@ -1,4 +1,4 @@
-"""The inbox: what was found, and two buttons. Redacting cannot be undone, so it is asked once more."""
+"""The inbox: what was found or withdrawn, and two buttons. Redacting cannot be undone, so it is asked once more."""
 
 from http import HTTPStatus
 from uuid import UUID
@@ -31,7 +31,7 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     with acting(actor):
         found = reviews_list(
             actor=actor,
-            kind=ReviewKind.PII,
+            kind=ReviewKind.PII if decided else None,
             status=ReviewStatus.REJECTED if decided else ReviewStatus.OPEN,
             paginate=take,
         )
@@ -57,6 +57,8 @@ def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
             pass  # decided meanwhile: the page below says so, with 409
     review_accept_ask(actor=actor, review_id=review_id)
     view = review_get(actor=actor, review_id=review_id)
+    if view.row.kind != ReviewKind.PII:
+        return see_other(reverse("reviews"))
     status = HTTPStatus.OK if view.row.status == ReviewStatus.OPEN else HTTPStatus.CONFLICT
     return draw(request, "vault/reviews/accept.html", {"shown": shown_review(view)}, status=status)
 

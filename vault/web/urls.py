@@ -1,6 +1,21 @@
 from django.urls import path
 
-from vault.web import chat, holds, memories, policies, provenance, reviews
+from vault.web import (
+    chat,
+    guide,
+    holds,
+    memories,
+    memory_access,
+    memory_add,
+    memory_bulk,
+    memory_edit,
+    memory_list,
+    palette,
+    policies,
+    provenance,
+    reviews,
+    saved_views,
+)
 
 urlpatterns = [
     path("chat/", chat.chat, name="chat"),
@@ -14,7 +29,18 @@ urlpatterns = [
     path("policies/<uuid:policy_id>/", policies.policy, name="policy"),
     path("policies/<uuid:policy_id>/versions/", policies.versions, name="policy_versions"),
     path("quotas/", policies.quotas, name="quotas"),
+    path("memories/", memory_list.memories, name="memories"),
     path("memories/<uuid:memory_id>/", memories.memory, name="memory"),
+    path("memories/new/", memory_add.memory_add, name="memory_add"),
+    path("memories/bulk/", memory_bulk.memories_bulk, name="memories_bulk"),
+    path("memories/views/", saved_views.views, name="views"),
+    path("memories/views/<uuid:view_id>/remove/", saved_views.remove, name="view_remove"),
+    path("memories/<uuid:memory_id>/pane/", memories.pane, name="memory_pane"),
+    path("memories/<uuid:memory_id>/edit/", memory_edit.memory_edit, name="memory_edit"),
+    path("memories/<uuid:memory_id>/rollback/", memory_edit.memory_rollback, name="memory_rollback"),
+    path("memories/<uuid:memory_id>/readers/", memory_access.readers, name="memory_readers"),
+    path("ui/", guide.guide, name="guide"),
+    path("palette/", palette.palette, name="palette"),
     path("reviews/", reviews.reviews, name="reviews"),
     path("reviews/<uuid:review_id>/accept/", reviews.accept, name="review_accept"),
     path("reviews/<uuid:review_id>/reject/", reviews.reject, name="review_reject"),

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from math import log
 
 from vault.lexicon.tokens import query_terms, terms
-from vault.reader.rules.kinds import is_question, semantic_type_of
+from vault.reader.rules.kinds import is_question, is_small_talk
 from vault.reader.rules.sentences import sentences
 
 OVERLAP_WEIGHT, PASSAGE_WEIGHT, CUE_WEIGHT = 0.6, 0.3, 0.1
 SMALL_TALK_FACTOR = 0.5
+MOST_SENTENCES = 500  # of one passage that are weighed; a text of ordinary sentences has no more
 LEAST_OVERLAP = 0.5  # of the best sentence's, that another must have to be quoted beside it
 SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two sentences say the same
 
@@ -86,7 +87,8 @@ def _weighed(question: str, passages: Sequence[Passage]) -> Iterator[list[_Candi
     cues = [cue for asked, cue in _CUES if asked.search(question.casefold())]
     for passage in passages:
         standing = max(0.0, passage.score / highest) if highest > 0 else 0.0
-        yield [_candidate(passage.key, sentence, standing, rarity, cues) for sentence in sentences(passage.text)]
+        some = sentences(passage.text)[:MOST_SENTENCES]
+        yield [_candidate(passage.key, sentence, standing, rarity, cues) for sentence in some]
 
 
 def _rarity(wanted: frozenset[str], passages: Sequence[Passage]) -> dict[str, float]:
@@ -106,12 +108,13 @@ def _rarity(wanted: frozenset[str], passages: Sequence[Passage]) -> dict[str, fl
 def _candidate(
     key: str, sentence: str, standing: float, rarity: dict[str, float], cues: Sequence[re.Pattern[str]]
 ) -> _Candidate:
-    held = frozenset(terms(sentence))
+    found = terms(sentence)
+    held = frozenset(found)
     overlap = sum(weight for term, weight in rarity.items() if term in held)
     cued = any(cue.search(sentence.casefold()) for cue in cues)
     score = OVERLAP_WEIGHT * overlap + PASSAGE_WEIGHT * standing + CUE_WEIGHT * cued
     asks = is_question(sentence)
-    if not asks and semantic_type_of(sentence) == "dialogue":
+    if not asks and is_small_talk(sentence, len(found)):
         score *= SMALL_TALK_FACTOR
     return _Candidate(Quote(key, sentence, score), held, asks, overlap)
 

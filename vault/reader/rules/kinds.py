@@ -19,6 +19,7 @@ from vault.reader.rules.sentences import sentences
 FEWEST_TERMS = 2  # of a sentence that can stand on its own
 SHORT_REMARK = 7  # terms; up to here a sentence that opens like small talk is small talk
 _ENDS_ASKING = re.compile(r"[?\uff1f吗嗎]\W*\Z")
+_TAIL = 64  # characters at the end of a sentence, in which its question mark stands
 # In this order: "I want to visit my favourite town" is a goal first.
 _KINDS = (("profile", PROFILE, 0.8), ("goal", GOAL, 0.7), ("preference", PREFERENCE, 0.8), ("event", EVENT, 0.7))
 _FACT_CONFIDENCE = 0.5  # no pattern spoke for it: a whole sentence, kept as it is
@@ -35,7 +36,7 @@ class Statement:
 
 def is_question(sentence: str) -> bool:
     """By its question mark, else by how it is built: chat often leaves the mark out."""
-    if _ENDS_ASKING.search(sentence):
+    if _ENDS_ASKING.search(sentence[-_TAIL:]):
         return True
     folded = _folded(sentence)
     if QUESTION_START.search(folded):
@@ -46,6 +47,14 @@ def is_question(sentence: str) -> bool:
 def semantic_type_of(sentence: str) -> str:
     """`profile`, `goal`, `preference`, `event`, `fact`, or `dialogue`: questions, greetings, thanks, small talk."""
     return _classified(sentence)[0]
+
+
+def is_small_talk(sentence: str, count: int) -> bool:
+    """True for a sentence of `count` terms that asks nothing and states nothing either."""
+    if count == 0 or count > SHORT_REMARK:
+        return count == 0
+    folded = _folded(sentence)
+    return _opens_like_small_talk(folded, count) and not any(pattern.search(folded) for _, pattern, _ in _KINDS)
 
 
 def statements(message_text: str) -> list[Statement]:
@@ -59,16 +68,18 @@ def statements(message_text: str) -> list[Statement]:
 
 
 def _classified(sentence: str) -> tuple[str, float]:
-    folded = _folded(sentence)
     count = len(terms(sentence))
     if is_question(sentence) or count == 0:
         return "dialogue", 1.0
+    folded = _folded(sentence)
     for kind, pattern, confidence in _KINDS:
         if pattern.search(folded):
             return kind, confidence
-    if count < FEWEST_TERMS or (count <= SHORT_REMARK and SMALL_TALK.search(folded)):
-        return "dialogue", 0.8
-    return "fact", _FACT_CONFIDENCE
+    return ("dialogue", 0.8) if _opens_like_small_talk(folded, count) else ("fact", _FACT_CONFIDENCE)
+
+
+def _opens_like_small_talk(folded: str, count: int) -> bool:
+    return count < FEWEST_TERMS or (count <= SHORT_REMARK and SMALL_TALK.search(folded) is not None)
 
 
 def _folded(sentence: str) -> str:

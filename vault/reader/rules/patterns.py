@@ -31,7 +31,7 @@ CHINESE_QUESTION = _any(
     r"(?:是|在|叫|去|做|吃|有)(?:什么|什麼|谁|誰|哪[里裡儿]|多少)(?:名字|时候|地方|人)?\W*$",
 )
 CHINESE_NOT_ASKING = _any(
-    r"不知道|不记得|没有?什么|知道.*(?:什么|谁|哪|怎么)", r"(?:什么|谁|哪[里儿个])[^\uff0c,]{0,4}[都也]"
+    r"不知道|不记得|没有?什么|知道.{0,100}(?:什么|谁|哪|怎么)", r"(?:什么|谁|哪[里儿个])[^\uff0c,]{0,4}[都也]"
 )
 
 SMALL_TALK = _any(
@@ -86,7 +86,7 @@ PREFERENCE = _any(
     rf"{_I} (?:like|love|enjoy|prefer|adore|hate|dislike|fancy|can't stand|don't like|don't enjoy|fond of|into"
     rf"|a (?:big |huge )?fan of)",
     r"\b(?:i|we) (?:don't|do not|can't|cannot) (?:like|enjoy|stand|eat|drink|love|want)\b",
-    r"\bmy fav(?:ou?rites?)?\b|\bfavou?rite\b.*\bis\b",
+    r"\bmy fav(?:ou?rites?)?\b|\bfavou?rite\b.{0,200}\bis\b",
     r"\b(?:she|he|they|[a-z]+) (?:really |also |always )?(?:likes|loves|enjoys|prefers|hates|dislikes)\b",
     r"\bi(?:'d| would) rather\b|\b(?:is|are) my (?:passion|thing|jam)\b",
     rf"{_WHO}(?:最|很|非常|特别|也|都|真的|比较|更|一直|不|不太|挺|超)*(?:喜欢|讨厌|爱吃|爱喝|爱看|爱听|偏爱|热爱|喜爱|受不了|不吃|不喝|钟爱)",
@@ -107,7 +107,7 @@ EVENT = _any(
     r"|returned|read|broke|tried|had)\b",
     r"\b(?:she|he|they) (?:went|visited|met|attended|bought|moved|started|finished|joined|celebrated|graduated"
     r"|won|got married|was born|died|passed away)\b",
-    r"昨天|前天|今天|刚才|刚刚|上周|上个?月|上星期|去年|前年|最近|那天|周末|(?:[0-9一二三四五六七八九十几两]+)(?:天|周|个?月|年|小时)(?:前|以前|之前)",
+    r"昨天|前天|今天|刚才|刚刚|上周|上个?月|上星期|去年|前年|最近|那天|周末|(?<![0-9一二三四五六七八九十几两])[0-9一二三四五六七八九十几两]+(?:天|周|个?月|年|小时)(?:前|以前|之前)",
     r"(?:19|20)[0-9]{2}年|[0-9]{1,2}月[0-9]{1,2}[日号]",
     rf"{_WHO}.{{0,6}}(?:去了|参加了|买了|见了|遇到了|搬到|开始了|完成了|毕业了|结婚了|生了|看了|吃了|赢了|收到了|到了)",
 )

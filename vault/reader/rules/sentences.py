@@ -8,8 +8,9 @@ LONGEST_SENTENCE = 500  # characters; a longer one is cut at a comma or a blank,
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _CLOSING = "\"'\u201d\u2019\u300d\u300f\u300b\u3011\uff09)\\]"
 _END = re.compile(
-    rf"[.!?\u2026]+[{_CLOSING}]*(?=\s|$|[{_CJK}])"  # . ! ? … count as an end before a blank or a CJK character
-    rf"|[\u3002\uff01\uff1f\uff1b\uff61]+[{_CLOSING}]*"  # the full-width ones always
+    # . ! ? … count as an end before a blank or a CJK character. A row of them is tried once, from its first.
+    rf"[.!?\u2026](?<![.!?\u2026].)[.!?\u2026]*+[{_CLOSING}]*+(?=\s|$|[{_CJK}])"
+    rf"|[\u3002\uff01\uff1f\uff1b\uff61]++[{_CLOSING}]*+"  # the full-width ones always
 )
 _TITLES = "mr mrs ms dr prof st sr jr vs no fig approx dept gen col capt rev hon mt"
 _SHORTENED = "etc inc ltd co corp e.g i.e a.m p.m u.s u.k u.n ph.d b.a m.a al cf"

@@ -1,0 +1,119 @@
+"""memories/facets/ and views/ of the REST contract."""
+
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.described import ONCE, described
+from governance.api.fields import StrictSerializer, TextField
+from governance.api.idempotency import Commit
+from governance.api.views import ApiView, asked_only, flag
+from governance.authz.services import authorize
+from governance.idempotency.services import Reply
+from governance.vocabulary import Permission
+from vault.api.inputs import read
+from vault.api.schema import Schema
+from vault.listing.facets import COUNTED, MOST, facets_count, facets_json
+from vault.listing.queries import FILTERS, query_read
+from vault.listing.views import LONGEST_NAME, LONGEST_QUERY, View, ViewDraft, view_create, view_remove, views_list
+
+TIMES = ("created_after", "created_before")
+PARAMETERS = [
+    *(OpenApiParameter(name, str, many=True, description="Repeated: any of the values.") for name in FILTERS),
+    *(OpenApiParameter(name, str, description="RFC 3339, or a date.") for name in TIMES),
+    OpenApiParameter("deleted", OpenApiTypes.BOOL, description="Count the restorable memories instead."),
+]
+
+
+class FacetValueSchema(Schema):
+    value = serializers.CharField()
+    count = serializers.IntegerField()
+    capped = serializers.BooleanField(
+        help_text=f"At least so many: {MOST} is the largest count, {COUNTED} rows are read."
+    )
+
+
+class FacetsSchema(Schema):
+    namespace = FacetValueSchema(many=True)
+    persona = FacetValueSchema(many=True)
+    layer = FacetValueSchema(many=True)
+    state = FacetValueSchema(many=True)
+    semantic_type = FacetValueSchema(many=True)
+    tag = FacetValueSchema(many=True)
+    sensitivity = FacetValueSchema(many=True)
+    source = FacetValueSchema(many=True)  # type: ignore[assignment]
+    month = FacetValueSchema(many=True, help_text="When the memories were stored, as in 2026-05.")
+
+
+class ViewInput(StrictSerializer):
+    name = TextField(max_length=LONGEST_NAME)
+    query = TextField(
+        max_length=LONGEST_QUERY, allow_blank=True, help_text="As behind the question mark: `q=school&layer=long_term`."
+    )
+
+
+class ViewSchema(Schema):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    query = serializers.CharField()
+
+
+class ViewListSchema(Schema):
+    count = serializers.IntegerField()
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)
+    results = ViewSchema(many=True)
+
+
+class FacetsView(ApiView):
+    @described("memories_facets", FacetsSchema, parameters=PARAMETERS)
+    def get(self, request: Request) -> Response:
+        """How many memories each value of a filter would leave, the other filters staying as they are."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        asked_only(request, *FILTERS, *TIMES, "deleted")
+        flag(request, "deleted")
+        query = query_read({name: request.query_params.getlist(name) for name in request.query_params})
+        return Response(facets_json(facets_count(actor=actor, query=query)))
+
+
+class ViewsView(ApiView):
+    @described("views_list", ViewListSchema)
+    def get(self, request: Request) -> Response:
+        """The member's own saved views, oldest first."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        asked_only(request)
+        views = [_view_json(view) for view in views_list(actor=actor)]
+        return Response({"count": len(views), "next": None, "previous": None, "results": views})
+
+    @described("views_create", ViewSchema, status=201, request=ViewInput, parameters=[ONCE], may=[409])
+    def post(self, request: Request) -> Response:
+        """Save a search or filter of the list of memories under a name."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        asked_only(request)
+        draft = ViewDraft(**read(ViewInput, request))
+
+        def call(commit: Commit) -> Reply:
+            view = view_create(actor=actor, draft=draft, commit=lambda made: commit(Reply(201, _view_json(made))))
+            return Reply(201, _view_json(view))
+
+        return self.post_once(call)
+
+
+class ViewView(ApiView):
+    @described("views_delete", None, status=204, may=[404])
+    def delete(self, request: Request, view_id: UUID) -> Response:
+        """Delete a saved view."""
+        asked_only(request)
+        view_remove(actor=self.actor(), view_id=view_id)
+        return Response(status=204)
+
+
+def _view_json(view: View) -> dict[str, str]:
+    return {"id": str(view.id), "name": view.name, "query": view.query}

@@ -1,0 +1,192 @@
+"""memories/{id}/versions/{n}/, diff/, rollback/ and move/ of the REST contract."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.described import IF_MATCH, ONCE, described
+from governance.api.fields import StrictSerializer, TextField, WholeField
+from governance.api.idempotency import Commit
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only, expected_versions
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
+from vault.api.fields import PathField
+from vault.api.inputs import read
+from vault.api.representations import memory_json, version_json
+from vault.api.schema import MemorySchema, Schema, VersionSchema
+from vault.cubes.changing import cube_change_ask, cube_move, cube_rollback
+from vault.cubes.comparing import FieldChange, VersionDifference, versions_compare
+from vault.cubes.differences import Edit, TextDifference
+from vault.cubes.selectors import cubes_view, version_get
+
+LARGEST = 2**31 - 1
+FROM = OpenApiParameter("from", int, required=True, description="Number of one version.")
+TO = OpenApiParameter("to", int, required=True, description="Number of the other.")
+
+
+class RollbackInput(StrictSerializer):
+    version = WholeField(min_value=1, max_value=LARGEST, help_text="The version to go back to.")
+    reason = TextField(max_length=500, required=False, allow_blank=True)
+
+
+class MoveInput(StrictSerializer):
+    namespace = PathField(help_text="Path; made on demand inside what the principal may write.")
+
+
+class TextChangeSchema(Schema):
+    edit = serializers.ChoiceField(choices=list(Edit))
+    text = serializers.CharField()
+
+
+class TextDifferenceSchema(Schema):
+    changes = TextChangeSchema(
+        many=True, help_text="Pieces in order: without inserts the one text, without deletes the other."
+    )
+    inserted = serializers.IntegerField(help_text="Words.")
+    deleted = serializers.IntegerField(help_text="Words.")
+
+
+class FieldChangeSchema(Schema):
+    field = serializers.CharField()
+    before = serializers.JSONField(allow_null=True)
+    after = serializers.JSONField(allow_null=True)
+
+
+class DifferenceSchema(Schema):
+    before = serializers.IntegerField(help_text="Number of the version that `from` names.")
+    after = serializers.IntegerField(help_text="Number of the version that `to` names.")
+    content = TextDifferenceSchema()
+    title = TextDifferenceSchema()
+    tags_added = serializers.ListField(child=serializers.CharField())
+    tags_removed = serializers.ListField(child=serializers.CharField())
+    fields_changed = FieldChangeSchema(many=True)
+
+
+class VersionView(ApiView):
+    @described("memories_version", VersionSchema, may=[404])
+    def get(self, request: Request, memory_id: UUID, number: int) -> Response:
+        """One version of a memory."""
+        actor = self.actor()
+        with acting(actor):
+            view = version_get(actor=actor, cube_id=memory_id, number=number)
+            asked_only(request)
+        return Response(version_json(view))
+
+
+class DifferenceView(ApiView):
+    @described("memories_diff", DifferenceSchema, parameters=[FROM, TO], may=[404])
+    def get(self, request: Request, memory_id: UUID) -> Response:
+        """What changed from one version to another: the texts word by word, the other fields as a whole."""
+        actor = self.actor()
+        with acting(actor):
+            version_get(actor=actor, cube_id=memory_id)  # 404 and 403, before what is wrong with the address
+            asked_only(request, "from", "to")
+            before, after = _number(request, "from"), _number(request, "to")
+            return Response(_json(versions_compare(actor=actor, cube_id=memory_id, before=before, after=after)))
+
+
+class RollbackView(ApiView):
+    @described(
+        "memories_rollback", MemorySchema, request=RollbackInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423]
+    )
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Make a new version with the words, tags, type and times of an earlier one."""
+        body: dict[str, Any] = {}
+
+        def number() -> int:
+            asked_only(request)
+            body.update(read(RollbackInput, request))
+            return int(body["version"])
+
+        def change() -> None:
+            cube_rollback(
+                actor=self.actor(),
+                cube_id=memory_id,
+                number=number,
+                reason=lambda: body.get("reason", ""),
+                expected_versions=expected_versions(request),
+            )
+
+        return _changed(self, memory_id, change)
+
+
+class MoveView(ApiView):
+    @described("memories_move", MemorySchema, request=MoveInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423])
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Move a memory to another namespace, as a new version."""
+
+        def namespace() -> str:
+            asked_only(request)
+            return str(read(MoveInput, request)["namespace"])
+
+        def change() -> None:
+            cube_move(
+                actor=self.actor(),
+                cube_id=memory_id,
+                namespace=namespace,
+                expected_versions=expected_versions(request),
+            )
+
+        return _changed(self, memory_id, change)
+
+
+def _changed(view: ApiView, memory_id: UUID, change: Any) -> Response:
+    """The memory after `change`, under the call's Idempotency-Key."""
+    actor = view.actor()
+
+    def ask() -> None:
+        with acting(actor):
+            cube_change_ask(actor=actor, cube_id=memory_id)
+            transaction.set_rollback(True)
+
+    def call(commit: Commit) -> Reply:
+        with acting(actor):
+            change()
+            memory = memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0])
+            reply = Reply(200, memory, shows=(memory_id,))
+            commit(reply)
+        return reply
+
+    response = view.post_once(call, ask=ask)
+    response["ETag"] = f'"{response.data["version"]}"'
+    return response
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query_params.get(name, "")
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:11]) <= LARGEST):
+        raise Invalid(errors=[FieldError(name, "the number of a version is needed")])
+    return int(text)
+
+
+def _json(difference: VersionDifference) -> dict[str, Any]:
+    return {
+        "before": difference.before.row.number,
+        "after": difference.after.row.number,
+        "content": _text_json(difference.content),
+        "title": _text_json(difference.title),
+        "tags_added": list(difference.tags_added),
+        "tags_removed": list(difference.tags_removed),
+        "fields_changed": [_field_json(one) for one in difference.fields],
+    }
+
+
+def _text_json(difference: TextDifference) -> dict[str, Any]:
+    changes = [{"edit": one.edit, "text": one.text} for one in difference.changes]
+    return {"changes": changes, "inserted": difference.inserted, "deleted": difference.deleted}
+
+
+def _field_json(change: FieldChange) -> dict[str, Any]:
+    return {"field": change.name, "before": _value(change.before), "after": _value(change.after)}
+
+
+def _value(value: str | float | datetime | None) -> str | float | None:
+    return time_json(value) if isinstance(value, datetime) else value

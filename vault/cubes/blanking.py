@@ -1,0 +1,82 @@
+"""Taking the words of versions away for good, and those of their copies. Rows, numbers and hashes stay."""
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.idempotency.services import replies_forget
+from governance.keys.services import token_maker
+from governance.vocabulary import Verb
+from vault.cubes.index.postings import postings_delete
+from vault.models import Cube, CubeSource, CubeVersion, Embedding, PiiFinding, Review
+from vault.models.cube import CubeQuerySet
+from vault.vocabulary import ReviewStatus, Source, SourceKind
+
+
+def extracts_of(source_id: UUID) -> CubeQuerySet:
+    """The memories that repeat a part of this one and that no hold keeps."""
+    rows = CubeSource.objects.filter(source_id=source_id, kind=SourceKind.EXTRACT)
+    return Cube.objects.free().filter(id__in=rows.values("cube_id"))
+
+
+def copies_blank(actor: Actor, source_id: UUID, numbers: Collection[int]) -> None:
+    """Blank what was taken from versions that go for good and can never be shown again: extracts, answers of a model.
+
+    What is held stays, withheld; so does any other derived text, until its review. Writes: as `versions_blank`.
+    """
+    rows = CubeSource.objects.filter(source_id=source_id, version__in=numbers).exclude(kind=SourceKind.QUOTE)
+    lost = rows.filter(Q(kind=SourceKind.EXTRACT) | Q(cube__source=Source.CHAT))
+    cubes = Cube.objects.free().filter(id__in=lost.values("cube_id")).order_by("id")
+    for cube in cubes.select_for_update():
+        versions_blank(actor, cube, list(CubeVersion.objects.filter(cube=cube)))
+
+
+def versions_blank(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> None:
+    """Writes: CubeVersion …, Cube?, Review?, AuditEntry …; deletes Posting …, Embedding?, PiiFinding …."""
+    full = [version for version in versions if version.sealed]
+    ids = [version.id for version in full]
+    for version in full:
+        if version.number == cube.version:
+            _empty(cube, version)
+    CubeVersion.objects.filter(id__in=ids).update(sealed=b"", terms=[], tags=[])
+    PiiFinding.objects.filter(version_id__in=ids).delete()
+    Review.objects.filter(version_id__in=ids, status__in=[ReviewStatus.OPEN, ReviewStatus.SUPERSEDED]).update(
+        status=ReviewStatus.ACCEPTED, decided_at=Now(), decided_kind=actor.principal_kind, decided_by=actor.principal_id
+    )
+    Embedding.objects.filter(cube_id=cube.id, version__in=[version.number for version in full]).delete()
+    replies_forget(actor=actor, object_ids=[cube.id])
+    for version in full:
+        record(
+            actor=actor,
+            verb=Verb.MEMORY_REDACTED,
+            object_type="memory",
+            object_ids=[cube.id],
+            version=version.number,
+            before_hash=bytes(version.hash),
+            after_hash=bytes(version.hash),  # it stays, so that the chain of versions does
+        )
+
+
+def _empty(cube: Cube, version: CubeVersion) -> None:
+    """What the cube itself knows by the words of its present version."""
+    cube.content_hash = token_maker(cube.tenant_id).hash("")
+    cube.tags, cube.speaker_marks, cube.entity_marks = [], [], []
+    cube.token_count = cube.term_count = 0
+    cube.mentions_time, cube.asks = False, 0.0
+    cube.save(
+        update_fields=[
+            "content_hash",
+            "tags",
+            "speaker_marks",
+            "entity_marks",
+            "token_count",
+            "term_count",
+            "mentions_time",
+            "asks",
+        ]
+    )
+    postings_delete(cube.id, version.terms)

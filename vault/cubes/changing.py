@@ -1,0 +1,103 @@
+"""Changes of one memory that are told by their aim: to another namespace, back to an earlier version."""
+
+from collections.abc import Callable, Collection
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import Conflict, FieldError, Invalid
+from governance.vocabulary import Permission
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.holds import refuse_held
+from vault.cubes.lookup import cube_target, locate
+from vault.cubes.selectors import versions_view
+from vault.cubes.services import check_version, cube_update
+from vault.cubes.versions import versions_visible
+from vault.cubes.words import GONE
+from vault.models import Cube
+from vault.vocabulary import SemanticType, Sensitivity
+
+
+def cube_change_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
+    """The memory, locked, if the actor may change it now. Use inside `acting`.
+
+    Raises, in this order: NotFound; Forbidden; Held; VersionConflict.
+    """
+    cube = locate(actor, cube_id, lock=True)
+    authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+    authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+    refuse_held(actor, [cube.id])
+    if expected_versions is not None:
+        check_version(cube, expected_versions)
+    return cube
+
+
+def cube_move(
+    *,
+    actor: Actor,
+    cube_id: UUID,
+    namespace: Callable[[], str],
+    expected_versions: Collection[int] | None = None,
+) -> Cube:
+    """Move a memory to the namespace at a path, as a new version. `namespace` is asked once all else allows the move.
+
+    Raises as `cube_update`, without PreconditionRequired. Writes as `cube_update`, and Namespace?.
+    """
+    with acting(actor):
+        present = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions).version
+        return cube_update(
+            actor=actor,
+            cube_id=cube_id,
+            expected_versions={present},
+            changes=lambda: CubeChanges(namespace=namespace()),
+        )
+
+
+def cube_rollback(
+    *,
+    actor: Actor,
+    cube_id: UUID,
+    number: Callable[[], int],
+    expected_versions: Collection[int] | None = None,
+    reason: Callable[[], str] = lambda: "",
+) -> Cube:
+    """Make a new version with the words, tags, type and times of an earlier one.
+
+    Place, persona, data subject and expiry stay as they are. `number` and `reason` are asked once all else allows the
+    change. Raises as `cube_update`; Invalid where the actor reads no such version; Conflict where its words were
+    removed. Writes as `cube_update`.
+    """
+    with acting(actor):
+        cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
+        wanted, why = number(), reason()
+        return cube_update(
+            actor=actor,
+            cube_id=cube_id,
+            expected_versions={cube.version},
+            changes=lambda: _as_in(actor, cube, wanted),
+            reason=why or f"Rolled back to version {wanted}",
+        )
+
+
+def _as_in(actor: Actor, cube: Cube, number: int) -> CubeChanges:
+    """As the actor reads that version: a passage that it quotes becomes a text of this memory's own."""
+    version = versions_visible(actor, cube).filter(number=number).first()
+    if version is None:
+        raise Invalid(errors=[FieldError("version", "there is no such version")])
+    words = versions_view(actor, [version])[0].words
+    if words == GONE:
+        raise Conflict(f"The words of version {number} were removed.")
+    return CubeChanges(
+        content=words.content,
+        title=words.title,
+        metadata=words.metadata,
+        tags=tuple(version.tags),
+        semantic_type=SemanticType(version.semantic_type),
+        sensitivity=Sensitivity(version.sensitivity),
+        importance=version.importance,
+        priority=version.priority,
+        event_time=version.event_time,
+        valid_from=version.valid_from,
+        valid_to=version.valid_to,
+    )

@@ -1,0 +1,181 @@
+"""What a call must know of earlier ones: messages and contents that are stored, and how far each session has come.
+
+Writers of the same session, and of the same content, wait for each other (advisory locks of the transaction), so that
+positions have no gaps and nothing is stored twice.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.keys.services import TokenMaker
+from governance.prepared import prepared_cursor, sql_array
+from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.cubes.index import marks
+from vault.models import Cube, CubeSource
+
+CONTENT_LOCKS = 64  # contents share these, so that a large call takes few
+LOCK = """
+SELECT transaction_timestamp(), count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name
+"""
+# OFFSET 0 keeps each look-up a look-up, whatever the planner knows of the tenant.
+SAME_MESSAGES = """
+SELECT posting.cube_id, wanted.namespace_id, wanted.term
+FROM unnest(%s::uuid[], %s::bigint[]) AS wanted (namespace_id, term) CROSS JOIN LATERAL (
+  (SELECT one.cube_id FROM vault_posting AS one
+   WHERE one.tenant_id = %s AND one.term = wanted.term AND one.namespace_id = wanted.namespace_id OFFSET 0)
+  UNION ALL
+  (SELECT one.cube_id FROM vault_archivedposting AS one
+   WHERE one.tenant_id = %s AND one.term = wanted.term AND one.namespace_id = wanted.namespace_id OFFSET 0)
+) AS posting
+"""
+# The end of an index, however long a session is.
+LAST_POSITIONS = """
+SELECT asked.token, (
+  SELECT max(one.position) FROM vault_cube AS one WHERE one.tenant_id = %s AND one.session_token = asked.token)
+FROM unnest(%s::bigint[]) AS asked (token)
+"""
+SAME_CONTENTS = """
+SELECT id FROM vault_cube
+WHERE tenant_id = %s AND namespace_id = ANY(%s::uuid[]) AND content_hash = ANY(%s::bytea[])
+"""
+
+Message = tuple[UUID, int]  # namespace, and the mark of session and message id
+Content = tuple[UUID, UUID | None, bytes, UUID | None]  # namespace, persona, keyed hash, source
+
+
+@dataclass
+class Known:
+    """Grows while a call is built: the second of two equal drafts in one call is a duplicate too."""
+
+    maker: TokenMaker
+    now: datetime  # of the transaction, by the database's clock
+    by_message: dict[Message, Cube] = field(default_factory=dict)
+    by_content: dict[Content, Cube] = field(default_factory=dict)
+    positions: dict[int, int] = field(default_factory=dict)
+
+    def find(
+        self, draft: CubeDraft, namespace_id: UUID, persona_id: UUID | None, sources: Sequence[SourceRef] = ()
+    ) -> Cube | None:
+        """The cube that makes `draft` a duplicate, or None.
+
+        What follows other sources than the draft is none: it would go with them.
+        """
+        message = _message(self.maker, draft, namespace_id)
+        if message is not None and message in self.by_message:
+            return self.by_message[message]
+        if not _deduplicated(draft):
+            return None
+        digest = self.maker.hash(draft.content)
+        origins = (*(one.id for one in sources), None)
+        found = (self.by_content.get((namespace_id, persona_id, digest, origin)) for origin in origins)
+        return next((cube for cube in found if cube is not None), None)
+
+    def remember(self, draft: CubeDraft, cube: Cube, sources: Sequence[SourceRef] = ()) -> None:
+        message = _message(self.maker, draft, cube.namespace_id)
+        if message is not None:
+            self.by_message[message] = cube
+        if _deduplicated(draft):
+            for source in sources or (None,):
+                self.by_content.setdefault(_content(cube, source.id if source else None), cube)
+
+    def place(self, draft: CubeDraft, namespace_id: UUID) -> tuple[int | None, int | None]:
+        """(session token, position) of the next cube of the draft's session, counted from 0."""
+        token = _session(self.maker, draft, namespace_id)
+        if token is None:
+            return None, None
+        self.positions[token] = self.positions.get(token, -1) + 1
+        return token, self.positions[token]
+
+
+def known_cubes(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraft, UUID]]) -> Known:
+    """Lock, then look: `drafts` with the namespace that each goes to. Six queries at most, whatever their number.
+
+    The first tells the time, too.
+    """
+    sessions = {token for draft, place in drafts if (token := _session(maker, draft, place)) is not None}
+    contents = {(place, maker.hash(draft.content)) for draft, place in drafts if _deduplicated(draft)}
+    messages = {found for draft, place in drafts if (found := _message(maker, draft, place)) is not None}
+    now = _lock(sessions | {_content_lock(place, digest) for place, digest in contents})
+    return Known(
+        maker=maker,
+        now=now,
+        by_message=_stored_messages(actor, messages),
+        by_content=_stored_contents(actor, contents),
+        positions=_last_positions(actor, sessions),
+    )
+
+
+def _content(cube: Cube, origin: UUID | None) -> Content:
+    return cube.namespace_id, cube.persona_id, bytes(cube.content_hash), origin
+
+
+def _deduplicated(draft: CubeDraft) -> bool:
+    return not draft.is_message and not draft.allow_duplicates
+
+
+def _session(maker: TokenMaker, draft: CubeDraft, namespace_id: UUID) -> int | None:
+    return maker.token("order", f"{namespace_id}\x00{draft.session_id}") if draft.session_id else None
+
+
+def _message(maker: TokenMaker, draft: CubeDraft, namespace_id: UUID) -> Message | None:
+    if not (draft.is_message and draft.session_id and draft.message_id):
+        return None
+    return namespace_id, marks.message(maker, draft.session_id, draft.message_id)
+
+
+def _content_lock(namespace_id: UUID, digest: bytes) -> int:
+    return namespace_id.int % 2**56 + digest[0] % CONTENT_LOCKS
+
+
+def _lock(names: Iterable[int]) -> datetime:
+    """Wait for what others write under these names; the transaction's time."""
+    with prepared_cursor() as cursor:
+        cursor.execute(LOCK, [sql_array(sorted(names))])
+        now: datetime = cursor.fetchone()[0]
+    return now
+
+
+def _last_positions(actor: Actor, sessions: Collection[int]) -> dict[int, int]:
+    if not sessions:
+        return {}
+    with prepared_cursor() as cursor:
+        cursor.execute(LAST_POSITIONS, [actor.tenant_id, sql_array(sessions)])
+        return {token: last for token, last in cursor.fetchall() if last is not None}
+
+
+def _stored_messages(actor: Actor, wanted: Collection[Message]) -> dict[Message, Cube]:
+    if not wanted:
+        return {}
+    places, sent_marks = zip(*wanted, strict=True)
+    with prepared_cursor() as cursor:
+        cursor.execute(SAME_MESSAGES, [sql_array(places), sql_array(sent_marks), actor.tenant_id, actor.tenant_id])
+        found = {cube_id: (namespace_id, term) for cube_id, namespace_id, term in cursor.fetchall()}
+    if not found:
+        return {}
+    cubes = Cube.objects.visible_to(actor).filter(id__in=found).select_related("namespace")
+    return {found[cube.id]: cube for cube in cubes}
+
+
+def _same_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> list[UUID]:
+    """The ids of all that has one of these contents there, whoever may see it."""
+    places = list({place for place, _ in wanted})
+    with prepared_cursor() as cursor:
+        cursor.execute(SAME_CONTENTS, [actor.tenant_id, places, [digest for _, digest in wanted]])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _stored_contents(actor: Actor, wanted: Collection[tuple[UUID, bytes]]) -> dict[Content, Cube]:
+    if not wanted:
+        return {}
+    same = _same_contents(actor, wanted)
+    if not same:  # nearly always: what may be shown need not be asked
+        return {}
+    cubes = Cube.objects.visible_to(actor).filter(id__in=same).select_related("namespace").order_by("-id")
+    derived = [cube.id for cube in cubes if cube.has_sources]
+    origins: dict[UUID, list[UUID]] = {}
+    for cube_id, source_id in CubeSource.objects.filter(cube_id__in=derived).values_list("cube_id", "source_id"):
+        origins.setdefault(cube_id, []).append(source_id)
+    return {_content(cube, origin): cube for cube in cubes for origin in origins.get(cube.id, [None])}

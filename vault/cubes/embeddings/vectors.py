@@ -1,0 +1,127 @@
+"""Which models a tenant's memories are embedded with, and their vectors.
+
+Two may live side by side: the *active* one, whose vectors answer questions, and the one that the settings name. They
+differ from a change of MEMOS_EMBEDDER until re-embedding switches the tenant over (docs/decisions/0009).
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import F
+
+from governance.actor import Actor
+from governance.errors import Unavailable
+from vault.cubes.index.facets import INDEXED_FIELDS, indexed_fields
+from vault.cubes.rules import searchable
+from vault.cubes.words import words_open
+from vault.models.cube import Cube, CubeVersion
+from vault.models.embedding_model import EmbeddingModel
+from vault.models.index import Embedding
+from vault.providers.ports import Embedder, ProviderUnavailable
+from vault.providers.registry import embedder, embedder_named
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Text:
+    """The text of one version of a cube that is embedded; indexed: the columns that a search filters by."""
+
+    cube_id: UUID
+    version: int
+    indexed: Mapping[str, Any]
+    text: str = field(repr=False)
+
+
+def active_model(actor: Actor) -> str | None:
+    """The model whose vectors answer, in the caller's transaction; None before the tenant's first vector."""
+    return EmbeddingModel.objects.filter(tenant_id=actor.tenant_id).values_list("model", flat=True).first()
+
+
+def active_model_hold(actor: Actor, *, expected: str | None, first: str) -> None:
+    """Keep the active model as it is until the transaction ends; `first` becomes it where there is none.
+
+    Raises Unavailable when it is another than `expected`: vectors were made for a model that was switched meanwhile.
+    """
+    if expected is None:
+        row = EmbeddingModel(tenant_id=actor.tenant_id, model=first)
+        EmbeddingModel.objects.bulk_create([row], ignore_conflicts=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT model FROM vault_embeddingmodel WHERE tenant_id = %s FOR SHARE", [actor.tenant_id])
+        (held,) = cursor.fetchone()
+    if held != (expected or first):
+        raise Unavailable("The tenant's embedding model was switched meanwhile; the job runs again.")
+
+
+def answering(active: str | None) -> Embedder:
+    """The embedder to ask with: the active one's, or the configured one where this process cannot build that.
+
+    Vectors of the configured one are then all that can be compared; what it has not embedded is found by its words.
+    """
+    former = embedder_named(active) if active is not None else None
+    return former or embedder()
+
+
+def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
+    """What to embed of the cubes that still exist; nothing of those whose words were redacted."""
+    texts: list[Text] = []
+    rows = CubeVersion.objects.filter(cube_id__in=cube_ids, cube__is_indexed=True, number=F("cube__version"))
+    for version in rows.select_related("cube"):
+        cube, sealed = version.cube, bytes(version.sealed)
+        if sealed:
+            words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=version.number, blob=sealed)
+            texts.append(Text(cube.id, version.number, indexed_fields(cube), searchable(words)))
+    return texts
+
+
+def embedded(actor: Actor, model: Embedder, texts: Sequence[Text]) -> list[Embedding]:
+    """Unsaved vectors of `texts`. Asks the model: outside any transaction. Raises ProviderUnavailable."""
+    if not texts:
+        return []
+    return [
+        Embedding(
+            tenant_id=actor.tenant_id,
+            cube_id=text.cube_id,
+            model=model.name,
+            version=text.version,
+            vector=vector,
+            **text.indexed,
+        )
+        for text, vector in zip(texts, model.embed([text.text for text in texts]), strict=True)
+    ]
+
+
+def embedded_by_all(actor: Actor, active: str | None, texts: Sequence[Text]) -> list[Embedding]:
+    """Vectors by the configured model, and by the active one while that is another and still answers.
+
+    A former model that fails holds nothing up: the switch will not need it. Raises ProviderUnavailable.
+    """
+    configured = embedder()
+    vectors = embedded(actor, configured, texts)
+    former = embedder_named(active) if active not in {None, configured.name} else None
+    if former is None:
+        return vectors
+    try:
+        return vectors + embedded(actor, former, texts)
+    except ProviderUnavailable as error:
+        logger.warning("the former embedder %s is left out: %s", former.name, error.detail)
+        return vectors
+
+
+def embeddings_write(rows: Sequence[Embedding]) -> list[UUID]:
+    """Store the vectors of those cubes that are still at the version that was embedded; returns their ids."""
+    # Locked: a memory that is being deleted must not get its vector back.
+    named = Cube.objects.filter(id__in={row.cube_id for row in rows}, is_indexed=True).order_by("id")
+    present = set(named.select_for_update(no_key=True).values_list("id", "version"))
+    kept = [row for row in rows if (row.cube_id, row.version) in present]
+    Embedding.objects.bulk_create(
+        kept,
+        update_conflicts=True,
+        unique_fields=["tenant_id", "cube_id", "model"],
+        update_fields=["version", "vector", *INDEXED_FIELDS],
+    )
+    return list(dict.fromkeys(row.cube_id for row in kept))

@@ -1,0 +1,92 @@
+"""The expiry that the retention policies of now give to stored memories.
+
+It stands in the row of the memory alone: no version is made, and neither ETag nor `updated_at` changes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connection
+
+from governance.actor import Actor
+from governance.audit.services import Detail, record
+from governance.database import acting
+from governance.policies.active import policies_active
+from governance.policies.rules import Expiry, Lifetime, Retention, Rule, expiry_under, lifetime_of
+from governance.vocabulary import Verb
+from vault.cubes.holds import come_under_queries
+from vault.cubes.retention import facts_of
+from vault.models import Cube
+from vault.models.cube import CubeQuerySet
+
+LOOKED_AT = 2_000  # cubes in one step
+SET_EXPIRY = """
+UPDATE vault_cube AS cube SET expires_at = sent.expires_at, expiry_policy = sent.policy, retention_class = sent.class
+FROM unnest(%s::uuid[], %s::timestamptz[], %s::uuid[], %s::text[]) AS sent (id, expires_at, policy, class)
+WHERE cube.tenant_id = %s AND cube.id = sent.id
+"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """`changed`: how many memories got another expiry. `after`: the last that was looked at; None at the end."""
+
+    changed: int
+    after: UUID | None
+
+
+@dataclass(frozen=True)
+class NewExpiry:
+    """The expiry that a memory gets; `lifetime`: the rules that gave it, None where none is about the memory."""
+
+    cube_id: UUID
+    expiry: Expiry
+    lifetime: Lifetime | None
+
+    @property
+    def retention_class(self) -> str:
+        return self.lifetime.retention_class if self.lifetime else ""
+
+
+def retention_apply_step(*, actor: Actor, after: UUID, looked_at: int = LOOKED_AT) -> Step:
+    """Set the expiry of up to `looked_at` memories behind `after`. A second run changes nothing.
+
+    Raises KeyUnavailable. Writes: Cube.expires_at, HoldCube …, AuditEntry.
+    """
+    with acting(actor):
+        rules = policies_active(actor).retention
+        seen = list(_reached(actor).filter(id__gt=after)[:looked_at])
+        wanted = [new.cube_id for new in _new_expiries(rules, seen)]
+        locked = list(_reached(actor).filter(id__in=wanted).select_for_update(of=("self",)))
+        changes = list(_new_expiries(rules, locked))
+        if changes:
+            _write(actor, changes)
+    return Step(len(changes), seen[-1].id if len(seen) == looked_at else None)
+
+
+def _reached(actor: Actor) -> CubeQuerySet:
+    """Memories that retention reaches: neither expired nor deleted nor held. What is released is looked at then."""
+    rows = Cube.objects.stored().free().filter(tenant_id=actor.tenant_id)
+    return rows.select_related("namespace").order_by("id")
+
+
+def _new_expiries(rules: Sequence[Rule[Retention]], cubes: Sequence[Cube]) -> Iterator[NewExpiry]:
+    """The memories among `cubes` whose expiry would be another one under these rules."""
+    for cube in cubes:
+        lifetime = lifetime_of(rules, facts_of(cube))
+        present = Expiry(cube.expires_at, cube.expiry_policy)
+        expiry = expiry_under(lifetime, born=cube.created_at, present=present)
+        if expiry.at != present.at:
+            yield NewExpiry(cube.id, expiry, lifetime)
+
+
+def _write(actor: Actor, changes: Sequence[NewExpiry]) -> None:
+    ids = [new.cube_id for new in changes]
+    ends, policies = [new.expiry.at for new in changes], [new.expiry.policy_id for new in changes]
+    with connection.cursor() as cursor:
+        cursor.execute(SET_EXPIRY, [ids, ends, policies, [new.retention_class for new in changes], actor.tenant_id])
+    come_under_queries(actor, ids)
+    rules = sorted({new.lifetime.rule if new.lifetime else "policy:none" for new in changes})
+    detail: Detail = {"cubes": len(ids), "rules": ",".join(rules)}
+    record(actor=actor, verb=Verb.RETENTION_APPLIED, object_type="memory", object_ids=ids, detail=detail)

@@ -1,0 +1,96 @@
+"""What a hold means to whoever writes cubes: held ones stay as they are, and new ones come under what stands.
+
+The database itself refuses (vault/migrations/0007_holds.py); here it is asked first, so that the answer is a clear one.
+What is about a held subject the database brings under the hold; what matches a query is found here.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from governance.actor import Actor
+from governance.errors import Held, KeyUnavailable
+from governance.keys.services import GENERAL, open_sealed, seal_for, token_maker
+from governance.prepared import prepared_cursor
+from vault.cubes.filters import filter_read
+from vault.models import Cube, Hold
+from vault.models.cube import CubeQuerySet
+from vault.vocabulary import HoldKind
+
+ANY_HELD = "SELECT EXISTS (SELECT 1 FROM unnest(%s::uuid[]) AS cube (id) WHERE vault_cube_is_held(%s, cube.id))"
+ANY_QUERY = "SELECT EXISTS (SELECT 1 FROM vault_hold WHERE tenant_id = %s AND kind = %s)"
+COVER = """
+INSERT INTO vault_holdcube (id, tenant_id, hold_id, cube_id)
+SELECT uuidv7(), %s, %s, matched.id FROM ({matched}) AS matched ON CONFLICT DO NOTHING
+"""
+
+
+@dataclass(frozen=True)
+class HoldTerms:
+    """What is sealed of a hold: why it was made, and what it looks for if it is over a query."""
+
+    reason: str = field(repr=False)
+    filters: dict[str, Any] | None = field(default=None, repr=False)
+
+
+def refuse_held(actor: Actor, cube_ids: Sequence[UUID]) -> None:
+    """Raises Held if a freeze or a legal hold keeps any of these cubes. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(ANY_HELD, [list(cube_ids), actor.tenant_id])
+        if cursor.fetchone()[0]:
+            raise Held
+
+
+def come_under_queries(actor: Actor, cube_ids: Sequence[UUID]) -> bool:
+    """Bring those of the written cubes that match a standing hold's query under it; in the transaction of the write.
+
+    Returns whether any may have come under one.
+
+    One query, and where a hold over a query was ever made one more, and two for each that stands.
+    Raises KeyUnavailable. Writes: HoldCube ….
+    """
+    with prepared_cursor() as cursor:
+        cursor.execute(ANY_QUERY, [actor.tenant_id, HoldKind.QUERY])
+        if not cursor.fetchone()[0]:
+            return False
+    for hold in Hold.objects.standing().filter(tenant_id=actor.tenant_id, kind=HoldKind.QUERY):
+        cover(hold, Cube.objects.filter(id__in=cube_ids))
+    return True
+
+
+def cover(hold: Hold, among: CubeQuerySet) -> int:
+    """Bring the cubes of `among` that match under a hold; for a hold over a query, those that its filters let through.
+
+    How many came under it. Raises KeyUnavailable; Invalid. Writes: HoldCube ….
+    """
+    filters = terms_open(hold).filters
+    matching = among.filter(tenant_id=hold.tenant_id)
+    if filters is not None:
+        matching = matching.filter(filter_read(token_maker(hold.tenant_id), filters, archived=True))
+    sql, parameters = matching.order_by().values("id").query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(COVER.format(matched=sql), [hold.tenant_id, hold.id, *parameters])
+        return int(cursor.rowcount)
+
+
+def terms_seal(hold: Hold, terms: HoldTerms) -> bytes:
+    """Raises KeyUnavailable."""
+    plaintext = json.dumps({"reason": terms.reason, "filters": terms.filters}, ensure_ascii=False).encode()
+    return seal_for(tenant_id=hold.tenant_id, scope=GENERAL, place=_place(hold), plaintext=plaintext)
+
+
+def terms_open(hold: Hold) -> HoldTerms:
+    """Raises KeyUnavailable: what a hold is over cannot be guessed."""
+    plaintext = open_sealed(tenant_id=hold.tenant_id, place=_place(hold), blob=hold.sealed)
+    if plaintext is None:
+        raise KeyUnavailable("The key of a hold is gone.")
+    stored = json.loads(plaintext)
+    return HoldTerms(reason=stored["reason"], filters=stored["filters"])
+
+
+def _place(hold: Hold) -> bytes:
+    return b"hold" + hold.id.bytes

@@ -1,0 +1,106 @@
+"""Index eligibility: which memories postings and vectors find, and the one place where they enter and leave an index.
+
+| memory | postings | vectors |
+| --- | --- | --- |
+| generated, activated | vault_posting | vault_embedding |
+| archived | vault_archivedposting | none |
+| merged, expired, deleted | none | none |
+
+Whoever changes the state of a memory, deletes or restores it calls `index_cubes` in the same transaction. An expiry
+holds at read time by itself: what has expired leaves the index by `expired_unindex`, and a search leaves out what is
+still there.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from enum import Enum
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import F
+
+from governance.actor import Actor
+from governance.database import database_now
+from vault.cubes.index.postings import postings_delete, postings_insert
+from vault.cubes.index.statistics import namespaces_measure
+from vault.cubes.writer.building import rebuilt
+from vault.models import Cube, CubeVersion, Embedding
+from vault.vocabulary import State
+
+SEARCHABLE = frozenset({State.GENERATED, State.ACTIVATED})
+# A search leaves out by id the expired memories that are still indexed, up to MOST_EXPIRED. They leave the index many
+# at once, since what leaves it unpacks its words: from EXPIRED_TOGETHER, or an hour after the first of them expired.
+MOST_EXPIRED = 1_000
+EXPIRED_TOGETHER = 200
+EXPIRED_SECONDS = 3_600
+
+EXPIRED = """
+SELECT id, expires_at < transaction_timestamp() - make_interval(secs => %s) FROM vault_cube
+WHERE tenant_id = %s AND is_indexed AND expires_at <= transaction_timestamp() ORDER BY expires_at LIMIT %s
+"""
+
+
+class Partition(Enum):
+    """The index that finds a memory."""
+
+    SEARCHABLE = "searchable"
+    ARCHIVED = "archived"
+    NONE = "none"
+
+
+def partition_of(cube: Cube, now: datetime) -> Partition:
+    """The rule of the table above. Pure."""
+    if cube.deleted_at is not None or (cube.expires_at is not None and cube.expires_at <= now):
+        return Partition.NONE
+    if cube.state in SEARCHABLE:
+        return Partition.SEARCHABLE
+    return Partition.ARCHIVED if cube.state == State.ARCHIVED else Partition.NONE
+
+
+def index_cubes(cubes: Sequence[Cube]) -> list[UUID]:
+    """Put the postings of cubes of one tenant where their state says; vectors of what is not searchable go.
+
+    cubes: as they are now; the caller holds them. Returns those that became searchable: the caller emits
+    `cubes.written` for them, and their vectors follow. Raises KeyUnavailable.
+    Writes: Cube.is_indexed, Posting …, ArchivedPosting …; deletes Embedding ….
+    """
+    now = database_now()
+    wanted = {cube.id: partition_of(cube, now) for cube in cubes}
+    versions = {row.cube_id: row for row in CubeVersion.objects.filter(cube_id__in=wanted, number=F("cube__version"))}
+    for cube in cubes:
+        postings_delete(cube.id, versions[cube.id].terms)
+    for partition in (Partition.SEARCHABLE, Partition.ARCHIVED):
+        entering = [rebuilt(cube, versions[cube.id]) for cube in cubes if wanted[cube.id] is partition]
+        if entering:
+            postings_insert(entering, archived=partition is Partition.ARCHIVED)
+    return _mark(cubes, {one for one, partition in wanted.items() if partition is Partition.SEARCHABLE})
+
+
+def _mark(cubes: Sequence[Cube], searchable: Collection[UUID]) -> list[UUID]:
+    """Returns those of `searchable` that were not before."""
+    left = [cube.id for cube in cubes if cube.id not in searchable]
+    entered = [cube.id for cube in cubes if cube.id in searchable and not cube.is_indexed]
+    Embedding.objects.filter(cube_id__in=left).delete()
+    Cube.objects.filter(id__in=left, is_indexed=True).update(is_indexed=False)
+    Cube.objects.filter(id__in=entered).update(is_indexed=True)
+    for cube in cubes:
+        cube.is_indexed = cube.id in searchable
+    return entered
+
+
+def expired_unindex(actor: Actor) -> int:
+    """Take expired memories out of the index, once there are enough of them. Returns how many left.
+
+    What is held stays as it is. For a job, inside the transaction of the tenant.
+    Writes: Cube.is_indexed, NamespaceSize …; deletes Posting …, Embedding ….
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(EXPIRED, [EXPIRED_SECONDS, actor.tenant_id, MOST_EXPIRED])
+        expired = cursor.fetchall()
+    if len(expired) < EXPIRED_TOGETHER and not any(is_old for _, is_old in expired):
+        return 0
+    named = Cube.objects.filter(id__in=[one for one, _ in expired], is_indexed=True).free().order_by("id")
+    cubes = list(named.select_for_update(of=("self",), no_key=True).select_related("namespace"))
+    index_cubes(cubes)
+    namespaces_measure(sorted({cube.namespace_id for cube in cubes}))
+    return len(cubes)

@@ -1,0 +1,99 @@
+"""Fields of a memory that are columns of every index, and the conditions by which a search filters on them. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from vault.models import Cube
+from vault.vocabulary import Layer, MemoryType
+
+# Stored: a number never changes its meaning.
+LAYERS = {Layer.SHORT_TERM: 1, Layer.MID_TERM: 2, Layer.LONG_TERM: 3}
+TYPES = {MemoryType.PLAINTEXT: 1, MemoryType.ACTIVATION: 2, MemoryType.PARAMETER: 3}
+KIND_BITS = 8  # of layer and of type in a packed entry
+TIME_BITS = 16
+
+# 16 bytes of a `posting`: the low half of its persona's id, 0 without one; time in seconds, layer and type.
+FACETS = (
+    "coalesce(substring(uuid_send(posting.persona_id) FROM 9), '\\x0000000000000000'::bytea) || "
+    "int8send((floor(extract(epoch FROM posting.happened_at))::bigint << 16) | (posting.layer::bigint << 8) "
+    "| posting.type)"
+)
+
+
+INDEXED_FIELDS = ("namespace_id", "layer", "type", "persona_id", "happened_at")
+
+
+def indexed_fields(cube: Cube) -> dict[str, Any]:
+    """The values of INDEXED_FIELDS for one cube."""
+    return {
+        "namespace_id": cube.namespace_id,
+        "layer": LAYERS[Layer(cube.layer)],
+        "type": TYPES[MemoryType(cube.type)],
+        "persona_id": cube.persona_id,
+        "happened_at": cube.event_time or cube.created_at,
+    }
+
+
+@dataclass(frozen=True)
+class Facets:
+    """What a search asks of the columns of the index; None: nothing. since, until: both ends belong to it.
+
+    A memory that passes the whole filter passes this one, too; `event_time` alone may pass here and not there.
+    """
+
+    layers: frozenset[Layer] | None = None
+    types: frozenset[MemoryType] | None = None
+    personas: frozenset[UUID] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __bool__(self) -> bool:
+        return any(value is not None for value in vars(self).values())
+
+    def conditions(self, table: str) -> str:
+        """`AND …` on the columns of an index, which `table` names in its statement."""
+        return "".join(f" AND {table}.{column} {test}" for column, test in self._tests(INDEX_COLUMNS))
+
+    def conditions_on_cubes(self, table: str) -> str:
+        """The same on the columns of vault_cube."""
+        return "".join(f" AND {column.format(table=table)} {test}" for column, test in self._tests(CUBE_COLUMNS))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The values of both, by name."""
+        return {
+            "facet_layers": [LAYERS[layer] for layer in self.layers or ()],
+            "facet_types": [TYPES[kind] for kind in self.types or ()],
+            "facet_layer_names": [str(layer) for layer in self.layers or ()],
+            "facet_type_names": [str(kind) for kind in self.types or ()],
+            "facet_personas": list(self.personas or ()),
+            "facet_since": self.since,
+            "facet_until": self.until,
+        }
+
+    def _tests(self, columns: dict[str, tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        for name, value in vars(self).items():
+            if value is not None:
+                yield columns[name]
+
+
+_PERSONAS = "= ANY(%(facet_personas)s::uuid[])"
+_HAPPENED_AT = "(CASE WHEN {table}.event_time IS NULL THEN {table}.created_at ELSE {table}.event_time END)"
+INDEX_COLUMNS = {
+    "layers": ("layer", "= ANY(%(facet_layers)s::smallint[])"),
+    "types": ("type", "= ANY(%(facet_types)s::smallint[])"),
+    "personas": ("persona_id", _PERSONAS),
+    "since": ("happened_at", ">= %(facet_since)s::timestamptz"),
+    "until": ("happened_at", "<= %(facet_until)s::timestamptz"),
+}
+CUBE_COLUMNS = {
+    "layers": ("{table}.layer", "= ANY(%(facet_layer_names)s::text[])"),
+    "types": ("{table}.type", "= ANY(%(facet_type_names)s::text[])"),
+    "personas": ("{table}.persona_id", _PERSONAS),
+    "since": (_HAPPENED_AT, ">= %(facet_since)s::timestamptz"),
+    "until": (_HAPPENED_AT, "<= %(facet_until)s::timestamptz"),
+}
+NO_FACETS = Facets()

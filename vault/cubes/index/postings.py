@@ -1,0 +1,66 @@
+"""Rows of the keyed token index. They are derived: written and deleted with their cube, in its transaction."""
+
+from collections.abc import Sequence
+from itertools import chain, repeat
+from typing import Any
+from uuid import UUID
+
+from governance.prepared import prepared_cursor, sql_array
+from vault.cubes.index.facets import LAYERS, TYPES
+from vault.cubes.writer.building import Built
+from vault.models import ArchivedPosting, Posting
+from vault.vocabulary import Layer, MemoryType
+
+INSERT = """
+INSERT INTO {table} (tenant_id, term, cube_id, namespace_id, frequency, length, session_token, position,
+  layer, type, persona_id, happened_at)
+SELECT %s::uuid, entry.term, cube.id, cube.namespace_id, entry.frequency, cube.length, cube.session_token,
+  cube.position, cube.layer, cube.type, cube.persona_id, cube.happened_at
+FROM unnest(%s::bigint[], %s::smallint[], %s::integer[]) AS entry (term, frequency, number)
+  JOIN unnest(%s::uuid[], %s::uuid[], %s::smallint[], %s::bigint[], %s::integer[], %s::smallint[], %s::smallint[],
+    %s::uuid[], %s::timestamptz[]) WITH ORDINALITY
+    AS cube (id, namespace_id, length, session_token, position, layer, type, persona_id, happened_at, number)
+    USING (number)
+ORDER BY entry.term, cube.id
+"""
+INSERT_SEARCHABLE = INSERT.format(table="vault_posting")
+INSERT_ARCHIVED = INSERT.format(table="vault_archivedposting")
+
+
+def postings_insert(built: Sequence[Built], *, archived: bool = False) -> None:
+    """All postings of some cubes of one tenant in one statement."""
+    with prepared_cursor() as cursor:
+        cursor.execute(INSERT_ARCHIVED if archived else INSERT_SEARCHABLE, postings_sent(built))
+
+
+def postings_sent(built: Sequence[Built]) -> list[Any]:
+    """The parameters of INSERT, which writes in key order so that the index pages are kept warm."""
+    entries = [one.indexed.entries for one in built]
+    numbers = [repeat(number, len(words)) for number, words in enumerate(entries, 1)]
+    cubes = [
+        (
+            one.cube.id,
+            one.cube.namespace_id,
+            one.indexed.length,
+            one.cube.session_token,
+            one.cube.position,
+            LAYERS[Layer(one.cube.layer)],
+            TYPES[MemoryType(one.cube.type)],
+            one.cube.persona_id,
+            f'"{one.cube.event_time or one.cube.created_at}"',
+        )
+        for one in built
+    ]
+    return [
+        built[0].cube.tenant_id,
+        sql_array(chain.from_iterable(entries)),
+        sql_array(chain.from_iterable(words.values() for words in entries)),
+        sql_array(chain.from_iterable(numbers)),
+        *(sql_array(column) for column in zip(*cubes, strict=True)),
+    ]
+
+
+def postings_delete(cube_id: UUID, terms: Sequence[int]) -> None:
+    """The postings of one version, by key."""
+    for model in (Posting, ArchivedPosting):
+        model.objects.filter(cube_id=cube_id, term__in=terms).delete()

@@ -1,0 +1,81 @@
+"""Finding the one cube that a call names: foreign, missing, deleted and expired are all the same NotFound."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.authz.rules import Target
+from governance.authz.services import authorize
+from governance.errors import NotFound
+from governance.policies.active import policies_in_force
+from governance.policies.rules import binding_of
+from governance.vocabulary import Permission
+from vault.cubes.retention import facts_of
+from vault.models import Cube, CubeOrigin, CubeSource
+from vault.namespaces.services import namespace_target
+from vault.vocabulary import AccessLevel, SourceKind
+
+
+def cube_target(cube: Cube) -> Target:
+    """What the law must know of a cube; its namespace is loaded with it. Use inside `acting`."""
+    within = namespace_target(cube.namespace)
+    sources = Cube.objects.filter(id__in=_followed(cube)).select_related("namespace") if cube.has_sources else ()
+    private = cube.access_level == AccessLevel.PRIVATE
+    bound = binding_of(policies_in_force().purpose, facts_of(cube))
+    return Target(
+        object_type="memory",
+        object_id=cube.id,
+        tenant_id=cube.tenant_id,
+        private_to=within.private_to | (frozenset({cube.owner_id}) if private else frozenset()),
+        owner_id=cube.owner_id,
+        within=within,
+        open_within=not private or (cube.owner_id is not None and cube.owner_id == cube.namespace.owner_id),
+        curated=cube.access_level == AccessLevel.READ_ONLY,
+        path=cube.namespace.path,
+        persona_id=cube.persona_id,
+        purposes=bound.purposes if bound else None,
+        purpose_rule=bound.rule if bound else "",
+        sources=tuple(cube_target(source) for source in sources),
+    )
+
+
+def locate(actor: Actor, cube_id: UUID, *, lock: bool = False) -> Cube:
+    """A readable cube of the actor's tenant. Raises NotFound. The caller asks `authorize` next."""
+    return _one(Cube.objects.readable().filter(tenant_id=actor.tenant_id), cube_id, lock=lock)
+
+
+def locate_readable(actor: Actor, cube_id: UUID) -> Cube:
+    """The cube, if the actor may read it. Raises NotFound; Forbidden."""
+    cube = locate(actor, cube_id)
+    authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+    return cube
+
+
+def locate_for_restoring(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:
+    """The cube, locked, even if it was deleted since `earliest`; not if it has expired or a source
+    of it was withdrawn. Raises NotFound."""
+    rows = Cube.objects.filter(Q(deleted_at=None) | Q(deleted_at__gte=earliest), tenant_id=actor.tenant_id)
+    standing = rows.resting_on(CubeOrigin.objects.filter(stands=True))
+    return _one(standing.filter(Q(expires_at=None) | Q(expires_at__gt=Now())), cube_id, lock=True)
+
+
+def locate_for_erasing(actor: Actor, cube_id: UUID) -> Cube:
+    """The cube, locked, whenever it was deleted or has expired. Raises NotFound."""
+    return _one(Cube.objects.filter(tenant_id=actor.tenant_id), cube_id, lock=True)
+
+
+def _followed(cube: Cube) -> QuerySet[Any]:
+    return CubeSource.objects.filter(cube_id=cube.id).exclude(kind=SourceKind.QUOTE).values("source_id")
+
+
+def _one(rows: QuerySet[Cube], cube_id: UUID, *, lock: bool) -> Cube:
+    if lock:
+        rows = rows.select_for_update(of=("self",))
+    cube = rows.select_related("namespace", "persona", "subject").filter(id=cube_id).first()
+    if cube is None:
+        raise NotFound
+    return cube

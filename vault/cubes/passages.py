@@ -1,0 +1,44 @@
+"""Texts that quote others by reference, and how they read once the references are opened. Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from vault.cubes.words import Quote, Words
+from vault.lexicon.tokens import language_of
+
+MARKER = re.compile(r"\[(\d{1,2})\]")
+GONE = {"en": "(no longer available)", "zh": "（已无法查看）"}
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What a quote says now; `time`: when it was said, as a date."""
+
+    text: str = field(repr=False)
+    speaker: str = field(repr=False)
+    time: str
+
+    def line(self, marker: int) -> str:
+        said = ", ".join(part for part in (self.speaker, self.time) if part)
+        return f"“{self.text}” [{marker}]" + (f" ({said})" if said else "")
+
+
+Passages = Mapping[Quote, Passage]
+
+
+def quoted(words: Words, passages: Passages) -> Words:
+    """`words` with each quote before its marker, or with a note that it is no longer available."""
+    if not words.quotes:
+        return words
+    by_marker = {str(quote.marker): quote for quote in words.quotes}
+
+    def opened(found: re.Match[str]) -> str:
+        quote = by_marker.get(found[1])
+        if quote is None:
+            return found[0]
+        if quote not in passages:
+            return f"{found[0]} {GONE['zh' if language_of(words.content) == 'zh' else 'en']}"
+        return passages[quote].line(quote.marker)
+
+    return replace(words, content=MARKER.sub(opened, words.content))

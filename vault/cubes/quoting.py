@@ -1,0 +1,48 @@
+"""Passages of other memories, kept as references and opened when they are read, for the reader of that moment."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from django.db.models import F
+
+from governance.actor import Actor
+from vault.cubes.passages import Passage
+from vault.cubes.versions import versions_visible
+from vault.cubes.words import Quote, words_open
+from vault.models import Cube, CubeVersion
+
+
+def quotes_open(actor: Actor, quotes: Iterable[Quote]) -> dict[Quote, Passage]:
+    """The quotes that the actor may read now. Two queries, one more for each memory that was changed since.
+
+    Raises KeyUnavailable. The caller records what is read.
+    """
+    wanted: dict[tuple[UUID, int], list[Quote]] = {}
+    for quote in quotes:
+        wanted.setdefault((UUID(quote.source), quote.version), []).append(quote)
+    if not wanted:
+        return {}
+    cubes = {cube.id: cube for cube in Cube.objects.visible_to(actor).filter(id__in={one for one, _ in wanted})}
+    found: dict[Quote, Passage] = {}
+    for version in _versions(actor, cubes, wanted):
+        words = words_open(
+            tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed
+        )
+        moment = version.event_time or cubes[version.cube_id].created_at
+        for quote in wanted.get((version.cube_id, version.number), ()):
+            if text := words.content[quote.start : quote.end]:
+                found[quote] = Passage(text, words.speaker, moment.date().isoformat())
+    return found
+
+
+def _versions(
+    actor: Actor, cubes: Mapping[UUID, Cube], wanted: Mapping[tuple[UUID, int], Sequence[Quote]]
+) -> list[CubeVersion]:
+    """Of present versions all; of earlier ones those that the actor may read as they were."""
+    present = CubeVersion.objects.filter(cube_id__in=cubes, number=F("cube__version"))
+    found = [row for row in present if (row.cube_id, row.number) in wanted]
+    known = {(row.cube_id, row.number) for row in found}
+    for cube_id, number in wanted:
+        if cube_id in cubes and (cube_id, number) not in known:
+            found += versions_visible(actor, cubes[cube_id]).filter(number=number)
+    return found

@@ -1,0 +1,71 @@
+"""Rows of what was found in versions, and of the reviews that ask about it. Written and deleted with their version."""
+
+from collections.abc import Iterable
+
+from django.db.models import Q
+
+from governance.ids import uuid7
+from governance.privacy.pii.spans import Span
+from governance.vocabulary import PiiKind
+from vault.cubes.screening.screen import Finding
+from vault.cubes.screening.texts import Place
+from vault.cubes.writer.bulk_insert import insert_rows
+from vault.models import CubeVersion, PiiFinding, Review
+from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
+
+
+def findings_insert(versions: Iterable[tuple[CubeVersion, Iterable[Finding]]], *, ask: bool = True) -> None:
+    """The findings of versions, and a review for each that has an open one. Two statements at most.
+
+    `ask`: whether a review is to be made; there is one for each version.
+    """
+    found = [(version, finding) for version, findings in versions for finding in findings]
+    insert_rows([_row(version, finding) for version, finding in found])
+    open_ones = {version.id: version for version, finding in found if finding.status is ReviewStatus.OPEN}
+    insert_rows([_review(version) for version in open_ones.values()] if ask else [])
+
+
+def findings_of(version: CubeVersion) -> list[Finding]:
+    """What is kept of a version, with what was decided about it."""
+    return [finding_of(row) for row in PiiFinding.objects.filter(version_id=version.id).order_by("id")]
+
+
+def finding_of(row: PiiFinding) -> Finding:
+    span = Span(PiiKind(row.kind), row.begins, row.ends, row.rule)
+    return Finding(Place(PiiField(row.field), row.leaf, span), row.detector, ReviewStatus(row.status))
+
+
+def reviews_supersede(newer: CubeVersion) -> None:
+    """Reviews of older versions need no answer when the newest one asks the same: accepting that redacts them too."""
+    asked = Review.objects.filter(cube_id=newer.cube_id, kind=ReviewKind.PII, status=ReviewStatus.OPEN)
+    if asked.filter(version_id=newer.id).exists():
+        asked.filter(~Q(version_id=newer.id)).update(status=ReviewStatus.SUPERSEDED)
+
+
+def _row(version: CubeVersion, finding: Finding) -> PiiFinding:
+    place = finding.place
+    return PiiFinding(
+        id=uuid7(),
+        tenant_id=version.tenant_id,
+        cube_id=version.cube_id,
+        version_id=version.id,
+        field=place.part,
+        leaf=place.leaf,
+        kind=place.span.kind,
+        begins=place.span.start,
+        ends=place.span.end,
+        rule=place.span.rule,
+        detector=finding.detector,
+        status=finding.status,
+    )
+
+
+def _review(version: CubeVersion) -> Review:
+    return Review(
+        id=uuid7(),
+        tenant_id=version.tenant_id,
+        kind=ReviewKind.PII,
+        cube_id=version.cube_id,
+        version_id=version.id,
+        status=ReviewStatus.OPEN,
+    )

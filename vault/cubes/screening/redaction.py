@@ -1,0 +1,102 @@
+"""Taking words away for good: a whole version, or the personal data in it. Rows, numbers and hashes stay."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from django.db.models import F
+
+from governance.actor import Actor
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.vocabulary import Permission, PiiKind
+from vault.cubes.blanking import copies_blank, versions_blank
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.holds import refuse_held
+from vault.cubes.lookup import cube_target, locate
+from vault.cubes.screening.findings import findings_of
+from vault.cubes.screening.screen import Finding
+from vault.cubes.screening.texts import Texts, moved, without
+from vault.cubes.services import check_version, version_write
+from vault.cubes.words import words_open
+from vault.cubes.writer.building import build_version
+from vault.models import Cube, CubeVersion
+from vault.vocabulary import ReviewStatus
+
+
+def cube_redact(*, actor: Actor, cube_id: UUID, number: int, expected_versions: Collection[int] | None = None) -> Cube:
+    """Blank one version: its words, tokens, tags and findings, and what was derived from them. Cannot be undone.
+
+    The present version may be blanked too: the memory is empty then, until it is written anew.
+    Raises NotFound; Forbidden; VersionConflict; Invalid for a version that it has not.
+    Writes: CubeVersion, Cube?, Review?, AuditEntry; deletes Posting …, Embedding?, PiiFinding ….
+    """
+    with acting(actor):
+        cube = locate_for_redacting(actor, cube_id, expected_versions)
+        version = CubeVersion.objects.filter(cube=cube, number=number).first()
+        if version is None:
+            raise Invalid(errors=[FieldError("version", f"this memory has the versions 1 to {cube.version}")])
+        versions_blank(actor, cube, [version])
+        copies_blank(actor, cube.id, [version.number])
+    return cube
+
+
+def cube_redact_findings(
+    *, actor: Actor, cube_id: UUID, redact_history: bool = True, expected_versions: Collection[int] | None = None
+) -> Cube:
+    """Make a version with placeholders for the open findings of the present one; then blank all earlier versions.
+
+    Without `redact_history` they keep their words. What was decided to be no personal data stays as it is.
+    Raises NotFound; Forbidden; VersionConflict. Writes: as a change of the memory does, and as `cube_redact`.
+    """
+    with acting(actor):
+        cube = locate_for_redacting(actor, cube_id, expected_versions)
+        before = CubeVersion.objects.get(cube=cube, number=cube.version)
+        findings = findings_of(before)
+        opened = [one for one in findings if one.status is ReviewStatus.OPEN]
+        if any(one.place.span.kind is not PiiKind.UNCHECKED for one in opened):
+            cube = _write_without(actor, cube, before, findings, opened)
+            if redact_history:
+                earlier = list(CubeVersion.objects.filter(cube=cube, number__lt=F("cube__version")))
+                versions_blank(actor, cube, earlier)
+                copies_blank(actor, cube.id, [version.number for version in earlier])
+    return cube
+
+
+def cube_redact_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> None:
+    """What stands against a redaction itself. Raises NotFound; Forbidden; VersionConflict."""
+    with acting(actor):
+        locate_for_redacting(actor, cube_id, expected_versions)
+
+
+def locate_for_redacting(actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
+    """The cube, locked, if the actor may both change it and take its words away. Raises NotFound; Forbidden; Held."""
+    cube = locate(actor, cube_id, lock=True)
+    authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+    authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
+    refuse_held(actor, [cube.id])
+    if expected_versions is not None:
+        check_version(cube, expected_versions)
+    return cube
+
+
+def _write_without(
+    actor: Actor, cube: Cube, before: CubeVersion, findings: Sequence[Finding], opened: Sequence[Finding]
+) -> Cube:
+    places = [one.place for one in opened if one.place.span.kind is not PiiKind.UNCHECKED]
+    words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=before.number, blob=before.sealed)
+    texts = Texts(words.content, words.title, words.metadata, tuple(cube.tags), words.speaker)
+    clean = without(texts, places)
+    changes = CubeChanges(
+        content=clean.content, title=clean.title, metadata=clean.metadata, tags=clean.tags, speaker=clean.speaker
+    )
+    gone = set(opened)
+    others = [one for one in findings if one not in gone]
+    at = moved([one.place for one in others], places)
+    kept = [replace(one, place=place) for one, place in zip(others, at, strict=True)]
+    built = build_version(
+        actor=actor, cube=cube, before=before, changes=changes, reason="personal data redacted", findings=kept
+    )
+    version_write(actor=actor, built=replace(built, redacted=len(places)), before=before)
+    return built.cube

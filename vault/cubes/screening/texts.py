@@ -1,0 +1,203 @@
+"""The texts of a memory as personal data is looked for in them, one after the other; and put back with placeholders."""
+
+import json
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from governance.privacy.pii.detector import Detector
+from governance.privacy.pii.spans import Span, placeholder, redacted
+from vault.cubes.words import Metadata
+from vault.vocabulary import PiiField
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What people wrote of one memory."""
+
+    content: str = field(repr=False)
+    title: str = field(default="", repr=False)
+    metadata: Metadata = field(default_factory=dict, repr=False)
+    tags: tuple[str, ...] = field(default=(), repr=False)
+    speaker: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One text: the `index`-th of its part. `is_name`: it names the value that follows it."""
+
+    part: PiiField
+    index: int
+    text: str = field(repr=False)
+    is_name: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """A span and the text that it is in."""
+
+    part: PiiField
+    leaf: int
+    span: Span
+
+
+def places_in(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
+    """What the detector finds in these fields. Raises DetectorFailed. Three texts are looked at, at most."""
+    wanted = set(fields)
+    found = [
+        Place(name, 0, span)
+        for name, text in ((PiiField.CONTENT, texts.content), (PiiField.TITLE, texts.title))
+        if name in wanted and text
+        for span in detector.find(text)
+    ]
+    if not (texts.metadata or texts.tags or texts.speaker):
+        return found
+    leaves = [leaf for leaf in _short_leaves(texts) if leaf.part in wanted]
+    return found + _places_in_leaves(detector, leaves)
+
+
+def leaves_of(texts: Texts) -> list[Leaf]:
+    """Every text, in the order in which `leaf` of a finding counts them."""
+    return [Leaf(PiiField.CONTENT, 0, texts.content), Leaf(PiiField.TITLE, 0, texts.title), *_short_leaves(texts)]
+
+
+def _short_leaves(texts: Texts) -> list[Leaf]:
+    """Those that are looked at together."""
+    leaves = [Leaf(PiiField.METADATA, index, _text(part), named) for index, (part, named) in _scalars(texts.metadata)]
+    leaves += [Leaf(PiiField.TAGS, index, tag) for index, tag in enumerate(texts.tags)]
+    return [*leaves, Leaf(PiiField.SPEAKER, 0, texts.speaker)]
+
+
+def without(texts: Texts, places: Iterable[Place]) -> Texts:
+    """`texts` with a placeholder in each of `places`."""
+    by_leaf: dict[tuple[PiiField, int], list[Span]] = {}
+    for place in places:
+        by_leaf.setdefault((place.part, place.leaf), []).append(place.span)
+
+    def clean(name: PiiField, leaf: int, text: str) -> str:
+        return redacted(text, sorted(by_leaf.get((name, leaf), ()), key=lambda span: span.start))
+
+    touched = {leaf for name, leaf in by_leaf if name is PiiField.METADATA}
+    metadata = texts.metadata
+    if touched:
+        metadata = _rewritten(
+            texts.metadata, lambda leaf, part: clean(PiiField.METADATA, leaf, _text(part)) if leaf in touched else part
+        )
+    return replace(
+        texts,
+        content=clean(PiiField.CONTENT, 0, texts.content),
+        title=clean(PiiField.TITLE, 0, texts.title),
+        metadata=metadata,
+        tags=tuple(dict.fromkeys(clean(PiiField.TAGS, leaf, tag) for leaf, tag in enumerate(texts.tags))),
+        speaker=clean(PiiField.SPEAKER, 0, texts.speaker),
+    )
+
+
+def moved(places: Iterable[Place], replaced: Iterable[Place]) -> list[Place]:
+    """Where `places` are once `replaced`, which they do not overlap, hold placeholders."""
+    ends: dict[tuple[PiiField, int], list[int]] = defaultdict(list)
+    longer: dict[tuple[PiiField, int], list[int]] = defaultdict(lambda: [0])  # by how much, up to each of `ends`
+    for other in sorted(replaced, key=lambda one: one.span.end):
+        leaf = (other.part, other.leaf)
+        ends[leaf].append(other.span.end)
+        longer[leaf].append(longer[leaf][-1] + len(placeholder(other.span.kind)) - other.span.end + other.span.start)
+    return [
+        _shifted(place, longer[leaf][bisect_right(ends[leaf], place.span.start)])
+        for place in places
+        for leaf in [(place.part, place.leaf)]
+    ]
+
+
+def _shifted(place: Place, by: int) -> Place:
+    return replace(place, span=replace(place.span, start=place.span.start + by, end=place.span.end + by))
+
+
+def paths_of(metadata: Metadata) -> list[str]:
+    """For each text of the metadata, in order, the dotted path of the value; a name has that of what it names."""
+    return list(_paths(metadata, ("metadata",)))
+
+
+def _places_in_leaves(detector: Detector, leaves: Sequence[Leaf]) -> list[Place]:
+    """A name stands before its value as in `phone: 138…`, so that it says what the value is."""
+    starts, pieces, at = [], [], 0
+    for leaf in leaves:
+        starts.append(at)
+        pieces += [leaf.text, ": " if leaf.is_name else "\n"]
+        at += len(leaf.text) + len(pieces[-1])
+    return [
+        place
+        for span in (detector.find("".join(pieces)) if leaves else ())
+        for place in _in_leaves(leaves, starts, span)
+    ]
+
+
+def _in_leaves(leaves: Sequence[Leaf], starts: Sequence[int], span: Span) -> Iterator[Place]:
+    """A span of the joined text, in the texts that it covers."""
+    for number in range(bisect_right(starts, span.start) - 1, len(leaves)):
+        leaf, offset = leaves[number], starts[number]
+        start, end = max(0, span.start - offset), min(len(leaf.text), span.end - offset)
+        if span.end <= offset:
+            return
+        if start < end:
+            yield Place(leaf.part, leaf.index, replace(span, start=start, end=end))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _scalars(value: Any) -> Iterator[tuple[int, tuple[Any, bool]]]:
+    return enumerate(_parts(value))
+
+
+def _parts(value: Any) -> Iterator[tuple[Any, bool]]:
+    """Everything in a JSON value that holds nothing else, and whether it is a name."""
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield name, True
+            yield from _parts(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _parts(part)
+    else:
+        yield value, False
+
+
+def _paths(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield ".".join((*path, name))
+            yield from _paths(part, (*path, name))
+    elif isinstance(value, (list, tuple)):
+        for index, part in enumerate(value):
+            yield from _paths(part, (*path, str(index)))
+    else:
+        yield ".".join(path)
+
+
+def _rewritten(metadata: Metadata, change: Callable[[int, Any], Any]) -> Metadata:
+    counter = iter(range(10**9))
+
+    def rewrite(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            made: dict[str, Any] = {}
+            for name, part in value.items():
+                changed = change(next(counter), name)
+                made[_free(made, changed)] = rewrite(part)
+            return made
+        if isinstance(value, (list, tuple)):
+            return [rewrite(part) for part in value]
+        return change(next(counter), value)
+
+    rewritten: Metadata = rewrite(metadata)
+    return rewritten
+
+
+def _free(taken: Mapping[str, Any], name: str) -> str:
+    """Two names that hold a mail address each must not become one."""
+    wanted, number = name, 2
+    while wanted in taken:
+        wanted, number = f"{name} {number}", number + 1
+    return wanted

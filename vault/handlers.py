@@ -1,0 +1,54 @@
+"""The handlers of the vault, on one page: imported at start, so that each topic has its route.
+
+Light events follow nearly every write or read: many become one task, and nobody looks at one by itself. What somebody
+asks for, and what takes long, is a job with a row of its own (docs/decisions/0030).
+"""
+
+import threading
+from collections.abc import Sequence
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+from governance.actor import Actor
+from governance.outbox.routes import EventHandler, Payload, Write, event_handler
+from governance.vocabulary import Topic, Weight
+from vault.cubes.embeddings import model_change
+from vault.cubes.embeddings.change_progress import vectors_clear
+from vault.cubes.index.compaction import words_pack, words_place
+from vault.cubes.index.statistics import sizes_count
+from vault.cubes.jobs import cubes_count_reads, cubes_index
+from vault.graph.jobs import cubes_link
+from vault.jobs import adding
+from vault.policies import jobs as retention
+
+JOBS = (adding, model_change, retention)  # `@handler` in a room registers a kind of job
+_WRITING: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()  # of each tenant, while it is used
+
+
+def all_of(*handlers: EventHandler) -> EventHandler:
+    """Several rooms handle the same events: each reads in turn, and all they write is one transaction.
+
+    A tenant has one that writes at a time in a process: what follows a large write costs more than the write, which has
+    the cores first. Other tenants wait for nobody.
+    """
+
+    def handle(actor: Actor, payloads: Sequence[Payload]) -> Write:
+        writes = [handler(actor, payloads) for handler in handlers]
+
+        def write() -> None:
+            with _WRITING.setdefault(actor.tenant_id, threading.Lock()):
+                for each in writes:
+                    each()
+
+        return write
+
+    return handle
+
+
+event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE)(all_of(cubes_index, cubes_link, sizes_count))
+event_handler(Topic.CUBES_READ)(cubes_count_reads)
+event_handler(Topic.REEMBED_CANCELLED)(vectors_clear)
+event_handler(Topic.SIZES_DUE)(sizes_count)
+event_handler(Topic.WORDS_DUE)(words_place)
+event_handler(Topic.WORDS_PLACED)(words_pack)
+event_handler(Topic.RETENTION_CHANGED)(retention.retention_start)

@@ -1,0 +1,61 @@
+"""Memories that are stored by a job: `POST memories/?async=true`."""
+
+from collections.abc import Callable, Sequence
+
+from pydantic import TypeAdapter
+
+from governance.actor import Actor
+from governance.authz.services import authorize
+from governance.errors import Conflict
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.jobs.selectors import JobView
+from governance.jobs.services import Commit, job_create, nothing
+from governance.vocabulary import Permission, Topic
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.screening.screen import drafts_screened
+from vault.cubes.services import cubes_add
+from vault.cubes.writer.building import texts_index
+
+DRAFTS: TypeAdapter[list[CubeDraft]] = TypeAdapter(list[CubeDraft])
+PART = 100  # memories of one transaction
+
+
+def memories_add_later(*, actor: Actor, drafts: Sequence[CubeDraft], commit: Commit = nothing) -> JobView:
+    """Ask for a job that stores `drafts`. `commit` runs in the same transaction.
+
+    Raises Forbidden; Invalid; PiiUnavailable; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    drafts = drafts_screened(actor=actor, drafts=drafts)  # what is redacted is not kept for the job either
+    return job_create(
+        actor=actor,
+        kind=Topic.MEMORIES_ADD,
+        request=DRAFTS.dump_json(list(drafts)),
+        total=len(drafts),
+        commit=commit,
+    )
+
+
+@handler(Topic.MEMORIES_ADD, permission=Permission.MEMORY_CREATE)
+def memories_add(run: JobRun) -> Callable[[], Step]:
+    """Store the next PART memories; a job that fails keeps the parts before. done: memories looked at.
+
+    Raises Conflict once the request was erased. Writes what `cubes_add` writes.
+    """
+    if run.request is None:
+        raise Conflict("The memories of this job were erased.")
+    drafts = DRAFTS.validate_json(run.request)
+    part = drafts[run.done : run.done + PART]
+    texts = texts_index(run.actor.tenant_id, part)
+
+    def write() -> Step:
+        added = cubes_add(actor=run.actor, drafts=part, texts=texts)
+        done = run.done + len(part)
+        result = {
+            "memory_ids": [*run.result.get("memory_ids", ()), *(str(one.cube.id) for one in added)],
+            "duplicates": run.result.get("duplicates", 0) + sum(one.duplicate for one in added),
+        }
+        return Step(state={} if done < len(drafts) else None, done=done, result=result)
+
+    return write

@@ -1,0 +1,130 @@
+"""One action on several memories: what may not be changed is left out, and said why; nothing else is."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from django.db import transaction
+
+from governance.actor import Actor
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import DomainError, FieldError, Forbidden, Invalid
+from governance.vocabulary import Permission
+from vault.cubes.changing import cube_move
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.lookup import locate
+from vault.cubes.services import cube_delete, cube_restore, cube_update
+from vault.holds.services import cube_freeze, cube_unfreeze
+
+MOST_CHOSEN = 200  # memories of one call
+
+
+class BulkAction(StrEnum):
+    TAG = "tag"
+    MOVE = "move"
+    EXPIRE = "expire"
+    FREEZE = "freeze"
+    UNFREEZE = "unfreeze"
+    DELETE = "delete"
+    RESTORE = "restore"
+
+
+@dataclass(frozen=True)
+class BulkArguments:
+    """tag: to be added; namespace: a path; expires_at None: never again; reason: of a freeze."""
+
+    tag: str = ""
+    namespace: str = ""
+    expires_at: datetime | None = None
+    reason: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class BulkOutcome:
+    """done: what was, or would be, changed; skipped: the rest, each with the error that speaks against it."""
+
+    done: tuple[UUID, ...]
+    skipped: tuple[tuple[UUID, DomainError], ...]
+
+    @property
+    def denials(self) -> list[Forbidden]:
+        return [failure for _, failure in self.skipped if isinstance(failure, Forbidden)]
+
+
+PERMISSIONS = {
+    BulkAction.DELETE: Permission.MEMORY_DELETE,
+    BulkAction.RESTORE: Permission.MEMORY_DELETE,
+    BulkAction.FREEZE: Permission.MEMORY_FREEZE,
+    BulkAction.UNFREEZE: Permission.MEMORY_FREEZE,
+}
+
+
+def bulk_rehearse(*, actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: BulkArguments) -> BulkOutcome:
+    """What `bulk_apply` would do: everything is tried, and taken back. Raises Forbidden; Invalid. Writes nothing."""
+    authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
+    with acting(actor):
+        outcome = _applied(actor, action, ids, arguments)
+        transaction.set_rollback(True)
+    return outcome
+
+
+def bulk_apply(*, actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: BulkArguments) -> BulkOutcome:
+    """Do `action` to each memory that allows it, in one transaction.
+
+    Raises Forbidden; Invalid (arguments, more than MOST_CHOSEN). Writes: what the action writes for each memory.
+    """
+    authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
+    with acting(actor):
+        return _applied(actor, action, ids, arguments)
+
+
+def _applied(actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: BulkArguments) -> BulkOutcome:
+    chosen = sorted(set(ids))  # two calls that share memories lock them in one order
+    if not 1 <= len(chosen) <= MOST_CHOSEN:
+        raise Invalid(errors=[FieldError("ids", f"1 to {MOST_CHOSEN} are needed")])
+    change = _change(actor, action, arguments)
+    done: list[UUID] = []
+    skipped: list[tuple[UUID, DomainError]] = []
+    for cube_id in chosen:
+        try:
+            with transaction.atomic():
+                change(cube_id)
+            done.append(cube_id)
+        except Invalid:
+            raise  # the arguments are the same for all
+        except DomainError as failure:
+            skipped.append((cube_id, failure))
+    return BulkOutcome(tuple(done), tuple(skipped))
+
+
+def _change(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Callable[[UUID], object]:
+    match action:
+        case BulkAction.DELETE:
+            return lambda cube_id: cube_delete(actor=actor, cube_id=cube_id)
+        case BulkAction.RESTORE:
+            return lambda cube_id: cube_restore(actor=actor, cube_id=cube_id)
+        case BulkAction.FREEZE:
+            return lambda cube_id: cube_freeze(actor=actor, cube_id=cube_id, reason=lambda: arguments.reason)
+        case BulkAction.UNFREEZE:
+            return lambda cube_id: cube_unfreeze(actor=actor, cube_id=cube_id)
+        case BulkAction.MOVE:
+            return lambda cube_id: cube_move(actor=actor, cube_id=cube_id, namespace=lambda: arguments.namespace)
+        case BulkAction.TAG:
+            return lambda cube_id: _tag(actor, cube_id, arguments.tag)
+        case BulkAction.EXPIRE:
+            return lambda cube_id: _update(actor, cube_id, CubeChanges(expires_at=arguments.expires_at))
+
+
+def _tag(actor: Actor, cube_id: UUID, tag: str) -> None:
+    if not 0 < len(tag) <= 100 or not tag.isprintable():
+        raise Invalid(errors=[FieldError("tag", "1 to 100 printable characters")])
+    cube = locate(actor, cube_id, lock=True)
+    _update(actor, cube_id, CubeChanges(tags=(*cube.tags, tag)))
+
+
+def _update(actor: Actor, cube_id: UUID, changes: CubeChanges) -> None:
+    version = locate(actor, cube_id, lock=True).version
+    cube_update(actor=actor, cube_id=cube_id, expected_versions={version}, changes=lambda: changes)

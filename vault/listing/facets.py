@@ -1,0 +1,158 @@
+"""How many memories each value of a filter would leave: counted over the newest that match, so that cost is bounded."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.vocabulary import Permission, Verb
+from vault.cubes.selectors import CubeView
+from vault.listing.queries import MemoryQuery
+from vault.listing.selectors import rows_of
+from vault.models import Namespace
+from vault.vocabulary import Layer, SemanticType, Sensitivity, Source, State
+
+COUNTED = 5_000  # the newest rows that are counted
+MOST = 1_000  # a larger count is shown as 1,000+
+MOST_VALUES = 20  # of one facet
+TOTAL = "total"
+CLOSED: Mapping[str, Sequence[str]] = {
+    "layer": [*Layer],
+    "state": [*State],
+    "semantic_type": [*SemanticType],
+    "sensitivity": [*Sensitivity],
+    "source": [*Source],
+}
+# Each facet as (name, value) of the rows found; one pass over at most COUNTED rows each.
+VALUES = {
+    TOTAL: ("''", "found"),
+    "layer": ("layer", "found"),
+    "state": ("state", "found"),
+    "semantic_type": ("semantic_type", "found"),
+    "sensitivity": ("sensitivity", "found"),
+    "source": ("source", "found"),
+    "namespace": ("path", "found JOIN vault_namespace AS place ON place.id = found.namespace_id"),
+    "persona": ("name", "found JOIN governance_persona AS persona ON persona.id = found.persona_id"),
+    "tag": ("tag", "found CROSS JOIN LATERAL unnest(found.tags) AS tag"),
+    "month": ("to_char(found.created_at, 'YYYY-MM')", "found"),
+}
+COLUMNS = ("id", "namespace_id", "persona_id", "layer", "state", "semantic_type", "sensitivity", "source", "tags")
+
+
+@dataclass(frozen=True)
+class FacetValue:
+    """capped: there are at least so many. count None: there may be some beyond the rows that were counted."""
+
+    value: str
+    count: int | None
+    capped: bool
+
+    @property
+    def shown(self) -> str:
+        if self.count is None:
+            return ""
+        return f"{self.count:,}+" if self.capped else f"{self.count:,}"
+
+
+Facets = dict[str, list[FacetValue]]
+
+
+def facets_count(*, actor: Actor, query: MemoryQuery) -> Facets:
+    """The values of every filter with their counts; those of a filter as if it were not set.
+
+    Raises Forbidden; Invalid. Writes: AuditEntry. Queries: one, one more for each filter that is set, one for
+    namespaces.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        counted = _counted(actor, query, list(VALUES))
+        for name in query.chosen:
+            if name in VALUES:
+                counted[name] = _counted(actor, query, [name, TOTAL], without=name)[name]
+        record(actor=actor, verb=Verb.MEMORY_LISTED, object_type="memory", object_ids=[], detail={"counted": True})
+        places = Namespace.objects.visible_to(actor).order_by("path").values_list("path", flat=True)
+        return _complete(counted, list(places[:MOST_VALUES]))
+
+
+def facets_of(views: Sequence[CubeView]) -> Facets:
+    """The same of rows that are at hand, as after a search."""
+    return {name: _values(Counter(_of(views, name)), cut=False) for name in VALUES if name != TOTAL} | {
+        TOTAL: [FacetValue("", len(views), capped=False)]
+    }
+
+
+def _of(views: Sequence[CubeView], name: str) -> Iterator[str]:
+    for view in views:
+        cube = view.cube
+        if name == "tag":
+            yield from cube.tags
+        elif name == "namespace":
+            yield cube.namespace.path
+        elif name == "persona":
+            yield from [cube.persona.name] if cube.persona else []
+        elif name == "month":
+            yield f"{cube.created_at:%Y-%m}"
+        else:
+            yield str(getattr(cube, name))
+
+
+def _counted(actor: Actor, query: MemoryQuery, names: Sequence[str], *, without: str = "") -> Facets:
+    rows = rows_of(actor, query, without=without).order_by("-id").values(*COLUMNS, "created_at")[:COUNTED]
+    inner, parameters = rows.query.sql_with_params()
+    counts = " UNION ALL ".join(_statement(name) for name in names)
+    with connection.cursor() as cursor:
+        cursor.execute(f"WITH found AS MATERIALIZED ({inner}) {counts}", parameters)
+        counted: dict[str, Counter[str]] = {name: Counter() for name in names}
+        for name, value, count in cursor.fetchall():
+            counted[name][value] = count
+    cut = counted[TOTAL][""] >= COUNTED
+    return {name: _values(found, cut=cut) for name, found in counted.items()}
+
+
+def _statement(name: str) -> str:
+    value, source = VALUES[name]
+    return f"SELECT '{name}', {value}::text, count(*) FROM {source} GROUP BY 2"
+
+
+def _values(counted: Mapping[str, int], *, cut: bool) -> list[FacetValue]:
+    """The most frequent first. cut: there are more rows than were counted."""
+    ranked = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+    return [FacetValue(value, min(count, MOST), capped=cut or count > MOST) for value, count in ranked]
+
+
+def _complete(counted: Facets, places: Sequence[str]) -> Facets:
+    """Values of closed sets in their own order; namespaces beside those of the rows; no more than MOST_VALUES each."""
+    cut = bool(counted[TOTAL]) and counted[TOTAL][0].capped
+    known: dict[str, Sequence[str]] = {**CLOSED, "namespace": places}
+    complete: Facets = {}
+    for name, values in counted.items():
+        missing = FacetValue("", None if cut else 0, capped=False)
+        present = {one.value: one for one in values}
+        if name in CLOSED:
+            listed = [present.get(value, _at(missing, value)) for value in known[name]]
+            complete[name] = [one for one in listed if one.count != 0]
+        else:
+            beside = [_at(missing, value) for value in known.get(name, ()) if value not in present]
+            complete[name] = [*values, *beside][:MOST_VALUES]
+    return complete
+
+
+def _at(missing: FacetValue, value: str) -> FacetValue:
+    return FacetValue(value, missing.count, missing.capped)
+
+
+def facets_json(facets: Facets) -> dict[str, Any]:
+    """As the contract has them: `{field: [{value, count, capped}]}`."""
+    return {
+        name: [
+            {"value": one.value, "count": one.count or 0, "capped": one.capped or one.count is None} for one in values
+        ]
+        for name, values in facets.items()
+        if name != TOTAL
+    }

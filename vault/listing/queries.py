@@ -1,0 +1,116 @@
+"""The question that a list of memories answers: words, filters, an order. Pure but for the tenant's keyed marks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import Q
+
+from governance.errors import FieldError, Invalid
+from governance.keys.services import TokenMaker
+from vault.cubes.filters import filter_read, moment
+from vault.retrieval.queries import SHOWN
+from vault.vocabulary import SearchMode
+
+# What may be filtered by, and the field of the filter language that it is.
+FILTERS: Mapping[str, str] = {
+    "namespace": "namespace",
+    "persona": "persona",
+    "layer": "layer",
+    "state": "state",
+    "semantic_type": "semantic_type",
+    "tag": "tags",
+    "sensitivity": "sensitivity",
+    "source": "source",
+    "speaker": "speaker",
+    "session_id": "session_id",
+}
+LONGEST_TEXT = 1000
+MOST_CHOSEN = 20  # values of one filter
+
+
+class Order(StrEnum):
+    """How the list is sorted where nothing is searched for."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    EXPIRING = "expiring"
+
+
+@dataclass(frozen=True)
+class MemoryQuery:
+    """chosen: values by filter; any of the values, all of the filters. deleted: the trash instead of the memories."""
+
+    text: str = field(default="", repr=False)
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    after: datetime | None = None
+    before: datetime | None = None
+    order: Order = Order.NEWEST
+    mode: SearchMode = SearchMode.HYBRID
+    deleted: bool = False
+
+    def condition(self, maker: TokenMaker, *, without: str = "") -> Q:
+        """The rows that the filters leave, but for the filter `without`. Raises Invalid.
+
+        Merged, archived and expired memories are left out unless a state is chosen.
+        """
+        wanted = self.filters(without=without)
+        condition = filter_read(maker, wanted, path="") if wanted else Q()
+        if without != "state" and not self.chosen.get("state"):
+            condition &= Q(state__in=SHOWN)
+        if self.after is not None:
+            condition &= Q(created_at__gte=self.after)
+        if self.before is not None:
+            condition &= Q(created_at__lt=self.before)
+        return condition
+
+    def filters(self, *, without: str = "") -> dict[str, Any]:
+        """The chosen values in the filter language of the contract."""
+        return {
+            FILTERS[name]: {"in": list(values)} for name, values in self.chosen.items() if values and name != without
+        }
+
+    @property
+    def is_narrowed(self) -> bool:
+        return bool(self.text or any(self.chosen.values()) or self.after or self.before)
+
+
+def query_read(asked: Mapping[str, Sequence[str]]) -> MemoryQuery:
+    """What an address asks for: repeated names are alternatives. Raises Invalid."""
+    text = _first(asked, "q")
+    if len(text) > LONGEST_TEXT or "\x00" in text:
+        raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])
+    chosen = {name: tuple(dict.fromkeys(one for one in asked.get(name, ()) if one)) for name in FILTERS}
+    for name, values in chosen.items():
+        if len(values) > MOST_CHOSEN:
+            raise Invalid(errors=[FieldError(name, f"at most {MOST_CHOSEN} values")])
+    return MemoryQuery(
+        text=text.strip(),
+        chosen={name: values for name, values in chosen.items() if values},
+        after=_moment(asked, "created_after"),
+        before=_moment(asked, "created_before"),
+        order=_member(Order, asked, "order", Order.NEWEST),
+        mode=_member(SearchMode, asked, "mode", SearchMode.HYBRID),
+        deleted=_first(asked, "deleted") == "true",
+    )
+
+
+def _first(asked: Mapping[str, Sequence[str]], name: str) -> str:
+    values = asked.get(name, ())
+    return values[0] if values else ""
+
+
+def _moment(asked: Mapping[str, Sequence[str]], name: str) -> datetime | None:
+    text = _first(asked, name)
+    return moment(text if "T" in text else f"{text}T00:00:00Z", name) if text else None
+
+
+def _member(kind: Any, asked: Mapping[str, Sequence[str]], name: str, default: Any) -> Any:
+    text = _first(asked, name)
+    if not text:
+        return default
+    if text not in set(kind):
+        raise Invalid(errors=[FieldError(name, f"one of {', '.join(kind)} is needed")])
+    return kind(text)

@@ -1,0 +1,116 @@
+"""Lists of memories for people: pages in an order, hits while one types, the trash. Each page is on the audit log.
+
+To look at a list is no use of a memory: nothing here makes one hotter.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import F, Q, QuerySet
+
+from governance.actor import Actor
+from governance.authz.services import authorize
+from governance.database import acting, database_now
+from governance.keys.services import token_maker
+from governance.vocabulary import Permission, Verb
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.listing.queries import MemoryQuery, Order
+from vault.models import Cube, Namespace
+from vault.models.cube import CubeQuerySet
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import Hit, memories_search
+from vault.vocabulary import State
+
+PAGE = 50
+HITS = 50  # of one search
+MOST_PATHS = 100
+LEAST_SCORE = 0.05  # what scores less only fills an answer
+
+
+@dataclass(frozen=True)
+class MemoryPage:
+    """views in order; hits: the same with scores, after a search. next: where the next page begins."""
+
+    views: tuple[CubeView, ...]
+    hits: tuple[Hit, ...] = ()
+    next: UUID | None = None
+
+
+def memories_page(*, actor: Actor, query: MemoryQuery, after: UUID | None = None, size: int = PAGE) -> MemoryPage:
+    """One page of the memories that match. after: the last row of the page before.
+
+    Raises Forbidden; Invalid; KeyUnavailable; ProviderUnavailable. Writes: AuditEntry.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    if query.text and not query.deleted:
+        return _search_page(actor, query)
+    with acting(actor):
+        rows = _in_order(rows_of(actor, query), query.order, after)
+        ids = list(rows.values_list("id", flat=True)[: size + 1])
+        views = cubes_read(actor=actor, cube_ids=ids[:size], verb=Verb.MEMORY_LISTED, is_use=False)
+        return MemoryPage(views=tuple(views), next=ids[size - 1] if len(ids) > size else None)
+
+
+def rows_of(actor: Actor, query: MemoryQuery, *, without: str = "") -> CubeQuerySet:
+    """The rows that `actor` may see and the filters leave; of the trash, those that it could restore."""
+    authorize(actor, Permission.MEMORY_READ)
+    condition = query.condition(token_maker(actor.tenant_id), without=without)
+    rows = deleted_of(actor) if query.deleted else Cube.objects.visible_to(actor)
+    return rows.filter(condition)
+
+
+def paths_list(*, actor: Actor) -> list[str]:
+    """The first MOST_PATHS paths where the actor may look for memories, chats left out. Raises Forbidden."""
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        rows = Namespace.objects.visible_to(actor).without_chats().order_by("path")
+        return list(rows.values_list("path", flat=True)[:MOST_PATHS])
+
+
+def deleted_of(actor: Actor) -> CubeQuerySet:
+    """Deleted memories within the grace period. Asks for the right to delete, which restoring needs."""
+    authorize(actor, Permission.MEMORY_DELETE)
+    earliest = database_now() - timedelta(days=settings.DELETED_GRACE_DAYS)
+    unexpired = Q(expires_at=None) | Q(expires_at__gt=database_now())
+    return Cube.objects.in_reach_of(actor).filter(unexpired, deleted_at__gte=earliest)
+
+
+def _search_page(actor: Actor, query: MemoryQuery) -> MemoryPage:
+    search = SearchQuery(
+        query=query.text,
+        top_k=HITS,
+        mode=query.mode,
+        filters=_filters(query) or None,
+        include_archived=State.ARCHIVED in query.chosen.get("state", ()),
+        min_score=LEAST_SCORE,
+        is_use=False,
+    )
+    hits = memories_search(actor=actor, search=search)
+    return MemoryPage(views=tuple(hit.view for hit in hits), hits=tuple(hits))
+
+
+def _filters(query: MemoryQuery) -> dict[str, Any]:
+    wanted = query.filters()
+    since = {"gte": query.after.isoformat()} if query.after else {}
+    until = {"lt": query.before.isoformat()} if query.before else {}
+    return wanted | ({"created_at": since | until} if since or until else {})
+
+
+def _in_order(rows: CubeQuerySet, order: Order, after: UUID | None) -> QuerySet[Cube]:
+    """The rows behind `after`, by keys that an index has: a page costs the same however far one has scrolled."""
+    if order is Order.EXPIRING:
+        return _expiring(rows, after)
+    if after is not None:
+        rows = rows.filter(id__lt=after) if order is Order.NEWEST else rows.filter(id__gt=after)
+    return rows.order_by("-id" if order is Order.NEWEST else "id")
+
+
+def _expiring(rows: CubeQuerySet, after: UUID | None) -> QuerySet[Cube]:
+    rows = rows.filter(expires_at__isnull=False)
+    last = Cube.objects.filter(id=after).values_list("expires_at", flat=True).first() if after else None
+    if last is not None:
+        rows = rows.filter(Q(expires_at__gt=last) | Q(expires_at=last, id__gt=after))
+    return rows.order_by(F("expires_at").asc(), "id")

@@ -1,0 +1,107 @@
+"""Saved views: searches and filters that a member keeps under a name. Each member has their own and sees no other's."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.authz.rules import Target
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
+from governance.ids import uuid7
+from governance.keys.services import member_scope, open_sealed, seal_for, token_maker
+from governance.vocabulary import Permission, Verb
+from vault.listing.queries import query_read
+from vault.models import SavedView
+
+OBJECT_TYPE = "view"
+LONGEST_NAME, LONGEST_QUERY = 60, 2000
+MOST_VIEWS = 30  # of one member
+
+
+@dataclass(frozen=True)
+class ViewDraft:
+    """query: the part of an address behind the question mark, as in `q=school&layer=long_term`."""
+
+    name: str = field(repr=False)
+    query: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class View:
+    id: UUID
+    name: str = field(repr=False)
+    query: str = field(repr=False)
+
+
+def views_list(*, actor: Actor) -> list[View]:
+    """The actor's own views, oldest first; none for what is no member. Raises Forbidden; KeyUnavailable."""
+    authorize(actor, Permission.MEMORY_READ)
+    if actor.member_id is None:
+        return []
+    with acting(actor):
+        rows = SavedView.objects.filter(tenant_id=actor.tenant_id, member_id=actor.member_id).order_by("id")
+        return [view for row in rows if (view := _opened(row)) is not None]
+
+
+def view_create(*, actor: Actor, draft: ViewDraft, commit: Callable[[View], None] = lambda view: None) -> View:
+    """Raises Forbidden; Invalid; Conflict when the actor has MOST_VIEWS. Writes: SavedView, AuditEntry."""
+    authorize(actor, Permission.MEMORY_READ)
+    member_id = _member_of(actor)
+    _check(actor, draft)
+    with acting(actor):
+        mine = SavedView.objects.filter(tenant_id=actor.tenant_id, member_id=member_id)
+        if mine.count() >= MOST_VIEWS:
+            raise Conflict(f"A member keeps at most {MOST_VIEWS} views. Delete one first.")
+        row = SavedView(id=uuid7(), tenant_id=actor.tenant_id, member_id=member_id)
+        row.sealed = _sealed(row, draft)
+        row.save(force_insert=True)
+        record(actor=actor, verb=Verb.VIEW_CREATED, object_type=OBJECT_TYPE, object_ids=[row.id])
+        view = View(row.id, draft.name, draft.query)
+        commit(view)
+        return view
+
+
+def view_remove(*, actor: Actor, view_id: UUID) -> None:
+    """Raises Forbidden; NotFound, also for another member's. Writes: deletes SavedView; AuditEntry."""
+    with acting(actor):
+        row = SavedView.objects.filter(tenant_id=actor.tenant_id, member_id=_member_of(actor), id=view_id).first()
+        if row is None:
+            raise NotFound
+        authorize(actor, Permission.MEMORY_READ, _target(row))
+        row.delete()
+        record(actor=actor, verb=Verb.VIEW_REMOVED, object_type=OBJECT_TYPE, object_ids=[view_id])
+
+
+def _target(row: SavedView) -> Target:
+    return Target(OBJECT_TYPE, row.id, row.tenant_id, private_to=frozenset({row.member_id}), owner_id=row.member_id)
+
+
+def _member_of(actor: Actor) -> UUID:
+    if actor.member_id is None:
+        raise Forbidden("Only a member has views.", permission=Permission.MEMORY_READ, rule="member")
+    return actor.member_id
+
+
+def _check(actor: Actor, draft: ViewDraft) -> None:
+    if not 0 < len(draft.name.strip()) <= LONGEST_NAME or not draft.name.isprintable():
+        raise Invalid(errors=[FieldError("name", f"1 to {LONGEST_NAME} printable characters")])
+    if len(draft.query) > LONGEST_QUERY:
+        raise Invalid(errors=[FieldError("query", f"at most {LONGEST_QUERY} characters")])
+    query_read(parse_qs(draft.query)).condition(token_maker(actor.tenant_id))
+
+
+def _sealed(row: SavedView, draft: ViewDraft) -> bytes:
+    plaintext = json.dumps({"name": draft.name.strip(), "query": draft.query}, ensure_ascii=False).encode()
+    scope = member_scope(row.member_id)
+    return seal_for(tenant_id=row.tenant_id, scope=scope, place=row.id.bytes, plaintext=plaintext)
+
+
+def _opened(row: SavedView) -> View | None:
+    """None: its key was destroyed."""
+    plaintext = open_sealed(tenant_id=row.tenant_id, place=row.id.bytes, blob=row.sealed)
+    return View(row.id, **json.loads(plaintext)) if plaintext else None

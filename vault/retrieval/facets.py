@@ -1,0 +1,121 @@
+"""Filters on columns of the index: which a search asks for, and which packed postings pass them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from governance.keys.services import TokenMaker
+from vault.cubes.filters import moment, persona_ids
+from vault.cubes.index import marks
+from vault.cubes.index.facets import KIND_BITS, LAYERS, NO_FACETS, TIME_BITS, TYPES, Facets
+from vault.retrieval.queries import SearchQuery
+from vault.vocabulary import Layer, MemoryType
+
+SIDES = {"gt": ("since",), "gte": ("since",), "lt": ("until",), "lte": ("until",), "eq": ("since", "until")}
+FACET = np.dtype([("persona", ">u8"), ("kinds", ">i8")])
+
+Leaf = tuple[str, str, Any]  # field, operator, value
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A search's filters. facets: those that are columns of the index; covered: there are no others; mark: where there
+    are, one that all memories bear which pass."""
+
+    facets: Facets
+    covered: bool
+    mark: int | None = None
+
+
+def facets_asked(maker: TokenMaker, search: SearchQuery) -> Asked:
+    """How the filters of a checked search are looked up. One query where personas are asked for.
+
+    Filters within AND count; those within OR and NOT, and other operators, are left to the whole condition.
+    """
+    leaves, covered = _leaves(search.filters or {})
+    for name, values in (("layer", search.layers), ("type", search.types), ("persona", search.personas)):
+        leaves += [(name, "in", values)] if values else []
+    for name in ("session_id", "task_id"):
+        leaves += [(name, "eq", value)] if (value := getattr(search, name)) else []
+    facets, borne = NO_FACETS, list[int]()
+    for leaf in leaves:
+        narrowed = _narrowed(facets, *leaf)
+        borne += _marks(maker, *leaf)
+        covered &= narrowed is not None
+        facets = narrowed or facets
+    return Asked(facets, covered and search.as_of is None, borne[-1] if borne else None)
+
+
+def _leaves(body: Mapping[str, Any]) -> tuple[list[Leaf], bool]:
+    """The leaves that must all hold, and whether there is nothing else."""
+    found, covered = list[Leaf](), True
+    for name, value in body.items():
+        if name == "AND":
+            for leaves, whole in map(_leaves, value):
+                found += leaves
+                covered &= whole
+        elif name in {"OR", "NOT"}:
+            covered = False
+        else:
+            operators = value if isinstance(value, Mapping) else {"eq": value}
+            found += [(name, str(operator), one) for operator, one in operators.items()]
+    return found, covered
+
+
+def _narrowed(facets: Facets, name: str, operator: str, value: Any) -> Facets | None:
+    """With one leaf more; None where it is no column of the index."""
+    if name == "event_time" and operator in SIDES:
+        return _within(facets, operator, moment(value, name))
+    if operator not in {"eq", "in"}:
+        return None
+    values = list(value) if operator == "in" else [value]
+    if name == "layer":
+        return replace(facets, layers=_both(facets.layers, map(Layer, values)))
+    if name == "type":
+        return replace(facets, types=_both(facets.types, map(MemoryType, values)))
+    if name == "persona":
+        return replace(facets, personas=_both(facets.personas, persona_ids(values)))
+    return None
+
+
+def _marks(maker: TokenMaker, name: str, operator: str, value: Any) -> list[int]:
+    is_keyed = name in marks.KEYED_FIELDS or name.startswith("metadata.")
+    return [marks.same(maker, name, value)] if is_keyed and operator == "eq" else []
+
+
+def _both(before: frozenset[Any] | None, values: Iterable[Any]) -> frozenset[Any]:
+    found = frozenset(values)
+    return found if before is None else before & found
+
+
+def _within(facets: Facets, operator: str, at: datetime) -> Facets:
+    since, until = facets.since, facets.until
+    if "since" in SIDES[operator]:
+        since = at if since is None else max(since, at)
+    if "until" in SIDES[operator]:
+        until = at if until is None else min(until, at)
+    return replace(facets, since=since, until=until)
+
+
+def passes(facets: Facets, sent: bytes) -> NDArray[np.bool_]:
+    """Of each packed posting, whether it passes; sent: its FACETS. A second at either end of a time passes whole."""
+    rows = np.frombuffer(sent, FACET)
+    kinds = rows["kinds"].astype(np.int64)
+    passing = np.ones(len(rows), bool)
+    if facets.layers is not None:
+        passing &= np.isin((kinds >> KIND_BITS) & (2**KIND_BITS - 1), [LAYERS[one] for one in facets.layers])
+    if facets.types is not None:
+        passing &= np.isin(kinds & (2**KIND_BITS - 1), [TYPES[one] for one in facets.types])
+    if facets.personas is not None:
+        low = np.array([one.int & (2**64 - 1) for one in facets.personas], np.uint64)
+        passing &= np.isin(rows["persona"].astype(np.uint64), low)
+    seconds = kinds >> TIME_BITS
+    if facets.since is not None:
+        passing &= seconds >= int(facets.since.timestamp() // 1)
+    if facets.until is not None:
+        passing &= seconds <= int(facets.until.timestamp() // 1)
+    return passing

@@ -1,0 +1,168 @@
+"""The candidate sources of a ranking, in the order in which they are asked.
+
+A source looks for memories that may belong to the answer and are not among the candidates of the sources before it. To
+add one: write a class with `find`, and name it in SOURCES. What a candidate brings to the score is a part of it
+(vault/retrieval/ranking.py), not a matter of the source that found it.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Protocol
+from uuid import UUID
+
+import numpy as np
+
+from governance.actor import Actor
+from governance.prepared import sql_array
+from vault.cubes.index.eligibility import SEARCHABLE
+from vault.graph.walks import Among, named_cubes, near_cubes
+from vault.lexicon.moments import merged
+from vault.models.cube import CubeQuerySet
+from vault.retrieval.ranking import (
+    BEST,
+    DATED,
+    EF_ALONE,
+    EF_SEARCH,
+    FEW,
+    LEAST_DATED,
+    LEAST_FITTING,
+    LOOKED_THROUGH,
+    pooled,
+)
+from vault.retrieval.scoring import Scored
+from vault.retrieval.sql import (
+    COUNT_EMBEDDINGS,
+    DENSE,
+    EMBEDDINGS,
+    EMBEDDINGS_PASSING,
+    FEW_EMBEDDINGS,
+    POOL,
+    SPEAKER_AND_TIME,
+)
+from vault.retrieval.statements import Ranking
+from vault.retrieval.words import Pool, Spans, spans
+from vault.vocabulary import State
+
+DEEPEST = 4  # looks among the best by words, each at four times as many, where too few of them may be shown
+STARTS = 10  # candidates that a walk over the graph begins at
+NAMED_SHARE = 0.5  # of a walk's beginnings, what the question's entities have beside the best candidates
+
+
+class CandidateSource(Protocol):
+    """Finds candidates."""
+
+    def find(self, ranking: Ranking, scored: Scored) -> Pool:
+        """What may be shown of what it finds, without what is in `scored`; empty where it can change no answer."""
+
+
+class Lexical:
+    """The best by words, and the messages beside each of them."""
+
+    def find(self, ranking: Ranking, scored: Scored) -> Pool:
+        """Most are found by one look. Where many of the best may not be shown, as they have just expired, by more."""
+        pool, at, several = Pool(None), 0, pooled(BEST, ranking.limit)
+        for _ in range(DEEPEST):
+            best = ranking.lexical.best(at + several)
+            if len(best.scores) <= at:
+                break
+            pool = pool.joined(_look_up(ranking, spans(best.places(at + several)[at:]), pool))
+            if len(best.scores) < at + several or np.isin(best.low, pool.low).sum() >= ranking.limit:
+                break
+            at, several = at + several, 4 * several
+        return pool
+
+
+class SpeakerAndTime:
+    """What fits the speakers and times that the question names: of what words speak for next, and the latest.
+
+    Asked only where these may outweigh the last of the candidates.
+    """
+
+    def find(self, ranking: Ranking, scored: Scored) -> Pool:
+        weights = ranking.weights
+        by_time = ranking.dated or ranking.times_told
+        if not (ranking.speakers or ranking.dated):
+            return Pool(None)
+        reach = weights.entity + (weights.time if by_time else 0.0)
+        least = (scored.last - reach) * ranking.lexical.highest / (weights.lexical or 1.0)
+        others = ranking.lexical.best(LOOKED_THROUGH).beyond(scored.pool, least)
+        by_itself = scored.last < reach
+        if not (others or by_itself):
+            return Pool(None)
+        starts, ends = merged(ranking.spans)
+        places = len(starts) * len(ranking.surveyed.namespaces)
+        values: dict[str, Any] = {
+            "begins": starts,
+            "finishes": ends,
+            "others": sql_array(others),
+            "fitting": pooled(LEAST_FITTING, ranking.limit),
+            "latest": pooled(LEAST_FITTING, ranking.limit) if by_itself else 0,
+            "dated": max(LEAST_DATED, DATED // (places or 1)) if by_itself else 0,
+            "states": [*SEARCHABLE, *([State.ARCHIVED] if ranking.archived else [])],
+        }
+        # Its look-ups by time have but one good plan, which the planner only finds among few.
+        (row,) = ranking.steady_rows(SPEAKER_AND_TIME, **values)
+        return Pool(*row, known=scored.pool)
+
+
+class Dense:
+    """The nearest by vector. Asked only where words leave room for what a vector alone speaks for."""
+
+    def find(self, ranking: Ranking, scored: Scored) -> Pool:
+        """The index gives up after so many rows (hnsw.max_scan_tuples): where those are other tenants', or do not pass
+        the filters, all that do are compared."""
+        last = scored.last
+        if last >= ranking.weights.unspoken or not ranking.parameters["nearest"]:
+            return Pool(None)
+        embeddings = self._few(ranking)
+        alone = not last  # words speak for fewer than are asked for
+        index = None if embeddings or ranking.passing is not None else ranking.index(alone=alone)
+        ask = partial(Ranking.steady_rows, statement=DENSE, visited=EF_ALONE if alone else EF_SEARCH)
+        ((*sent, count),) = ask(ranking.by_vector(index, embeddings or EMBEDDINGS))
+        if index and ranking.lacks_near(count):
+            ((*sent, count),) = ask(ranking.by_vector(None, EMBEDDINGS))
+        return Pool(*sent, known=scored.pool)
+
+    def _few(self, ranking: Ranking) -> str | None:
+        """The vectors that filters leave, where they are so few that all of them are compared."""
+        if ranking.few:
+            return EMBEDDINGS_PASSING
+        if not ranking.facets:
+            return None
+        ((count,),) = ranking.rows(COUNT_EMBEDDINGS, few=FEW)
+        return FEW_EMBEDDINGS if count < FEW else None
+
+
+class Graph:
+    """What is near, over links and rare names, to what the question names and to the best candidates."""
+
+    def __init__(self, actor: Actor, entity_marks: list[int], among: Among, visible: CubeQuerySet) -> None:
+        self._actor, self._marks, self._among, self._visible = actor, entity_marks, among, visible
+
+    def find(self, ranking: Ranking, scored: Scored) -> Pool:
+        """Nearness, 0..1, goes to the candidates that are there already, too."""
+        named = named_cubes(self._actor, entity_marks=self._marks, among=self._among, visible=self._visible)
+        seeds = _seeds(named, {row.cube_id: row.score for row in scored.best(STARTS)})
+        near = near_cubes(self._actor, seeds=seeds, among=self._among, visible=self._visible)
+        ranking.nearness.update({cube_id.int & (2**64 - 1): score for cube_id, score in near.items()})
+        return _look_up(ranking, Spans(list(near), [], [], []), scored.pool)
+
+
+SOURCES: tuple[CandidateSource, ...] = (Lexical(), SpeakerAndTime(), Dense())
+
+
+def _look_up(ranking: Ranking, asked: Spans, known: Pool) -> Pool:
+    """What may be shown of some cubes and parts of sessions."""
+    (row,) = ranking.rows(POOL, **{name: sql_array(values) for name, values in asked._asdict().items()})
+    return Pool(*row, known=known)
+
+
+def _seeds(named: Mapping[UUID, float], best: Mapping[UUID, float]) -> dict[UUID, float]:
+    """Both kinds of beginnings in one distribution; where only one kind is, it has all of it."""
+    share = NAMED_SHARE if named and best else 1.0
+    begun = dict.fromkeys([*named, *best], 0.0)
+    for weights, part in ((named, share), (best, 1 - share if named else 1.0)):
+        total = sum(weights.values())
+        for cube_id, weight in weights.items():
+            begun[cube_id] += part * weight / total
+    return begun

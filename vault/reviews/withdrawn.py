@@ -1,0 +1,67 @@
+"""Derived memories whose source was withdrawn: each waits, withheld, until a person keeps or deletes it.
+
+A source is withdrawn by a call or by the clock, and may come back. So the reviews are brought up to date when they are
+listed, from what stands then.
+"""
+
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import NotFound
+from governance.vocabulary import Permission
+from vault.models import Cube, CubeOrigin, CubeSource, CubeVersion, Review
+from vault.models.cube import CubeQuerySet
+from vault.vocabulary import ReviewKind, ReviewStatus, Source, SourceKind
+
+STANDING = CubeOrigin.objects.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"), stands=True)
+UNDECIDED = {"status": ReviewStatus.OPEN, "decided_at": None, "decided_kind": "", "decided_by": None}
+
+
+def withheld_reached_by(actor: Actor) -> CubeQuerySet:
+    """Derived texts that the actor could read, but for a source that was withdrawn. Answers in chats get no review."""
+    lost = CubeSource.objects.filter(cube_id=OuterRef("pk"), kind=SourceKind.TEXT).exclude(Exists(STANDING))
+    derived = Cube.objects.stored().reached_by(actor).filter(has_sources=True).exclude(source=Source.CHAT)
+    return derived.filter(Exists(lost))
+
+
+def withdrawn_refresh(*, actor: Actor) -> None:
+    """Open a review for each memory that is withheld now, and close those of memories that are not any longer.
+
+    Raises Forbidden. Writes: Review ….
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        kind = ReviewKind.SOURCE_WITHDRAWN
+        versions = CubeVersion.objects.filter(cube__in=withheld_reached_by(actor), number=F("cube__version"))
+        of_withheld = Review.objects.filter(kind=kind, version__in=versions)
+        of_withheld.exclude(status=ReviewStatus.OPEN).update(**UNDECIDED)
+        known = Review.objects.filter(kind=kind, version_id=OuterRef("pk"))
+        new = [
+            Review(tenant_id=one.tenant_id, kind=kind, cube_id=one.cube_id, version=one, status=ReviewStatus.OPEN)
+            for one in versions.exclude(Exists(known)).only("id", "tenant_id", "cube_id")
+        ]
+        Review.objects.bulk_create(new, ignore_conflicts=True)
+        back = Review.objects.filter(kind=kind, status=ReviewStatus.OPEN, cube__in=Cube.objects.visible_to(actor))
+        back.update(status=ReviewStatus.SUPERSEDED, decided_at=Now())
+
+
+def withdrawn_locate(actor: Actor, cube_id: UUID) -> Cube:
+    """A memory that is withheld, or was deleted by its review, locked. The caller asks what may be done with it.
+
+    Raises NotFound.
+    """
+    rows = Cube.objects.all().reached_by(actor).filter(id=cube_id)
+    cube = rows.select_for_update(of=("self",)).select_related("namespace").first()
+    if cube is None:
+        raise NotFound
+    return cube
+
+
+def withdrawn_sources_drop(cube: Cube) -> None:
+    """The memory stands without the sources that are gone. Writes: CubeSource …."""
+    CubeSource.objects.filter(Q(cube_id=cube.id) & ~Exists(STANDING)).delete()

@@ -1,0 +1,131 @@
+"""Facets and chips in the reader's language, with what is chosen."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from vault.listing.facets import Facets, FacetValue
+from vault.listing.queries import MemoryQuery
+from vault.vocabulary import Layer, SemanticType, Sensitivity, Source, State
+from vault.web.labels import LAYERS, SEMANTIC_TYPES, SENSITIVITIES, SOURCES, STATES
+
+NAMES: dict[str, Promise] = {
+    "namespace": _("Namespace"),
+    "persona": _("Persona"),
+    "layer": _("Layer"),
+    "state": _("State"),
+    "semantic_type": _("Type"),
+    "tag": _("Tag"),
+    "sensitivity": _("Sensitivity"),
+    "source": _("Source"),
+    "speaker": _("Speaker"),
+    "session_id": _("Session"),
+}
+WORDS: Mapping[str, Mapping[str, Promise]] = {
+    "layer": {layer: LAYERS[layer] for layer in Layer},
+    "state": {state: STATES[state] for state in State},
+    "semantic_type": {kind: SEMANTIC_TYPES[kind] for kind in SemanticType},
+    "sensitivity": {level: SENSITIVITIES[level] for level in Sensitivity},
+    "source": {source: SOURCES[source] for source in Source},
+}
+OPEN = ("namespace", "persona", "layer", "state", "semantic_type")  # from the beginning
+TYPED = ("speaker", "session_id")  # sealed: they are named, not counted
+BARS, BAR_HEIGHT = 12, 30
+
+
+@dataclass(frozen=True)
+class Option:
+    value: str
+    label: str | Promise
+    count: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class Facet:
+    """typed: the value of a box to type into, instead of options; None where there are options."""
+
+    name: str
+    label: Promise
+    options: tuple[Option, ...] = ()
+    typed: str | None = None
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class Month:
+    """One bar of the histogram, in a box of 100 by 32."""
+
+    name: str
+    count: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class FacetList:
+    facets: tuple[Facet, ...]
+    months: tuple[Month, ...]
+    total: str
+
+
+@dataclass(frozen=True)
+class Chip:
+    """address: of the list without it."""
+
+    label: str | Promise
+    words: str | Promise
+    address: str
+
+
+def facets_shown(counted: Facets, query: MemoryQuery) -> FacetList:
+    total = counted["total"][0].shown if counted["total"] else "0"
+    return FacetList(tuple(_facets(counted, query)), tuple(_months(counted.get("month", []))), total)
+
+
+def chips_shown(query: MemoryQuery, address_of: Callable[[MemoryQuery], str]) -> list[Chip]:
+    """What is chosen, each with the address that takes it out."""
+    return [
+        Chip(NAMES[name], WORDS.get(name, {}).get(value, value), address_of(_without(query, name, value)))
+        for name, values in query.chosen.items()
+        for value in values
+    ]
+
+
+def _without(query: MemoryQuery, name: str, value: str) -> MemoryQuery:
+    left = tuple(one for one in query.chosen[name] if one != value)
+    return replace(query, chosen={**query.chosen, name: left})
+
+
+def _facets(counted: Facets, query: MemoryQuery) -> Iterator[Facet]:
+    for name, label in NAMES.items():
+        chosen = query.chosen.get(name, ())
+        if name in TYPED:
+            yield Facet(name, label, typed=chosen[0] if chosen else "", is_open=bool(chosen))
+            continue
+        options = tuple(_options(name, counted.get(name, []), chosen))
+        if options:
+            yield Facet(name, label, options, is_open=name in OPEN or bool(chosen))
+
+
+def _options(name: str, values: list[FacetValue], chosen: tuple[str, ...]) -> Iterator[Option]:
+    words = WORDS.get(name, {})
+    for one in values:
+        yield Option(one.value, words.get(one.value, one.value), one.shown, one.value in chosen)
+    for value in set(chosen) - {one.value for one in values}:
+        yield Option(value, words.get(value, value), "0", is_chosen=True)
+
+
+def _months(values: list[FacetValue]) -> Iterator[Month]:
+    """The last months that have any, oldest first."""
+    last = sorted(values, key=lambda one: one.value)[-BARS:]
+    most = max((one.count or 0 for one in last), default=0)
+    step = 100 / BARS
+    for index, one in enumerate(last):
+        height = round(max((one.count or 0) / most * BAR_HEIGHT, 1.0), 1)
+        x = round((BARS - len(last) + index) * step + 1, 1)
+        yield Month(one.value, one.shown, x, round(32 - height, 1), round(step - 2.5, 1), height)

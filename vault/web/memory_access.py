@@ -1,0 +1,69 @@
+"""Who can see one memory, and who has read it, as far as the reader of its page may know."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from governance.actor import Actor
+from governance.authz.services import authorize, is_allowed
+from governance.database import acting
+from governance.grants.selectors import GrantFilter, grants_list
+from governance.trail.queries import TrailQuery
+from governance.trail.selectors import entries_list
+from governance.vocabulary import Outcome, Permission, Verb
+from governance.web.grant_lines import grants_shown
+from governance.web.pages import draw, page, wants_part
+from governance.web.paging import Newest, NewestOf
+from governance.web.trail_lines import Line, lines_of
+from vault.cubes.lookup import cube_target, locate_readable
+from vault.cubes.selectors import CubeView
+
+GRANTS, READERS = 6, 8  # shown
+READINGS: dict[str, Promise] = {
+    Verb.MEMORY_READ: _("Opened"),
+    Verb.MEMORY_SEARCHED: _("Found by a search"),
+    Verb.MEMORY_LISTED: _("Seen in a list"),
+    Verb.VERSIONS_READ: _("Versions compared"),
+    Verb.TURN_CREATED: _("Used in a chat answer"),
+    Verb.PROVENANCE_READ: _("Origin read"),
+    Verb.ACCESS_DENIED: _("Refused"),
+}
+
+
+def access_context(actor: Actor, view: CubeView) -> dict[str, Any]:
+    """Grants for those who may share the memory. Use inside `acting`. Writes: AuditEntry?."""
+    return {"grants": _grants(actor, view), "may_audit": is_allowed(actor, Permission.AUDIT_READ)}
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def readers(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    """Who has read the memory: a part of its page, or a page for whoever has no script."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        locate_readable(actor, memory_id)
+        lines = [(READINGS.get(one.entry.verb, one.entry.verb), one) for one in _readers(actor, memory_id)]
+        context = {"lines": lines, "memory_id": memory_id}
+        template = "vault/memories/_readers.html" if wants_part(request) else "vault/memories/readers.html"
+        return draw(request, template, context)
+
+
+def _grants(actor: Actor, view: CubeView) -> Any:
+    if not is_allowed(actor, Permission.ACCESS_SHARE, cube_target(view.cube)):
+        return None
+    wanted = GrantFilter(object_type="memory", object_id=view.cube.id)
+    found = grants_list(actor=actor, wanted=wanted, paginate=NewestOf(GRANTS, "").merged)
+    return grants_shown(actor, found)
+
+
+def _readers(actor: Actor, memory_id: UUID) -> list[Line]:
+    """The newest of the rows of the audit log that tell of a reading, or of one that was refused."""
+    take = Newest(size=READERS * 4, key="id")
+    entries = entries_list(actor=actor, query=TrailQuery(object_id=memory_id), paginate=take)
+    reads = [one for one in entries if one.verb in READINGS or one.outcome == Outcome.DENIED]
+    return lines_of(actor, reads[:READERS])

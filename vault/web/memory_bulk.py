@@ -1,0 +1,133 @@
+"""One action on the memories that were selected: first what would happen, with counts, then the deed, then Undo."""
+
+from collections import Counter
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_POST
+
+from governance.actor import Actor
+from governance.denials import denial_told
+from governance.errors import FieldError, Invalid
+from governance.web.coming_back import is_here
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import uuid_or_none
+from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, bulk_apply, bulk_rehearse
+from vault.web.memory_forms import day_read
+
+TITLES: dict[BulkAction, Promise] = {
+    BulkAction.TAG: gettext_lazy("Tag memories"),
+    BulkAction.MOVE: gettext_lazy("Move memories"),
+    BulkAction.EXPIRE: gettext_lazy("Set the expiry of memories"),
+    BulkAction.FREEZE: gettext_lazy("Freeze memories"),
+    BulkAction.UNFREEZE: gettext_lazy("Unfreeze memories"),
+    BulkAction.DELETE: gettext_lazy("Delete memories"),
+    BulkAction.RESTORE: gettext_lazy("Restore memories"),
+}
+BUTTONS: dict[BulkAction, Promise] = {
+    BulkAction.TAG: gettext_lazy("Tag"),
+    BulkAction.MOVE: gettext_lazy("Move"),
+    BulkAction.EXPIRE: gettext_lazy("Set expiry"),
+    BulkAction.FREEZE: gettext_lazy("Freeze"),
+    BulkAction.UNFREEZE: gettext_lazy("Unfreeze"),
+    BulkAction.DELETE: gettext_lazy("Delete"),
+    BulkAction.RESTORE: gettext_lazy("Restore"),
+}
+SKIPPED: dict[str, Promise] = {
+    "held": gettext_lazy("stay: a hold covers them"),
+    "forbidden": gettext_lazy("stay: you lack the right"),
+    "not_found": gettext_lazy("are not there any more"),
+    "quota_exceeded": gettext_lazy("stay: a quota is used up"),
+}
+UNDO = {
+    BulkAction.DELETE: BulkAction.RESTORE,
+    BulkAction.RESTORE: BulkAction.DELETE,
+    BulkAction.FREEZE: BulkAction.UNFREEZE,
+}
+# With these, the rehearsal finds who may and what is held; the real ones are checked when they are known.
+REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")
+
+
+@require_POST
+@page
+def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Without `confirmed` the counts are shown; with it the action is done."""
+    form = request.POST
+    if form.get("action", "") not in set(BulkAction):
+        raise Invalid(errors=[FieldError("action", "choose one")])
+    action = BulkAction(form["action"])
+    ids = [one for one in (uuid_or_none(text) for text in form.getlist("id")) if one]
+    if not ids:
+        return see_other(_next(form, request))
+    if form.get("confirmed") != "yes":
+        return _asked(request, actor, action, ids, {})
+    try:
+        outcome = bulk_apply(actor=actor, action=action, ids=ids, arguments=_arguments(form))
+    except Invalid as fault:
+        return _asked(request, actor, action, ids, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    for denial in outcome.denials:
+        denial_told(actor=actor, denial=denial, path=request.path)
+    request.session["undo"] = _undo(action, outcome, _next(form, request))
+    return see_other(_next(form, request))
+
+
+def _asked(
+    request: HttpRequest,
+    actor: Actor,
+    action: BulkAction,
+    ids: list[Any],
+    more: dict[str, Any],
+    *,
+    status: int = HTTPStatus.OK,
+) -> HttpResponseBase:
+    rehearsed = BulkAction.TAG if action in {BulkAction.MOVE, BulkAction.EXPIRE} else action
+    outcome = bulk_rehearse(actor=actor, action=rehearsed, ids=ids, arguments=REHEARSED)
+    context = {
+        "action": action,
+        "title": TITLES[action],
+        "button": BUTTONS[action],
+        "ids": ids,
+        "outcome": outcome,
+        "skipped": _reasons(outcome),
+        "next": _next(request.POST, request),
+        "given": request.POST,
+        **more,
+    }
+    return draw(request, "vault/memories/bulk.html", context, status=status)
+
+
+def _reasons(outcome: BulkOutcome) -> list[tuple[int, str | Promise]]:
+    counted = Counter(failure.code for _, failure in outcome.skipped)
+    titles = {failure.code: failure.title for _, failure in outcome.skipped}
+    return [(count, SKIPPED.get(code, titles[code])) for code, count in counted.most_common()]
+
+
+def _arguments(form: QueryDict) -> BulkArguments:
+    return BulkArguments(
+        tag=form.get("tag", "").strip(),
+        namespace=form.get("namespace", "").strip(),
+        expires_at=day_read(form, "expires_at"),
+        reason=form.get("reason", "").strip(),
+    )
+
+
+def _undo(action: BulkAction, outcome: BulkOutcome, after: str) -> dict[str, Any]:
+    """What the next page says, and what its Undo does."""
+    count = len(outcome.done)
+    words = {
+        BulkAction.DELETE: ngettext("%(n)s memory deleted", "%(n)s memories deleted", count),
+        BulkAction.RESTORE: ngettext("%(n)s memory restored", "%(n)s memories restored", count),
+    }.get(action, ngettext("%(n)s memory changed", "%(n)s memories changed", count)) % {"n": count}
+    undo = UNDO.get(action) if outcome.done else None
+    ids = [str(one) for one in outcome.done] if undo else []
+    return {"words": words, "action": str(undo) if undo else "", "ids": ids, "next": after}
+
+
+def _next(form: QueryDict, request: HttpRequest) -> str:
+    wanted = form.get("next", "")
+    return wanted if is_here(request, wanted) else reverse("memories")

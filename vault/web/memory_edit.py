@@ -1,0 +1,151 @@
+"""Editing one memory, and taking it back to an earlier version. Another person's change is never overwritten."""
+
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.actor import Actor
+from governance.authz.services import authorize
+from governance.database import acting
+from governance.errors import FieldError, Invalid, VersionConflict
+from governance.naming import names_find
+from governance.vocabulary import Permission
+from governance.web.pages import draw, go, page, see_other, wants_part
+from governance.web.paging import number_or_none
+from vault.cubes.changing import cube_rollback
+from vault.cubes.comparing import versions_compare
+from vault.cubes.differences import text_difference
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.holds import refuse_held
+from vault.cubes.lookup import cube_target
+from vault.cubes.selectors import CubeView, cube_get
+from vault.cubes.services import cube_update
+from vault.vocabulary import SemanticType, Sensitivity
+from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
+from vault.web.memories import memory_context
+from vault.web.memory_forms import day_read, member_read, tags_read
+
+LONGEST_REASON = 500
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def memory_edit(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    """GET shows the form in the place of the text; POST saves a version, or shows both texts."""
+    if request.method != "POST":
+        return _form(request, actor, memory_id, {})
+    try:
+        _save(request.POST, actor, memory_id)
+    except Invalid as fault:
+        return _form(request, actor, memory_id, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    except VersionConflict:
+        return _conflict(request, actor, memory_id)
+    return go(request, reverse("memory", args=[memory_id]))
+
+
+@require_POST
+@page
+def memory_rollback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    number = number_or_none(request.POST.get("version", "")) or 0
+    seen = number_or_none(request.POST.get("present", "")) or 0
+    cube_rollback(actor=actor, cube_id=memory_id, number=lambda: number, expected_versions={seen})
+    words = _("Rolled back to version %(number)s") % {"number": number}
+    request.session["undo"] = {"words": words, "action": "", "ids": [], "next": ""}
+    return see_other(reverse("memory", args=[memory_id]))
+
+
+def _save(form: QueryDict, actor: Actor, memory_id: UUID) -> None:
+    expected = number_or_none(form.get("version", ""))
+    cube_update(
+        actor=actor,
+        cube_id=memory_id,
+        expected_versions={expected} if expected else None,
+        changes=lambda: _changes(form),
+        reason=_reason(form),
+    )
+
+
+def _changes(form: QueryDict) -> CubeChanges:
+    """What the form says. Raises Invalid."""
+    content = form.get("content", "").replace("\r\n", "\n")
+    if not content.strip() or len(content) > settings.MAX_CONTENT_CHARACTERS or "\x00" in content:
+        raise Invalid(errors=[FieldError("content", f"1 to {settings.MAX_CONTENT_CHARACTERS} characters")])
+    title = form.get("title", "").strip()
+    if len(title) > 500 or "\x00" in title:
+        raise Invalid(errors=[FieldError("title", "at most 500 characters")])
+    return CubeChanges(
+        content=content,
+        title=title,
+        tags=tags_read(form.get("tags", "")),
+        semantic_type=member_read(SemanticType, form, "semantic_type"),
+        sensitivity=member_read(Sensitivity, form, "sensitivity"),
+        valid_from=day_read(form, "valid_from"),
+        expires_at=day_read(form, "expires_at"),
+    )
+
+
+def _reason(form: QueryDict) -> str:
+    reason = form.get("reason", "").strip()
+    if len(reason) > LONGEST_REASON or not (reason.isprintable() or not reason):
+        raise Invalid(errors=[FieldError("reason", f"at most {LONGEST_REASON} characters")])
+    return reason
+
+
+def _form(
+    request: HttpRequest, actor: Actor, memory_id: UUID, more: dict[str, Any], *, status: int = HTTPStatus.OK
+) -> HttpResponseBase:
+    """The page of the memory with a form in the place of its text; a script gets the form alone."""
+    with acting(actor):
+        view = cube_get(actor=actor, cube_id=memory_id)
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(view.cube))
+        refuse_held(actor, [memory_id])
+        context = {
+            "editing": True,
+            "given": request.POST if request.method == "POST" else _given(view),
+            "next_version": view.cube.version + 1,
+            "types": SEMANTIC_TYPES,
+            "sensitivities": SENSITIVITIES,
+            "longest": settings.MAX_CONTENT_CHARACTERS,
+            **more,
+        }
+        if wants_part(request):
+            return draw(request, "vault/memories/_edit.html", {"memory": view, **context}, status=status)
+        page_context = memory_context(request, actor, view)
+        return draw(request, "vault/memories/memory.html", {**page_context, **context}, status=status)
+
+
+def _conflict(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    """Both texts, each against the one that the writer began with; the form then stands on the newer version."""
+    began = number_or_none(request.POST.get("version", "")) or 1
+    with acting(actor):
+        view = cube_get(actor=actor, cube_id=memory_id)
+        theirs = versions_compare(actor=actor, cube_id=memory_id, before=began, after=view.cube.version)
+        mine = text_difference(theirs.before.words.content, request.POST.get("content", "").replace("\r\n", "\n"))
+        more = {"conflict": theirs, "mine": mine, "authors": _author(actor, theirs.after.row.principal_id)}
+        return _form(request, actor, memory_id, more, status=HTTPStatus.CONFLICT)
+
+
+def _author(actor: Actor, principal_id: UUID) -> Any:
+    return names_find(actor.tenant_id, {principal_id})
+
+
+def _given(view: CubeView) -> dict[str, Any]:
+    """The fields as the form shows them at first."""
+    cube = view.cube
+    return {
+        "version": cube.version,
+        "title": view.words.title,
+        "content": view.words.content,
+        "tags": ", ".join(cube.tags),
+        "semantic_type": cube.semantic_type,
+        "sensitivity": cube.sensitivity,
+        "valid_from": f"{cube.valid_from:%Y-%m-%dT%H:%M}" if cube.valid_from else "",
+        "expires_at": f"{cube.expires_at:%Y-%m-%dT%H:%M}" if cube.expires_at else "",
+    }

@@ -1,0 +1,37 @@
+"""Fields of the forms about memories."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TypeVar
+
+from django.http import QueryDict
+
+from governance.errors import FieldError, Invalid
+
+MOST_TAGS, LONGEST_TAG = 50, 100
+Kind = TypeVar("Kind", bound=StrEnum)
+
+
+def tags_read(text: str) -> tuple[str, ...]:
+    """Tags as a person writes them: separated by commas. Raises Invalid."""
+    tags = tuple(dict.fromkeys(part for one in text.replace("，", ",").split(",") if (part := one.strip())))
+    if len(tags) > MOST_TAGS or any(len(one) > LONGEST_TAG or not one.isprintable() for one in tags):
+        raise Invalid(errors=[FieldError("tags", f"at most {MOST_TAGS} tags of {LONGEST_TAG} characters")])
+    return tags
+
+
+def member_read(kind: type[Kind], form: QueryDict, name: str) -> Kind:
+    """One of a closed set. Raises Invalid."""
+    text = form.get(name, "")
+    if text not in set(kind):
+        raise Invalid(errors=[FieldError(name, "choose one")])
+    return kind(text)
+
+
+def day_read(form: QueryDict, name: str) -> datetime | None:
+    """A date, or a date and a time, in UTC; None for an empty field. Raises Invalid."""
+    text = form.get(name, "").strip()
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
+    except ValueError as error:
+        raise Invalid(errors=[FieldError(name, "a date such as 2027-01-31")]) from error

@@ -1,0 +1,152 @@
+"""The list of memories: found while one types, narrowed by facets, read in a pane beside it."""
+
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from governance.actor import Actor
+from governance.authz.services import authorize, is_allowed
+from governance.database import acting
+from governance.errors import DomainError, Invalid
+from governance.keys.services import token_maker
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page, wants_part
+from governance.web.paging import uuid_or_none
+from vault.listing.facets import facets_count, facets_of
+from vault.listing.queries import FILTERS, MemoryQuery, Order, query_read
+from vault.listing.selectors import memories_page
+from vault.listing.views import views_list
+from vault.vocabulary import SearchMode
+from vault.web.facets_shown import chips_shown, facets_shown
+from vault.web.memory_reader import reader_context
+from vault.web.memory_rows import rows_shown
+
+COLUMNS: dict[str, Promise] = {
+    "speaker": _("Speaker"),
+    "type": _("Type"),
+    "layer": _("Layer"),
+    "heat": _("Heat"),
+    "state": _("State"),
+    "expires": _("Expires"),
+    "tags": _("Tags"),
+    "changed": _("Changed"),
+}
+ORDERS: dict[Order, Promise] = {
+    Order.NEWEST: _("Newest first"),
+    Order.OLDEST: _("Oldest first"),
+    Order.EXPIRING: _("Expiring first"),
+}
+MODES: dict[SearchMode, Promise] = {
+    SearchMode.HYBRID: _("Hybrid search"),
+    SearchMode.LEXICAL: _("By words"),
+    SearchMode.DENSE: _("By meaning"),
+    SearchMode.GRAPH: _("By links"),
+    SearchMode.TAG: _("By tags"),
+}
+SESSION_COLUMNS = "memory_columns"
+KNOWN = (*FILTERS, "q", "created_after", "created_before", "order", "mode", "deleted")
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The page; for a script the rows and facets alone, or the next rows."""
+    authorize(actor, Permission.MEMORY_READ)
+    query, fault = _query(actor, request.GET)
+    after = uuid_or_none(request.GET.get("after", ""))
+    with acting(actor):
+        context = _listed(request, actor, query, after) | {"fault": fault}
+        if wants_part(request) and after:
+            return draw(request, "vault/memories/_rows.html", context)
+        counted = facets_of(context["page"].views) if query.text else facets_count(actor=actor, query=query)
+        context |= {"facets": facets_shown(counted, query), "chips": chips_shown(query, address_of)}
+        if wants_part(request):
+            response = draw(request, "vault/memories/_results.html", context | {"is_part": True})
+            response["HX-Replace-Url"] = address_of(query)
+            return response
+        context |= _frame(request, actor)
+        return draw(request, "vault/memories/list.html", context)
+
+
+def address_of(query: MemoryQuery, **more: str) -> str:
+    """The address that shows `query`: nothing that is empty."""
+    parts = parameters_of(query) | {name: [value] for name, value in more.items() if value}
+    return f"{reverse('memories')}?{urlencode(parts, doseq=True)}" if parts else reverse("memories")
+
+
+def parameters_of(query: MemoryQuery) -> dict[str, list[str]]:
+    parts = {name: list(values) for name, values in query.chosen.items() if values}
+    if query.text:
+        parts["q"] = [query.text]
+    if query.after:
+        parts["created_after"] = [f"{query.after:%Y-%m-%d}"]
+    if query.before:
+        parts["created_before"] = [f"{query.before:%Y-%m-%d}"]
+    if query.order is not Order.NEWEST:
+        parts["order"] = [query.order]
+    if query.mode is not SearchMode.HYBRID:
+        parts["mode"] = [query.mode]
+    if query.deleted:
+        parts["deleted"] = ["true"]
+    return parts
+
+
+def _query(actor: Actor, asked: QueryDict) -> tuple[MemoryQuery, Invalid | None]:
+    """What is asked for; with what cannot be used, everything, and what is wrong."""
+    try:
+        query = query_read({name: asked.getlist(name) for name in asked if name in KNOWN})
+        query.condition(token_maker(actor.tenant_id))
+        return query, None
+    except Invalid as fault:
+        return MemoryQuery(), fault
+
+
+def _listed(request: HttpRequest, actor: Actor, query: MemoryQuery, after: UUID | None) -> dict[str, Any]:
+    found = memories_page(actor=actor, query=query, after=after)
+    return {
+        "query": query,
+        "page": found,
+        "rows": rows_shown(found, query.text),
+        "next_address": address_of(query, after=str(found.next)) if found.next else "",
+        "address": address_of(query),
+        "columns": _columns(request),
+        "column_names": COLUMNS,
+        "orders": ORDERS,
+        "modes": MODES,
+        "has_time": bool(found.hits),
+    }
+
+
+def _frame(request: HttpRequest, actor: Actor) -> dict[str, Any]:
+    """What stands around the list, and is not loaded again while one types."""
+    selected = uuid_or_none(request.GET.get("selected", ""))
+    return {
+        "views": views_list(actor=actor),
+        "may_add": is_allowed(actor, Permission.MEMORY_CREATE),
+        "may_change": is_allowed(actor, Permission.MEMORY_UPDATE),
+        "may_delete": is_allowed(actor, Permission.MEMORY_DELETE),
+        "undo": request.session.pop("undo", None),
+        **(_reader(request, actor, selected) if selected else {}),
+    }
+
+
+def _reader(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[str, Any]:
+    try:
+        return {"reader": reader_context(request, actor, memory_id)}
+    except DomainError:
+        return {}  # what was selected is gone; the list is shown without it
+
+
+def _columns(request: HttpRequest) -> list[str]:
+    """The columns that this browser chose."""
+    if "columns" in request.GET:
+        request.session[SESSION_COLUMNS] = [one for one in COLUMNS if one in request.GET.getlist("columns")]
+    chosen: list[str] = request.session.get(SESSION_COLUMNS, list(COLUMNS))
+    return chosen

@@ -1,0 +1,66 @@
+"""One memory as the pane beside the list shows it."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from governance.actor import Actor
+from governance.authz.services import is_allowed
+from governance.database import acting
+from governance.vocabulary import Permission
+from governance.web.paging import Newest
+from vault.cubes.lookup import cube_target
+from vault.cubes.selectors import cube_get, versions_list
+from vault.web.labels import labels_of
+from vault.web.memory_rows import ScorePart, heat_of, hits_marked, layer_class
+
+VERSIONS = 3  # of the pane
+PARTS: tuple[Promise, ...] = (_("Words"), _("Meaning"), _("Context"), _("Heat"), _("Trust"))
+LONGEST_PARTS = 60
+
+
+def reader_context(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[str, Any]:
+    """What `_reader.html` needs. Raises NotFound; Forbidden. Writes: AuditEntry, OutboxEvent."""
+    with acting(actor):
+        view = cube_get(actor=actor, cube_id=memory_id)
+        take = Newest(size=VERSIONS, key="number")
+        versions = versions_list(actor=actor, cube_id=memory_id, paginate=take)
+        target = cube_target(view.cube)
+        text = request.GET.get("q", "")[:1000]
+        score, parts = _score(request)
+        return {
+            "memory": view,
+            "labels": labels_of(view.cube),
+            "layer": layer_class(view.cube.layer),
+            "heat": heat_of(view.heat),
+            "pieces": list(hits_marked(view.words.content, text)),
+            "versions": versions,
+            "score": score,
+            "parts": parts,
+            "may_change": is_allowed(actor, Permission.MEMORY_UPDATE, target),
+            "may_freeze": is_allowed(actor, Permission.MEMORY_FREEZE, target),
+            "may_delete": is_allowed(actor, Permission.MEMORY_DELETE, target),
+        }
+
+
+def _score(request: HttpRequest) -> tuple[float | None, list[ScorePart]]:
+    """The score that the list told of this memory, and its parts side by side in a bar of 100."""
+    try:
+        score = float(request.GET.get("score", ""))
+        values = [float(one) for one in request.GET.get("parts", "")[:LONGEST_PARTS].split("-")]
+    except ValueError:
+        return None, []
+    if len(values) != len(PARTS) or not all(0 <= one <= 1 for one in (score, *values)):
+        return None, []
+    whole = sum(values) or 1.0
+    parts: list[ScorePart] = []
+    x = 0.0
+    for index, (name, value) in enumerate(zip(PARTS, values, strict=True), start=1):
+        width = value / whole * score * 100
+        if value:
+            parts.append(ScorePart(index, str(name), value, round(x, 1), round(max(width - 0.8, 0.4), 1)))
+        x += width
+    return score, parts

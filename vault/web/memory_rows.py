@@ -1,0 +1,137 @@
+"""Memories as rows of a list: words marked, heat and layer as shapes, times short."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from vault.cubes.selectors import CubeView
+from vault.listing.selectors import MemoryPage
+from vault.retrieval.ranking import said_around
+from vault.retrieval.selectors import Hit
+from vault.vocabulary import Layer, Sensitivity
+from vault.web.labels import Labels, labels_of
+
+SHOWN_CHARACTERS = 240  # of a row; two lines
+BEFORE_HIT = 60  # characters shown before the first hit of a long text
+HEAT_STEPS = (1.5, 3.0, 5.0, 7.0)
+HEAT_FULL, BAR = 10.0, 40  # the heat of a full bar, and its width
+LAYER_CLASSES = {Layer.SHORT_TERM: "short", Layer.MID_TERM: "mid", Layer.LONG_TERM: "long"}
+WORDS = re.compile(r"[^\W_]+")
+CHINESE = re.compile(r"[\u3400-\u9fff]")
+
+
+@dataclass(frozen=True)
+class TextPiece:
+    text: str
+    is_hit: bool = False
+
+
+@dataclass(frozen=True)
+class ScorePart:
+    """One part of a score, as a rectangle of a bar of 100: x, width; index: its colour."""
+
+    index: int
+    name: str
+    value: float
+    x: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Heat:
+    """level: 1..5; width: of a bar of 40."""
+
+    value: float
+    level: int
+    width: float
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    view: CubeView
+    labels: Labels
+    layer: str
+    pieces: tuple[TextPiece, ...]
+    heat: Heat
+    score: float | None = None
+    parts: str = ""
+
+    @property
+    def is_sensitive(self) -> bool:
+        return self.view.cube.sensitivity in {Sensitivity.CONFIDENTIAL, Sensitivity.RESTRICTED}
+
+
+def rows_shown(page: MemoryPage, text: str) -> list[MemoryRow]:
+    if page.hits:
+        return [row_shown(hit.view, text, hit) for hit in page.hits]
+    return [row_shown(view, text) for view in page.views]
+
+
+def row_shown(view: CubeView, text: str = "", hit: Hit | None = None) -> MemoryRow:
+    return MemoryRow(
+        view=view,
+        labels=labels_of(view.cube),
+        layer=layer_class(view.cube.layer),
+        pieces=excerpt_marked(view.words.content, text),
+        heat=heat_of(view.heat),
+        score=hit.score if hit else None,
+        parts="-".join(f"{part:.3f}" for part in _parts(hit)) if hit else "",
+    )
+
+
+def excerpt_marked(content: str, text: str) -> tuple[TextPiece, ...]:
+    return tuple(hits_marked(_excerpt(content, text), text))
+
+
+def layer_class(layer: str) -> str:
+    return LAYER_CLASSES[Layer(layer)]
+
+
+def heat_of(value: float) -> Heat:
+    level = 1 + sum(value >= step for step in HEAT_STEPS)
+    return Heat(value, level, round(min(value / HEAT_FULL, 1.0) * BAR, 1))
+
+
+def hits_marked(content: str, text: str) -> Iterator[TextPiece]:
+    """`content` cut at the words of `text`, whatever their case."""
+    pattern = _pattern(text)
+    if pattern is None:
+        yield TextPiece(content)
+        return
+    for index, part in enumerate(pattern.split(content)):
+        if part:
+            yield TextPiece(part, is_hit=index % 2 == 1)
+
+
+@lru_cache(maxsize=256)
+def _pattern(text: str) -> re.Pattern[str] | None:
+    words = _words(text)
+    return re.compile(f"({'|'.join(map(re.escape, words))})", re.IGNORECASE) if words else None
+
+
+def _words(text: str) -> list[str]:
+    found = [word for word in WORDS.findall(text) if len(word) > 1 or CHINESE.match(word)]
+    pairs = [word[at : at + 2] for word in found if CHINESE.search(word) for at in range(max(len(word) - 1, 1))]
+    return sorted({*found, *pairs}, key=len, reverse=True)[:20]
+
+
+def _first_hit(content: str, text: str) -> int:
+    """Where the first of the words stands; -1 for none. A pattern of long words would take the square of the length."""
+    lowered = content.lower()
+    places = (lowered.find(word.lower()) for word in _words(text))
+    return min((at for at in places if at >= 0), default=-1)
+
+
+def _excerpt(content: str, text: str) -> str:
+    """The part of a long text in which the first hit stands."""
+    first = _first_hit(content, text)
+    if first < SHOWN_CHARACTERS // 2:
+        return content[:SHOWN_CHARACTERS] + ("…" if len(content) > SHOWN_CHARACTERS else "")
+    start = first - BEFORE_HIT
+    return f"…{content[start : start + SHOWN_CHARACTERS]}…"
+
+
+def _parts(hit: Hit) -> Sequence[float]:
+    parts = hit.parts
+    return [parts.lexical, parts.dense, said_around(parts), parts.heat, parts.trust]

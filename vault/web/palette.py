@@ -1,0 +1,53 @@
+"""The list under the search of every page: memories, actions, pages."""
+
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from governance.actor import Actor
+from governance.authz.services import is_allowed
+from governance.vocabulary import Permission
+from governance.web.navigation import Link, navigation_of, settings_of
+from governance.web.pages import draw, page
+from vault.listing.queries import LONGEST_TEXT, MemoryQuery
+from vault.listing.selectors import memories_page
+from vault.web.memory_rows import rows_shown
+
+MEMORIES, PAGES = 6, 6  # shown
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def palette(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """A part of a page. An empty question shows the newest memories. Writes: AuditEntry."""
+    text = request.GET.get("q", "").strip()[:LONGEST_TEXT].replace("\x00", "")
+    page_found = memories_page(actor=actor, query=MemoryQuery(text=text), size=MEMORIES)
+    context = {
+        "text": text,
+        "rows": rows_shown(page_found, text)[:MEMORIES],
+        "total": len(page_found.views),
+        "all_address": f"{reverse('memories')}?{urlencode({'q': text})}",
+        "actions": _actions(actor, text),
+        "pages": _pages(actor, text),
+    }
+    return draw(request, "shared/_palette_list.html", context)
+
+
+def _actions(actor: Actor, text: str) -> list[Link]:
+    actions = []
+    if is_allowed(actor, Permission.MEMORY_CREATE):
+        label = _("Add memory “%(text)s”") % {"text": text} if text else _("Add a memory")
+        actions.append(Link(label, f"{reverse('memory_add')}?{urlencode({'content': text})}", "plus", "n", False))
+    if is_allowed(actor, Permission.CONVERSATION_USE):
+        label = _("Ask the chat about “%(text)s”") % {"text": text} if text else _("Ask the chat")
+        actions.append(Link(label, f"{reverse('chat')}?{urlencode({'q': text})}", "message-circle", "", False))
+    return actions
+
+
+def _pages(actor: Actor, text: str) -> list[Link]:
+    links = [link for group in navigation_of(actor, "") for link in group.links] + settings_of(actor, "")
+    return [link for link in links if text.casefold() in link.label.casefold()][:PAGES]

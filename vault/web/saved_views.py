@@ -1,0 +1,29 @@
+"""Saving what the list of memories shows under a name, and removing such a view."""
+
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from governance.actor import Actor
+from governance.web.pages import page, see_other
+from vault.listing.views import ViewDraft, view_create, view_remove
+
+
+@require_POST
+@page
+def views(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """`query`: the address of the list, of which the part behind the question mark is saved."""
+    query = urlsplit(request.POST.get("query", "")).query
+    view = view_create(actor=actor, draft=ViewDraft(name=request.POST.get("name", ""), query=query))
+    return see_other(f"{reverse('memories')}?{view.query}")
+
+
+@require_POST
+@page
+def remove(request: HttpRequest, actor: Actor, view_id: UUID) -> HttpResponseBase:
+    view_remove(actor=actor, view_id=view_id)
+    return see_other(reverse("memories"))
