@@ -39,7 +39,7 @@ export class Answer {
 
   #chip(marker, url) {
     const chip = document.createElement("a");
-    chip.className = "chip";
+    chip.className = "chip-cite";
     chip.href = url;
     chip.textContent = marker;
     chip.setAttribute("aria-label", `${this.chipLabel} ${marker}`);

@@ -6,15 +6,15 @@ let opener = null;
 function close() {
   pane.hidden = true;
   body.replaceChildren();
-  document.querySelector(".chip[aria-current]")?.removeAttribute("aria-current");
+  document.querySelector(".chip-cite[aria-current]")?.removeAttribute("aria-current");
   if (opener?.isConnected) opener.focus();
 }
 
 document.body.addEventListener("htmx:beforeRequest", (event) => {
-  const chip = event.target.closest(".chip");
+  const chip = event.target.closest(".chip-cite");
   if (!chip) return;
   opener = chip;
-  document.querySelector(".chip[aria-current]")?.removeAttribute("aria-current");
+  document.querySelector(".chip-cite[aria-current]")?.removeAttribute("aria-current");
   chip.setAttribute("aria-current", "true");
 });
 document.body.addEventListener("htmx:afterSwap", (event) => {

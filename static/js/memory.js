@@ -1,0 +1,37 @@
+// The page of one memory: the form in the place of the text, and copying. Both work without this file.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  document.querySelector("[data-cancels]")?.click();
+});
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    button.setAttribute("aria-pressed", "true");
+  });
+}
+
+// The JSON of the memory is read from the API when somebody opens it, and shown as text.
+document.querySelector(".raw")?.addEventListener("toggle", async () => {
+  const shown = document.getElementById("raw-json");
+  if (shown.textContent) return;
+  const response = await fetch(shown.dataset.source, { headers: { Accept: "application/json" } });
+  if (!response.ok) return;
+  shown.textContent = JSON.stringify(await response.json(), null, 2);
+  shown.hidden = false;
+});
+
+// Nothing that was typed is lost by a link pressed by mistake.
+let changed = false;
+document.addEventListener("input", (event) => {
+  if (event.target.closest("form[data-saves]")) changed = true;
+});
+document.addEventListener("submit", () => { changed = false; });
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-cancels]")) changed = false;
+});
+addEventListener("beforeunload", (event) => {
+  if (changed) event.preventDefault();
+});
+document.body.addEventListener("htmx:afterRequest", () => { changed = false; });
