@@ -16,7 +16,7 @@ WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
 	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml
 
-.PHONY: help run test lint lock verify-full chromium
+.PHONY: help run test check lint lock verify-full chromium
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +24,15 @@ help: ## list these commands
 run: $(VENV)/.base ## install if needed, then serve on http://127.0.0.1:8000 until Ctrl-C
 	@exec $(MANAGE) up
 
-test: $(VENV)/.dev chromium ## install if needed, then run every test
-	@exec $(PYTHON) -m pytest -n 2
+test: $(VENV)/.dev chromium ## install if needed, then run every test and list the 20 slowest
+	@exec $(PYTHON) -m pytest -n 2 --durations=20
+
+check: $(VENV)/.dev ## for the inner loop, below a minute: style, types, imports, tests without servers
+	$(VENV)/bin/ruff format --check --quiet .
+	$(VENV)/bin/ruff check --quiet .
+	$(VENV)/bin/mypy .
+	$(VENV)/bin/lint-imports --no-cache > /dev/null
+	@exec $(PYTHON) -m pytest -q -n 2 --without-servers
 
 lint: $(VENV)/.dev ## every check that is not a test
 	$(VENV)/bin/ruff format --check .

@@ -25,7 +25,7 @@ from governance.authz.services import decision_on
 from governance.database import acting
 from governance.grants.holders import Holder, group_ensure
 from governance.vocabulary import Action, Effect, GranteeKind, Permission, PrincipalKind
-from vault.cubes.locating import cube_target
+from vault.cubes.lookup import cube_target
 from vault.models import Cube, CubeGrant, Namespace, NamespaceGrant
 
 MANY, SOME = 10_000, 100

@@ -16,10 +16,10 @@ from benchmarks.search_latency import SEED, Asking, place_of
 from benchmarks.synthetic import questions, unknown_questions
 from benchmarks.tables import markdown
 from governance.actor import Actor
-from vault.cubes.vector_index import DEFAULT_DIMENSION
-from vault.cubes.vector_index import NEAREST as BY_INDEX
+from vault.cubes.embeddings.vector_index import DEFAULT_DIMENSION
+from vault.cubes.embeddings.vector_index import NEAREST as BY_INDEX
 from vault.providers.registry import embedder
-from vault.retrieval import ranker
+from vault.retrieval import statements
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.retrieval.sql import NEAREST_BY_SCAN
@@ -119,7 +119,7 @@ def _distances(raw: psycopg.Connection[Any], scene: Scene, vectors: Sequence[str
 def _searches(actor: Actor, asked: Sequence[str], mode: SearchMode) -> dict[str, float]:
     """In process: what HTTP costs says nothing here."""
     as_it_is = _scores(actor, asked, mode)
-    with patch.object(ranker, "index_pays", lambda *_, **__: False):
+    with patch.object(statements, "index_pays", lambda *_, **__: False):
         exact = _scores(actor, asked, mode)
     share = _share(as_it_is.found, exact.found, lambda one, worst: one >= worst - ALIKE)
     return {"share": share, "p50": timing(as_it_is.ms).p50, "p50 comparing all": timing(exact.ms).p50}

@@ -5,7 +5,7 @@ Every question goes to every system in turn, so that whatever else the machine d
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -21,14 +21,19 @@ from benchmarks.report import Timing, timing
 from benchmarks.synthetic import conversation, questions
 from benchmarks.tables import markdown
 from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of, reader_of
+from governance.actor import Actor
+from governance.errors import Conflict
+from governance.personas.services import PersonaDraft, persona_create
 from vault.cubes.drafts import CubeDraft
-from vault.cubes.vector_index import DEFAULT_MODEL
+from vault.cubes.embeddings.vector_index import DEFAULT_MODEL
 from vault.providers.registry import embedder
+from vault.vocabulary import Layer
 
 SEED = 20_260_101
 WARM_UP = 20  # questions that are not counted, before those that are
 HTTP_MS = 3.0  # what the goal grants for HTTP on top of twice the floor
 OPEN = "/open"
+PERSONAS = 10
 Ask = Callable[[str], Asked]
 
 
@@ -41,6 +46,7 @@ class Asking:
     queries: int = 500
     hidden: float = 0.0
     top_k: int = 10
+    filtered: bool = False  # ask each question with each of FILTERS, too
 
     @property
     def warm_up(self) -> int:
@@ -79,13 +85,15 @@ class Measured:
 class Ours:
     """POST memories/search/ on one warm connection; the server's own took_ms is kept beside."""
 
-    def __init__(self, target: Target, api_key: str, top_k: int, service_ms: list[float]) -> None:
+    def __init__(
+        self, target: Target, api_key: str, top_k: int, service_ms: list[float], narrowing: dict[str, Any] | None = None
+    ) -> None:
         self._client = Client(replace(target, api_key=api_key))
-        self._top_k = top_k
+        self._body = {"top_k": top_k, **(narrowing or {})}
         self._service_ms = service_ms
 
     def __call__(self, question: str) -> Asked:
-        reply = self._client.call("POST", "memories/search/", {"query": question, "top_k": self._top_k})
+        reply = self._client.call("POST", "memories/search/", {"query": question, **self._body})
         self._service_ms.append(reply["took_ms"])
         return Asked(self._client.last_ms, len(reply["results"]))
 
@@ -118,7 +126,8 @@ def search_latency_table(figures: dict[str, Any]) -> str:
         [name, one["p50"], one["p95"], one.get("took_ms p50", ""), one["full"]]
         for name, one in figures["systems"].items()
     ]
-    names = ("ours to floor", "service to floor", "goal p50 ms", "hidden to seen")
+    names = ["ours to floor", "service to floor", "goal p50 ms", "hidden to seen"]
+    names += [name for name in figures if name.endswith(" to unfiltered")]
     ratios = [[name, figures[name]] for name in names if name in figures]
     systems = markdown(["system", "p50 ms", "p95 ms", "service p50 ms", "full answers"], rows)
     return f"{systems}\n\n{markdown(['', ''], ratios)}"
@@ -128,11 +137,14 @@ def place_of(asking: Asking, number: int) -> Place:
     """A tenant with its share of the cubes, loaded unless it is there already."""
     size = asking.cubes // asking.tenants
     hidden = f"-hidden{round(asking.hidden * 100)}" if asking.hidden else ""
-    slug = f"bench-{asking.cubes}-{asking.tenants}{hidden}-{number}"
+    kind = "-filtered" if asking.filtered else ""
+    slug = f"bench-{asking.cubes}-{asking.tenants}{hidden}{kind}-{number}"
     owner, turns = owner_of(slug), conversation(size, SEED + number)
     shown = [turn for turn in turns if not _is_hidden(turn, asking.hidden)]
+    if asking.filtered:
+        _make_personas(owner.actor)
     if cubes_in(owner.actor) != size:
-        filled(owner.actor, _drafts(turns, asking.hidden))
+        filled(owner.actor, list(_varied(turns)) if asking.filtered else _drafts(turns, asking.hidden))
     jobs_awaited(owner.actor)
     return Place(slug, owner, turns, len(shown))
 
@@ -140,6 +152,33 @@ def place_of(asking: Asking, number: int) -> Place:
 def _drafts(turns: Sequence[Said], hidden: float) -> list[CubeDraft]:
     """What is hidden lies in the owner's private namespace, the rest where every member may read."""
     return [draft for turn in turns for draft in drafts_of([turn], None if _is_hidden(turn, hidden) else OPEN)]
+
+
+def _varied(turns: Sequence[Said]) -> Iterator[CubeDraft]:
+    """A third of the sessions in each layer, a tenth by each persona."""
+    for turn in turns:
+        (draft,) = drafts_of([turn], OPEN)
+        layer = list(Layer)[turn.session % len(Layer)]
+        yield replace(draft, layer=layer, persona=f"persona-{turn.session % PERSONAS}")
+
+
+def _make_personas(actor: Actor) -> None:
+    for number in range(PERSONAS):
+        with suppress(Conflict):
+            persona_create(actor=actor, draft=PersonaDraft(name=f"persona-{number}"))
+
+
+def _filters(turns: Sequence[Said]) -> dict[str, dict[str, Any]]:
+    """What a request with one filter says beside its question: a tenth of the time, one session of the last year."""
+    times = sorted(turn.at for turn in turns)
+    since, until = times[len(times) // 2].isoformat(), times[len(times) * 6 // 10].isoformat()
+    return {
+        "layer": {"layers": ["long_term"]},
+        "type": {"types": ["plaintext"]},
+        "persona": {"personas": ["persona-3"]},
+        "session": {"session_id": f"session-{turns[len(turns) // 2].session}"},
+        "time": {"filters": {"event_time": {"gte": since, "lt": until}}},
+    }
 
 
 def _is_hidden(turn: Said, share: float) -> bool:
@@ -184,6 +223,9 @@ def _systems(
     peer: Mem0 | None,
 ) -> Iterator[tuple[str, Ask]]:
     yield "ours", Ours(target, place.owner.api_key, asking.top_k, measured["ours"].service_ms)
+    for name, narrowing in _filters(place.turns).items() if asking.filtered else ():
+        one = f"ours, {name}"
+        yield one, Ours(target, place.owner.api_key, asking.top_k, measured[one].service_ms, narrowing)
     yield from _raw("", scene_of(place.owner.actor), asking.top_k, raw)
     if asking.hidden:
         reader = reader_of(place.slug)
@@ -214,6 +256,9 @@ def _ratios(times: dict[str, Timing], measured: dict[str, Measured]) -> dict[str
         "service to floor": round(timing(measured["ours"].service_ms).p50 / floor, 2),
         "goal p50 ms": round(2 * floor + HTTP_MS, 2),
     }
+    for name, time in times.items():
+        if name.startswith("ours, "):
+            found[f"{name.removeprefix('ours, ')} to unfiltered"] = round(time.p50 / times["ours"].p50, 2)
     if "reader: ours" in times:
         found["hidden to seen"] = round(times["reader: ours"].p50 / times["ours"].p50, 2)
     return found

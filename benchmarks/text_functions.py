@@ -1,0 +1,282 @@
+"""Every function that reads a user's text, with the compiled patterns behind it.
+
+tests/attacks/test_hostile_texts.py fails for a pattern of the product that is neither here nor in NOT_A_TEXT.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import Any
+from uuid import UUID
+
+from governance.api.fields import refuse_broken_text
+from governance.keys.rules import DataKey
+from governance.keys.services import TokenMaker
+from governance.privacy.pii.detector import PatternDetector, rules_for
+from governance.privacy.pii.spans import Span
+from governance.vocabulary import PiiKind
+from vault.chat.rules import Evidence, extractive_answer, markers_in, title_of
+from vault.cubes.differences import text_difference
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.rules import approximate_tokens, index_of, text_index
+from vault.cubes.screening.texts import Place, Texts, moved, places_in, without
+from vault.cubes.words import Words
+from vault.graph.rules import contradict, is_consequence
+from vault.lexicon.asking import asking_share, is_about_questions
+from vault.lexicon.entities import asked_entities, entities
+from vault.lexicon.labels import ascii_pieces, folded, labels_named
+from vault.lexicon.moments import asks_for_time, mentions_time, spans_of, without_times
+from vault.lexicon.normal import normal_form, unaccented
+from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
+from vault.namespaces.rules import PathError, path_checked, private_path
+from vault.providers.hashing import HashingEmbedder
+from vault.providers.reranking import OverlapReranker
+from vault.reader.rules import Passage, best_sentences, is_question, semantic_type_of, sentences, statements
+from vault.retrieval.question import LONGEST_READ, question_of
+from vault.retrieval.tagging import MOST_CHARACTERS
+from vault.vocabulary import PiiField
+from vault.web.answers import pieces
+from vault.web.markdown import markdown_html
+from vault.web.memory_rows import excerpt_marked
+
+REGIONS = ("CN", "US", "GB")
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+LONGEST_QUESTION = 2_000  # characters, of a question beside a text
+# Patterns that read what the product or its operator wrote, or the few characters that a bound leaves of a text.
+NOT_A_TEXT = {
+    "governance.prepared": "PLACEHOLDER",  # statements of the product
+    "vault.cubes.visibility": "PLACEHOLDER",  # statements of the product
+    "governance.privacy.pii.numbers": "BBAN_LENGTH",  # the registry of IBANs
+    "governance.naming": "ID",  # lines of the audit log
+    "governance.web.log_filter": "LINK",  # lines of the log
+    "governance.web.middleware": "ACCEPTABLE_ID",  # 64 characters, matched whole
+    "governance.api.views": "ETAGS VERSION",  # headers, which the server bounds
+}
+
+
+@dataclass(frozen=True)
+class TextFunction:
+    """`run` takes any text. `patterns`: those that it uses, by module, as names with blanks between them."""
+
+    name: str
+    run: Callable[[str], object]
+    patterns: dict[str, str]
+
+
+@cache
+def _maker() -> TokenMaker:
+    return TokenMaker(key=DataKey(id=UUID(int=0), secret=bytes(32)))
+
+
+@cache
+def _detector() -> PatternDetector:
+    return PatternDetector(REGIONS)
+
+
+def _rule(number: int, text: str) -> None:
+    list(rules_for(REGIONS)[number](text))
+
+
+def _metadata(text: str) -> dict[str, Any]:
+    """As many names and values as the longest metadata holds."""
+    return {f"{at} {text[at : at + 10]}": text[at : at + 10] for at in range(0, min(len(text), 8_000), 10)}
+
+
+def _places(text: str) -> None:
+    tags = tuple(text[at : at + 50] for at in range(0, min(len(text), 2_500), 50))
+    texts = Texts("", metadata=_metadata(text), tags=tags, speaker=text[:200])
+    without(texts, places_in(_detector(), texts, frozenset(PiiField)))
+
+
+def _moved(text: str) -> None:
+    """A finding for every eight characters, half of them replaced."""
+    found = [Place(PiiField.CONTENT, 0, Span(PiiKind.PHONE, at, at + 4, "phone")) for at in range(0, len(text) - 4, 8)]
+    moved(found[::2], found[1::2])
+    without(Texts(text), found[1::2])
+
+
+def _index(text: str) -> None:
+    draft = CubeDraft(content=text, title=text[:500], speaker=text[:200])
+    words = Words(content=text, title=text[:500], speaker=text[:200], metadata=_metadata(text))
+    index_of(_maker(), words, text_index(_maker(), draft))
+
+
+def _question(text: str) -> None:
+    question = question_of(_maker(), text)
+    known = list(question.names)[:50]
+    question.terms(known, has_time=True)
+    question.meant(known, has_time=True)
+
+
+def _labels(text: str) -> None:
+    asked = folded(text[:MOST_CHARACTERS])[:MOST_CHARACTERS]
+    ascii_pieces(asked)
+    labels_named(asked, [text[at : at + 100] for at in range(0, min(len(text), 10_000), 10)])
+
+
+def _path(text: str) -> None:
+    private_path(text, taken=False, member_id="0")
+    try:
+        path_checked(f"/{text}"[:200])
+    except PathError:
+        return
+
+
+def _broken(text: str) -> None:
+    from rest_framework.serializers import ValidationError
+
+    try:
+        refuse_broken_text(text)
+    except ValidationError:
+        return
+
+
+def _differences(text: str) -> None:
+    """Between texts that share their pieces, but no order of them; also short ones, which are read word by word."""
+    for part in (text[:1_150], text):
+        text_difference(part, f"{part[::-2]}x{part[1::2]}")
+
+
+def _answer(text: str) -> None:
+    extractive_answer(f"{text[:LONGEST_QUESTION]}?", [Evidence("", 1, 1, text, "", "", 1.0)])
+
+
+PII, LEXICON, READER = "governance.privacy.pii", "vault.lexicon", "vault.reader.rules"
+FUNCTIONS = (
+    TextFunction("mail addresses", partial(_rule, 0), {f"{PII}.mails": "MAIL _PACKAGE _REPOSITORY"}),
+    TextFunction(
+        "cards",
+        partial(_rule, 1),
+        {
+            f"{PII}.numbers": "CARD ISSUERS SEPARATORS",
+            f"{PII}.matching": "LONG_NUMBER",
+            f"{PII}.context": "_WORD _LETTER",
+        },
+    ),
+    TextFunction("IBANs", partial(_rule, 2), {f"{PII}.numbers": "IBAN_CHECK IBAN"}),
+    TextFunction(
+        "national ids",
+        partial(_rule, 3),
+        {f"{PII}.numbers": "RESIDENT_ID PROVINCE SSN BARE_SSN NINO_DIGITS NINO_PREFIX"},
+    ),
+    TextFunction("network addresses", partial(_rule, 4), {f"{PII}.network": "IPV4 IPV6 MAC LETTER"}),
+    TextFunction(
+        "secrets",
+        partial(_rule, 5),
+        {
+            f"{PII}.secrets": "MAKES PEM_BEGIN PEM_BODY PEM_REST IN_ADDRESS INTRODUCED PASSWORDS CODE NO_SECRET LATIN "
+            "DIGIT_OR_MARK"
+        },
+    ),
+    TextFunction("phone numbers", partial(_rule, 6), {f"{PII}.phones": "BLOB GROUP"}),
+    TextFunction(
+        "personal data of a text", lambda text: _detector().find(text), {f"{PII}.folding": "_FOLDABLE _DROPPED"}
+    ),
+    TextFunction("personal data of metadata", _places, {}),
+    TextFunction("redaction", _moved, {}),
+    TextFunction("sentences", sentences, {f"{READER}.sentences": "_END _BULLET _LAST_WORD _CLAUSE"}),
+    TextFunction("statements", statements, {f"{READER}.kinds": "_KINDS"}),
+    TextFunction("is_question", is_question, {f"{READER}.kinds": "_ENDS_ASKING"}),
+    TextFunction(
+        "semantic_type_of",
+        semantic_type_of,
+        {
+            f"{READER}.patterns": "QUESTION_START CHINESE_QUESTION CHINESE_NOT_ASKING SMALL_TALK PROFILE GOAL "
+            "PREFERENCE EVENT"
+        },
+    ),
+    TextFunction(
+        "best_sentences",
+        lambda text: best_sentences(text[:LONGEST_QUESTION], [Passage("1", text, 1.0)], 3),
+        {f"{READER}.answers": "_WHEN _NUMBER _WHERE _WHY _CUES"},
+    ),
+    TextFunction("extractive_answer", _answer, {}),
+    TextFunction(
+        "citations", lambda text: (markers_in(text, 9), list(pieces(text, ()))), {"vault.cubes.passages": "MARKER"}
+    ),
+    TextFunction("conversation title", title_of, {}),
+    TextFunction("Markdown", lambda text: markdown_html(text, {1, 2}), {"vault.web.markdown": "CITE"}),
+    TextFunction("index of a memory", _index, {"vault.cubes.index.marks": "WORD"}),
+    TextFunction(
+        "differences",
+        _differences,
+        {"vault.cubes.differences": "TOKENS SENTENCES LINES WORD"},
+    ),
+    TextFunction(
+        "hits of a list",
+        lambda text: excerpt_marked(text, f"{text[:990]}x"),
+        {"vault.web.memory_rows": "WORDS CHINESE"},
+    ),
+    TextFunction("approximate_tokens", approximate_tokens, {}),
+    TextFunction(
+        "terms",
+        lambda text: (terms(text), single_characters(text)),
+        {
+            f"{LEXICON}.tokens": "_TOKENS _HYPHENED _THOUSANDS _ACCENTS _ASCII_WORD _ASCII_TOKENS",
+            f"{LEXICON}.days": "_DAYS _SIGNS",
+        },
+    ),
+    TextFunction("query_terms", query_terms, {f"{LEXICON}.tokens": "_QUESTION_PHRASES _CHINESE_QUESTION"}),
+    TextFunction(
+        "language_of", language_of, {f"{LEXICON}.tokens": "_LETTER _HAN_RUN _KANA_RUN _HANGUL_RUN _LATIN_RUN"}
+    ),
+    TextFunction(
+        "keywords",
+        keywords,
+        {f"{LEXICON}.tokens": "_FUNCTION_WORDS _UNSPACED_LETTER _CJK_RUN _PHRASE_WORD"},
+    ),
+    TextFunction(
+        "questions",
+        lambda text: (asking_share(text), is_about_questions(text)),
+        {f"{LEXICON}.asking": "_END _MAY_ASK _ABOUT_QUESTIONS"},
+    ),
+    TextFunction(
+        "entities",
+        entities,
+        {
+            f"{LEXICON}.entities": "_HANDLE _QUOTED _ARTICLE _LATIN _ENDS_SENTENCE _HAN_LETTER _POSSESSIVE _PERSON "
+            "_TITLED _FOREIGN _KNOWN_PLACE _PLACE"
+        },
+    ),
+    TextFunction("asked_entities", asked_entities, {}),
+    TextFunction("labels", _labels, {f"{LEXICON}.labels": "_ASCII_RUN _EDGE _SPACED"}),
+    TextFunction(
+        "normal forms",
+        lambda text: (normal_form("NFKC", text), unaccented(text)),
+        {f"{LEXICON}.normal": "_ACCENTS _TOO_MANY"},
+    ),
+    TextFunction(
+        "times",
+        lambda text: (spans_of(text[:LONGEST_READ], NOW), without_times(text[:LONGEST_READ], but_names=True)),
+        {
+            f"{LEXICON}.dates": "_BEFORE_A_MONTH _TIME_COMES _BEFORE_A_SEASON KINDS",
+            f"{LEXICON}.moments": "_LEAD _TAIL _TO_LAST _AND_LAST _BETWEEN _BETWEEN_TAIL _SAME_ALWAYS",
+        },
+    ),
+    TextFunction(
+        "mentions of times",
+        lambda text: (mentions_time(text), asks_for_time(text)),
+        {f"{LEXICON}.moments": "_NAMED _RUN _ASKED"},
+    ),
+    TextFunction(
+        "question",
+        _question,
+        {"vault.retrieval.question": "_HAPPENED", f"{LEXICON}.tokens": "_UNSPACED_RUN"},
+    ),
+    TextFunction(
+        "links",
+        lambda text: (contradict(text, f"{text} not 3"), is_consequence(text)),
+        {"vault.graph.rules": "_CAUSED _NEGATION _NUMBER _NO_NEGATION _ASKS"},
+    ),
+    TextFunction("namespace path", _path, {"vault.namespaces.rules": "PATH NOT_IN_A_PART"}),
+    TextFunction("broken characters", _broken, {"governance.api.fields": "BROKEN", "vault.cubes.filters": "BROKEN"}),
+    TextFunction(
+        "hashing embedder", lambda text: HashingEmbedder().embed([text]), {"vault.providers.hashing": "_RUNS _CJK_RUN"}
+    ),
+    TextFunction(
+        "overlap reranker",
+        lambda text: OverlapReranker().score(text[:LONGEST_QUESTION], [text]),
+        {"vault.providers.reranking": "_WORD"},
+    ),
+)
