@@ -13,7 +13,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.test import override_settings
 from django.urls import path, reverse
 
-from memos_web.handler import KEPT, ThreadedHandler
+from memos_web.handler import MOST_AT_WORK, ThreadedHandler
+from memos_web.slots import Slots
 
 seen: list[str] = []
 
@@ -71,6 +72,7 @@ urlpatterns = [
     path("together", together),
     path("address", address),
     path("held", held),
+    path("api/held", held),
     path("fails", fails),
 ]
 release = threading.Event()
@@ -123,15 +125,16 @@ def test_requests_at_once_have_threads_of_their_own(handler: ThreadedHandler) ->
     assert asyncio.run(both()) == [200, 200]
 
 
-def test_no_more_threads_wait_than_are_kept(handler: ThreadedHandler) -> None:
+def test_no_more_requests_are_at_work_than_there_are_connections(handler: ThreadedHandler) -> None:
     async def many() -> None:
         async with asyncio.TaskGroup() as group:
-            for _ in range(KEPT + 5):
+            for _ in range(MOST_AT_WORK + 5):
                 group.create_task(_asked(handler, "/plain"))
 
     asyncio.run(many())
-    assert len(seen) == KEPT + 5
-    assert len(handler._idle) == KEPT
+    assert len(seen) == MOST_AT_WORK + 5
+    assert len({entry.split(" ", 1)[1] for entry in seen}) <= MOST_AT_WORK
+    assert len(handler._idle) <= MOST_AT_WORK
 
 
 def test_a_stream_goes_on_in_its_requests_thread_and_is_closed_there_when_the_reader_goes(
@@ -180,7 +183,7 @@ def test_a_reader_who_goes_before_the_body_has_come_is_not_answered(handler: Thr
 
     assert asyncio.run(gone()) == []
     assert seen == []
-    assert len(handler._idle) == 1
+    assert not handler._idle, "no thread waited for the body"
 
 
 def test_the_prefix_that_the_server_is_mounted_at_reaches_the_view(handler: ThreadedHandler) -> None:
@@ -204,6 +207,56 @@ def test_the_thread_of_a_request_that_was_cancelled_serves_no_other(handler: Thr
     finally:
         release.set()
     assert len({entry.split(" ", 1)[1] for entry in seen}) == 2
+
+
+@pytest.mark.parametrize("where", ["/held", "/api/held"])
+def test_requests_beyond_bound_and_queue_are_refused_with_503(
+    handler: ThreadedHandler, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    async def many() -> list[list[dict[str, Any]]]:
+        handler._at_work = Slots(2, queue=3, seconds=0.2)
+        at_work = [asyncio.create_task(_asked(handler, where)) for _ in range(2)]
+        while len(seen) < 2:
+            await asyncio.sleep(0)
+        refused = await asyncio.gather(*(_asked(handler, where) for _ in range(5)))  # two at once, three after a wait
+        release.set()
+        await asyncio.gather(*at_work)
+        assert (await _asked(handler, "/plain"))[0]["status"] == 200, "slots come back"
+        return refused
+
+    release.clear()
+    answers = asyncio.run(many())
+    assert {answer[0]["status"] for answer in answers} == {503}
+    assert all((b"retry-after", b"2") in answer[0]["headers"] for answer in answers)
+    assert (b'"code": "busy"' in answers[0][1]["body"]) is where.startswith("/api/")
+    assert sum(entry.startswith("view") for entry in seen) == 3
+
+
+def test_a_request_in_the_queue_is_served_when_another_ends(handler: ThreadedHandler) -> None:
+    async def two() -> list[int]:
+        handler._at_work = Slots(1, queue=1, seconds=10)
+        first = asyncio.create_task(_asked(handler, "/held"))
+        while not seen:
+            await asyncio.sleep(0)
+        second = asyncio.create_task(_asked(handler, "/plain"))
+        await asyncio.sleep(0)
+        release.set()
+        return [(await task)[0]["status"] for task in (first, second)]
+
+    release.clear()
+    assert asyncio.run(two()) == [200, 200]
+
+
+def test_streams_leave_the_slots_of_requests_and_are_bounded(handler: ThreadedHandler) -> None:
+    async def streams() -> list[int]:
+        handler._at_work, handler._streams = Slots(1), Slots(1)
+        first = asyncio.create_task(_asked(handler, "/stream", parts=200))
+        while "step" not in "".join(seen):
+            await asyncio.sleep(0)
+        second = (await _asked(handler, "/stream", parts=1))[0]["status"]
+        return [(await first)[0]["status"], second, (await _asked(handler, "/plain"))[0]["status"]]
+
+    assert asyncio.run(streams()) == [200, 503, 200]
 
 
 def test_only_http_is_served(handler: ThreadedHandler) -> None:

@@ -19,9 +19,19 @@ OF_NOBODY = frozenset(
         "socialaccount_socialaccount",
         "socialaccount_socialapp",
         "socialaccount_socialtoken",
+        # of the installation: an id and times
+        "governance_heartbeat",
+        "governance_keystorenote",
         "auth_group",
         "auth_group_permissions",
         "auth_permission",
+        # the installation's own periodic tasks
+        "django_celery_beat_clockedschedule",
+        "django_celery_beat_crontabschedule",
+        "django_celery_beat_intervalschedule",
+        "django_celery_beat_periodictask",
+        "django_celery_beat_periodictasks",
+        "django_celery_beat_solarschedule",
         "django_content_type",
         "django_migrations",
         "django_session",
@@ -41,6 +51,12 @@ OWN_POLICIES = {
 READ, ADD, CHANGE, ALL = "SELECT", "INSERT SELECT", "INSERT SELECT UPDATE", "DELETE INSERT SELECT UPDATE"
 APP_RIGHTS = {
     "auth_permission": READ,
+    "django_celery_beat_clockedschedule": READ,
+    "django_celery_beat_crontabschedule": CHANGE,
+    "django_celery_beat_intervalschedule": CHANGE,
+    "django_celery_beat_periodictask": CHANGE,
+    "django_celery_beat_periodictasks": CHANGE,
+    "django_celery_beat_solarschedule": READ,
     "django_content_type": READ,
     "django_migrations": READ,
     "django_session": ALL,
@@ -48,13 +64,17 @@ APP_RIGHTS = {
     "governance_auditentry": ADD,
     "governance_browsersession": CHANGE,
     "governance_auditcheckpoint": ADD,
-    "governance_auditexport": CHANGE,
     "governance_auditseal": ADD,
     "governance_auditsink": CHANGE,
+    "vault_cubeorigin": READ,
+    "vault_cubesource": ALL,
     "governance_auditunsealed": "DELETE INSERT SELECT",
     "governance_datasubject": ALL,
+    "governance_heartbeat": CHANGE,
     "governance_idempotencykey": "DELETE INSERT SELECT",
     "governance_invitation": CHANGE,
+    "governance_job": CHANGE,
+    "governance_keystorenote": ADD,
     "governance_member": CHANGE,
     "governance_oidcidentity": "DELETE INSERT SELECT",
     "governance_oidcprovider": ALL,
@@ -64,6 +84,7 @@ APP_RIGHTS = {
     "governance_policy": CHANGE,
     "governance_policyversion": ADD,
     "governance_role": ADD,
+    "governance_schedule": ALL,
     "governance_signinlink": CHANGE,
     "governance_tenant": CHANGE,
     "governance_usage": CHANGE,
@@ -79,12 +100,12 @@ APP_RIGHTS = {
     "vault_hold": ADD,
     "vault_holdcube": ADD,
     "vault_holdreleaseapproval": ADD,
-    "vault_job": CHANGE,
     "vault_namespace": CHANGE,
     "vault_namespacesize": ALL,
     "vault_packedpostings": ALL,
     "vault_packedword": ALL,
     "vault_packing": ALL,
+    "vault_archivedposting": ALL,
     "vault_posting": ALL,
     "vault_turn": ALL,
     "vault_piifinding": ALL,
@@ -95,6 +116,7 @@ APP_RIGHTS = {
     "governance_roletemplate": ALL,
     "vault_cubegrant": "DELETE INSERT SELECT",
     "vault_namespacegrant": "DELETE INSERT SELECT",
+    "vault_savedview": "DELETE INSERT SELECT",
 }
 OTHER_RIGHTS = {
     ("memos_auditor", "governance_auditentry", READ),
@@ -106,30 +128,31 @@ OTHER_RIGHTS = {
     ("memos_router", "governance_passwordreset", "DELETE"),
 }
 COLUMN_RIGHTS = {
-    ("memos_app", "governance_user", "UPDATE", "password password_tenant"),
+    ("memos_app", "governance_user", "UPDATE", "is_operator password password_tenant"),
     ("memos_router", "governance_browsersession", "SELECT", "expires_at"),
     ("memos_router", "governance_invitation", "SELECT", "id mailed_token_hash tenant_id token_hash"),
     ("memos_router", "governance_member", "SELECT", "id removed_at tenant_id user_id"),
     ("memos_router", "governance_passwordreset", "SELECT", "expires_at id token_hash user_id"),
     ("memos_router", "governance_apikey", "SELECT", "id prefix tenant_id"),
     ("memos_router", "governance_auditcheckpoint", "SELECT", "created_at seq tenant_id"),
-    ("memos_router", "governance_auditseal", "SELECT", "seq tenant_id"),
+    ("memos_router", "governance_auditseal", "SELECT", "created_at seq tenant_id"),
     ("memos_router", "governance_auditsink", "SELECT", "delivered_seq id next_at removed_at tenant_id"),
-    ("memos_router", "governance_auditunsealed", "SELECT", "tenant_id"),
+    ("memos_router", "governance_auditunsealed", "SELECT", "created_at id tenant_id"),
     ("memos_router", "governance_idempotencykey", "SELECT", "created_at"),
     (
         "memos_router",
         "governance_outboxevent",
         "SELECT",
-        "attempts available_at created_at done_at id parked_at tenant_id topic",
+        "attempts available_at created_at done_at id lease parked_at tenant_id topic",
     ),
-    ("memos_router", "governance_outboxevent", "UPDATE", "attempts available_at parked_at"),
+    ("memos_router", "governance_outboxevent", "UPDATE", "attempts available_at last_error lease parked_at"),
+    ("memos_router", "governance_schedule", "SELECT", "enabled id next_run_at tenant_id"),
     ("memos_router", "governance_signinlink", "SELECT", "id tenant_id token_hash"),
     ("memos_router", "governance_tenant", "SELECT", "id slug"),
     ("memos_router", "governance_user", "SELECT", "email id"),
     ("memos_router", "vault_embeddingmodel", "SELECT", "model tenant_id"),
-    ("memos_router", "vault_job", "SELECT", "kept_until"),
-    ("memos_router", "vault_job", "UPDATE", "kept_until sealed_request"),
+    ("memos_router", "governance_job", "SELECT", "kept_until"),
+    ("memos_router", "governance_job", "UPDATE", "kept_until sealed_request"),
     ("memos_app", "governance_personagrant", "UPDATE", "expires_at"),
     ("memos_app", "vault_cubegrant", "UPDATE", "expires_at"),
     ("memos_app", "vault_namespacegrant", "UPDATE", "expires_at"),
@@ -155,32 +178,36 @@ OTHER_POLICIES = {
     ("governance_outboxevent", "memos_router", "DELETE", "(done_at IS NOT NULL)"),
     ("governance_outboxevent", "memos_router", "SELECT", "true"),
     ("governance_outboxevent", "memos_router", "UPDATE", "true"),
+    ("governance_schedule", "memos_router", "SELECT", "true"),
     ("governance_signinlink", "memos_router", "SELECT", "true"),
     ("governance_tenant", "memos_router", "SELECT", "true"),
     ("governance_user", "memos_router", "SELECT", "true"),
     ("vault_embeddingmodel", "memos_router", "SELECT", "true"),
-    ("vault_job", "memos_router", "SELECT", "true"),
-    ("vault_job", "memos_router", "UPDATE", "true"),
+    ("governance_job", "memos_router", "SELECT", "true"),
+    ("governance_job", "memos_router", "UPDATE", "true"),
 }
 DEFINER_FUNCTIONS = frozenset(
     {
         "governance_accounts_tidy",
         "governance_invitation_by_hash",
         "governance_audit_checkpoints_due",
+        "governance_audit_health",
         "governance_audit_sinks_due",
         "governance_audit_unsealed",
         "governance_key_by_prefix",
         "governance_link_by_hash",
         "governance_memberships",
         "governance_outbox_claim",
+        "governance_jobs_tidy",
         "governance_outbox_health",
+        "governance_outbox_park_unrouted",
         "governance_reset_by_hash",
+        "governance_schedules_due",
         "governance_tenant_by_slug",
         "governance_tenant_ids",
         "governance_tidy",
         "governance_user_by_email",
         "vault_tenants_to_reembed",
-        "vault_jobs_tidy",
     }
 )
 # A unique constraint without the tenant tells whether a foreign row has the value: right for random ones alone.
@@ -202,6 +229,8 @@ TRIGGERS = {
     ("governance_auditseal", "governance_auditseal_rows_stay"),
     ("governance_auditseal", "governance_auditseal_table_stays"),
     ("governance_auditentry", "governance_auditentry_table_stays"),
+    ("governance_keystorenote", "governance_keystorenote_rows_stay"),
+    ("governance_keystorenote", "governance_keystorenote_table_stays"),
     ("governance_policyversion", "governance_policyversion_rows_stay"),
     ("governance_policyversion", "governance_policyversion_table_stays"),
     ("vault_cubeversion", "version_is_immutable"),
@@ -226,8 +255,14 @@ TRIGGERS = {
 ROLES = {  # (can log in, superuser, bypasses row-level security, makes roles, makes databases, replicates)
     "memos_app": (True, False, False, False, False, False),
     "memos_auditor": (False, False, False, False, False, False),
+    "memos_maintainer": (False, False, False, False, False, False),
     "memos_owner": (True, False, False, False, False, False),
     "memos_router": (False, False, False, False, False, False),
+}
+MEMBERSHIPS = {  # (role, member, inherits its rights)
+    ("memos_router", "memos_owner", False),
+    ("memos_maintainer", "memos_app", False),
+    ("pg_checkpoint", "memos_maintainer", True),
 }
 HERE = "relnamespace = 'public'::regnamespace"
 
@@ -249,11 +284,14 @@ def tenant_tables(connection: psycopg.Connection[Any]) -> set[str]:
 def _tables(connection: psycopg.Connection[Any]) -> Iterator[str]:
     guarded = tenant_tables(connection)
     rows = connection.execute(
-        f"SELECT relname, relkind, relrowsecurity, relforcerowsecurity, relowner::regrole::text FROM pg_class "
+        f"SELECT relname, relkind, relrowsecurity, relforcerowsecurity, relowner::regrole::text, "
+        f"relkind = 'v' AND coalesce(reloptions @> '{{security_invoker=true}}', false) FROM pg_class "
         f"WHERE {HERE} AND relkind NOT IN ('i', 'I', 'S', 'c')"
     )
-    for name, kind, enabled, forced, owner in rows:
-        if kind not in {b"r", b"p", "r", "p"}:
+    for name, kind, enabled, forced, owner, of_its_reader in rows:
+        if of_its_reader:
+            pass  # policies bind whoever reads the view as they bind them below
+        elif kind not in {b"r", b"p", "r", "p"}:
             yield f"{name}: a view or a foreign table is bound by its owner's rights, not by policies"
         elif name not in guarded | OF_NOBODY | OF_PERSONS:
             yield f"{name}: has no tenant, and is not on the list of tables that need none"
@@ -331,7 +369,7 @@ def _roles(connection: psycopg.Connection[Any]) -> Iterator[str]:
         "SELECT roleid::regrole::text, member::regrole::text, inherit_option FROM pg_auth_members "
         "WHERE member::regrole::text LIKE 'memos%'"
     )
-    yield from _difference("membership", set(memberships), {("memos_router", "memos_owner", False)})
+    yield from _difference("membership", set(memberships), MEMBERSHIPS)
     owned = connection.execute(
         "SELECT objid::regclass::text, refobjid::regrole::text FROM pg_shdepend "
         "WHERE deptype = 'o' AND classid = 'pg_class'::regclass AND refobjid::regrole::text <> 'memos_owner' "
@@ -345,6 +383,7 @@ def _rights(connection: psycopg.Connection[Any]) -> Iterator[str]:
         "SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, relname, "
         "string_agg(privilege_type, ' ' ORDER BY privilege_type) "
         f"FROM pg_class, aclexplode(relacl) WHERE {HERE} AND grantee <> relowner "
+        "AND NOT (grantee::regrole::text = 'memos_maintainer' AND privilege_type = 'MAINTAIN') "
         "AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e') GROUP BY 1, 2"
     )
     app = {("memos_app", table, rights) for table, rights in APP_RIGHTS.items()}

@@ -44,7 +44,7 @@ def test_no_page_has_a_serious_finding(server: RunningServer, visit: OpenVisit, 
     page.locator(".turn .meta").wait_for()
     conversation = page.url
     found += findings(page)
-    page.locator(".chip").first.click()
+    page.locator(".chip-cite").first.click()
     page.locator("#pane #memory-title").wait_for()
     found += findings(page)
     own = ("/account/", "/account/second-factor/", "/account/organisations/")

@@ -47,7 +47,7 @@ def test_a_chip_opens_its_memory_beside_the_chat(page: Page) -> None:
     page.goto("/chat/")
     ask(page, QUESTION)
     page.locator(".turn .meta").wait_for()
-    chip = page.locator(".chip").first
+    chip = page.locator(".chip-cite").first
     chip.click()
     pane = page.locator("#pane")
     expect(pane.get_by_role("heading", name="How Ana travels")).to_be_focused()
@@ -99,7 +99,7 @@ def test_everything_works_without_scripts(visit: OpenVisit) -> None:
     page.get_by_label("Title").fill("Journeys")
     page.get_by_role("button", name="Rename").click()
     expect(page.locator("#bar h1")).to_have_text("Journeys")
-    page.locator(".chip").first.click()
+    page.locator(".chip-cite").first.click()
     expect(page.get_by_role("heading", name="How Ana travels", level=1)).to_be_visible()
     page.go_back()
     page.get_by_role("link", name="Delete").click()
@@ -112,7 +112,7 @@ def test_it_works_on_a_phone(visit: OpenVisit) -> None:
     page.goto("/chat/")
     ask(page, QUESTION)
     page.locator(".turn .meta").wait_for()
-    page.locator(".chip").first.tap()
+    page.locator(".chip-cite").first.tap()
     expect(page.locator("#pane #memory-title")).to_be_in_viewport()
     page.locator("#pane-close").tap()
     expect(page.locator("#pane")).to_be_hidden()

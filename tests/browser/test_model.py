@@ -32,7 +32,7 @@ def test_a_marker_that_comes_in_pieces_becomes_a_chip(page: Page) -> None:
     ask(page, "How does Ana travel?")
     expect(page.locator(".turn .meta")).to_contain_text("talker")
     assert page.locator(".answer").inner_text() == "By train 1, she says; not [7].\n茶"
-    expect(page.locator(".chip")).to_have_count(1)
+    expect(page.locator(".chip-cite")).to_have_count(1)
     expect(page.locator(".turn .note")).to_have_count(0)
 
 
@@ -70,7 +70,7 @@ def test_markdown_of_a_model_is_drawn(page: Page) -> None:
     ask(page, "Show marks about Ana.")
     expect(page.locator(".answer strong")).to_have_text("By train")
     expect(page.locator(".answer li")).to_have_count(2)
-    expect(page.locator(".answer a:not(.chip)")).to_have_count(0)
+    expect(page.locator(".answer a:not(.chip-cite)")).to_have_count(0)
     expect(page.locator(".answer")).to_contain_text("[press](https://evil.example/)")
 
 

@@ -44,15 +44,15 @@ def test_nothing_is_cut_off(visit: OpenVisit, server: RunningServer, scheme: str
         assert findings(page) == [], address
 
 
-def test_the_menu_leads_to_every_page(visit: OpenVisit) -> None:
+def test_the_drawer_leads_to_every_page(visit: OpenVisit) -> None:
     page = visit(**PHONE).page
     page.goto("/audit/")
-    menu = page.locator("details.menu")
-    expect(menu.get_by_role("link", name="Policies")).to_be_hidden()
-    menu.locator("summary").tap()
-    for name in ("Chat", "Review", "Audit", "Holds", "Personas", "Access", "Policies", "API", "No purpose"):
-        expect(menu.get_by_role("link", name=name, exact=True)).to_be_in_viewport()
+    drawer = page.locator("#drawer")
+    expect(drawer).to_be_hidden()
+    page.get_by_role("link", name="Open the menu").tap()
+    for name in ("Memories", "Chat", "Review", "Audit", "Holds", "Personas", "Access", "Policies", "No purpose"):
+        expect(drawer.get_by_role("link", name=name, exact=True)).to_be_in_viewport()
     assert page.evaluate(CUT_OFF) == []
     assert findings(page) == []
-    menu.get_by_role("link", name="Policies").tap()
+    drawer.get_by_role("link", name="Policies").tap()
     page.wait_for_url("**/policies/")

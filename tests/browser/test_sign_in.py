@@ -1,10 +1,13 @@
 """From the printed link into the product, and out."""
 
+import re
+from typing import Literal
+
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenVisit, sign_in_link
-from tests.harness.product import RunningServer
+from tests.harness.product import RunningServer, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -16,11 +19,28 @@ def test_a_link_signs_in_once_and_only_by_its_button(server: RunningServer, visi
     page.goto(link)
     page.reload()
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="Ask what is remembered")).to_be_visible()
-    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Memories")).to_be_visible()
+    choose_in_account_menu(page, "button", "Sign out")
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     page.goto(link)
     expect(page.get_by_role("heading", name="This link no longer works")).to_be_visible()
+
+
+def choose_in_account_menu(page: Page, role: Literal["button", "link"], name: str) -> None:
+    menu = page.locator("header details.menu").filter(has=page.get_by_label("Your account"))
+    menu.locator("summary").click()
+    menu.get_by_role(role, name=name).click()
+
+
+def _mailed_link(server: RunningServer, email: str) -> str:
+    """The link in the mail to this address, which is a file where no mail server is named."""
+
+    def links() -> list[str]:
+        mails = [one.read_text(encoding="utf-8") for one in (server.data_dir / "mail").glob("*")]
+        return [link for text in mails if email in text for link in re.findall(r"http://\S+/invitation/\S+", text)]
+
+    wait_until(lambda: bool(links()), seconds=20)
+    return links()[0]
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
@@ -32,18 +52,19 @@ def test_an_invited_person_sets_a_password_and_comes_back_with_it(
     admin.goto("/settings/members/")
     admin.get_by_label("E-mail address").fill(email)
     admin.get_by_role("button", name="Invite").click()
-    link = admin.locator(".shown code").inner_text()
+    expect(admin.get_by_text(f"on its way to {email}")).to_be_visible()
+    link = _mailed_link(server, email)
     page = visit(signed_in=False, java_script_enabled=scripts).page
     page.goto(link)
     page.get_by_label("New password").fill("a heron by the mill")
     page.get_by_role("button", name="Join").click()
-    expect(page.get_by_role("heading", name="Ask what is remembered")).to_be_visible()
-    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Memories")).to_be_visible()
+    choose_in_account_menu(page, "button", "Sign out")
     page.get_by_label("E-mail address").fill(email)
     page.get_by_label("Password").fill("a heron by the mill")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="Ask what is remembered")).to_be_visible()
-    page.get_by_role("link", name="Your account").click()
+    expect(page.get_by_role("heading", name="Memories")).to_be_visible()
+    choose_in_account_menu(page, "link", "Your account")
     expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
     expect(page.get_by_text("this one")).to_be_visible()
 

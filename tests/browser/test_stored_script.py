@@ -1,6 +1,8 @@
 """Whatever a memory holds, a page shows it as text: nothing runs, nothing is fetched, the policy is never called on."""
 
 import json
+import re
+from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.sync_api import Page, Request, expect
@@ -69,7 +71,7 @@ def watch(page: Page) -> list[str]:
     attacks: list[str] = []
 
     def note(request: Request) -> None:
-        if "attacked" in request.url:
+        if "attacked" in urlsplit(request.url).path:
             attacks.append(request.url)
 
     page.on("request", note)
@@ -85,8 +87,36 @@ def test_nothing_runs_on_the_page_of_a_memory(page: Page, poisoned: list[str]) -
     for address, payload in zip(poisoned, PAYLOADS, strict=True):
         page.goto(address)
         expect(page.locator(".content").first).to_contain_text(payload)
-        page.locator(".versions summary").first.click()
         assert not executed(page), payload
+        page.goto(f"{address}edit/")
+        expect(page.locator("#edit-content")).to_have_value(re.compile(r"Poison \d+: "))
+        assert not executed(page), payload
+    assert attacks == []
+
+
+def test_nothing_runs_in_the_list_its_facets_its_pane_and_its_views(page: Page, poisoned: list[str]) -> None:
+    assert poisoned
+    attacks = watch(page)
+    for number in range(0, len(PAYLOADS), 8):
+        page.goto(f"/memories/?q={quote(PAYLOADS[number])}&tag={quote(PAYLOADS[number][:100])}")
+        expect(page.locator("#find")).to_have_value(PAYLOADS[number])
+        assert not executed(page), PAYLOADS[number]
+    page.goto("/memories/")
+    page.locator("details.facet").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    page.locator("#rows .memory-text").first.wait_for()
+    for row in page.locator("#rows tr[data-id] .memory-text").all()[:10]:
+        row.click()
+        expect(page.locator("#reader .reader-title")).to_be_visible()
+        assert not executed(page)
+    page.locator(".views summary").click()
+    page.get_by_label("Name of the view").fill(PAYLOADS[0][:60])
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    page.goto("/memories/")
+    expect(page.locator(".views-tab", has_text=PAYLOADS[0][:60])).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("Poison")
+    expect(page.locator("#palette-memory-1")).to_be_visible()
+    assert not executed(page)
     assert attacks == []
 
 

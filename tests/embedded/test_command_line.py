@@ -69,3 +69,13 @@ def test_commands_for_passwords_are_not_there(tmp_path: Path) -> None:
     listed = manage("help", "--commands", MEMOS_DATA_DIR=str(tmp_path)).stdout.split()
     assert "tenant_create" in listed
     assert not {"createsuperuser", "changepassword"} & set(listed)
+
+
+def test_help_lists_our_commands_first_each_with_what_it_does(tmp_path: Path) -> None:
+    done = manage("--help", MEMOS_DATA_DIR=str(tmp_path))
+    ours, _, others = done.stdout.partition("Commands of Django and libraries:")
+    listed = dict(line.split(maxsplit=1) for line in ours.splitlines() if line.startswith("    "))
+    assert {"up", "doctor", "benchmark", *COMMANDS} <= set(listed)
+    assert all(len(told) > 10 for told in listed.values())
+    assert "migrate" in others
+    assert "migrate" not in listed

@@ -1,14 +1,20 @@
 """Whatever dies is started again; whatever is stopped is gone; and no start loses what was there."""
 
+import http.client
 import json
 import os
 import signal
+import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from memos_web.config import read_config
+from memos_web.embedded.serving import health_path
 from tests.harness.processes import descendants, is_alive
 from tests.harness.product import RunningServer, installation, wait_until
 
@@ -16,7 +22,7 @@ pytestmark = pytest.mark.long
 PROGRAMS = {
     "postgres": "bin/postgres -D",
     "redis": "bin/redis-server",
-    "web": "uvicorn memos_web.asgi",
+    "web": "memos_web.embedded.web_process",
     "worker": "memos_web worker",
     "beat": "memos_web beat",
 }
@@ -25,7 +31,7 @@ PROGRAMS = {
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
     """An installation for these tests alone: they kill it."""
-    with installation() as server:
+    with installation(MEMOS_WEB_PROCESSES="2") as server:
         server.start()
         yield server
 
@@ -74,6 +80,80 @@ def test_a_killed_program_is_back_within_ten_seconds(server: RunningServer, name
         seconds=max(0.0, deadline - time.monotonic()),
         why=server.report,
     )
+
+
+def web_processes(server: RunningServer) -> set[int]:
+    return {pid for pid, line in descendants(server.pid).items() if PROGRAMS["web"] in line}
+
+
+def test_a_web_process_that_answers_nothing_is_replaced_while_another_serves(server: RunningServer) -> None:
+    wait_until(lambda: len(web_processes(server)) == 2, seconds=20, why=server.report)
+    wait_until(lambda: all_listen(server), seconds=30, why=server.report)
+    stopped = min(web_processes(server))
+    os.kill(stopped, signal.SIGSTOP)
+    wait_until(
+        lambda: tenant_name(server) == "Home" and stopped not in web_processes(server), seconds=15, why=server.report
+    )
+    assert "web does not answer" in server.log.read_text() or "web-2 does not answer" in server.log.read_text()
+    wait_until(lambda: len(web_processes(server)) == 2 and all_listen(server), seconds=30, why=server.report)
+
+
+def all_listen(server: RunningServer) -> bool:
+    """True once each web process has answered on its own socket."""
+    return _of_each(server, "/healthz") == [200, 200]
+
+
+def _of_each(server: RunningServer, address: str, key: str = "", body: object = None) -> list[int]:
+    """The status that each of the two web processes answers to one request; 0 for no answer."""
+    config = read_config(server.settings())
+    return [_status(health_path(config, number), address, key, body) for number in (1, 2)]
+
+
+def _status(path: Path, address: str, key: str, body: object) -> int:
+    connection = http.client.HTTPConnection("localhost")
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"} if key else {}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as own:
+        own.settimeout(10)
+        connection.sock = own
+        try:
+            own.connect(str(path))
+            connection.request("POST" if body else "GET", address, json.dumps(body) if body else None, headers)
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return 0
+
+
+def _call(server: RunningServer, method: str, address: str, body: object = None) -> dict[str, Any]:
+    """A call of the first tenant's owner, answered by any web process."""
+    request = urllib.request.Request(
+        f"{server.base_url}/api/v1/{address}",
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": f"Bearer {server.first_run['api_key']}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return dict(json.loads(answer.read() or "{}"))
+
+
+def test_each_web_process_refuses_what_was_revoked_at_its_next_request(server: RunningServer) -> None:
+    """A memory, a policy and a key, each used in both processes before, is changed by one of them."""
+    wait_until(lambda: all_listen(server), seconds=30, why=server.report)
+    made = _call(server, "POST", "api-keys/", {"scopes": ["memories:read", "memories:write"]})
+    key, memories = made["api_key"], "/api/v1/memories/"
+    [memory] = _call(server, "POST", "memories/", {"content": "A heron."})["results"]
+    assert _of_each(server, f"{memories}{memory['id']}/", key) == [200, 200]
+    _call(server, "DELETE", f"memories/{memory['id']}/")
+    assert _of_each(server, f"{memories}{memory['id']}/", key) == [404, 404]
+
+    personal = {"content": "Write to ana@example.com.", "allow_duplicates": True}
+    assert _of_each(server, memories, key, personal) == [201, 201]
+    policy = _call(server, "POST", "policies/", {"kind": "pii", "name": "refuse", "document": {"action": "refuse"}})
+    assert _of_each(server, memories, key, personal) == [400, 400]
+    _call(server, "DELETE", f"policies/{policy['id']}/")
+    assert _of_each(server, memories, key, personal) == [201, 201]
+
+    _call(server, "DELETE", f"api-keys/{made['id']}/")
+    assert _of_each(server, "/api/v1/me/", key) == [401, 401]
 
 
 def test_a_child_never_learns_the_owners_address_or_the_terminals_signals(server: RunningServer) -> None:
@@ -127,4 +207,4 @@ def test_doctor_finds_a_running_server_healthy(server: RunningServer) -> None:
     wait_until(lambda: server.manage("doctor").returncode == 0, seconds=30, why=lambda: server.manage("doctor").stdout)
     answer = json.loads(server.manage("doctor", "--json").stdout)
     assert answer["ok"]
-    assert len(answer["checks"]) == 13
+    assert {check["check"] for check in answer["checks"]} >= {"disk", "key store", "dispatcher", "sealer", "beat"}

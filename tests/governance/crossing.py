@@ -30,11 +30,11 @@ TABLES = {
     "checkpoint_id": "governance_auditcheckpoint",
     "conversation_id": "vault_conversation",
     "entry_id": "governance_auditentry",
-    "export_id": "governance_auditexport",
+    "export_id": "governance_job",
     "grant_id": "vault_cubegrant",
     "hold_id": "vault_hold",
     "invitation_id": "governance_invitation",
-    "job_id": "vault_job",
+    "job_id": "governance_job",
     "key_id": "governance_apikey",
     "member_id": "governance_member",
     "memory_id": "vault_cube",
@@ -42,12 +42,21 @@ TABLES = {
     "persona_id": "governance_persona",
     "policy_id": "governance_policy",
     "review_id": "vault_review",
+    "schedule_id": "governance_schedule",
     "sink_id": "governance_auditsink",
     "template_id": "governance_roletemplate",
     "turn_id": "vault_turn",
+    "view_id": "vault_savedview",
 }
 # A session is its person's, not a tenant's; a token is a secret, of which there is nothing to know beforehand.
-OTHERS = {"kind": "retention", "object_type": "memory", "session_id": "memory_id", "slug": "", "token": "memory_id"}
+OTHERS = {
+    "kind": "retention",
+    "number": "1",
+    "object_type": "memory",
+    "session_id": "memory_id",
+    "slug": "",
+    "token": "memory_id",
+}
 # What ends something of one's own would leave nothing to ask for: there one's own id is replaced by an unknown one.
 ENDING = re.compile(r"delete|remove|revoke|end|rotate|purge|release|reject|accept|role")
 OF_THE_REQUEST = re.compile(r'"request_id":\s*"[^"]*"|request_id: \S+|Request <code>[^<]*|value="[^"]*"|nonce="[^"]*"')

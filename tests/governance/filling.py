@@ -1,24 +1,24 @@
 """A tenant with rows in every table, all made by the real services."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from governance.accounts.identities import Claims, ProviderDraft, oidc_sign_in, provider_of, provider_save
-from governance.accounts.mail import invitations_send, resets_send
 from governance.actor import Actor
-from governance.database import acting
+from governance.database import acting, database_now
 from governance.grants.services import GrantDraft, grant_create
+from governance.jobs.schedules import ScheduleDraft, schedule_create
 from governance.members.services import invitation_create
 from governance.outbox.dispatcher import dispatch_once
-from governance.outbox.services import Handler, Payload, Write, events_run
+from governance.outbox.routes import Task
+from governance.outbox.running import task_run
 from governance.personas.services import PersonaDraft, persona_create
 from governance.policies.rules import HolderChoice, Limits, Quota
 from governance.policies.services import PolicyDraft, policy_create, quota_set
 from governance.presets.services import TemplateDraft, template_create
 from governance.tenants.selectors import me_get
 from governance.tenants.services import sign_in_link_create
-from governance.trail.exports import export_create, exports_run
+from governance.trail.exports import export_create
 from governance.trail.queries import TrailQuery
 from governance.trail.selectors import entries_list
 from governance.trail.sinks import SinkDraft, sink_create
@@ -36,40 +36,12 @@ from governance.vocabulary import (
 from tests.factories import REQUEST_ID, Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges, CubeDraft
-from vault.cubes.jobs import cubes_count_reads, cubes_index
-from vault.cubes.packing import words_pack, words_place
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
-from vault.cubes.sizes import sizes_count
 from vault.holds.services import cube_freeze, cube_unfreeze
-from vault.jobs.services import jobs_run, memories_add_later
-from vault.models import Namespace, PackedPostings, PackedWord, Packing
-from vault.policies.jobs import retention_apply
-
-
-def _index_and_count(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """As the worker's task does, without links."""
-    writes = [cubes_index(actor, payloads), sizes_count(actor, payloads)]
-
-    def write() -> None:
-        for each in writes:
-            each()
-
-    return write
-
-
-HANDLERS: dict[Topic, Handler] = {
-    Topic.CUBES_WRITTEN: _index_and_count,
-    Topic.SIZES_DUE: sizes_count,
-    Topic.CUBES_READ: cubes_count_reads,
-    Topic.JOB_REQUESTED: jobs_run,
-    Topic.RETENTION_CHANGED: retention_apply,
-    Topic.WORDS_DUE: words_place,
-    Topic.WORDS_PLACED: words_pack,
-    Topic.PASSWORD_RESET_ASKED: resets_send,
-    Topic.INVITATION_CREATED: invitations_send,
-    Topic.AUDIT_EXPORT_REQUESTED: exports_run,
-}
+from vault.jobs.adding import memories_add_later
+from vault.listing.views import ViewDraft, view_create
+from vault.models import ArchivedPosting, Namespace, PackedPostings, PackedWord, Packing
 
 
 @dataclass(frozen=True)
@@ -114,6 +86,7 @@ def fill(person: Person, canary: str) -> Filled:
     cubes_add(actor=actor, drafts=[CubeDraft(content=f"Write to {canary}@birds.example about it.")])
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
+    view_create(actor=actor, draft=ViewDraft(name=f"{canary} view", query=f"q={canary}"))
     policy_id = _policies_fill(actor)
     _words_pack(actor, cube_id)
     _grant(person, canary, cube_id)
@@ -136,7 +109,14 @@ def _words_pack(actor: Actor, cube_id: UUID) -> None:
         namespace = Namespace.objects.all()[0]
         PackedWord.objects.create(tenant_id=actor.tenant_id, term=1, until=cube_id, is_packed=True)
         entry = cube_id.bytes + bytes(16)
-        PackedPostings.objects.create(tenant_id=actor.tenant_id, term=1, namespace=namespace, postings=entry)
+        packed = PackedPostings(
+            tenant_id=actor.tenant_id, term=1, namespace=namespace, postings=entry, facets=entry[:16]
+        )
+        packed.save(force_insert=True)
+        fields = {"namespace_id": namespace.id, "layer": 3, "type": 1, "happened_at": database_now()}
+        ArchivedPosting.objects.create(
+            tenant_id=actor.tenant_id, term=1, cube_id=cube_id, frequency=1, length=1, **fields
+        )
         Packing.objects.create(tenant_id=actor.tenant_id, cubes=1, words=1)
 
 
@@ -165,6 +145,7 @@ def _keep_trail(person: Person) -> None:
     actor = person.actor
     sink_create(actor=actor, draft=SinkDraft(name="log", kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))
     export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
+    schedule_create(actor=actor, draft=ScheduleDraft(kind=Topic.RETENTION_APPLY, cron="0 3 * * *"))
     drain()
     entries_list(actor=actor, query=TrailQuery(), paginate=list)
 
@@ -195,6 +176,6 @@ def drain() -> None:
         pass
 
 
-def run_here(topic: Topic, tenant_id: UUID, event_ids: Sequence[UUID]) -> None:
-    """Stands for broker and worker: the task's service, called at once."""
-    events_run(tenant_id=tenant_id, event_ids=event_ids, handler=HANDLERS[topic])
+def run_here(task: Task) -> None:
+    """Stands for broker and worker: the task's handler, called at once."""
+    task_run(task)

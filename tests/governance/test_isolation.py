@@ -32,7 +32,7 @@ POINTERS = [
     ("vault_cubelink", "target_id", "vault_cube"),
     ("vault_conversation", "member_id", "governance_member"),
     ("vault_turn", "answer_id", "vault_cube"),
-    ("vault_job", "member_id", "governance_member"),
+    ("governance_job", "member_id", "governance_member"),
     ("vault_piifinding", "version_id", "vault_cubeversion"),
     ("vault_review", "cube_id", "vault_cube"),
     ("governance_apikey", "persona_id", "governance_persona"),

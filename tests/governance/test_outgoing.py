@@ -10,7 +10,14 @@ import pytest
 import requests
 from django.test import override_settings
 
-from governance.outgoing import LONGEST_ANSWER, AddressRefused, OutgoingSession, public_address, url_usable
+from governance.outgoing import (
+    LONGEST_ANSWER,
+    AddressRefused,
+    AnswerTooLong,
+    OutgoingSession,
+    public_address,
+    url_usable,
+)
 from tests.harness.product import wait_until
 
 INSIDE = [
@@ -31,6 +38,14 @@ class Answers(BaseHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", "/elsewhere")
             self.end_headers()
+            return
+        if self.path == "/drip":
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):
+                for _ in range(60):
+                    self.wfile.write(b"x")
+                    self.server.closing.wait(0.05)  # type: ignore[attr-defined]
             return
         if self.path == "/silent":
             self.rfile.read(1)
@@ -54,9 +69,11 @@ def inside() -> Iterator[ThreadingHTTPServer]:
     """A server of the operator's own network."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     server.asked = []  # type: ignore[attr-defined]
+    server.closing = threading.Event()  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     yield server
+    server.closing.set()  # type: ignore[attr-defined]
     server.shutdown()
     server.server_close()
     thread.join(timeout=5)
@@ -106,7 +123,7 @@ def test_the_operator_may_allow_it_and_then_redirects_and_long_answers_are_still
     with OutgoingSession() as session:
         assert session.get(f"{base}/").content == b"xxx"
         assert session.get(f"{base}/redirect").status_code == 302
-        with pytest.raises(AddressRefused):
+        with pytest.raises(AnswerTooLong):
             session.get(f"{base}/long")
     assert "/elsewhere" not in inside.asked  # type: ignore[attr-defined]
 
@@ -118,7 +135,7 @@ def test_no_proxy_of_the_environment_is_used(inside: ThreadingHTTPServer, monkey
         assert session.get(f"http://127.0.0.1:{inside.server_port}/").status_code == 200
 
 
-@pytest.mark.parametrize("path", ["silent", "dribble"])
+@pytest.mark.parametrize("path", ["silent", "dribble", "drip"])
 def test_who_answers_a_byte_now_and_then_is_cut_off(
     inside: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -138,6 +155,6 @@ def test_no_watch_outlives_its_request(inside: ThreadingHTTPServer) -> None:
 
     with override_settings(ALLOW_PRIVATE_ADDRESSES=True), OutgoingSession() as session:
         for path in ("", "long", "redirect", ""):
-            with suppress(AddressRefused):
+            with suppress(AnswerTooLong):
                 session.get(f"http://127.0.0.1:{inside.server_port}/{path}")
     wait_until(lambda: not watching(), seconds=5)  # much less than a watch lasts

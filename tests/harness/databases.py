@@ -159,12 +159,13 @@ def database(
 
 def forget_former_tests() -> None:
     """Whatever this process keeps of tenants, keys and people: a new process would know nothing of them either."""
-    from governance import database
+    from governance import database, heartbeats
     from governance.accounts.attempts import counted_here_forget
     from governance.policies import active, rates
     from governance.tenants import last_use
 
     counted_here_forget()
+    heartbeats._written.clear()
     active._known.clear()
     rates._rates.cache_clear()
     last_use._noted.clear()

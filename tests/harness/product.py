@@ -17,8 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from memos_web.config import read_config
 from memos_web.embedded.account import give, server_account
 from memos_web.embedded.programs import Program, spawn, stop_all
+from memos_web.installation import secrets_make
 from tests.harness.scratch import scratch_place
 from tests.harness.servers import ROOT, Servers, clean_environ
 
@@ -59,6 +61,7 @@ class RunningServer:
     def settings(self) -> dict[str, str]:
         """The environment of this installation, for any other command beside it."""
         own = {"MEMOS_DATA_DIR": str(self.data_dir), "MEMOS_PORT": str(self.port), "MEMOS_EMBEDDER": "hashing"}
+        own["MEMOS_WEB_PROCESSES"] = "1"
         return {**clean_environ(), **own, **self.environ}
 
     def program(self) -> Program:
@@ -139,12 +142,13 @@ def free_port() -> int:
 def installation(cluster: Path | None = None, /, **environ: str) -> Iterator[RunningServer]:
     """A data directory and a port, not started yet; whatever runs on it at the end is stopped, and all is removed.
 
-    With `cluster` (of `Servers`) its start finds a migrated PostgreSQL, and still makes the first tenant and its keys.
+    With `cluster` (of `Servers`) its start finds a migrated PostgreSQL and a master key, and makes the first tenant.
     """
     with tempfile.TemporaryDirectory(prefix="memos-up-", dir=scratch_place()) as folder:
         server = RunningServer(data_dir=Path(folder) / "data", port=free_port(), environ=environ)
         if cluster is not None:
             server.data_dir.mkdir(mode=0o700)
+            secrets_make(read_config({"MEMOS_DATA_DIR": str(server.data_dir)}))  # no database is without a master key
             shutil.copytree(cluster, server.data_dir / "pg")
             give(server.data_dir / "pg", server_account())
         try:

@@ -22,7 +22,7 @@ from tests.harness.product import RunningServer
 PROGRAMS = {
     "postgres": "bin/postgres -D",
     "redis": "bin/redis-server",
-    "web": "uvicorn memos_web.asgi",
+    "web": "memos_web.embedded.web_process",
     "worker": "memos_web worker",
 }
 AGAIN = frozenset({409, 503})  # in flight, or a dependency is down: the same request may be sent again

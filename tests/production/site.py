@@ -27,6 +27,7 @@ from tests.harness.servers import ROOT, clean_environ
 
 HOST = "memos.example"
 START_SECONDS = 60.0
+VOLUMES = ("keys", "checkpoints", "exports", "mail")  # of docker-compose.yml: all of /data that can be written
 CELERY = [sys.executable, "-m", "celery", "-A", "memos_web"]
 
 
@@ -100,8 +101,15 @@ class Site:
         }
         return {**clean_environ(), **own}
 
+    def make_folders(self) -> None:
+        """As in a container: the data directory cannot be written, and its volumes can."""
+        data = self.folder / "data"
+        for path in (*(data / volume for volume in VOLUMES), self.folder / "tmp"):
+            path.mkdir(parents=True, mode=0o700)
+        data.chmod(0o500)
+
     def start_servers(self) -> None:
-        (self.folder / "data").mkdir(mode=0o700)
+        self.make_folders()
         database, broker = self.servers
         postgres.prepare(database)
         redis.prepare(broker)
@@ -122,7 +130,7 @@ class Site:
         return run(["bash", str(ROOT / "deploy" / "init-database.sh")], environ)
 
     def manage(self, *words: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return run([sys.executable, "manage.py", *words], environ or self.environ())
+        return run(without_capabilities([sys.executable, "manage.py", *words]), environ or self.environ())
 
     def healthcheck(self) -> subprocess.CompletedProcess[str]:
         return run([sys.executable, "deploy/healthcheck.py"], self.environ())
@@ -138,7 +146,7 @@ class Site:
     def start_product(self) -> None:
         self.start_web()
         self._start_ours("worker", self.worker_command())
-        beat = [*CELERY, "beat", "-l", "INFO", "--schedule", str(self.folder / "schedule"), "--pidfile="]
+        beat = [*CELERY, "beat", "-l", "INFO", "--schedule", str(self.folder / "tmp" / "schedule"), "--pidfile="]
         self._start_ours("beat", beat)
 
     def start_web(self) -> None:
@@ -160,7 +168,10 @@ class Site:
 
     def _start_ours(self, name: str, argv: list[str]) -> None:
         log = self.folder / f"{name}.log"
-        self._start(Program(name=name, argv=tuple(argv), log=log, environ=self.environ(), folder=ROOT))
+        program = Program(
+            name=name, argv=tuple(without_capabilities(argv)), log=log, environ=self.environ(), folder=ROOT
+        )
+        self._start(program)
 
     def _start(self, program: Program) -> None:
         self.running[program.name] = (program, spawn(program))
@@ -203,6 +214,11 @@ class Reply:
 class _Stay(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:
         return None
+
+
+def without_capabilities(argv: list[str]) -> list[str]:
+    """The command as a user whom the modes of files bind; root itself keeps no right to pass over them."""
+    return ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *argv] if os.geteuid() == 0 else argv
 
 
 def run(argv: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

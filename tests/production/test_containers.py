@@ -10,13 +10,15 @@ import jsonschema
 import pytest
 import yaml
 
+from governance.vocabulary import Weight
 from memos_web.config import KNOWN_VARIABLES
 from tests.harness.servers import ROOT
+from tests.production.site import VOLUMES
 
 COMPOSE = ROOT / "docker-compose.yml"
 ADDRESSES = {"DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"}
 OF_UVICORN = {"FORWARDED_ALLOW_IPS"}
-SERVING = ("web", "worker", "beat")
+SERVING = ("web", "worker", "worker-heavy", "beat")
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,12 @@ def test_every_service_tells_how_it_fares_or_says_that_it_cannot(compose: dict[s
         assert own or name == "web", name  # web has the image's
 
 
+def test_the_workers_take_every_queue_once(compose: dict[str, Any]) -> None:
+    commands = [compose["services"][name]["command"] for name in ("worker", "worker-heavy")]
+    taken = [queue for command in commands for queue in command[command.index("-Q") + 1].split(",")]
+    assert sorted(taken) == sorted(Weight)
+
+
 def test_every_variable_given_to_the_product_is_one_that_it_reads(compose: dict[str, Any]) -> None:
     for name in (*SERVING, "migrate"):
         assert set(compose["services"][name]["environment"]) <= KNOWN_VARIABLES | ADDRESSES | OF_UVICORN
@@ -85,11 +93,18 @@ def test_every_secret_comes_from_the_environment_and_must_be_set() -> None:
 
 def test_data_and_keys_outlive_their_containers(compose: dict[str, Any]) -> None:
     services = compose["services"]
-    assert set(compose["volumes"]) == {"postgres", "redis", "keys"}
+    assert set(compose["volumes"]) == {"postgres", "redis", *VOLUMES}
     assert "postgres:/var/lib/postgresql" in services["postgres"]["volumes"]
     assert "redis:/data" in services["redis"]["volumes"]
-    for name in ("web", "worker"):
-        assert "keys:/data/keys" in services[name]["volumes"]
+    for name in SERVING:
+        assert services[name]["volumes"] == [f"{volume}:/data/{volume}" for volume in VOLUMES]
+
+
+def test_folders_of_the_volumes_belong_to_the_account_of_the_image(dockerfile: list[str]) -> None:
+    """A new volume takes its owner from the folder that it hides."""
+    (made,) = [line for line in dockerfile if "install --directory" in line]
+    assert "--owner memos" in made
+    assert {f"/data/{volume}" for volume in VOLUMES} <= set(made.split())
 
 
 def test_nothing_but_the_web_server_is_published_and_that_to_this_machine_alone(compose: dict[str, Any]) -> None:

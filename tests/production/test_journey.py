@@ -1,6 +1,7 @@
 """The product on servers of its own: from an empty PostgreSQL to a cited answer, and what it refuses."""
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -9,7 +10,7 @@ import psycopg
 import pytest
 
 from tests.harness.product import wait_until
-from tests.production.site import Client, Site, run
+from tests.production.site import VOLUMES, Client, Site, run, without_capabilities
 
 pytestmark = pytest.mark.long
 
@@ -75,6 +76,24 @@ def test_pages_and_their_files_are_served(site: Site) -> None:
 
 def test_doctor_finds_nothing_wrong(site: Site) -> None:
     wait_until(lambda: site.manage("doctor").returncode == 0, seconds=60, why=lambda: site.manage("doctor").stdout)
+
+
+def test_checkpoints_and_exports_are_written_by_a_user_who_can_write_the_volumes_only(
+    site: Site, client: Client
+) -> None:
+    data = site.folder / "data"
+    made = client.call("POST", "/api/v1/audit/export/", {"format": "jsonl"})
+    assert made.status == 202, made.body
+    address = f"/api/v1/audit/export/{made.json['id']}/"
+    wait_until(lambda: client.call("GET", address).json["status"] == "succeeded", seconds=60, why=site.report)
+    file = client.call("GET", f"{address}file/")
+    assert (file.status, file.body[:2]) == (200, b"PK")
+    assert list((data / "checkpoints").glob("*/*.jsonl"))
+    assert {path.name for path in data.iterdir()} == set(VOLUMES)
+    elsewhere = [sys.executable, "-c", f"open({str(data / 'here')!r}, 'w')"]
+    written = run(without_capabilities(elsewhere), site.environ())
+    assert written.returncode != 0, "the product can write elsewhere"
+    assert client.call("GET", "/readyz").json["checks"]["checkpoints"] == "up"
 
 
 def test_no_process_of_the_product_knows_the_owner(site: Site) -> None:

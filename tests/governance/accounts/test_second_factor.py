@@ -41,7 +41,7 @@ def test_it_is_asked_after_the_password(world: World, superuser: Superuser) -> N
     assert not is_in(client)
     assert client.post("/sign-in/~/code/", {"code": "000000"}).status_code == 422
     assert not is_in(client)
-    assert client.post("/sign-in/~/code/", {"code": code_of(secret)})["Location"] == "/chat/"
+    assert client.post("/sign-in/~/code/", {"code": code_of(secret)})["Location"] == "/memories/"
     assert is_in(client)
     assert audited(superuser, "member.signed_in", world.alice.member.id)[-1]["second_factor"] is True
     assert len(audited(superuser, "sign_in.failed", world.alice.member.id)) == 1
@@ -246,9 +246,9 @@ def test_only_who_manages_members_may_require_it(world: World, superuser: Superu
 def test_another_organisations_link_cannot_lock_a_person_out(world: World) -> None:
     joined = person_add(world.other, world.alice.email, world.alice.role)
     client = browser()
-    client.post(link_for(joined))
-    page = client.get("/account/second-factor/")
-    assert page.status_code == 200
+    client.post(link_for(joined, by=world.charlie.actor))
+    assert is_in(client)
+    assert client.get("/account/second-factor/").status_code == 403
     assert client.post("/account/second-factor/", {"code": "123456"}).status_code == 403
     give_password(world.alice)
     assert not is_in(sign_in(world.alice.email, "wrong"))

@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import ipaddress
 import json
 import socket
 import threading
@@ -19,7 +18,7 @@ from werkzeug import Request, Response
 from governance.database import acting
 from governance.errors import Forbidden, Invalid, NotFound
 from governance.models import AuditEntry, AuditSink
-from governance.outbound import Refused, Undelivered, hurried, is_public, place_find
+from governance.outbound import Refused, Undelivered, is_public, limit_exchange, resolve_destination
 from governance.trail import push, transports
 from governance.trail.push import push_due
 from governance.trail.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
@@ -219,7 +218,7 @@ def test_a_peer_that_goes_away_before_the_end_has_taken_nothing(world: World, in
 def test_a_peer_that_dribbles_does_not_hold_the_worker_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("governance.outbound.SECONDS_IN_ALL", 0.2)
     ours, theirs = socket.socketpair()
-    with ours, theirs, hurried(ours):
+    with ours, theirs, limit_exchange(ours):
         assert ours.recv(10) == b"", "cut off, although nobody closed it"
 
 
@@ -365,8 +364,8 @@ def test_a_webhook_without_tls_is_not_saved_unless_the_operator_allows_it(world:
 
 def test_a_name_that_leads_inside_is_refused_and_what_was_checked_is_what_is_called() -> None:
     with pytest.raises(Refused):
-        place_find("localhost", 80)
-    assert place_find("1.1.1.1", 443).address == "1.1.1.1"
+        resolve_destination("localhost", 80)
+    assert resolve_destination("1.1.1.1", 443).address == "1.1.1.1"
 
 
 def test_without_tls_nothing_leaves() -> None:
@@ -376,13 +375,13 @@ def test_without_tls_nothing_leaves() -> None:
 
 def test_a_name_that_cannot_be_looked_up_is_a_failure_like_others() -> None:
     with pytest.raises((Undelivered, Refused)):
-        place_find("no-such-name.invalid", 443)
+        resolve_destination("no-such-name.invalid", 443)
 
 
 def test_public_is_what_anybody_may_have() -> None:
-    assert is_public(ipaddress.ip_address("93.184.216.34"))
-    assert is_public(ipaddress.ip_address("2606:2800:220:1:248:1893:25c8:1946"))
-    assert not is_public(ipaddress.ip_address("::ffff:10.0.0.1"))
+    assert is_public("93.184.216.34")
+    assert is_public("2606:2800:220:1:248:1893:25c8:1946")
+    assert not is_public("::ffff:10.0.0.1")
 
 
 def _draft() -> SinkDraft:

@@ -36,7 +36,7 @@ from tests.governance.authz.worlds import (
     store,
 )
 from tests.harness.evidence import Evidence
-from vault.cubes.locating import cube_target
+from vault.cubes.lookup import cube_target
 from vault.models import cube, namespace
 from vault.namespaces.services import namespace_target
 
@@ -112,8 +112,8 @@ QUERIES = [
     ("nor what others hold", standing, "_live", ", group_id__in=standing.groups", ""),
     ("nor what does not hold here", standing, "_in_effect", "rows.filter(_met(standing, effect))", "rows"),
     ("nor what is another action", standing, "grants_of", "sorted(actions)", "sorted(Action)"),
-    ("deleted memories are not listed", cube.CubeQuerySet, "readable", "deleted_at=None", ""),
-    ("expired memories are not listed", cube.CubeQuerySet, "readable", "Q(expires_at__gt=Now())", "Q(expires_at__lt=Now())"),
+    ("deleted memories are not listed", cube.CubeQuerySet, "stored", "deleted_at=None", ""),
+    ("expired memories are not listed", cube.CubeQuerySet, "stored", "Q(expires_at__gt=Now())", "Q(expires_at__lt=Now())"),
 ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from governance.ids import uuid7
 from governance.models import AccessGroup, ApiKey, GrantCondition, Member, Persona, Role
 from governance.vocabulary import Action, Channel, Effect, Permission, PrincipalKind, RoleName, Scope
 from tests.governance.authz.oracle import NOON, Caller, Grant, Memory, Space, Told, may
-from vault.cubes.locating import cube_target
+from vault.cubes.lookup import cube_target
 from vault.models import Cube, CubeGrant, Namespace, NamespaceGrant
 from vault.namespaces.services import namespace_target
 

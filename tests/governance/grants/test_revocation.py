@@ -155,7 +155,7 @@ def test_an_export_asked_for_before_is_not_had_after(
     assert took.status in {200, 204}
     assert ada.get(f"audit/export/{ready}/file/").status == (403 if ended == "role" else 401)
     run_jobs()
-    status = superuser().execute("SELECT status FROM governance_auditexport WHERE id = %s", [waiting]).fetchone()
+    status = superuser().execute("SELECT status FROM governance_job WHERE id = %s", [waiting]).fetchone()
     assert status == ("failed",)
 
 

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from stat import S_IMODE
@@ -22,34 +23,23 @@ from governance.keys.services import (
     subject_scope,
     token_maker,
 )
-from governance.keys.store import SqliteKeyStore
+from tests.governance.keys.stores import MemoryRegistry, store_at
 from tests.harness.servers import ROOT, clean_environ
 
+pytestmark = pytest.mark.usefixtures("database")
 TENANT, OTHER = uuid4(), uuid4()
 MASTER = b"the master key of this one test."
 MAKE_KEY = """
 import sys
 from pathlib import Path
 from uuid import UUID
-from governance.keys.store import SqliteKeyStore
-store = SqliteKeyStore(Path(sys.argv[1]), sys.argv[2].encode())
+from tests.governance.keys.stores import store_at
+store = store_at(Path(sys.argv[1]), sys.argv[2].encode())
 sys.stdin.readline()
 for number in range(20):
     key = store.key_for(UUID(sys.argv[3]), f"subject:{number}")
     print(key.id, key.secret.hex())
 """
-
-
-def _destroy(path: Path, scope: str) -> bytes:
-    """Remove a key as an erasure does; its bytes as they lay in the file."""
-    with sqlite3.connect(path, isolation_level=None) as db:
-        db.execute("PRAGMA secure_delete = ON")
-        db.execute("PRAGMA journal_mode = TRUNCATE")
-        row = db.execute("SELECT wrapped FROM data_key WHERE scope = ?", (scope,)).fetchone()
-        db.execute("DELETE FROM data_key WHERE scope = ?", (scope,))
-    db.close()
-    wrapped: bytes = row[0]
-    return wrapped
 
 
 def test_what_is_sealed_for_a_scope_opens_again(key_store_path: Path) -> None:
@@ -62,7 +52,8 @@ def test_a_blob_in_the_wrong_place_or_tenant_does_not_open(key_store_path: Path)
     blob = seal_for(tenant_id=TENANT, scope=GENERAL, place=b"row 1", plaintext=b"words")
     with pytest.raises(KeyUnavailable):
         open_sealed(tenant_id=TENANT, place=b"row 2", blob=blob)
-    assert open_sealed(tenant_id=OTHER, place=b"row 1", blob=blob) is None  # it has no such key
+    with pytest.raises(KeyUnavailable):
+        open_sealed(tenant_id=OTHER, place=b"row 1", blob=blob)  # it has no such key
 
 
 @pytest.mark.parametrize("position", [0, 20, -1])
@@ -78,7 +69,7 @@ def test_what_was_sealed_under_a_destroyed_key_is_none(key_store_path: Path) -> 
     scope = subject_scope(uuid4())
     blob = seal_for(tenant_id=TENANT, scope=scope, place=b"row", plaintext=b"words")
     kept = seal_for(tenant_id=TENANT, scope=GENERAL, place=b"row", plaintext=b"kept")
-    _destroy(key_store_path, scope)
+    key_store().destroy(TENANT, scope)
     key_store.cache_clear()  # as a process that starts now
     assert open_sealed(tenant_id=TENANT, place=b"row", blob=blob) is None
     assert open_sealed(tenant_id=TENANT, place=b"row", blob=kept) == b"kept"
@@ -93,16 +84,20 @@ def test_a_destroyed_key_leaves_no_copy_in_any_file_of_the_store(key_store_path:
         key_store_path.name,
         f"{key_store_path.name}-journal",
     }
-    wrapped = [_destroy(key_store_path, scope) for scope in scopes[::2]]
+    with closing(sqlite3.connect(key_store_path)) as db:
+        rows = dict(db.execute("SELECT scope, wrapped FROM data_key"))
+    wrapped = [rows[scope] for scope in scopes[::2]]
+    for scope in scopes[::2]:
+        key_store().destroy(TENANT, scope)
     left = b"".join(file.read_bytes() for file in key_store_path.parent.iterdir())
     assert not [one for one in wrapped if one in left or one[-32:] in left]
     assert scopes[1].encode() in left
 
 
 def test_another_master_key_is_a_failure_that_asks_to_come_again(key_store_path: Path) -> None:
-    first = SqliteKeyStore(key_store_path, MASTER)
+    first = store_at(key_store_path, MASTER)
     key = first.key_for(TENANT, GENERAL)
-    second = SqliteKeyStore(key_store_path, MASTER[::-1])
+    second = store_at(key_store_path, MASTER[::-1])
     for ask in (partial(second.key_for, TENANT, GENERAL), partial(second.key_by_id, TENANT, key.id)):
         with pytest.raises(KeyUnavailable) as failure:
             ask()
@@ -110,11 +105,11 @@ def test_another_master_key_is_a_failure_that_asks_to_come_again(key_store_path:
 
 
 def test_another_master_key_shows_before_a_key_is_asked_for(key_store_path: Path) -> None:
-    SqliteKeyStore(key_store_path, MASTER).check()
-    SqliteKeyStore(key_store_path, MASTER).key_for(TENANT, GENERAL)
-    SqliteKeyStore(key_store_path, MASTER).check()
+    store_at(key_store_path, MASTER).check()
+    store_at(key_store_path, MASTER).key_for(TENANT, GENERAL)
+    store_at(key_store_path, MASTER).check()
     with pytest.raises(KeyUnavailable, match="another master key"):
-        SqliteKeyStore(key_store_path, MASTER[::-1]).check()
+        store_at(key_store_path, MASTER[::-1]).check()
 
 
 @pytest.mark.usefixtures("world", "redis_address")
@@ -129,14 +124,14 @@ def test_another_master_key_is_not_ready() -> None:
 
 
 def test_no_key_lies_in_the_file_as_it_is(key_store_path: Path) -> None:
-    key = SqliteKeyStore(key_store_path, MASTER).key_for(TENANT, GENERAL)
+    key = store_at(key_store_path, MASTER).key_for(TENANT, GENERAL)
     content = key_store_path.read_bytes()
     assert key.secret not in content
     assert MASTER not in content
 
 
 def test_the_file_and_its_folder_are_their_owners_alone(key_store_path: Path) -> None:
-    SqliteKeyStore(key_store_path, MASTER).key_for(TENANT, GENERAL)
+    store_at(key_store_path, MASTER).key_for(TENANT, GENERAL)
     assert S_IMODE(key_store_path.stat().st_mode) == 0o600
     assert S_IMODE(key_store_path.parent.stat().st_mode) == 0o700
 
@@ -144,7 +139,7 @@ def test_the_file_and_its_folder_are_their_owners_alone(key_store_path: Path) ->
 def test_a_store_that_cannot_be_opened_is_a_503(tmp_path: Path) -> None:
     path = tmp_path / "keystore.sqlite3"
     path.write_bytes(b"this is no database, and no key is in it" * 50)
-    for store in (SqliteKeyStore(path, MASTER), SqliteKeyStore(tmp_path / "keystore.sqlite3" / "below", MASTER)):
+    for store in (store_at(path, MASTER), store_at(tmp_path / "keystore.sqlite3" / "below", MASTER)):
         with pytest.raises(KeyUnavailable):
             store.check()
 
@@ -158,15 +153,17 @@ def test_a_missing_store_is_a_503_where_a_key_is_asked_for() -> None:
 
 
 def test_a_key_is_durable_before_it_is_used(key_store_path: Path) -> None:
-    made = SqliteKeyStore(key_store_path, MASTER).key_for(TENANT, GENERAL)
-    again = SqliteKeyStore(key_store_path, MASTER)
+    made = store_at(key_store_path, MASTER).key_for(TENANT, GENERAL)
+    again = store_at(key_store_path, MASTER)
     assert again.key_for(TENANT, GENERAL).secret == made.secret
     assert again.key_by_id(TENANT, made.id) == made
-    assert again.key_by_id(OTHER, made.id) is None
-    assert again.key_by_id(TENANT, UUID(int=7)) is None
+    for tenant_id, key_id in ((OTHER, made.id), (TENANT, UUID(int=7))):
+        with pytest.raises(KeyUnavailable):
+            again.key_by_id(tenant_id, key_id)
 
 
 def test_two_processes_that_make_the_same_keys_at_once_get_the_same_ones(key_store_path: Path) -> None:
+    store_at(key_store_path, MASTER).check()
     arguments = [sys.executable, "-c", MAKE_KEY, str(key_store_path), MASTER.decode(), str(TENANT)]
     makers = [
         subprocess.Popen(
@@ -188,8 +185,10 @@ def test_threads_that_make_the_same_keys_at_once_get_the_same_ones(key_store_pat
     barrier = threading.Barrier(4)
     found: list[tuple[str, bytes]] = []
 
+    registry = MemoryRegistry()
+
     def make() -> None:
-        store = SqliteKeyStore(key_store_path, MASTER)
+        store = store_at(key_store_path, MASTER, registry)
         store.key_for(TENANT, "tenant")
         for scope in scopes:
             barrier.wait(timeout=10)

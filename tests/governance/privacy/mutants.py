@@ -44,11 +44,16 @@ MUTANTS: dict[str, tuple[str, str, str, str]] = {
     "words before a phone are not read": (
         "phones",
         "phones",
-        "topic_before(text, start) if abroad or known_to else None",
+        "None if has_code else topic_before(self.text, start)",
         "None",
     ),
-    "groups of a phone are not looked at": ("phones", "phones", "return count >= LEAST_GROUPED and", "return True or"),
-    "country codes are not read": ("phones", "phones", 'return _valid("+" + digits, None) is not None', "return False"),
+    "groups of a phone are not looked at": ("phones", "phones", "return _cuts(self.pieces) <=", "return True or"),
+    "country codes are not read": (
+        "phones",
+        "phones",
+        'return not self._may_ask() or _valid(f"+{number.digits}", None) is not None',
+        "return False",
+    ),
     "private keys are not seen": ("secrets", "secrets", "    yield from _private_keys(text)\n", ""),
 }
 

@@ -1,5 +1,6 @@
 """The command line of the law: one JSON line, or one line of what is wrong and exit code 1."""
 
+import base64
 import io
 import json
 import subprocess
@@ -11,6 +12,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
@@ -130,6 +132,8 @@ def test_a_member_whose_address_has_a_long_name_is_shown_by_its_beginning(world:
 
 
 def test_it_works_beside_the_product_as_a_program_of_its_own(world: World, database: Clone, tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir(exist_ok=True)
+    (tmp_path / "keys" / "master.key").write_text(base64.b64encode(settings.MASTER_KEY).decode())
     secrets_make(read_config({"MEMOS_DATA_DIR": str(tmp_path)}))
     made = _program(database, tmp_path, "tenant_create", "third", "--owner", "tess@third.example", "--json")
     assert (made.returncode, made.stderr) == (0, "")

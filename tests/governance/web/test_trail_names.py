@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from governance.audit.services import record
 from governance.database import acting
 from governance.ids import uuid7
-from governance.models import AuditEntry, AuditExport, Member
+from governance.models import AuditEntry, Job, Member
 from governance.vocabulary import RoleName, Verb
 from tests.factories import World, client_for, person_add
 from tests.governance.web.visitors import signed_in
@@ -191,7 +191,7 @@ def test_an_export_is_asked_for_by_name_and_says_of_whom_it_is(world: World, oli
     assert "Nothing here has this id or name." in refused.content.decode()
     assert ada.post("/audit/exports/", {"format": "csv", "principal": "alice@acme.example"}).status_code == 303
     with acting(world.ada.actor):
-        assert AuditExport.objects.get().filters == {"principal": str(world.alice.member.id)}
+        assert Job.objects.get().settings["filters"] == {"principal": str(world.alice.member.id)}
     assert "alice@acme.example" in words(ada, "/audit/exports/")
 
 

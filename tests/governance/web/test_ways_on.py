@@ -10,7 +10,7 @@ from django.test import Client
 from tests.factories import World
 from tests.governance.web.visitors import link_for, signed_in
 
-NAVIGATION = 'class="topnav"'
+NAVIGATION = 'class="side-scroll"'
 
 
 def test_an_unknown_address_keeps_the_navigation(world: World) -> None:

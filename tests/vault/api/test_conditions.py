@@ -19,12 +19,20 @@ def test_who_named_other_versions_is_told_which_it_is_and_which_they_named(alice
     assert (reply.status, reply.json["detail"]) == (412, "The memory is at version 1, not 2, 3.")
 
 
-@pytest.mark.parametrize("header", ["1", "abc", '"abc"', '"1", 2', "**", '"1" "2"', '"1",', ""])
-def test_who_named_no_version_is_not_told_that_they_did(alice: Contract, header: str) -> None:
+def test_an_etag_that_is_no_version_matches_none(alice: Contract) -> None:
     memory = alice.add("One.")["id"]
-    reply = alice.patch(f"memories/{memory}/", {"title": "x"}, if_match=header)
+    reply = alice.patch(f"memories/{memory}/", {"title": "x"}, if_match='"abc"')
     assert (reply.status, reply.code) == (412, "version_conflict")
     assert reply.json["detail"] == 'If-Match names no version: send the ETag that was read, as in "1".'
+
+
+@pytest.mark.parametrize("header", ["1", "abc", '"1", 2', "**", '"1" "2"', '"1",', ""])
+def test_what_is_no_list_of_etags_is_refused_as_such(alice: Contract, bob: Contract, header: str) -> None:
+    memory = alice.add("One.", namespace="/team")["id"]
+    reply = alice.patch(f"memories/{memory}/", {"title": "x"}, if_match=header)
+    assert (reply.status, reply.code) == (400, "invalid_etag")
+    assert reply.json["detail"] == 'Write If-Match with quotes, as in "1".'
+    assert bob.patch(f"memories/{memory}/", {"title": "x"}, if_match=header).status == 403
 
 
 def test_any_version_is_still_a_version_of_something_that_is_there(alice: Contract, bob: Contract) -> None:

@@ -1,5 +1,11 @@
 """Calls with as much text as a call may have: what its words are is found out before any transaction waits for it."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -8,28 +14,50 @@ from django.db import connection
 from governance.database import acting
 from governance.errors import Unavailable
 from governance.keys.services import TokenMaker
+from governance.privacy.pii.detector import Detector
 from tests.factories import World
+from tests.harness.processes import is_alive
+from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
-from vault.cubes import building, services
-from vault.cubes.inserting import insert_together
+from vault.api import memories
+from vault.chat import services as chat
+from vault.cubes import services
 from vault.cubes.rules import TextIndex, Worded, text_index
+from vault.cubes.screening import screen
+from vault.cubes.screening.texts import Place, Texts, places_in
+from vault.cubes.writer import building, outside
+from vault.cubes.writer.building import ChangedTexts
+from vault.cubes.writer.bulk_insert import insert_together
 from vault.models import Cube
+from vault.reader.rules import statements
+from vault.vocabulary import PiiField
 
 TEXTS = [f"Number {number} met a heron, the otter and 水獭 in 20{number:02}." for number in range(9)]
 
 
 @pytest.fixture
 def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Every call is a large one; for each text whether it was read within a transaction."""
+    """For each text whether it was read within a transaction."""
     read: list[bool] = []
 
     def noted(maker: TokenMaker, words: Worded) -> TextIndex:
         read.append(connection.in_atomic_block)
         return text_index(maker, words)
 
+    def noted_places(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
+        read.append(connection.in_atomic_block)
+        return places_in(detector, texts, fields)
+
+    def noted_statements(text: str) -> Any:
+        read.append(connection.in_atomic_block)
+        return statements(text)
+
+    monkeypatch.setattr(chat, "statements", noted_statements)
+
     monkeypatch.setattr(building, "text_index", noted)
-    monkeypatch.setattr(building, "LARGE_CALL", 0)
+    monkeypatch.setattr(building, "places_in", noted_places)
+    monkeypatch.setattr(screen, "places_in", noted_places)
     return read
 
 
@@ -37,7 +65,7 @@ def test_the_texts_of_a_bulk_call_are_read_before_its_transaction(alice: Contrac
     assert alice.post("memories/bulk/", {"items": [{"content": text} for text in TEXTS]}).status == 201
     again = [{"content": f"{text} Again."} for text in TEXTS]
     assert alice.post("memories/bulk/?dry_run=true", {"items": again}).json["count"] == len(TEXTS)
-    assert within == [False] * len(TEXTS) * 2
+    assert within == [False] * len(TEXTS) * 4  # for its words, and for personal data
 
 
 def test_those_of_a_conversation_and_of_a_job_too(alice: Contract, within: list[bool]) -> None:
@@ -45,8 +73,47 @@ def test_those_of_a_conversation_and_of_a_job_too(alice: Contract, within: list[
     assert alice.post("memories/", {**body, "session_id": "a"}).status == 201
     assert alice.post("memories/?async=true", {**body, "session_id": "b"}).status == 202
     run_jobs()
-    assert within == [False] * len(TEXTS) * 2
+    assert set(within) == {False}
     assert len(alice.search("heron otter", top_k=100, min_score=0.01)) == len(TEXTS) * 2
+
+
+def test_the_texts_of_a_change_are_read_before_its_transaction(alice: Contract, within: list[bool]) -> None:
+    memory = alice.add(TEXTS[0])
+    within.clear()
+    body = {"content": f"{TEXTS[1]} Call 13800138000.", "tags": ["heron"]}
+    assert alice.patch(f"memories/{memory['id']}/", body, if_match='"1"').status == 200
+    assert within == [False] * 2
+    assert [hit["content"] for hit in alice.search("Number 1", min_score=0.01)] == [body["content"]]
+
+
+def test_texts_that_changed_since_they_were_read_are_read_again(
+    alice: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another change came between: `If-Match` may name several versions."""
+    memory = alice.add(TEXTS[0])
+    read = services.read_changed_texts
+
+    def read_then_change(**arguments: Any) -> ChangedTexts:
+        found = read(**arguments)
+        monkeypatch.setattr(memories, "read_changed_texts", read)
+        body = {"content": "A walrus, call 13800138000."}
+        assert alice.patch(f"memories/{memory['id']}/", body, if_match='"1"').status == 200
+        return found
+
+    monkeypatch.setattr(memories, "read_changed_texts", read_then_change)
+    body = {"title": "On walruses"}
+    assert alice.patch(f"memories/{memory['id']}/", body, if_match='"1", "2"').status == 200
+    assert [hit["id"] for hit in alice.search("walrus", min_score=0.01)] == [memory["id"]]
+    assert alice.search("heron", min_score=0.01) == []
+
+
+def test_the_texts_of_a_turn_are_read_before_its_transaction(alice: Contract, within: list[bool]) -> None:
+    alice.add(TEXTS[0])
+    within.clear()
+    conversation = alice.post("conversations/", {}).json["id"]
+    question = f"My heron is called Ann. {'It flies. ' * 1_000}Where did number 0 meet a heron?"
+    assert alice.post(f"conversations/{conversation}/turns/", {"content": question}).status == 201
+    assert set(within) == {False}
 
 
 def test_what_was_read_before_is_what_would_have_been(
@@ -65,6 +132,51 @@ def test_what_was_read_before_is_what_would_have_been(
     plainly = told(alice)
     monkeypatch.setattr(building, "LARGE_CALL", 0)
     assert told(charlie) == plainly
+
+
+def test_large_texts_are_read_again_when_their_process_was_killed(
+    alice: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "LARGE_CALL", 0)
+    assert outside.run_outside(os.getpid) != os.getpid()
+    os.kill(outside.run_outside(os.getpid), signal.SIGKILL)
+    assert alice.post("memories/", {"content": TEXTS[0]}).status == 201
+    assert len(alice.search("heron", min_score=0.01)) == 1
+
+
+def read_for_a_minute(_maker: TokenMaker, _drafts: Any) -> None:
+    time.sleep(60)
+
+
+def test_a_text_that_takes_too_long_ends_with_503_and_the_next_is_read(
+    alice: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "LARGE_CALL", 0)
+    outside.run_outside(os.getpid)  # the process has started
+    with monkeypatch.context() as slow:
+        slow.setattr(outside, "SECONDS", 0.2)
+        slow.setattr(building, "read_texts", read_for_a_minute)
+        reply = alice.post("memories/", {"content": TEXTS[0]})
+    assert reply.status == 503
+    assert reply.json["detail"] == "The texts of this call took too long to read. Send fewer at once."
+    assert alice.post("memories/", {"content": TEXTS[0]}).status == 201
+
+
+def test_a_process_whose_code_lets_no_signal_in_is_ended() -> None:
+    with pytest.raises(Unavailable, match="has ended"):
+        outside.run_outside(outside._limited, sum, (range(10**12),), 0.1)
+
+
+def test_the_process_that_reads_texts_ends_with_its_web_process() -> None:
+    code = "import os, sys; from vault.cubes.writer.outside import run_outside; print(run_outside(os.getpid))"
+    code += "; sys.stdout.flush(); sys.stdin.read()"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as web:
+        assert web.stdout is not None
+        reader = int(web.stdout.readline())
+        assert is_alive(reader)
+        web.kill()
+    wait_until(lambda: not is_alive(reader), seconds=10)
 
 
 def test_more_words_than_one_statement_takes_are_written_in_several(

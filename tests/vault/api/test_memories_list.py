@@ -1,7 +1,14 @@
 """GET memories/: filters in the address, pages that stay true under writes."""
 
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+
+from governance.database import acting
 from tests.factories import World
 from tests.vault.api.contract import Contract, fields_at_fault
+from vault.models import Cube
 
 SITE = "http://testserver"
 
@@ -68,6 +75,8 @@ def test_each_filter_of_the_address_filters_count_and_results(alice: Contract) -
         "tag=A": [],
         "tag=a&session_id=s-1": [],
         "created_after=2001-01-01T00:00:00Z": ["Marked.", "Said.", "Plain."],
+        "created_after=2001-01-01": ["Marked.", "Said.", "Plain."],
+        "created_before=2001-01-01": [],
         "created_after=2199-01-01T00:00:00Z": [],
         "created_before=2001-01-01T00:00:00Z": [],
     }.items():
@@ -90,7 +99,8 @@ def test_what_is_no_filter_is_refused(alice: Contract) -> None:
         "state=asleep",
         "layer=top",
         "created_after=yesterday",
-        "created_after=2026-01-01",
+        "created_after=2026-13-01",
+        "deleted=perhaps",
         "cursor=nonsense",
         "tag=%00",
         "session_id=%00",
@@ -106,3 +116,46 @@ def test_each_sees_what_is_theirs_and_shared(world: World, alice: Contract, bob:
     assert sorted(alice.listed()) == ["Alice's own.", "The team's."]
     assert bob.listed() == ["The team's."]
     assert sorted(olivia.listed()) == ["Alice's own.", "Olivia's own.", "The team's."]
+
+
+def test_a_namespace_is_listed_with_all_below_it(alice: Contract) -> None:
+    for path in ("/a", "/a/b", "/a/b/c", "/ab"):
+        alice.add(f"In {path}.", namespace=path)
+    assert alice.listed("namespace=/a") == ["In /a/b/c.", "In /a/b.", "In /a."]
+    assert alice.listed("namespace=/a/b") == ["In /a/b/c.", "In /a/b."]
+
+
+def test_deleted_memories_are_listed_for_who_may_restore_them(
+    world: World, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    gone, kept, purged = (alice.add(text, namespace="/team")["id"] for text in ("Gone.", "Kept.", "Purged."))
+    for one in (gone, purged):
+        assert alice.delete(f"memories/{one}/").status == 204
+    assert alice.delete(f"memories/{purged}/?purge=true").status == 204
+    found = alice.get("memories/?deleted=true").json
+    assert ([one["id"] for one in found["results"]], found["count"]) == ([gone], 1)
+    assert found["results"][0]["deleted_at"] is not None
+    assert [one["id"] for one in alice.get("memories/").json["results"]] == [kept]
+    assert bob.get("memories/?deleted=true").status == 403
+    assert charlie.get("memories/?deleted=true").json["count"] == 0
+    assert alice.post(f"memories/{gone}/restore/").status == 200
+    assert alice.get("memories/?deleted=true").json["count"] == 0
+
+
+def test_expired_and_long_deleted_memories_are_not_listed_as_deleted(world: World, alice: Contract) -> None:
+    expired, old = (alice.add(text, ttl_seconds=3600)["id"] for text in ("Expired.", "Old."))
+    for one in (expired, old):
+        assert alice.delete(f"memories/{one}/").status == 204
+    with acting(world.alice.actor):
+        rows = Cube.objects.filter(id=UUID(expired))
+        rows.update(expires_at=rows.get().created_at)
+        long_ago = rows.get().created_at - timedelta(days=settings.DELETED_GRACE_DAYS + 1)
+        Cube.objects.filter(id=UUID(old)).update(deleted_at=long_ago)
+    assert alice.get("memories/?deleted=true").json["count"] == 0
+
+
+def test_a_date_is_a_time_in_filters_of_a_search_too(alice: Contract) -> None:
+    alice.add("Anna sings.")
+    for after, expected in (("2001-01-01", ["Anna sings."]), ("2199-01-01", [])):
+        reply = alice.post("memories/search/", {"query": "Anna", "filters": {"created_at": {"gt": after}}})
+        assert [one["content"] for one in reply.json["results"]] == expected

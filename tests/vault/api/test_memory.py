@@ -124,7 +124,7 @@ def test_checks_come_in_the_order_of_the_contract(world: World, alice: Contract)
 def test_a_header_that_is_no_etag_of_ours_matches_no_version(world: World, alice: Contract) -> None:
     memory = alice.add("One.")
     for method, body in (("PATCH", {"title": "x"}), ("DELETE", None)):
-        for header in ("nonsense", '"0"', '"abc"', "1", '"2", "3"', '"1", 2'):
+        for header in ('"0"', '"abc"', '"2", "3"'):
             assert alice.send(method, f"memories/{MISSING}/", body, if_match=header).status == 404
             assert contract(world, "bob").send(method, at(memory), body, if_match=header).status == 403
             assert alice.send(method, at(memory), body, if_match=header).status == 412

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
+from governance.accounts.attempts import counted_here_forget
 from tests.factories import API, World
 from tests.vault.api.contract import MISSING, Contract, check_problem, contract, fields_at_fault
 from tests.vault.api.openapi import document
@@ -50,6 +51,7 @@ CALLS: list[tuple[str, str]] = [
 def test_without_a_key_every_call_answers_401_and_says_how(world: World) -> None:
     for key in (None, "", "nonsense", "mos_a_b", world.alice.key.text[:-1] + "!"):
         for method, address in CALLS:
+            counted_here_forget()  # wrong keys of one prefix are slowed down
             reply = Contract(key=key).send(method, address, {"speling": 1})
             assert (reply.status, reply.code) == (401, "unauthenticated"), (method, address, key)
             assert reply.headers["WWW-Authenticate"] == "Bearer"
@@ -111,7 +113,10 @@ def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alic
     sink = olivia.post("audit/sinks/", {"name": "s", "kind": "syslog", "address": "syslog+tls://log.example"}).json[
         "id"
     ]
+    schedule = olivia.post("schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}).json["id"]
+    listing = olivia.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
     ids |= {"{export_id}": export, "{sink_id}": sink}
+    ids |= {"{schedule_id}": schedule, "{view_id}": listing, "{number}": "1"}
     ids |= _of_grants(olivia, memory, world.bob.member.id)
     for name, listed in (("{entry_id}", "audit/"), ("{checkpoint_id}", "audit/checkpoints/")):
         ids[name] = olivia.get(listed).json["results"][0]["id"]

@@ -8,6 +8,7 @@ from drf_spectacular.validation import validate_schema
 
 from governance.api.access_urls import urlpatterns as access
 from governance.api.audit_urls import urlpatterns as audit
+from governance.api.jobs_urls import urlpatterns as jobs
 from governance.api.urls import urlpatterns as accounts
 from tests.factories import ApiReply, World
 from tests.vault.api.contract import MISSING, Contract
@@ -25,7 +26,8 @@ def test_the_document_is_openapi_3() -> None:
 def test_every_address_of_the_api_is_in_it() -> None:
     described = {re.sub(r"\{\w+\}", "*", path) for path in document()["paths"]}
     served = {
-        "/api/v1/" + re.sub(r"<[^>]+>", "*", str(route.pattern)) for route in (*product, *audit, *accounts, *access)
+        "/api/v1/" + re.sub(r"<[^>]+>", "*", str(route.pattern))
+        for route in (*product, *audit, *jobs, *accounts, *access)
     }
     assert served <= described
 
@@ -39,8 +41,8 @@ def test_the_api_has_no_other_addresses() -> None:
         for route in resolver.url_patterns
     ]
     assert all(isinstance(route, URLPattern) for route in under_v1)
-    assert len(under_v1) == len(product) + len(audit) + len(accounts) + len(access)
-    assert (len(product), len(audit), len(accounts), len(access)) == (30, 15, 7, 8)
+    assert len(under_v1) == len(product) + len(audit) + len(jobs) + len(accounts) + len(access)
+    assert (len(product), len(audit), len(jobs), len(accounts), len(access)) == (35, 15, 8, 7, 8)
 
 
 def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:
@@ -54,6 +56,16 @@ def test_operations_have_names_of_their_own_and_say_how_to_sign_in() -> None:
     assert len(names) == len(set(names))
     assert all(operation["security"] for operation in operations)
     assert "ApiKey" in document()["components"]["securitySchemes"]
+
+
+def test_each_operation_has_a_summary_and_no_docstring_of_the_code() -> None:
+    operations = [one for path in document()["paths"].values() for one in path.values() if "operationId" in one]
+    for one in operations:
+        assert 3 <= len(one.get("summary", "")) <= 120, one["operationId"]
+    schemas = document()["components"]["schemas"]
+    inputs = {name.removeprefix("Patched"): one.get("description", "") for name, one in schemas.items()}
+    told = [text for name, text in inputs.items() if text and not name.endswith("Enum")]
+    assert len(told) == len(set(told)), "two schemas with one description: an heir shows what its base says of the code"
 
 
 def test_only_what_a_call_can_answer_is_described() -> None:

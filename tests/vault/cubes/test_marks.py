@@ -4,7 +4,7 @@ from uuid import UUID
 
 from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker
-from vault.cubes.marks import contains, marks_of, message, same
+from vault.cubes.index.marks import contains, marks_of, message, same
 from vault.cubes.rules import WORD_KIND, approximate_tokens, index_of, text_index
 from vault.cubes.words import Words
 

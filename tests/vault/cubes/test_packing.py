@@ -19,18 +19,18 @@ from governance.database import acting
 from governance.errors import Conflict
 from governance.keys.services import token_maker
 from governance.models import OutboxEvent
-from governance.outbox.services import Handler
+from governance.outbox.routes import EventHandler
 from governance.vocabulary import Topic
 from tests.factories import World
 from tests.governance.tables import become
 from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
 from tests.vault.outbox import run_jobs
-from vault.cubes import packing
 from vault.cubes.drafts import CubeChanges, CubeDraft
-from vault.cubes.packing import packing_ask, words_pack, words_place
-from vault.cubes.redacting import cube_redact
+from vault.cubes.index import compaction
+from vault.cubes.index.compaction import packing_ask, words_pack, words_place
 from vault.cubes.rules import WORD_KIND
+from vault.cubes.screening.redaction import cube_redact
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add
 from vault.models import Cube, PackedPostings, PackedWord, Packing, Posting
 
@@ -45,8 +45,8 @@ HERONS = 5
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words of three memories are common, and all that happened has settled."""
-    monkeypatch.setattr(packing, "PACKED_FROM", 3)
-    monkeypatch.setattr(packing, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(compaction, "PACKED_FROM", 3)
+    monkeypatch.setattr(compaction, "SETTLED_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ def alice(world: World) -> Actor:
 @pytest.fixture
 def herons(alice: Actor, monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
     """Memories of a heron whose words were never packed."""
-    monkeypatch.setattr(packing, "PACKED_FROM", 1_000)
+    monkeypatch.setattr(compaction, "PACKED_FROM", 1_000)
     ids = _add(alice, *(f"Heron number{number}." for number in range(HERONS)))
     run_jobs()
-    monkeypatch.setattr(packing, "PACKED_FROM", 3)
+    monkeypatch.setattr(compaction, "PACKED_FROM", 3)
     return ids
 
 
@@ -79,7 +79,7 @@ def packed(alice: Actor, herons: list[UUID]) -> list[UUID]:
 def test_what_is_packed_is_what_the_rows_say_whatever_was_done(
     alice: Actor, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(packing, "REMADE_AFTER", 0.0)
+    monkeypatch.setattr(compaction, "REMADE_AFTER", 0.0)
     random, packed = Random(seed), 0
     for _ in range(STEPS):
         _anything(alice, random)
@@ -183,7 +183,7 @@ def test_postings_are_not_written_from_an_old_snapshot(
 def test_who_was_writing_before_words_were_placed_is_waited_for(
     alice: Actor, herons: list[UUID], app_connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "MOST_WAITED", 0.0)
+    monkeypatch.setattr(compaction, "MOST_WAITED", 0.0)
     with _writing(app_connection, alice, herons[0]):
         _pack(alice)
         assert _is_placed(alice)
@@ -199,7 +199,7 @@ def test_who_was_writing_before_words_were_placed_is_waited_for(
 def test_the_proof_sees_a_writer_who_is_not_waited_for(
     alice: Actor, herons: list[UUID], app_connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "_await_writers", lambda cursor: None)
+    monkeypatch.setattr(compaction, "_await_writers", lambda cursor: None)
     with _writing(app_connection, alice, herons[0]):
         _pack(alice)
     assert _is_packed(alice)
@@ -211,7 +211,7 @@ def test_who_has_an_id_beyond_all_that_ended_is_waited_for_too(
     alice: Actor, herons: list[UUID], app_connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Transactions of greater ids than any that has ended are in no list of a snapshot."""
-    monkeypatch.setattr(packing, "MOST_WAITED", 0.0)
+    monkeypatch.setattr(compaction, "MOST_WAITED", 0.0)
     with acting(alice):
         words_place(alice, [])()
         writer = _writing(app_connection, alice, herons[0])  # its id is greater than that of the placing
@@ -227,7 +227,7 @@ def test_who_has_an_id_beyond_all_that_ended_is_waited_for_too(
 def test_who_writes_other_things_is_not_waited_for(
     alice: Actor, herons: list[UUID], app_connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "MOST_WAITED", 0.0)
+    monkeypatch.setattr(compaction, "MOST_WAITED", 0.0)
     with app_connection.transaction():
         become(app_connection, alice.tenant_id)
         app_connection.execute("UPDATE vault_namespacesize SET words = words")
@@ -261,14 +261,14 @@ def test_a_word_that_is_changed_while_it_is_read_is_not_marked(
 ) -> None:
     """Its writer began after all were waited for, and holds the lock when the word is to be marked."""
     _step(alice, words_place)
-    watcher, await_writers = superuser(), packing._await_writers
+    watcher, await_writers = superuser(), compaction._await_writers
     writer = _writing(app_connection, alice, herons[0], commits=commits)
 
     def then_write(cursor):  # type: ignore[no-untyped-def]
         await_writers(cursor)
         writer.__enter__()
 
-    monkeypatch.setattr(packing, "_await_writers", then_write)
+    monkeypatch.setattr(compaction, "_await_writers", then_write)
     with ThreadPoolExecutor(1) as pool:
         packing_it = pool.submit(_apart, lambda: _step(alice, words_pack))
         wait_until(lambda: waiting_for_locks(watcher) == 1, seconds=20)
@@ -332,7 +332,7 @@ def test_words_are_counted_in_all_namespaces_together(alice: Actor) -> None:
 def test_what_was_made_a_moment_ago_is_left_to_its_rows(
     alice: Actor, packed: list[UUID], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "SETTLED_SECONDS", 3_600.0)
+    monkeypatch.setattr(compaction, "SETTLED_SECONDS", 3_600.0)
     _forget_packing(alice)
     _step(alice, words_place)
     assert not _is_placed(alice)
@@ -391,12 +391,12 @@ def test_a_word_that_has_become_rare_is_not_packed_again(alice: Actor, packed: l
 
 @pytest.mark.parametrize("step", [words_place, words_pack])
 def test_two_jobs_are_not_at_the_words_of_a_tenant_at_once(
-    alice: Actor, herons: list[UUID], superuser: Superuser, step: Handler
+    alice: Actor, herons: list[UUID], superuser: Superuser, step: EventHandler
 ) -> None:
     _step(alice, words_place)
     other = superuser()
     with other.transaction():
-        other.execute(packing.ALONE, [str(alice.tenant_id)])
+        other.execute(compaction.ALONE, [str(alice.tenant_id)])
         _forget_packing(alice)
         with pytest.raises(Conflict):
             _step(alice, step)
@@ -452,7 +452,7 @@ def _pack(actor: Actor) -> None:
     run_jobs()
 
 
-def _step(actor: Actor, step: Handler) -> None:
+def _step(actor: Actor, step: EventHandler) -> None:
     with acting(actor):
         step(actor, [])()
 
@@ -526,5 +526,5 @@ def _entries(value: bytes | memoryview) -> list[Entry]:
 
 def _is_due(actor: Actor) -> bool:
     """The tenant has grown or shrunk, or words are missing for long."""
-    has_changed, seconds = packing._due(actor)
+    has_changed, seconds = compaction._due(actor)
     return has_changed or (seconds is not None and seconds <= 0)

@@ -51,7 +51,7 @@ def test_adding_costs_the_same_for_two_and_for_a_hundred(full: Contract) -> None
         return queries(lambda: full.post("memories/bulk/", {"items": items}))
 
     assert bulk("two", 2) == bulk("hundred", 100)
-    assert bulk("one", 1) <= 12
+    assert bulk("one", 1) <= 16  # four for the locks of heavy calls
     assert queries(lambda: full.add("Just one more.")) <= 12
 
 

@@ -21,12 +21,12 @@ from tests.harness.product import wait_until
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import DAY, aged, made
-from vault.cubes import packing, sizes
 from vault.cubes.drafts import CubeChanges, CubeDraft
-from vault.cubes.packing import DROPPING, words_pack, words_place
-from vault.cubes.redacting import cube_redact
+from vault.cubes.index import compaction, statistics
+from vault.cubes.index.compaction import DROPPING, words_pack, words_place
+from vault.cubes.index.statistics import sizes_count
+from vault.cubes.screening.redaction import cube_redact
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add, cubes_hide
-from vault.cubes.sizes import sizes_count
 from vault.models import Cube, NamespaceSize
 
 Superuser = Callable[[], psycopg.Connection]
@@ -122,7 +122,7 @@ def test_a_namespace_whose_cubes_all_expired_is_counted_as_empty(
 ) -> None:
     superuser().execute("UPDATE vault_cube SET expires_at = now()")
     with acting(alice):
-        sizes._measure([Cube.objects.get(id=herons[0]).namespace_id])
+        statistics._measure([Cube.objects.get(id=herons[0]).namespace_id])
     assert _kept(alice)["/team"] == (0, 0)
 
 
@@ -139,8 +139,8 @@ def test_what_a_policy_ends_in_the_past_is_of_no_size(alice: Actor, olivia: Cont
 def test_what_came_last_to_a_large_namespace_is_counted_by_a_later_job(
     alice: Actor, herons: list[UUID], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sizes, "CHEAP_TO_COUNT", 3)
-    monkeypatch.setattr(sizes, "FRESH_SECONDS", 3600.0)
+    monkeypatch.setattr(statistics, "CHEAP_TO_COUNT", 3)
+    monkeypatch.setattr(statistics, "FRESH_SECONDS", 3600.0)
     _add(alice, "One more.", "And another.")
     run_jobs()
     assert _kept(alice)["/team"][0] == 5
@@ -175,7 +175,7 @@ def test_a_deletion_waits_for_counting_and_is_taken_off(
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
         with acting(alice):
-            sizes._measure([place])
+            statistics._measure([place])
             deleting = _beside(pool, lambda: cube_delete(actor=alice, cube_id=herons[0]), superuser())
         deleting.result()
     assert _kept(alice)["/team"] == (4, 8)
@@ -214,8 +214,8 @@ def test_whoever_changes_a_memory_holds_its_size_before_packed_words(
     change: str,
 ) -> None:
     """In the other order two of them could wait for each other."""
-    monkeypatch.setattr(packing, "PACKED_FROM", 3)
-    monkeypatch.setattr(packing, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(compaction, "PACKED_FROM", 3)
+    monkeypatch.setattr(compaction, "SETTLED_SECONDS", 0.0)
     for step in (words_place, words_pack):
         with acting(alice):
             step(alice, [])()

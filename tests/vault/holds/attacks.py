@@ -90,7 +90,7 @@ RAW = (
     "AS 'SELECT false'",
     "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; DELETE FROM vault_cube WHERE id = '{cube}'",
     "DELETE FROM vault_namespace",
-    "SELECT governance_tidy(interval '0', interval '0'), vault_jobs_tidy()",
+    "SELECT governance_tidy(interval '0', interval '0'), governance_jobs_tidy()",
 )
 Attack = Callable[[UUID], object]
 

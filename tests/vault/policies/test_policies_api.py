@@ -1,6 +1,7 @@
 """policies/ of the contract: versions, who may, what is refused, what it leaves on the trail."""
 
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,7 +17,7 @@ from governance.vocabulary import PiiAction, Recipient, RoleName, Topic, Verb
 from tests.factories import World
 from tests.governance.tables import become, everything
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
-from tests.vault.policies.making import changed, made
+from tests.vault.policies.making import DAY, changed, made
 
 Superuser = Callable[[], psycopg.Connection]
 KEEP = {"where": {"namespace": "/team"}, "max_seconds": 60}
@@ -217,3 +218,26 @@ def test_a_list_costs_the_same_for_one_and_for_many(olivia: Contract) -> None:
         made(olivia, "pii", {"action": "allow"}, name=f"number {number}")
     queries()
     assert queries() == one
+
+
+def test_the_list_has_what_is_in_force_and_the_rest_on_request(olivia: Contract) -> None:
+    stays, goes = (made(olivia, "retention", {"ttl_seconds": DAY}, name=name) for name in ("stays", "goes"))
+    assert olivia.delete(f"policies/{goes}/").status == 204
+    for asked, expected in (("", stays), ("?enabled=true", stays), ("?enabled=false", goes)):
+        reply = olivia.get(f"policies/{asked}").json
+        assert ([one["id"] for one in reply["results"]], reply["count"]) == ([expected], 1), asked
+    assert fields_at_fault(olivia.get("policies/?enabled=perhaps")) == {"enabled"}
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"where": {}}, "set a default life, a longest life or a time for restoring"),
+        ({"ttl_seconds": DAY, "speling": 1}, "unknown field: remove it, or correct its name"),
+        ({"ttl_seconds": 0}, "1 or more is needed"),
+        ({"ttl_seconds": "long"}, "a whole number is needed"),
+    ],
+)
+def test_a_fault_of_a_document_is_told_in_plain_words(olivia: Contract, document: dict[str, Any], message: str) -> None:
+    reply = olivia.post("policies/", {"kind": "retention", "name": "one", "document": document})
+    assert [fault["message"] for fault in reply.json["errors"]] == [message]

@@ -203,3 +203,16 @@ def test_a_change_is_on_the_trail_and_has_versions(world: World, olivia: Contrac
         rows = list(AuditEntry.objects.filter(verb=Verb.QUOTA_CHANGED).order_by("id"))
     assert [row.version for row in rows] == [1, 2]
     assert bytes(rows[0].after_hash or b"") == bytes(rows[1].before_hash or b"") != b""
+
+
+def test_put_changes_the_quota_that_a_policy_set(olivia: Contract, alice: Contract) -> None:
+    document = {"holder": {"kind": "tenant"}, "limits": {"memories": 1}}
+    for name in ("one", "two"):
+        assert olivia.post("policies/", {"kind": "quota", "name": name, "document": document}).status == 201
+    alice.add("First.")
+    reply = olivia.send("PUT", "quotas/", {"holder": {"kind": "tenant"}, "limits": {"memories": 2}})
+    assert (reply.status, reply.json["limits"]["memories"]) == (200, 2)
+    alice.add("Second.")
+    assert refused(alice.post("memories/", {"content": "Third."}))
+    in_force = olivia.get("policies/?kind=quota").json["results"]
+    assert [one["document"]["limits"]["memories"] for one in in_force] == [2]

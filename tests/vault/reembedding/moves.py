@@ -1,21 +1,23 @@
 """One tenant on its way from one embedder to another, a step of the worker at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from governance.actor import Actor
+from governance.actor import Actor, system_actor
 from governance.database import acting
-from governance.models import OutboxEvent
+from governance.jobs.kinds import JobRun, Step
+from governance.models import Job, OutboxEvent
 from governance.outbox.dispatcher import dispatch_once
+from governance.outbox.routes import Task
+from governance.outbox.running import task_run
 from governance.vocabulary import Topic
-from memos_web.celery import OUTBOX_ROUTES, app
 from memos_web.config import EmbedderChoice
-from vault import tasks  # noqa: F401  registers them
 from vault.cubes.drafts import CubeDraft
+from vault.cubes.embeddings.model_change import cubes_reembed
 from vault.cubes.services import cubes_add
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.index import Embedding
@@ -33,15 +35,15 @@ def configure(settings: Settings, family: str, *, model: str = "", url: str = ""
 def step() -> int:
     """Hand out what is due once, and do it; returns how many events there were."""
 
-    def send(topic: Topic, tenant_id: UUID, event_ids: Sequence[UUID]) -> None:
-        app.tasks[OUTBOX_ROUTES[topic]](str(tenant_id), [str(one) for one in event_ids])
+    def send(task: Task) -> None:
+        task_run(task, slice_seconds=0)
 
     return dispatch_once(send)
 
 
 def step_by_a_worker_that_is_killed(actor: Actor) -> None:
     """What is due is handed out and lost; then its lease runs out."""
-    dispatch_once(lambda topic, tenant_id, event_ids: None)
+    dispatch_once(lambda task: None)
     with acting(actor):
         OutboxEvent.objects.filter(done_at=None).update(available_at=Now() - timedelta(seconds=1))
 
@@ -65,3 +67,26 @@ def vectors(actor: Actor, model: str) -> set[UUID]:
 def asked(actor: Actor, question: str) -> Hit:
     """The best hit of a search by vector."""
     return memories_search(actor=actor, search=SearchQuery(query=question, namespaces=("/team",)))[0]
+
+
+def begun(actor: Actor, *, after: UUID | None = None) -> Callable[[], Step]:
+    """The open move's next step, as a worker has done it and not yet committed; `after`: another place to begin."""
+    with acting(actor):
+        job = Job.objects.filter(kind=Topic.CUBES_REEMBED, status__in=["pending", "running"]).latest("id")
+    system = system_actor(tenant_id=actor.tenant_id, request_id="a test")
+    outcome = cubes_reembed(
+        JobRun(
+            job_id=job.id,
+            actor=system,
+            system=system,
+            settings=job.settings,
+            state=job.state if after is None else {**job.state, "after": str(after)},
+            done=job.done,
+            total=job.total,
+            request=None,
+            result={},
+            report=lambda done, total: None,
+        )
+    )
+    assert callable(outcome)
+    return outcome

@@ -18,7 +18,8 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Forbidden
 from governance.models import AuditEntry, OutboxEvent
-from governance.outbox.services import MAX_ATTEMPTS, Payload, Write, events_run
+from governance.outbox.dispatcher import dispatch_once
+from governance.outbox.routes import MAX_ATTEMPTS, Task, route_of
 from governance.vocabulary import Topic, Verb
 from memos_web.management.checks import Failed, embedding_models
 from tests.factories import World
@@ -26,9 +27,9 @@ from tests.harness.databases import waiting_for_locks
 from tests.harness.product import wait_until
 from tests.vault.outbox import run_jobs
 from tests.vault.reembedding.moves import NEW, OLD, active, asked, configure, remember, step, vectors
-from vault.cubes import moving
-from vault.cubes.moving import move_get, reembedding_cancel
-from vault.cubes.reembedding import BATCH, cubes_reembed, reembedding_start
+from vault.cubes.embeddings import change_progress
+from vault.cubes.embeddings.change_progress import move_get, reembedding_cancel
+from vault.cubes.embeddings.model_change import BATCH, reembedding_start
 from vault.models import Embedding, EmbeddingModel
 
 HERON = "The heron nests by the mill."
@@ -93,7 +94,7 @@ def test_cancelled_the_former_model_answers_on_and_the_others_vectors_go(moved_h
 
 
 def test_vectors_go_in_steps_of_which_each_may_die(moved_halfway: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "CLEARED", 60)
+    monkeypatch.setattr(change_progress, "CLEARED", 60)
     actor = moved_halfway.olivia.actor
     reembedding_cancel(actor=actor)
     left = []
@@ -106,26 +107,25 @@ def test_vectors_go_in_steps_of_which_each_may_die(moved_halfway: World, monkeyp
 
 def test_a_step_that_a_worker_has_begun_leaves_nothing_once_it_is_cancelled(moved_halfway: World) -> None:
     actor = moved_halfway.olivia.actor
-    with acting(actor):
-        event = OutboxEvent.objects.get(topic=Topic.CUBES_REEMBED, done_at=None)
+    route = route_of(Topic.CUBES_REEMBED)
 
-    def handler(worker: Actor, payloads: list[Payload]) -> Write:
-        write = cubes_reembed(worker, payloads)
+    def send(task: Task) -> None:
+        with acting(actor):
+            events = OutboxEvent.objects.filter(id__in=task.event_ids)
+            payloads = [event.payload for event in events]
+        write = route.handler(task, actor, payloads)
         reembedding_cancel(actor=actor)
-        return write
+        with acting(actor):
+            write()
+            events.update(done_at=Now())
 
-    assert events_run(tenant_id=actor.tenant_id, event_ids=[event.id], handler=handler) == 0  # type: ignore[arg-type]
+    assert dispatch_once(send) == 1
     assert len(vectors(actor, NEW)) == BATCH
     run_jobs()
     assert (active(actor), len(vectors(actor, NEW))) == (OLD, 0)
 
 
-COMMITTING = """
-WITH done AS (UPDATE governance_outboxevent SET done_at = now() WHERE topic = 'cubes.reembed' AND done_at IS NULL
-  RETURNING tenant_id, topic, payload, request_id)
-INSERT INTO governance_outboxevent (id, tenant_id, topic, payload, request_id)
-SELECT gen_random_uuid(), tenant_id, topic, payload, request_id FROM done
-"""
+COMMITTING = "UPDATE governance_job SET done = done + 1 WHERE kind = 'cubes.reembed' AND status = 'running'"
 
 
 @pytest.mark.parametrize("switches", [False, True])

@@ -20,7 +20,7 @@ from tests.factories import World
 from tests.harness.databases import Clone
 from tests.vault.outbox import run_jobs
 from tests.vault.reembedding.moves import NEW, OLD, active, asked, configure, remember, vectors
-from vault.cubes.vector_index import nearest_by_index, vector_index_name
+from vault.cubes.embeddings.vector_index import nearest_by_index, vector_index_name
 from vault.models.index import Embedding
 
 HERON = "The heron nests by the mill."
@@ -161,6 +161,9 @@ def test_whoever_has_vectors_already_keeps_the_model_that_most_of_them_are_of(
                     model="another",
                     version=1,
                     namespace_id=one.namespace_id,
+                    layer=one.layer,
+                    type=one.type,
+                    happened_at=one.happened_at,
                     vector=[1.0],
                 )
             ]

@@ -7,7 +7,8 @@ from pytest_django import Settings
 
 from governance.database import acting
 from governance.errors import Forbidden, Unavailable
-from governance.models import AuditEntry, OutboxEvent
+from governance.jobs.services import job_create
+from governance.models import AuditEntry, Job, OutboxEvent
 from governance.vocabulary import Topic, Verb
 from tests.factories import World
 from tests.vault.outbox import run_jobs
@@ -16,6 +17,7 @@ from tests.vault.reembedding.moves import (
     OLD,
     active,
     asked,
+    begun,
     configure,
     remember,
     step,
@@ -23,8 +25,8 @@ from tests.vault.reembedding.moves import (
     vectors,
 )
 from vault.cubes.drafts import CubeChanges
+from vault.cubes.embeddings.model_change import BATCH, START, reembedding_start, tenants_to_reembed
 from vault.cubes.jobs import cubes_index
-from vault.cubes.reembedding import BATCH, START, cubes_reembed, reembedding_start, tenants_to_reembed
 from vault.cubes.services import cube_delete, cube_restore, cube_update
 from vault.models.embedding_model import EmbeddingModel
 
@@ -125,22 +127,18 @@ def test_it_goes_on_after_a_worker_was_killed_at_any_step(many: World, before_th
 def test_a_step_that_was_not_committed_leaves_nothing(changed: World) -> None:
     actor = changed.olivia.actor
     reembedding_start(actor=actor)
-    with acting(actor):
-        payload = OutboxEvent.objects.get(topic=Topic.CUBES_REEMBED).payload
-    cubes_reembed(actor, [payload])
+    begun(actor)
     assert vectors(actor, NEW) == set()
     run_jobs()
     assert active(actor) == NEW
 
 
-def test_two_chains_at_once_come_to_the_same_end(many: World) -> None:
+def test_two_moves_at_once_come_to_the_same_end(many: World) -> None:
     actor = many.olivia.actor
     reembedding_start(actor=actor)
     with acting(actor):
-        event = OutboxEvent.objects.get(topic=Topic.CUBES_REEMBED)
-        OutboxEvent.objects.bulk_create(
-            [OutboxEvent(tenant_id=actor.tenant_id, topic=event.topic, payload=event.payload)]
-        )
+        job = Job.objects.get(kind=Topic.CUBES_REEMBED)
+    job_create(actor=actor, kind=job.kind, settings=job.settings, state=job.state)
     run_jobs()
     assert active(actor) == NEW
     assert (len(vectors(actor, OLD)), len(vectors(actor, NEW))) == (0, MANY)
@@ -188,9 +186,7 @@ def test_a_memory_that_comes_to_lack_its_vector_at_the_last_moment_holds_the_swi
     reembedding_start(actor=actor)
     step()
     assert vectors(actor, NEW) == vectors(actor, OLD)
-    with acting(actor):
-        payload = OutboxEvent.objects.filter(topic=Topic.CUBES_REEMBED, done_at=None).get().payload
-    switch = cubes_reembed(actor, [{**payload, "after": str(START)}])
+    switch = begun(actor, after=START)
     configure(settings, "hashing")
     (late,) = remember(actor, "The bittern booms.")
     index = cubes_index(actor, [{"ids": [str(late)]}])

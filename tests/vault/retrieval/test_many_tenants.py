@@ -21,9 +21,9 @@ from memos_web.config import EmbedderChoice
 from tests.harness.databases import Clone
 from tests.harness.evidence import Evidence, Figure
 from tests.vault.outbox import run_jobs
-from vault.cubes import packing
+from vault.cubes.index import compaction
 from vault.models import Cube, PackedWord
-from vault.retrieval import ranker, ranking
+from vault.retrieval import ranking, sources, statements
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.question import question_of
 from vault.retrieval.selectors import memories_search
@@ -60,8 +60,8 @@ def many(database: Clone, settings: Settings, full_size: bool, monkeypatch: pyte
     if not full_size:  # what a large tenant has is then found in this one
         monkeypatch.setattr(ranking, "INDEX_COST", 2)
         monkeypatch.setattr(ranking, "COMPARED_ALONE", 1_000)
-        monkeypatch.setattr(packing, "PACKED_FROM", 100)
-    monkeypatch.setattr(packing, "SETTLED_SECONDS", 0.0)
+        monkeypatch.setattr(compaction, "PACKED_FROM", 100)
+    monkeypatch.setattr(compaction, "SETTLED_SECONDS", 0.0)
     sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 400), 3_400)
     searches = SEARCHES_IN_FULL if full_size else SEARCHES
     small = [_place(size, seed, searches) for seed, size in enumerate(sizes, start=1)]
@@ -128,11 +128,11 @@ def _recalls(place: Place, whose: str) -> Figures:
 
 def _an_index_that_starves_small_tenants_is_not_believed(many: Many, monkeypatch: pytest.MonkeyPatch) -> None:
     """The index for everyone, asked once: it ends before it has found what is theirs. The mutant takes that for all."""
-    monkeypatch.setattr(ranker, "index_pays", lambda *_, alone: True)
-    monkeypatch.setattr(ranker, "EF_ALONE", ranking.EF_SEARCH)
-    monkeypatch.setattr(ranker, "STEADY_PLANS", ranker.STEADY_PLANS.replace("relaxed_order", "off"))
+    monkeypatch.setattr(statements, "index_pays", lambda *_, alone: True)
+    monkeypatch.setattr(sources, "EF_ALONE", ranking.EF_SEARCH)
+    monkeypatch.setattr(statements, "STEADY_PLANS", statements.STEADY_PLANS.replace("relaxed_order", "off"))
     assert _recall(many.small[1], 20, mode=SearchMode.DENSE) == 1.0
-    monkeypatch.setattr(ranker.Ranking, "lacks_near", lambda *_: False)
+    monkeypatch.setattr(statements.Ranking, "lacks_near", lambda *_: False)
     assert _recall(many.small[1], 20, mode=SearchMode.DENSE) < 0.9
 
 

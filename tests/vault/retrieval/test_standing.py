@@ -12,9 +12,9 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.models import Cube, CubeUse
-from vault.retrieval.ranker import Ranked
 from vault.retrieval.ranking import HYBRID, NO_PARTS
-from vault.retrieval.standing import Standing, spread, with_standing
+from vault.retrieval.scoring import Ranked
+from vault.retrieval.standing import Standing, with_standing
 
 A, B, C = (UUID(int=number) for number in range(1, 4))
 FOUND = [Ranked(A, 0.8, NO_PARTS), Ranked(B, 0.7, NO_PARTS), Ranked(C, 0.6, NO_PARTS)]
@@ -26,7 +26,7 @@ def test_they_are_off_as_shipped() -> None:
 
 
 def test_an_operator_may_weigh_just_these(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(SEARCH_WEIGHTS) == {"dense", "graph", "heat", "trust", "diversity"}
+    assert set(SEARCH_WEIGHTS) == {"dense", "heat", "trust"}
     assert read_config({"MEMOS_SEARCH_WEIGHTS": "heat=0.2, trust=1"}).search_weights == {"heat": 0.2, "trust": 1.0}
     for wrong in ("lexical=0.5", "heat", "heat=2", "heat=-1", "heat=nan", "heat=0.2,trust=0.1,heat=0.3"):
         with pytest.raises(ConfigError, match="MEMOS_SEARCH_WEIGHTS"):
@@ -34,18 +34,12 @@ def test_an_operator_may_weigh_just_these(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_heat_and_trust_lift_what_stands_well() -> None:
-    stands = {A: Standing(0.0, 0.1, 0), B: Standing(9.0, 0.1, 0), C: Standing(0.0, 0.9, 0)}
+    stands = {A: Standing(0.0, 0.1), B: Standing(9.0, 0.1), C: Standing(0.0, 0.9)}
     hot = with_standing(FOUND, stands, replace(HYBRID, heat=0.5), limit=2)
     assert [(row.cube_id, row.parts.heat) for row in hot] == [(B, 0.9), (A, 0.0)]
     assert hot[0].score == pytest.approx((0.7 + 0.5 * 0.9) / 1.5)
     trusted = with_standing(FOUND, stands, replace(HYBRID, trust=1.0), limit=3)
     assert [row.cube_id for row in trusted] == [C, A, B]
-
-
-def test_diversity_brings_another_session_forward_and_leaves_what_is_in_none() -> None:
-    assert spread(FOUND, {A: 7, B: 7, C: 8}, 0.5) == [FOUND[0], FOUND[2], FOUND[1]]
-    assert spread(FOUND, {A: 0, B: 0, C: 0}, 0.5) == FOUND
-    assert spread(FOUND, {A: 7, B: 7, C: 8}, 0.0) == FOUND
 
 
 def test_a_search_weighs_them_when_told_to(world: World, alice: Contract, settings: Settings) -> None:

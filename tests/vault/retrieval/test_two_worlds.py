@@ -19,7 +19,7 @@ from tests.governance.grants.test_grants import given
 from tests.governance.personas.test_personas import made as persona_made
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import made as policy_made
-from vault.cubes.exceptions import exceptions_of
+from vault.cubes.visibility import exceptions_of
 from vault.graph import walks
 from vault.retrieval import ranker, ranking, tagging
 from vault.retrieval.queries import SearchQuery, seen_namespaces

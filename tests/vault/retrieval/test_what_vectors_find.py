@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from governance.actor import Actor
-from governance.database import acting
 from tests.factories import World
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
-from vault.models import Posting
-from vault.retrieval import ranker, sql
+from vault.retrieval import sources, sql
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.ranking import Weights, index_pays
 from vault.retrieval.selectors import memories_search
@@ -41,34 +38,20 @@ def test_what_fits_the_time_is_found_without_a_word_of_the_question(walker: Acto
 
 def test_the_proof_sees_a_search_that_forgets_the_time(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Weights, "unspoken", property(lambda weights: weights.dense))
-    monkeypatch.setattr(ranker, "_fitting", lambda *_: Pool(None))
+    monkeypatch.setattr(sources.SpeakerAndTime, "find", lambda *_: Pool(None))
     assert WANTED not in _found(walker, QUESTION)
 
 
 def test_vectors_are_left_alone_where_words_have_found_enough(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten trips outweigh what a vector alone could bring to a question that asks for no time and nobody."""
-    statement = sql.NEAR.replace("ORDER BY {distance}", "ORDER BY 1 / (SELECT 0)")  # fails where it is asked
-    assert statement != sql.NEAR
-    monkeypatch.setattr(ranker, "NEAR", statement)
+    statement = sql.DENSE.replace("ORDER BY {distance}", "ORDER BY 1 / (SELECT 0)")  # fails where it is asked
+    assert statement != sql.DENSE
+    monkeypatch.setattr(sources, "DENSE", statement)
     assert len(_found(walker, "trip")) == 10
 
 
 def _found(actor: Actor, question: str) -> Sequence[str]:
     return [hit.view.words.content for hit in memories_search(actor=actor, search=SearchQuery(query=question))]
-
-
-@pytest.mark.parametrize("alike", [25, 90])  # more than are the best by words; more than rivals are taken one by one
-@pytest.mark.parametrize("filters", [None, {"importance": {"gte": 0}}])
-def test_among_many_that_words_tell_alike_the_nearest_comes_first(
-    world: World, alike: int, filters: dict[str, Any] | None
-) -> None:
-    said = ["heron", *(f"heron word{number:03}" for number in range(alike))]
-    cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content=content) for content in said])
-    run_jobs()
-    with acting(world.alice.actor):
-        Posting.objects.update(length=2)
-    found = memories_search(actor=world.alice.actor, search=SearchQuery(query="heron", filters=filters))
-    assert found[0].view.words.content == "heron"
 
 
 @pytest.mark.parametrize(

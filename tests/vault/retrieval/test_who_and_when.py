@@ -15,7 +15,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
-from vault.retrieval import ranker, ranking
+from vault.retrieval import ranker, ranking, sources
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.retrieval.words import Pool
@@ -292,8 +292,8 @@ def test_words_count_among_all_that_the_one_who_is_named_has_said(
     team: World, monkeypatch: pytest.MonkeyPatch, filters: Any
 ) -> None:
     """There is more that she said later than is looked at, and more that others said than is taken by words alone."""
-    monkeypatch.setattr(ranker, "LEAST_FITTING", 1)
-    monkeypatch.setattr(ranker, "_near", lambda *_, **__: Pool(None))
+    monkeypatch.setattr(sources, "LEAST_FITTING", 1)
+    monkeypatch.setattr(sources.Dense, "find", lambda *_: Pool(None))
     cubes_add(actor=team.alice.actor, drafts=drafts("Ada", [f"Howdy {number}." for number in range(20)], LATER))
     run_jobs()
     first = found(team.alice.actor, "What did Ada say about the budget?", top_k=2, filters=filters)
@@ -332,8 +332,8 @@ def test_what_is_hidden_takes_no_place(
 ) -> None:
     """Each thing hidden from bob would come before what he sees, and there are more of them than are looked at."""
     for name in ("LEAST_FITTING", "LOOKED_THROUGH", "DATED"):
-        monkeypatch.setattr(ranker, name, 1)
-    monkeypatch.setattr(ranker, "_near", lambda *_, **__: Pool(None))  # which finds most of so few memories
+        monkeypatch.setattr(sources, name, 1)
+    monkeypatch.setattr(sources.Dense, "find", lambda *_: Pool(None))  # which finds most of so few memories
     before = found(team.bob.actor, question, top_k=3, filters=filters)
     said = drafts("Ada", [f"The pump {number}." for number in range(30)], MAY + timedelta(hours=2))
     place = None if is_private else TEAM
@@ -413,7 +413,7 @@ def test_what_a_speaker_said_that_tells_a_time_is_looked_for_too(
 ) -> None:
     """It is not among the speaker's latest, no word leads to it, and the pool has enough of the speaker already."""
     monkeypatch.setattr(ranker, "NEAREST", 1)
-    monkeypatch.setattr(ranker, "LEAST_FITTING", 4)
+    monkeypatch.setattr(sources, "LEAST_FITTING", 4)
     monkeypatch.setattr(ranking, "POOLED", 1)
     told = ["In March 2019 it was new.", "It broke on Sunday.", "Since 2021 it has been blue."]
     lately = [f"The mill, line {number}." for number in range(30)]

@@ -3,15 +3,18 @@
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from random import Random
 from uuid import UUID
 
 import pytest
 
 from governance.ids import uuid7
-from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, LONGEST, SESSION_K, Weights, rarity
-from vault.retrieval.scoring import best_of, scored
+from vault.cubes.index.facets import Facets
+from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, SESSION_K, Weights, rarity
+from vault.retrieval.scoring import scored
 from vault.retrieval.words import Found, Place, Pool, Said, spans
+from vault.vocabulary import Layer
 
 CUBES = 1_000
 LENGTH = 8.0
@@ -44,26 +47,20 @@ def test_a_cube_has_the_bm25_of_all_its_words() -> None:
     )
 
 
-def test_no_text_counts_for_longer_than_four_usual_ones() -> None:
-    four, forty, usual = (Entry(uuid7(), length=int(times * LENGTH)) for times in (LONGEST, 10 * LONGEST, 1))
-    scores = _said([four, forty, usual]).lexical(_pool(four, forty, usual)).tolist()
-    assert scores == pytest.approx([_bm25(four, 3), _bm25(four, 3), _bm25(usual, 3)])
-
-
 def test_a_word_of_more_cubes_than_are_counted_weighs_next_to_nothing() -> None:
     assert 0 < rarity(12, 10) < 0.05
 
 
 def test_what_is_packed_and_what_stands_in_rows_are_one_word() -> None:
     first, second = Entry(uuid7()), Entry(uuid7())
-    apart = Said([Found(first.sent, second.sent, None)], cubes=CUBES, length=LENGTH)
+    apart = Said([_postings(second.sent, packed=first.sent)], cubes=CUBES, length=LENGTH)
     together = _said([first, second])
     assert apart.best(10).scores.tolist() == together.best(10).scores.tolist()
 
 
 def test_what_is_gone_is_neither_found_nor_counted() -> None:
     kept, gone = Entry(uuid7()), Entry(uuid7())
-    said = Said([Found(kept.sent + gone.sent, None, gone.cube_id.bytes)], cubes=CUBES, length=LENGTH)
+    said = Said([_postings(kept.sent + gone.sent, gone=gone.cube_id.bytes)], cubes=CUBES, length=LENGTH)
     assert [place.cube_id for place in said.best(10).places(10)] == [kept.cube_id]
     assert said.best(10).scores.tolist() == pytest.approx([_bm25(kept, 1)])
 
@@ -79,7 +76,7 @@ def test_of_equals_the_newest_come_first_wherever_it_is_cut() -> None:
 def test_a_question_without_a_known_word_finds_nothing() -> None:
     for said in (_said(), _said([]), _said([], [])):
         assert said.best(10).places(10) == []
-        assert said.best(10).highest == 0.0
+        assert said.highest == 0.0
         assert said.around(_pool(Entry(uuid7(), session=3))).context.tolist() == [0.0]
 
 
@@ -123,15 +120,12 @@ def test_many_sessions_are_reckoned_like_one(seed: int) -> None:
         assert around.session[index] == pytest.approx(rarity(len(entries), CUBES) * often / (often + SESSION_K))
 
 
-def test_rivals_are_the_best_that_are_not_in_the_pool() -> None:
+def test_next_best_after_the_candidates_come_in_their_order() -> None:
     entries = [Entry(uuid7(), frequency=frequency) for frequency in (5, 4, 3, 2, 1)]
     best = _said(entries).best(10)
     pool = _pool(entries[0], entries[2])
-    least = _bm25(entries[3], 5)
-    assert best.beyond(0, pool, least, 10) == [entries[1].cube_id, entries[3].cube_id]
-    assert best.beyond(2, pool, least, 10) == [entries[3].cube_id]
-    assert best.beyond(0, pool, least, 1) == [entries[1].cube_id]
-    assert best.beyond(0, pool, 1e9, 10) == []
+    assert best.beyond(pool, _bm25(entries[3], 5)) == [entries[1].cube_id, entries[3].cube_id]
+    assert best.beyond(pool, 1e9) == []
 
 
 def test_what_lies_around_several_places_of_a_session_is_asked_for_once() -> None:
@@ -150,18 +144,36 @@ def test_what_lies_around_several_places_of_a_session_is_asked_for_once() -> Non
 def test_scores_are_shares_of_the_best_and_equals_are_in_order() -> None:
     entries = [Entry(uuid7(), session=3, position=position * 9) for position in range(4)]
     said = _said(entries)
-    told = scored(said, _pool(*entries), said.best(10).highest)
     weights = Weights(lexical=1.0, context=1.0, session=0.5, dense=0.3, entity=0.0, time=0.0)
-    found = best_of([told], weights, 3)
-    assert [cube_id for cube_id, _ in found] == [entry.cube_id for entry in reversed(entries)][:3]
-    assert all((parts.lexical, parts.session, parts.context) == (1.0, 1.0, 0.0) for _, parts in found)
-    assert told.score(4, weights) == 1.5
+    found = scored(said, _pool(*entries), weights, 4)
+    assert [row.cube_id for row in found.best(3)] == [entry.cube_id for entry in reversed(entries)][:3]
+    assert all((row.parts.lexical, row.parts.session, row.parts.context) == (1.0, 1.0, 0.0) for row in found.best(4))
+    assert found.last == 1.5
     asking = [replace(entry, asks=0.5 * (place == 3)) for place, entry in enumerate(entries)]
-    told = scored(said, _pool(*asking), said.best(10).highest)
-    found = best_of([told], replace(weights, asks=0.5), 4)
-    assert [cube_id for cube_id, _ in found] == [entry.cube_id for entry in (*reversed(entries[:3]), entries[3])]
-    assert told.score(4, replace(weights, asks=0.5)) == 0.75 * 1.5
-    assert told.score(5, weights) == 0.0
+    found = scored(said, _pool(*asking), replace(weights, asks=0.5), 4)
+    assert [row.cube_id for row in found.best(4)] == [entry.cube_id for entry in (*reversed(entries[:3]), entries[3])]
+    assert found.last == 0.75 * 1.5
+    assert replace(found, limit=5).last == 0.0
+
+
+def test_only_memories_that_pass_the_filters_are_counted() -> None:
+    """Of packed postings by their columns, of all by their ids."""
+    first, second = Entry(uuid7()), Entry(uuid7())
+    persona, at = uuid7(), datetime(2026, 1, 2, tzinfo=UTC)
+    facets = _facet(persona, at, layer=1) + _facet(None, at - timedelta(days=1), layer=3)
+    packed = _postings(None, packed=first.sent + second.sent, facets=facets)
+    for asked in (
+        Facets(layers=frozenset({Layer.SHORT_TERM})),
+        Facets(personas=frozenset({persona})),
+        Facets(since=at),
+    ):
+        said = Said([packed], cubes=CUBES, length=LENGTH, facets=asked)
+        assert [place.cube_id for place in said.best(10).places(10)] == [first.cube_id]
+        assert said.best(10).scores.tolist() == pytest.approx([_bm25(first, 1)])
+    assert len(Said([packed], cubes=CUBES, length=LENGTH, facets=Facets(until=at)).best(10).scores) == 2
+    assert not len(Said([packed], cubes=CUBES, length=LENGTH, facets=Facets(types=frozenset())).best(10).scores)
+    said = Said([packed], cubes=CUBES, length=LENGTH, only=second.cube_id.bytes)
+    assert [place.cube_id for place in said.best(10).places(10)] == [second.cube_id]
 
 
 def test_a_vector_counts_for_the_version_that_it_is_of() -> None:
@@ -176,8 +188,20 @@ def test_a_vector_counts_for_the_version_that_it_is_of() -> None:
 
 
 def _said(*words: Sequence[Entry]) -> Said:
-    found = [Found(None, b"".join(entry.sent for entry in entries), None) for entries in words]
+    found = [_postings(b"".join(entry.sent for entry in entries)) for entries in words]
     return Said(found, cubes=CUBES, length=LENGTH)
+
+
+def _postings(
+    rows: bytes | None, *, packed: bytes | None = None, facets: bytes | None = None, gone: bytes | None = None
+) -> Found:
+    return Found(packed, facets, rows, None, None, gone)
+
+
+def _facet(persona: UUID | None, at: datetime, *, layer: int) -> bytes:
+    """As FACETS writes one, of plaintext."""
+    low = persona.bytes[8:] if persona else bytes(8)
+    return low + struct.pack(">q", int(at.timestamp()) << 16 | layer << 8 | 1)
 
 
 def _pool(*entries: Entry) -> Pool:

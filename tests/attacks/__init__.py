@@ -1,0 +1,1 @@
+"""What a hostile week tries: each attack stays as a test."""

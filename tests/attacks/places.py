@@ -1,0 +1,159 @@
+"""Every address of the product: whether words of memories can stand in its answer.
+
+A new address joins CONTENT, and then `readings` must read it, or WITHOUT_CONTENT with the reason.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from urllib.parse import quote
+
+from django.test import Client
+
+from tests.factories import ApiClient
+from tests.governance.crossing import PARAMETER
+from tests.vault.api.contract import Contract
+
+CONTENT = frozenset(
+    {
+        "api/v1/conversations/",
+        "api/v1/conversations/<uuid:conversation_id>/",
+        "api/v1/conversations/<uuid:conversation_id>/turns/",
+        "api/v1/jobs/",
+        "api/v1/jobs/<uuid:job_id>/",
+        "api/v1/memories/",
+        "api/v1/memories/<uuid:memory_id>/",
+        "api/v1/memories/<uuid:memory_id>/provenance/",
+        "api/v1/memories/<uuid:memory_id>/diff/",
+        "api/v1/memories/<uuid:memory_id>/versions/",
+        "api/v1/memories/<uuid:memory_id>/versions/<int:number>/",
+        "api/v1/memories/search/",
+        "api/v1/reviews/",
+        "chat/",
+        "chat/<uuid:conversation_id>/",
+        "chat/<uuid:conversation_id>/delete/",
+        "chat/<uuid:conversation_id>/rename/",
+        "chat/<uuid:conversation_id>/turns/",
+        "chat/<uuid:conversation_id>/turns/<uuid:turn_id>/",
+        "memories/",
+        "memories/<uuid:memory_id>/",
+        "memories/<uuid:memory_id>/edit/",
+        "memories/<uuid:memory_id>/freeze/",
+        "memories/<uuid:memory_id>/manifest/",
+        "memories/<uuid:memory_id>/pane/",
+        "memories/<uuid:memory_id>/provenance/",
+        "palette/",
+        "reviews/",
+        "reviews/<uuid:review_id>/accept/",
+    }
+)
+WITHOUT_CONTENT: Mapping[str, str] = {
+    **dict.fromkeys(("", "healthz", "readyz", "api/docs/", "api/schema/", "language/"), "no tenant's rows"),
+    **dict.fromkeys(("account/", "sign-in/", "sign-out/", "invitation/", "reset/", "you/"), "a person's own access"),
+    **dict.fromkeys(("settings/", "api/v1/members/", "api/v1/me/", "api/v1/api-keys/"), "members and keys"),
+    **dict.fromkeys(("access/", "api/v1/grants/", "presets/", "api/v1/role-templates/"), "rights, by ids and paths"),
+    **dict.fromkeys(("audit/", "api/v1/audit/"), "the trail holds ids, never words"),
+    **dict.fromkeys(("holds/", "api/v1/holds/"), "what a member wrote about a hold"),
+    **dict.fromkeys(("personas/", "api/v1/personas/"), "names of personas"),
+    **dict.fromkeys(("api/v1/namespaces/", "api/v1/schedules/"), "paths, times and counts"),
+    **dict.fromkeys(("policies/", "api/v1/policies/", "purpose/", "quotas/", "api/v1/quotas/"), "rules and counts"),
+    **dict.fromkeys(("api/v1/provenance/key/", "api/v1/provenance/verify/"), "a verdict about what was sent"),
+    "api/v1/memories/bulk/": "shows what the caller sent, as memories/ does",
+    **dict.fromkeys(("persona/", "ui/"), "names of personas, and invented content"),
+    **dict.fromkeys(("api/v1/memories/facets/", "api/v1/views/", "memories/views/"), "labels, counts and addresses"),
+    **dict.fromkeys(("memories/bulk/", "memories/new/"), "show what the caller sent"),
+    "memories/<uuid:memory_id>/readers/": "names of readers and times",
+    "memories/<uuid:memory_id>/rollback/": "POST alone; leads back to the memory's page",
+    **dict.fromkeys((f"api/v1/memories/<uuid:memory_id>/{one}/" for one in ("move", "rollback")), "as memories/ does"),
+    "api/v1/memories/<uuid:memory_id>/freeze/": "shows a hold",
+    "api/v1/memories/<uuid:memory_id>/unfreeze/": "shows a hold",
+    "memories/<uuid:memory_id>/unfreeze/": "POST alone; leads back to the memory's page",
+    "api/v1/memories/<uuid:memory_id>/redact/": "shows the memory of the version that it blanked",
+    "api/v1/memories/<uuid:memory_id>/restore/": "brings the memory back",
+    **dict.fromkeys((f"api/v1/jobs/<uuid:job_id>/{one}/" for one in ("cancel", "retry", "undo")), "as jobs/ does"),
+    **dict.fromkeys(
+        ("api/v1/reviews/<uuid:review_id>/accept/", "api/v1/reviews/<uuid:review_id>/reject/"), "ids alone"
+    ),
+    "reviews/<uuid:review_id>/reject/": "POST alone; shows the review as reviews/ does",
+}
+QUERIES: Mapping[str, str] = {
+    "api/v1/memories/<uuid:memory_id>/diff/": "from=1&to=1",
+    "memories/": "q={question}",
+    "palette/": "q={question}",
+}
+MODES = ("hybrid", "lexical", "dense", "tag", "graph")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One request: `route` as the product knows it, and the words that came back, whatever the status."""
+
+    route: str
+    name: str
+    words: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Reader:
+    api: Contract
+    browser: Client
+
+    def readings(self, ids: Mapping[str, Sequence[str]], question: str) -> Iterator[Reading]:
+        """All ways to read, with each of `ids` by parameter; and a new answer to `question`, streamed."""
+        for route in sorted(CONTENT - {"api/v1/memories/search/"}):
+            for address in _addresses(route, ids):
+                asked = f"{address}?{QUERIES[route].format(question=quote(question))}" if route in QUERIES else address
+                yield Reading(route, asked, self._get(asked))
+        for mode in MODES:
+            yield self._search(f"{mode}", {"query": question, "mode": mode, "top_k": 100})
+        for place in ids["place"]:
+            yield self._search(place, {"query": question, "namespaces": [place], "top_k": 100, "provenance": True})
+        for conversation in ids["conversation_id"]:
+            yield self._search(conversation, {"query": question, "session_id": conversation, "top_k": 100})
+            yield self._asked(conversation, question)
+
+    def _get(self, address: str) -> Callable[[], str]:
+        client = self.browser
+        headers = {"authorization": f"Bearer {self.api.key}"} if address.startswith("api/") else {}
+
+        def words() -> str:
+            return client.get(f"/{address}", headers=headers).content.decode()
+
+        return words
+
+    def _search(self, name: str, body: Mapping[str, object]) -> Reading:
+        def words() -> str:
+            return self.api.post("memories/search/", body).body.decode()
+
+        return Reading("api/v1/memories/search/", f"search {name}", words)
+
+    def _asked(self, conversation: str, question: str) -> Reading:
+        """The stream of a new answer: found, said and stored now."""
+        route = "api/v1/conversations/<uuid:conversation_id>/turns/"
+        client, address = ApiClient(self.api.key), f"conversations/{conversation}/turns/"
+
+        def streamed() -> str:
+            return client.post(address, {"content": question}, accept="text/event-stream").body.decode()
+
+        return Reading(route, f"stream {conversation}", streamed)
+
+
+def unlisted(addresses: Iterable[str]) -> list[str]:
+    """The addresses of which nobody has said whether words of memories can stand there, or two things were said."""
+    return [one for one in set(addresses) if (one in CONTENT) == (_reason(one) != "")]
+
+
+def _reason(route: str) -> str:
+    if route in WITHOUT_CONTENT:
+        return WITHOUT_CONTENT[route]
+    roots = (
+        root for root in WITHOUT_CONTENT if root.endswith("/") and "<" not in root and root != "api/v1/memories/bulk/"
+    )
+    return next((WITHOUT_CONTENT[root] for root in roots if route.startswith(root)), "")
+
+
+def _addresses(route: str, ids: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    names = PARAMETER.findall(route)
+    for values in product(*(ids[name] for name in names)):
+        filled = iter(values)
+        yield PARAMETER.sub(lambda _, filled=filled: next(filled), route)  # type: ignore[misc]

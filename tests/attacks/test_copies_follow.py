@@ -1,0 +1,298 @@
+"""Copies follow their original: answers that quote it, answers that rest on it, memories made from it, titles."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.test import override_settings
+from pytest_httpserver import HTTPServer
+
+from memos_web.config import LlmChoice
+from tests.factories import World
+from tests.governance.authz.test_mutants import broken
+from tests.governance.grants.test_grants import given
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract, contract
+from tests.vault.chat.test_model import answers_with
+from tests.vault.outbox import run_jobs
+from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.cubes.services import cubes_add
+from vault.models.cube import CubeQuerySet
+from vault.vocabulary import SourceKind
+
+Superuser = Callable[[], psycopg.Connection]
+SECRET = "wolverine"
+FACT = f"The key to the boathouse hangs behind the {SECRET} painting."
+QUESTION = "Where does the key to the boathouse hang?"
+
+
+@pytest.fixture
+def alice(world: World) -> Contract:
+    return contract(world, "alice")
+
+
+@pytest.fixture
+def bob(world: World) -> Contract:
+    return contract(world, "bob")
+
+
+@pytest.fixture
+def olivia(world: World) -> Contract:
+    return contract(world, "olivia")
+
+
+@pytest.fixture
+def charlie(world: World) -> Contract:
+    return contract(world, "charlie")
+
+
+@pytest.fixture
+def model(httpserver: HTTPServer) -> Iterator[HTTPServer]:
+    choice = LlmChoice(url=httpserver.url_for("/v1"), key="k", model="tiny")
+    with override_settings(MEMOS_LLM=choice):
+        yield httpserver
+
+
+def asked(reader: Contract, question: str = QUESTION, **settings: Any) -> str:
+    """Ask in a conversation of its own; the address of its turns."""
+    turns = f"conversations/{reader.post('conversations/', settings).json['id']}/turns/"
+    assert reader.post(turns, {"content": question}).status == 201
+    return turns
+
+
+def last(reader: Contract, turns: str) -> dict[str, Any]:
+    found: dict[str, Any] = reader.get(turns).json["results"][-1]
+    return found
+
+
+def withdraw(way: str, memory_id: str, owner: Contract, root: psycopg.Connection) -> None:
+    address = f"memories/{memory_id}/"
+    if way == "delete":
+        assert owner.delete(address).status == 204
+    elif way == "purge":
+        assert owner.delete(f"{address}?purge=true").status == 204
+    elif way == "redact":
+        assert owner.post(f"{address}redact/", {"version": 1}).status == 200
+    else:
+        root.execute("UPDATE vault_cube SET expires_at = clock_timestamp() WHERE id = %s", [memory_id])
+
+
+WAYS = ("delete", "purge", "redact", "expire")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_withdrawn_memory_leaves_nothing_in_answers_that_quote_it_or_rest_on_it(
+    alice: Contract, model: HTTPServer, superuser: Superuser, way: str
+) -> None:
+    memory_id = alice.add(FACT)["id"]
+    answers_with(model, f"Behind the {SECRET} painting [1].")
+    quoting, resting = asked(alice, model="extractive"), asked(alice)
+    for turns in (quoting, resting):
+        turn = last(alice, turns)
+        assert SECRET in turn["content"]
+        assert (turn["withheld"], turn["citations"][0]["available"]) == (False, True)
+    withdraw(way, memory_id, alice, superuser())
+    quote, rest = last(alice, quoting), last(alice, resting)
+    assert quote["content"] == "From your memories:\n[1] (no longer available)"
+    assert (quote["withheld"], rest["withheld"]) == (False, True)
+    assert rest["content"] is None
+    assert quote["citations"] == rest["citations"] == [{"marker": 1, "available": False}]
+    everything = [alice.get("memories/"), alice.post("memories/search/", {"query": SECRET, "top_k": 100})]
+    assert not [reply for reply in everything if SECRET in reply.body.decode()]
+
+
+def test_no_stored_answer_holds_the_words_that_it_quotes(alice: Contract, world: World) -> None:
+    alice.add(FACT)
+    asked(alice, model="extractive")
+    run_jobs()
+    chats = [one for one in alice.get("memories/").json["results"] if one["source"] == "chat"]
+    (answer,) = [one for one in chats if SECRET in one["content"]]
+    assert SECRET not in str(answer["keywords"])
+    found = alice.search(f"{SECRET} painting", namespaces=[answer["namespace"]["path"]], explain=True)
+    (hit,) = [one for one in found if one["id"] == answer["id"]]
+    assert hit["score_parts"]["lexical"] == 0
+
+
+def test_a_restored_memory_brings_its_copies_back(alice: Contract, model: HTTPServer) -> None:
+    memory_id = alice.add(FACT)["id"]
+    answers_with(model, f"Behind the {SECRET} painting [1].")
+    both = asked(alice, model="extractive"), asked(alice)
+    before = [last(alice, turns) for turns in both]
+    alice.delete(f"memories/{memory_id}/")
+    assert [last(alice, turns) for turns in both] != before
+    assert alice.post(f"memories/{memory_id}/restore/").status == 200
+    assert [last(alice, turns) for turns in both] == before
+
+
+def test_a_reader_whose_right_was_taken_sees_no_copy_while_the_owner_does(
+    world: World, alice: Contract, bob: Contract, model: HTTPServer
+) -> None:
+    memory_id = alice.add(FACT)["id"]
+    answers_with(model, f"Behind the {SECRET} painting [1].")
+    grant = given(alice, world, "bob", "memory", memory_id)
+    turns = [asked(bob, model="extractive"), asked(bob)]
+    mine = asked(alice, model="extractive")
+    alice.delete(f"grants/{grant['id']}/")
+    assert not [one for one in turns if SECRET in bob.get(one).body.decode()]
+    assert SECRET in alice.get(mine).body.decode()
+    assert SECRET not in bob.get("memories/").body.decode()
+
+
+def test_answers_that_were_reminded_of_a_withheld_answer_are_withheld_too(alice: Contract, model: HTTPServer) -> None:
+    memory_id = alice.add(FACT)["id"]
+    answers_with(model, f"Behind the {SECRET} painting.")
+    turns = asked(alice)
+    alice.post(turns, {"content": "Say that once more, please?"})
+    alice.delete(f"memories/{memory_id}/")
+    assert [turn["withheld"] for turn in alice.get(turns).json["results"]] == [True, True]
+
+
+def test_sentences_of_a_message_go_and_come_back_with_the_message(alice: Contract, superuser: Superuser) -> None:
+    body = {"messages": [{"role": "user", "content": f"I live in Lisbon. My favourite animal is the {SECRET}."}]}
+    message, *derived = alice.post("memories/", body).json["results"]
+    assert derived
+    run_jobs()
+    alice.delete(f"memories/{message['id']}/")
+    assert alice.get("memories/").json["count"] == 0
+    assert alice.search(SECRET) == []
+    assert {alice.get(f"memories/{one['id']}/").status for one in derived} == {404}
+    alice.post(f"memories/{message['id']}/restore/")
+    assert alice.get("memories/").json["count"] == 1 + len(derived)
+
+
+def test_what_a_person_says_by_itself_does_not_go_with_a_message_that_says_it_too(alice: Contract) -> None:
+    said = f"My favourite animal is the {SECRET}."
+    messages = [{"role": "user", "content": f"I live in Lisbon. {said}"}]
+    message = alice.post("memories/", {"messages": messages}).json["results"][0]
+    added = alice.add(said)
+    again = alice.post("memories/", {"messages": [{"role": "user", "content": f"I moved to Porto. {said}"}]}).json
+    alice.delete(f"memories/{message['id']}/")
+    assert alice.get(f"memories/{added['id']}/").status == 200
+    assert {alice.get(f"memories/{one['id']}/").status for one in again["results"]} == {200}
+
+
+def test_a_sentence_is_denied_to_whom_its_message_is_denied(
+    world: World, olivia: Contract, alice: Contract, bob: Contract
+) -> None:
+    body = {"messages": [{"role": "user", "content": f"I live in Lisbon. My favourite animal is the {SECRET}."}]}
+    message, *derived = alice.post("memories/", body | {"namespace": "/team"}).json["results"]
+    address = f"memories/{derived[-1]['id']}/"
+    assert bob.get(address).status == 200
+    given(olivia, world, "bob", "memory", message["id"], effect="deny")
+    assert bob.get(address).status == 403
+    assert SECRET not in bob.get("memories/").body.decode()
+    assert SECRET not in bob.post("memories/search/", {"query": SECRET}).body.decode()
+    assert alice.get(address).status == 200
+
+
+def test_a_title_follows_the_question_that_it_was_taken_from(alice: Contract) -> None:
+    turns = asked(alice, f"What do we know of the {SECRET}?")
+    conversation = turns.removesuffix("turns/")
+    assert SECRET in alice.get(conversation).json["title"]
+    questions = [one for one in alice.get("memories/").json["results"] if SECRET in one["content"]]
+    for one in questions:
+        alice.delete(f"memories/{one['id']}/")
+    assert alice.get(conversation).json["title"] == ""
+    assert SECRET not in alice.get("conversations/").body.decode()
+
+
+def test_a_reply_is_not_repeated_once_a_memory_behind_it_expired(
+    alice: Contract, model: HTTPServer, superuser: Superuser
+) -> None:
+    memory_id = alice.add(FACT)["id"]
+    answers_with(model, f"Behind the {SECRET} painting.")  # it cites nothing
+    turns = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
+    body = {"content": QUESTION}
+    assert alice.post(turns, body, idempotency_key="k").status == 201
+    withdraw("expire", memory_id, alice, superuser())
+    assert alice.post(turns, body, idempotency_key="k").status == 403
+
+
+def test_a_reader_that_forgets_the_sources_shows(alice: Contract, model: HTTPServer) -> None:
+    """The mutant: what is readable is asked without regard to sources."""
+    memory_id = alice.add(FACT)["id"]
+    answers_with(model, f"Behind the {SECRET} painting [1].")
+    turns = asked(alice)
+    alice.delete(f"memories/{memory_id}/")
+    with broken(CubeQuerySet, "resting_on", "return self.filter(", "return self.exclude(pk=None) or self.filter("):
+        assert SECRET in alice.get(turns).body.decode()
+
+
+def made_of(world: World, memory_id: str, content: str = f"In short: the {SECRET} guards a key.") -> str:
+    """What a later feature does: a text of its own, made of a stored memory."""
+    draft = CubeDraft(content, namespace="/team", sources=(SourceRef(UUID(memory_id), 1, SourceKind.TEXT),))
+    return str(cubes_add(actor=world.alice.actor, drafts=[draft])[0].cube.id)
+
+
+def reviews(reader: Contract) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = reader.get("reviews/?kind=source_withdrawn").json["results"]
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_derived_text_is_withheld_until_a_person_keeps_it(
+    world: World, alice: Contract, bob: Contract, superuser: Superuser, way: str
+) -> None:
+    derived = made_of(world, memory_id := alice.add(FACT, namespace="/team")["id"])
+    assert (alice.get(f"memories/{derived}/").json["parents"], reviews(alice)) == ([memory_id], [])
+    withdraw(way, memory_id, alice, superuser())
+    assert alice.get(f"memories/{derived}/").status == 404
+    (review,) = reviews(alice)
+    assert (review["memory_id"], review["status"]) == (derived, "open")
+    assert SECRET not in alice.get("reviews/").body.decode()
+    assert bob.post(f"reviews/{review['id']}/accept/", {}).status == 403
+    assert alice.get(f"memories/{derived}/").status == 404
+    assert alice.post(f"reviews/{review['id']}/accept/", {}).status == 200
+    assert SECRET in alice.get(f"memories/{derived}/").json["content"]
+    assert reviews(alice) == []
+
+
+def test_a_rejected_text_is_deleted_and_one_whose_source_came_back_needs_no_review(
+    world: World, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    memory_id = alice.add(FACT, namespace="/team")["id"]
+    derived = made_of(world, memory_id)
+    alice.delete(f"memories/{memory_id}/")
+    (review,) = reviews(alice)
+    alice.post(f"memories/{memory_id}/restore/")
+    assert reviews(alice) == []
+    assert alice.get(f"memories/{derived}/").status == 200
+    alice.delete(f"memories/{memory_id}/")
+    assert [one["id"] for one in reviews(alice)] == [review["id"]]
+    assert bob.post(f"reviews/{review['id']}/reject/").status == 403
+    assert charlie.post(f"reviews/{review['id']}/reject/").status == 404
+    assert alice.post(f"reviews/{review['id']}/reject/").status == 200
+    alice.post(f"memories/{memory_id}/restore/")
+    assert alice.get(f"memories/{derived}/").status == 404
+
+
+def test_what_was_erased_leaves_no_sealed_copy(
+    world: World, alice: Contract, model: HTTPServer, superuser: Superuser
+) -> None:
+    """Extracts go with it, and the words of a model's answers; what a person must decide about stays until then."""
+    answers_with(model, f"The {SECRET} [1].")
+    body = {"messages": [{"role": "user", "content": f"I live in Lisbon. My favourite animal is the {SECRET}."}]}
+    message, *derived = alice.post("memories/", body).json["results"]
+    asked(alice, "What is my favourite animal?")
+    alice.delete(f"memories/{message['id']}/?purge=true")
+    root = superuser()
+    ids = [one["id"] for one in derived]
+    assert root.execute("SELECT count(*) FROM vault_cube WHERE id = ANY(%s)", [ids]).fetchone() == (0,)
+    left = "SELECT count(*) FROM vault_cubeversion AS v JOIN vault_turn ON answer_id = v.cube_id WHERE sealed <> ''"
+    assert root.execute(left).fetchone() == (0,)
+
+
+def test_the_inbox_page_keeps_or_deletes_what_waits_and_shows_none_of_its_words(world: World, alice: Contract) -> None:
+    memory_id = alice.add(FACT, namespace="/team")["id"]
+    derived = made_of(world, memory_id)
+    alice.delete(f"memories/{memory_id}/")
+    browser = signed_in(world.alice)
+    page = browser.get("/reviews/").content.decode()
+    assert derived in page
+    assert SECRET not in page
+    (review,) = reviews(alice)
+    assert browser.get(f"/reviews/{review['id']}/accept/").status_code == 303
+    assert browser.post(f"/reviews/{review['id']}/accept/").status_code == 303
+    assert alice.get(f"memories/{derived}/").status == 200

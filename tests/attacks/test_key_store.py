@@ -1,0 +1,281 @@
+"""A key store that is lost, damaged or another's: nothing is served, nothing is blank, and no new keys are made."""
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from django.test import Client, override_settings
+
+from governance.errors import KeyUnavailable
+from governance.keys.rules import DataKey, derive, seal
+from governance.keys.services import GENERAL, key_store, open_sealed, seal_for
+from governance.keys.store import DAMAGED, FOREIGN, KEY_MISSING, MISSING, OTHER_MASTER
+from tests.factories import World, client_for
+from tests.governance.keys.stores import MemoryRegistry, store_at
+from tests.harness.databases import Clone
+from tests.harness.product import RunningServer, installation
+from tests.harness.servers import ROOT, Servers
+
+MASTER = b"the master key of this one test."
+TENANT = uuid4()
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(b"this is no database, and no key is in it" * 50)
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def replace_by_an_empty_database(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("VACUUM")
+
+
+def replace_by_another(path: Path) -> None:
+    """The store of another installation with the same master key."""
+    path.unlink()
+    with override_settings(KEY_STORE_PATH=path):
+        from django.conf import settings
+
+        store_at(path, settings.MASTER_KEY).key_for(TENANT, GENERAL)
+
+
+LOSSES = {
+    remove: MISSING,
+    empty: DAMAGED,
+    overwrite: DAMAGED,
+    cut_off: DAMAGED,
+    replace_by_an_empty_database: DAMAGED,
+    replace_by_another: FOREIGN,
+}
+losses = pytest.mark.parametrize(("lose", "reason"), LOSSES.items(), ids=lambda one: getattr(one, "__name__", ""))
+
+
+@contextmanager
+def started_anew(**settings: object) -> Iterator[None]:
+    """As in a process that starts now."""
+    with override_settings(**settings):
+        key_store.cache_clear()
+        yield
+    key_store.cache_clear()
+
+
+@losses
+def test_lost_store_of_a_running_product_is_answered_503(
+    world: World, redis_address: str, key_store_path: Path, lose: Callable[[Path], None], reason: str
+) -> None:
+    client = client_for(world.alice.key.text)
+    made = client.post("memories/", {"content": "The spare key lies in the cabinet."})
+    address = f"memories/{made.json['results'][0]['id']}/"
+    assert client.get(address).json["content"].startswith("The spare key")
+    assert Client().get("/readyz").json()["checks"]["keys"] == "up"
+    copy = key_store_path.with_suffix(".backup")
+    shutil.copy(key_store_path, copy)
+    lose(key_store_path)
+    after = key_store_path.read_bytes() if key_store_path.exists() else None
+    for _ in range(2):
+        replies = [
+            client.get(address),
+            client.get("memories/"),
+            client.post("memories/", {"content": "Another one."}),
+            client.post("memories/search/", {"query": "spare key"}),
+        ]
+        assert [(reply.status, reply.code) for reply in replies] == [(503, "key_unavailable")] * 4
+    assert {reply.json["detail"] for reply in replies} == {reason}
+    ready = Client().get("/readyz")
+    assert (ready.status_code, ready.json()["checks"]["keys"]) == (503, "down")
+    assert (key_store_path.read_bytes() if key_store_path.exists() else None) == after, "nothing is made in its place"
+    shutil.copy(copy, key_store_path)
+    assert client.get(address).json["content"].startswith("The spare key"), "the backup heals it, without a restart"
+    assert Client().get("/readyz").json()["checks"]["keys"] == "up"
+
+
+@losses
+def test_lost_store_is_refused_by_a_process_that_starts(
+    world: World, key_store_path: Path, lose: Callable[[Path], None], reason: str
+) -> None:
+    lose(key_store_path)
+    with started_anew(), pytest.raises(KeyUnavailable, match=reason):
+        key_store().check()
+    assert key_store_path.exists() == (lose is not remove)
+
+
+def test_another_master_key_is_refused_before_any_key_is_made(world: World, key_store_path: Path) -> None:
+    before = key_store_path.read_bytes()
+    with started_anew(MASTER_KEY=MASTER):
+        for use in (
+            key_store().check,
+            lambda: key_store().key_for(uuid4(), GENERAL),
+            lambda: seal_for(tenant_id=world.acme.id, scope=GENERAL, place=b"row", plaintext=b"words"),
+        ):
+            with pytest.raises(KeyUnavailable, match=OTHER_MASTER):
+                use()
+    assert key_store_path.read_bytes() == before
+
+
+def test_key_that_an_older_copy_lacks_is_a_503_and_not_blank(world: World, key_store_path: Path) -> None:
+    older = key_store_path.with_suffix(".older")
+    shutil.copy(key_store_path, older)
+    blob = seal_for(tenant_id=world.acme.id, scope="subject:new", place=b"row", plaintext=b"words")
+    shutil.copy(older, key_store_path)
+    with pytest.raises(KeyUnavailable, match=KEY_MISSING):
+        open_sealed(tenant_id=world.acme.id, place=b"row", blob=blob)
+
+
+def test_copy_that_is_moved_over_the_file_is_noticed_at_the_next_call(world: World, key_store_path: Path) -> None:
+    """Also by a process that has the keys in memory: the file, not the memory, says what is valid."""
+    seal_for(tenant_id=world.acme.id, scope=GENERAL, place=b"row", plaintext=b"words")
+    other = key_store_path.with_name("other.sqlite3")
+    store_at(other, MASTER).key_for(TENANT, GENERAL)
+    other.replace(key_store_path)
+    with pytest.raises(KeyUnavailable):
+        seal_for(tenant_id=world.acme.id, scope=GENERAL, place=b"row", plaintext=b"words")
+
+
+def test_used_store_beside_a_new_database_is_refused(database: Clone, key_store_path: Path) -> None:
+    """PostgreSQL was lost and made anew: the old keys must not become those of an empty database."""
+    from django.conf import settings
+
+    store_at(key_store_path, settings.MASTER_KEY).key_for(TENANT, GENERAL)
+    with pytest.raises(KeyUnavailable, match=FOREIGN):
+        key_store().check()
+
+
+def test_the_note_in_the_database_cannot_be_changed(world: World, superuser: Callable[[], psycopg.Connection]) -> None:
+    for statement in (
+        "UPDATE governance_keystorenote SET store_id = gen_random_uuid()",
+        "DELETE FROM governance_keystorenote",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            superuser().execute(statement.encode())
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        superuser().execute("INSERT INTO governance_keystorenote (id, store_id) VALUES (1, gen_random_uuid())")
+
+
+# Stores of versions whose files had no id
+
+
+def former_store(path: Path, *tenants: UUID) -> None:
+    """The file as former versions made it."""
+    path.parent.mkdir(exist_ok=True)
+    wrapping = DataKey(id=UUID(int=0), secret=derive(MASTER, "memos key store"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(
+            "CREATE TABLE data_key (id BLOB PRIMARY KEY, tenant BLOB NOT NULL, scope TEXT NOT NULL, "
+            "wrapped BLOB NOT NULL, UNIQUE (tenant, scope)) WITHOUT ROWID"
+        )
+        for tenant in tenants:
+            wrapped = seal(wrapping, b"t" * 32, place=tenant.bytes + b"tenant")
+            db.execute("INSERT INTO data_key VALUES (?, ?, 'tenant', ?)", (uuid4().bytes, tenant.bytes, wrapped))
+
+
+def test_former_store_with_a_tenant_of_the_database_is_taken_over(tmp_path: Path) -> None:
+    path, registry = tmp_path / "keystore.sqlite3", MemoryRegistry(ids=frozenset({TENANT, uuid4()}))
+    former_store(path, TENANT)
+    store_at(path, MASTER, registry).check()
+    assert registry.noted is not None
+    store_at(path, MASTER, registry).check()
+    assert store_at(path, MASTER, registry).key_for(TENANT, "tenant").secret == b"t" * 32
+
+
+@pytest.mark.parametrize("tenants", [[], [uuid4()]])
+def test_former_store_without_a_tenant_of_the_database_is_refused(tmp_path: Path, tenants: list[UUID]) -> None:
+    path, registry = tmp_path / "keystore.sqlite3", MemoryRegistry(ids=frozenset({TENANT}))
+    former_store(path, *tenants)
+    with pytest.raises(KeyUnavailable, match=FOREIGN):
+        store_at(path, MASTER, registry).check()
+    assert registry.noted is None
+
+
+def test_former_store_under_another_master_key_is_refused(tmp_path: Path) -> None:
+    path, registry = tmp_path / "keystore.sqlite3", MemoryRegistry(ids=frozenset({TENANT}))
+    former_store(path, TENANT)
+    with pytest.raises(KeyUnavailable, match=OTHER_MASTER):
+        store_at(path, MASTER[::-1], registry).check()
+    assert registry.noted is None
+
+
+def test_missing_store_of_a_former_version_is_refused(tmp_path: Path) -> None:
+    registry = MemoryRegistry(ids=frozenset({TENANT}))
+    with pytest.raises(KeyUnavailable, match=MISSING):
+        store_at(tmp_path / "keystore.sqlite3", MASTER, registry).check()
+    assert list(tmp_path.iterdir()) == []
+
+
+# Starts
+
+
+@pytest.fixture(scope="module")
+def stopped(servers: Servers) -> Iterator[RunningServer]:
+    """An installation that was started once, and stopped."""
+    with installation(servers.cluster) as server:
+        server.start()
+        server.stop()
+        yield server
+
+
+def refused_start(server: RunningServer) -> str:
+    """The one line with which `up` ends by itself."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", "up"],
+        cwd=ROOT,
+        env=server.settings(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode in {1, 2}, done.stderr
+    assert done.stdout == ""
+    return done.stderr.splitlines()[-1]
+
+
+@contextmanager
+def moved_away(path: Path) -> Iterator[None]:
+    aside = path.with_name(f"{path.name}.aside")
+    path.rename(aside)
+    try:
+        yield
+        assert not path.exists(), "nothing was made in its place"
+    finally:
+        aside.rename(path)
+
+
+@pytest.mark.long
+def test_start_without_its_keys_is_refused_with_one_line_and_makes_nothing(stopped: RunningServer) -> None:
+    keys = stopped.data_dir / "keys"
+    with moved_away(keys / "master.key"):
+        assert "master.key is missing" in refused_start(stopped)
+        with moved_away(keys / "keystore.sqlite3"):
+            assert "master.key is missing" in refused_start(stopped), "there is a database"
+        assert "master.key is missing" in stopped.manage("doctor").stderr
+    with moved_away(keys / "keystore.sqlite3"):
+        assert f"memos: {MISSING}" in refused_start(stopped)
+    stopped.start()
+    assert stopped.is_ready()
+    (keys / "keystore.sqlite3").rename(keys / "aside")
+    assert not stopped.is_ready()
+    doctor = stopped.manage("doctor")
+    assert doctor.returncode == 1
+    assert f"FAIL  key store: {keys / 'keystore.sqlite3'}: {MISSING}" in doctor.stdout
+    (keys / "aside").rename(keys / "keystore.sqlite3")
+    assert stopped.is_ready()
+    stopped.stop()

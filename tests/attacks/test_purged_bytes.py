@@ -1,0 +1,140 @@
+"""What was purged leaves the files and the write-ahead log of PostgreSQL (row 8, for purged memories).
+
+The attacker has the data directory. Everything that a purged memory left (each version's sealed bytes, its vectors and
+its keyed tokens) is looked for as PostgreSQL writes them, byte by byte.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from tests.factories import World
+from tests.harness.evidence import Evidence
+from tests.harness.servers import Servers
+from tests.vault.api.contract import Contract, contract
+from tests.vault.outbox import run_jobs
+from vault.cubes import storage
+from vault.cubes.storage import remaining_copies, rights_missing, storage_reclaim
+
+Superuser = Callable[[], psycopg.Connection]
+CHUNK = 24  # bytes: a record of the log may be cut at the border of its page, so several pieces are looked for
+MEMORIES = 5
+
+
+@pytest.fixture(autouse=True)
+def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "_last", [])
+
+
+@pytest.fixture
+def alice(world: World) -> Contract:
+    return contract(world, "alice")
+
+
+def traces(connection: psycopg.Connection, cube_id: UUID) -> dict[str, list[bytes]]:
+    """Pieces of what is stored of a memory, as they lie on disk."""
+    sealed = connection.execute("SELECT sealed FROM vault_cubeversion WHERE cube_id = %s", [cube_id]).fetchall()
+    vectors = connection.execute("SELECT halfvec_send(vector) FROM vault_embedding WHERE cube_id = %s", [cube_id])
+    hashes = connection.execute("SELECT content_hash FROM vault_cube WHERE id = %s", [cube_id]).fetchall()
+    return {
+        "sealed": [piece for (blob,) in sealed for piece in pieces(bytes(blob))],
+        "vector": [piece for (sent,) in vectors for piece in pieces(turned(bytes(sent)[4:]))],
+        "hash": [bytes(row[0]) for row in hashes],
+    }
+
+
+def turned(sent: bytes) -> bytes:
+    """Halves in the order of the network, as this machine stores them."""
+    count = len(sent) // 2
+    return struct.pack(f"={count}H", *struct.unpack(f">{count}H", sent))
+
+
+def pieces(whole: bytes) -> list[bytes]:
+    some = (whole[at : at + CHUNK] for at in range(0, len(whole) - CHUNK + 1, CHUNK))
+    return [piece for piece in some if any(piece)]  # zeros stand everywhere
+
+
+def count_traces(servers: Servers, wanted: dict[str, list[bytes]]) -> dict[str, int]:
+    """How many pieces of each kind stand in a file of the database or of the log."""
+    folder = servers.postgres.folder
+    left = {kind: set(some) for kind, some in wanted.items()}
+    for path in files_below(folder / "base", folder / "global", folder / "pg_wal"):
+        content = path.read_bytes()
+        left = {kind: {piece for piece in some if piece not in content} for kind, some in left.items()}
+    return {kind: len(set(some)) - len(left[kind]) for kind, some in wanted.items()}
+
+
+def files_below(*folders: Path) -> Iterator[Path]:
+    for folder in folders:
+        yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def stored(alice: Contract, superuser: Superuser) -> tuple[list[str], dict[str, list[bytes]]]:
+    """Memories of two versions each, with vectors and statistics, and their traces; all of it is on disk."""
+    ids = [alice.add(f"Canary {number} sings of cobalt.", namespace="/team")["id"] for number in range(MEMORIES)]
+    for one in ids:
+        assert alice.patch(f"memories/{one}/", {"content": f"Changed {one}."}, if_match='"1"').status == 200
+    run_jobs()
+    connection = superuser()
+    connection.execute("ANALYZE")
+    wanted: dict[str, list[bytes]] = {"sealed": [], "vector": [], "hash": []}
+    for one in ids:
+        for kind, some in traces(connection, UUID(one)).items():
+            wanted[kind] += some
+    connection.execute("CHECKPOINT")
+    return ids, wanted
+
+
+def purge(alice: Contract, ids: list[str]) -> None:
+    for one in ids:
+        assert alice.delete(f"memories/{one}/?purge=true").status == 204
+
+
+def test_purged_memories_leave_files_and_log(
+    world: World, alice: Contract, superuser: Superuser, servers: Servers, evidence: Evidence
+) -> None:
+    ids, wanted = stored(alice, superuser)
+    before = count_traces(servers, wanted)
+    assert all(before[kind] == len(set(some)) for kind, some in wanted.items()), "the search finds what is there"
+    purge(alice, ids)
+    connection = superuser()
+    connection.execute("VACUUM")
+    connection.execute("CHECKPOINT")
+    after_vacuum = count_traces(servers, wanted)
+    assert any(after_vacuum.values()), "VACUUM alone would do, or the search is blind"
+    assert storage_reclaim() > 0
+    left = count_traces(servers, wanted)
+    assert left == dict.fromkeys(wanted, 0)
+    figures = {
+        "purged memories": MEMORIES,
+        "pieces looked for": sum(len(set(some)) for some in wanted.values()),
+        "found before the purge": sum(before.values()),
+        "found after the purge and VACUUM": sum(after_vacuum.values()),
+        "found after the task": sum(left.values()),
+    }
+    evidence(row=8, name="purged", figures=figures)
+    assert alice.add("Afterwards.", namespace="/team")["id"]
+
+
+def test_tables_that_lost_no_row_are_not_written_again(world: World, alice: Contract) -> None:
+    assert storage_reclaim() > 0  # what this process did not see may have lost some
+    assert storage_reclaim() == 0, "within the pause"
+    assert storage_reclaim(pause=0) == 0
+
+
+def test_without_the_rights_nothing_is_tried_and_the_gap_is_named(world: World, superuser: Superuser) -> None:
+    assert (rights_missing(), remaining_copies()) == ([], [])
+    superuser().execute("REVOKE MAINTAIN ON vault_embedding FROM memos_maintainer")
+    assert rights_missing() == ["the right MAINTAIN on every table"]
+    assert storage_reclaim() == 0
+
+
+def test_the_role_reads_nothing(world: World, superuser: Superuser) -> None:
+    connection = superuser()
+    connection.execute("SET ROLE memos_maintainer")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("SELECT 1 FROM vault_cubeversion")

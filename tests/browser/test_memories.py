@@ -1,0 +1,100 @@
+"""Finding, reading, editing, comparing and taking back a memory in the browser; on a phone; without scripts."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenVisit, memory_add
+from tests.browser.looks import looked_at
+from tests.harness.product import RunningServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+TRANSFERRED = """() => performance.getEntriesByType("resource")
+  .concat(performance.getEntriesByType("navigation")).reduce((sum, one) => sum + one.encodedBodySize, 0)"""
+FIRST_LOAD = 190 * 1024
+
+
+@pytest.fixture(autouse=True)
+def memories(server: RunningServer) -> None:
+    memory_add(server, content="Ana likes to travel by train.", title="How Ana travels", tags=["ana"])
+    memory_add(server, content="Bo drinks green tea in the morning.", tags=["bo"])
+
+
+def test_search_edit_compare_and_roll_back_in_one_go(page: Page) -> None:
+    page.goto("/memories/")
+    assert page.evaluate(TRANSFERRED) <= FIRST_LOAD
+    page.keyboard.press("/")
+    page.keyboard.type("train")
+    expect(page.locator("#rows tr mark").first).to_have_text("train")
+    expect(page).to_have_url(re.compile(r"\?q=train"))
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("x")
+    expect(page.locator("#selected-count")).to_have_text("1")
+    page.keyboard.press("x")
+    page.locator("#rows .memory-text").first.click()
+    expect(page.locator("#reader .reader-title")).to_have_text("How Ana travels")
+    expect(page).to_have_url(re.compile(r"selected="))
+    assert looked_at(page) == []
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.keyboard.press("Escape")
+    expect(page.locator("#reader")).to_be_hidden()
+    page.locator("#rows tr").first.locator(".c-type").click()
+    page.locator("#reader").get_by_role("link", name="Open", exact=True).click()
+    page.wait_for_url(re.compile(r"/memories/[0-9a-f-]{36}/$"))
+    page.wait_for_load_state()
+    page.keyboard.press("e")
+    page.locator("#edit-content").fill("Ana likes to travel by boat.")
+    page.locator("#edit-reason").fill("She said so.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".memory-content .content")).to_have_text("Ana likes to travel by boat.")
+    expect(page.locator(".diff ins")).to_have_text("boat")
+    expect(page.locator(".timeline").first).to_contain_text("She said so.")
+    assert looked_at(page) == []
+    page.get_by_role("button", name="Roll back to version 1").click()
+    expect(page.locator(".memory-content .content")).to_have_text("Ana likes to travel by train.")
+
+
+def test_the_palette_opens_what_it_finds(page: Page) -> None:
+    page.goto("/audit/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("green tea")
+    expect(page.locator("#palette-memory-1")).to_contain_text("green tea")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/memories/[0-9a-f-]{36}/$"))
+    page.keyboard.press("g")
+    page.keyboard.press("c")
+    expect(page).to_have_url(re.compile("/chat/$"))
+
+
+def test_search_and_filters_work_on_a_phone(visit: OpenVisit) -> None:
+    page = visit(**PHONE).page
+    page.goto("/memories/?q=tea")
+    page.get_by_role("link", name="Filters", exact=True).tap()
+    expect(page.locator("#facet-list")).to_be_in_viewport()
+    page.get_by_role("link", name="Show memories").tap()
+    page.locator("#rows .memory-text").first.tap()
+    expect(page.locator(".memory-content .content")).to_contain_text("green tea")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_search_edit_delete_and_restore_without_scripts(visit: OpenVisit) -> None:
+    page = visit(java_script_enabled=False).page
+    page.goto("/memories/")
+    page.locator("#find").fill("green tea")
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.locator("#rows .memory-text").first.click()
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Content").fill("Bo drinks black tea.")
+    page.get_by_role("button", name="Save version").click()
+    expect(page.locator(".memory-content .content")).to_have_text("Bo drinks black tea.")
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Delete 1").click()
+    page.goto("/memories/?deleted=true")
+    page.locator("#rows input[name=id]").first.check()
+    page.get_by_role("button", name="Restore").click()
+    page.get_by_role("button", name="Restore 1").click()
+    page.goto("/memories/?q=black+tea")
+    expect(page.locator("#rows .memory-text").first).to_have_text("Bo drinks black tea.")

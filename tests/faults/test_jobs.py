@@ -1,0 +1,194 @@
+"""Every handler is killed, hangs and raises once: the others go on, nothing is lost, nothing is done twice."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+
+import psycopg
+import pytest
+from django.db import connections
+from pytest_django import Settings
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.members.services import invitation_create
+from governance.models import AuditEntry, Job, OutboxEvent
+from governance.outbox.dispatcher import dispatch_once
+from governance.outbox.routes import Payload, Route, Task, Write, add_route, all_routes, remove_route
+from governance.outbox.running import task_run
+from governance.outbox.services import emit
+from governance.outbox.watching import task_watch
+from governance.policies.services import PolicyDraft, policy_create
+from governance.trail.exports import export_create
+from governance.trail.queries import TrailQuery
+from governance.vocabulary import ExportFormat, JobStatus, PolicyKind, RoleName, Topic, Verb
+from memos_web.config import EmbedderChoice
+from tests.factories import World
+from tests.vault.outbox import run_jobs
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.embeddings.model_change import reembedding_start
+from vault.cubes.selectors import cube_get
+from vault.cubes.services import cubes_add
+from vault.jobs.adding import memories_add_later
+from vault.models import Cube, CubeUse, Embedding
+
+Superuser = Callable[[], psycopg.Connection]
+LIMIT = timedelta(seconds=4)
+ROUNDS = 60
+NEW = "wordllama/l2-supercat-256"
+# Only asked for by a tenant of another size, or by what another test does.
+EMITTED = (Topic.WORDS_DUE, Topic.WORDS_PLACED, Topic.REEMBED_CANCELLED, Topic.PASSWORD_RESET_ASKED)
+
+
+class Faults:
+    """The first run of each topic meets a fault, after the work outside and before anything is written."""
+
+    def __init__(self, fault: Callable[[], None]) -> None:
+        self.met: set[str] = set()
+        self._fault = fault
+        self._lock = threading.Lock()
+
+    def wrap(self, route: Route) -> Route:
+        def handle(task: Task, actor: Actor, payloads: list[Payload]) -> Write:
+            write = route.handler(task, actor, payloads)
+            with self._lock:
+                is_first = route.topic not in self.met
+                self.met.add(route.topic)
+            if is_first:
+                self._fault()
+            return write
+
+        return replace(route, handler=handle, limit=LIMIT)  # type: ignore[arg-type]
+
+
+@contextmanager
+def faulty(fault: Callable[[], None]) -> Iterator[Faults]:
+    routes, faults = all_routes(), Faults(fault)
+    for route in routes:
+        remove_route(route.topic)
+        add_route(faults.wrap(route))
+    try:
+        yield faults
+    finally:
+        for route in routes:
+            remove_route(route.topic)
+            add_route(route)
+
+
+@pytest.fixture
+def work(world: World, settings: Settings) -> World:
+    """A tenant whose outbox has something of each topic."""
+    actor = world.olivia.actor
+    (added,) = cubes_add(actor=actor, drafts=[CubeDraft(content="The heron nests by the mill.", namespace="/team")])
+    run_jobs()
+    settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
+    reembedding_start(actor=actor)
+    cubes_add(actor=actor, drafts=[CubeDraft(content="The otter swims.", namespace="/team")])
+    cube_get(actor=actor, cube_id=added.cube.id)
+    drafts = [CubeDraft(content=f"Row {number}.", namespace="/team", allow_duplicates=True) for number in range(3)]
+    memories_add_later(actor=actor, drafts=drafts)
+    export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
+    invitation_create(actor=actor, email="new@acme.example", role=RoleName.VIEWER)
+    retention = {"where": {"namespace": "/team"}, "max_seconds": 3600}
+    policy_create(actor=actor, draft=PolicyDraft(PolicyKind.RETENTION, "an hour", retention))
+    with acting(actor):
+        for topic in EMITTED:
+            payload = {"user": str(world.olivia.member.user_id)} if topic == Topic.PASSWORD_RESET_ASKED else {}
+            emit(actor=actor, topic=topic, payload=payload)
+        emit(actor=actor, topic=Topic.SIZES_DUE, payload={"namespaces": [str(added.cube.namespace_id)]})
+    return world
+
+
+def _killed() -> None:
+    raise SystemExit
+
+
+def _raising() -> None:
+    raise KeyError("a fault")
+
+
+def _run_all(world: World, superuser: Superuser, run: Callable[[Task], object]) -> None:
+    """Rounds of claims, each after all leases and pauses have passed, until nothing is open."""
+    for _ in range(ROUNDS):
+        threads: list[threading.Thread] = []
+
+        def send(task: Task, threads: list[threading.Thread] = threads) -> None:
+            def work() -> None:
+                with suppress(SystemExit):
+                    run(task)
+                connections.close_all()
+
+            threads.append(threading.Thread(target=work))
+            threads[-1].start()
+
+        dispatch_once(send)
+        for thread in threads:
+            thread.join(timeout=60)
+        superuser().execute("UPDATE governance_outboxevent SET available_at = now() WHERE done_at IS NULL")
+        with acting(world.olivia.actor):
+            if not OutboxEvent.objects.filter(done_at=None, parked_at=None).exists():
+                return
+    raise AssertionError("something is never done")
+
+
+def _nothing_is_lost_or_doubled(world: World) -> None:
+    with acting(world.olivia.actor):
+        assert not OutboxEvent.objects.filter(done_at=None).exists()
+        assert {*Job.objects.values_list("status", flat=True)} == {JobStatus.SUCCEEDED}
+        assert Cube.objects.count() == 5
+        assert CubeUse.objects.get().access_count == 1
+        assert Embedding.objects.filter(model=NEW).count() == Embedding.objects.count() == 5
+        assert Cube.objects.filter(expires_at=None).count() == 0
+        assert AuditEntry.objects.filter(verb=Verb.AUDIT_EXPORT_FINISHED).count() == 1
+        finished = AuditEntry.objects.filter(verb=Verb.JOB_FINISHED).values_list("object_ids", flat=True)
+        assert len(finished) == len({ids[0] for ids in finished}) == Job.objects.count()
+
+
+@pytest.mark.parametrize("fault", [_killed, _raising])
+def test_a_handler_that_dies_or_raises_is_run_again_once(
+    work: World, superuser: Superuser, fault: Callable[[], None]
+) -> None:
+    with faulty(fault) as faults:
+        _run_all(work, superuser, task_run)
+    assert faults.met == {*Topic}
+    _nothing_is_lost_or_doubled(work)
+
+
+def test_a_handler_that_hangs_is_left_and_what_it_writes_later_is_refused(work: World, superuser: Superuser) -> None:
+    wake, hanging = threading.Event(), []
+
+    def hang() -> None:
+        hanging.append(threading.current_thread())
+        wake.wait(timeout=120)
+
+    with faulty(hang) as faults:
+        try:
+            _run_all(work, superuser, lambda task: task_watch(task, stop_worker=lambda: None))
+            _nothing_is_lost_or_doubled(work)
+        finally:
+            wake.set()
+            for thread in hanging:
+                thread.join(timeout=30)
+    assert faults.met == {*Topic}
+    assert len(hanging) == len(Topic)
+    _nothing_is_lost_or_doubled(work)
+
+
+def test_a_worker_with_many_threads_that_hang_ends(work: World) -> None:
+    """Fewer do not end it: the others' jobs go on."""
+    from governance.outbox import watching
+
+    ended: list[bool] = []
+    wake = threading.Event()
+    threads = [threading.Thread(target=wake.wait) for _ in range(watching.MOST_STUCK + 1)]
+    try:
+        for thread in threads:
+            thread.start()
+            watching._leave(thread, lambda: ended.append(True))
+    finally:
+        wake.set()
+        for thread in threads:
+            thread.join(timeout=10)
+    assert ended == [True]

@@ -1,0 +1,191 @@
+"""The job engine, shown with a toy kind: one decorated function has progress, cancellation, retry, undo and a row."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from governance.checks import each_topic_has_a_handler
+from governance.database import acting
+from governance.errors import Conflict, Forbidden, Invalid, NotFound
+from governance.jobs.kinds import JobRun, Step, remove_kind
+from governance.jobs.registry import handler
+from governance.jobs.selectors import JobView, job_get
+from governance.jobs.services import job_cancel, job_create, job_retry, job_undo
+from governance.models import AuditEntry, OutboxEvent, Persona
+from governance.outbox.dispatcher import dispatch_once
+from governance.outbox.routes import add_route, remove_route, route_of
+from governance.outbox.running import task_run
+from governance.vocabulary import JobStatus, Permission, PersonaKind, Topic
+from tests.factories import Person, World
+from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.outbox import run_jobs
+
+Superuser = Callable[[], psycopg.Connection]
+COUNT, UNCOUNT = "toy.count", "toy.uncount"
+
+
+@pytest.fixture(autouse=True)
+def toy() -> Iterator[None]:
+    """Makes a persona a step, up to `to`; fails at the step `fails_at`, unless a persona named `cure` is there."""
+
+    @handler(COUNT, permission=Permission.MEMORY_CREATE, undo=UNCOUNT, undo_for=timedelta(minutes=15))
+    def count(run: JobRun) -> Callable[[], Step]:
+        at = run.done + 1
+
+        def write() -> Step:
+            if run.settings.get("fails_at") == at and not Persona.objects.filter(name="cure").exists():
+                raise Invalid("This number is missing.")
+            _persona(run.actor.tenant_id, f"step {at}")
+            return Step(state={} if at < run.settings["to"] else None, done=at, total=run.settings["to"])
+
+        return write
+
+    @handler(UNCOUNT, permission=Permission.MEMORY_CREATE)
+    def uncount(run: JobRun) -> Step:
+        return Step(result={"undid": run.settings["job"]})
+
+    yield
+    for kind in (COUNT, UNCOUNT):
+        remove_kind(kind)
+        remove_route(kind)
+
+
+def _persona(tenant_id: UUID, name: str) -> None:
+    Persona(tenant_id=tenant_id, kind=PersonaKind.AGENT, name=name).save(force_insert=True)
+
+
+def _steps(person: Person) -> int:
+    with acting(person.actor):
+        return Persona.objects.filter(name__startswith="step").count()
+
+
+def _count(person: Person, **settings: int) -> JobView:
+    return job_create(actor=person.actor, kind=COUNT, settings=settings)
+
+
+def _now(person: Person, job: JobView) -> JobView:
+    return job_get(actor=person.actor, job_id=job.id)
+
+
+def test_one_decorated_function_is_a_kind_of_job(world: World, alice: Contract) -> None:
+    job = _count(world.alice, to=3)
+    assert (job.status, job.progress) == (JobStatus.PENDING, 0.0)
+    run_jobs()
+    (row,) = alice.get(f"jobs/?kind={COUNT}&status=succeeded").json["results"]
+    assert (row["id"], row["progress"], row["done"], row["total"], row["attempts"]) == (str(job.id), 1.0, 3, 3, 1)
+    assert (row["dead_letter"], row["error"], row["undo_until"] is not None) == (False, None, True)
+    assert _steps(world.alice) == 3
+    assert alice.get("jobs/?status=failed").json["results"] == alice.get("jobs/?kind=other").json["results"] == []
+    assert fields_at_fault(alice.get("jobs/?status=lost")) == {"status"}
+
+
+def test_progress_shows_between_steps_and_a_killed_step_is_done_once(world: World, superuser: Superuser) -> None:
+    job = _count(world.alice, to=4)
+    dispatch_once(lambda task: _ignore(task_run(task, slice_seconds=0)))
+    assert (_now(world.alice, job).status, _now(world.alice, job).progress) == (JobStatus.RUNNING, 0.25)
+    dispatch_once(lambda task: None)  # handed out, and its worker killed
+    superuser().execute("UPDATE governance_outboxevent SET available_at = now() WHERE done_at IS NULL")
+    run_jobs()
+    assert (_now(world.alice, job).status, _steps(world.alice)) == (JobStatus.SUCCEEDED, 4)
+
+
+def _ignore(value: object) -> None:
+    """A Send returns nothing."""
+
+
+def test_a_waiting_job_is_cancelled_at_once(world: World) -> None:
+    job = _count(world.alice, to=2)
+    assert job_cancel(actor=world.alice.actor, job_id=job.id).status == JobStatus.CANCELLED
+    assert run_jobs() == _steps(world.alice) == 0
+    with pytest.raises(Conflict):
+        job_cancel(actor=world.alice.actor, job_id=job.id)
+
+
+def test_a_running_job_is_cancelled_before_its_step_is_written(world: World) -> None:
+    job = _count(world.alice, to=2)
+    route = route_of(COUNT)
+
+    def send(task: object) -> None:
+        assert job_cancel(actor=world.alice.actor, job_id=job.id).status == JobStatus.CANCELLING
+        task_run(task)  # type: ignore[arg-type]
+
+    assert dispatch_once(send) == 1
+    assert (_now(world.alice, job).status, _steps(world.alice)) == (JobStatus.CANCELLED, 0)
+    assert route is route_of(COUNT)
+
+
+def test_a_failed_job_is_run_again_from_the_step_that_failed(world: World) -> None:
+    job = _count(world.alice, to=3, fails_at=2)
+    run_jobs()
+    failed = _now(world.alice, job)
+    assert (failed.status, failed.done, failed.error) == (
+        JobStatus.FAILED,
+        1,
+        {"code": "invalid", "detail": "This number is missing."},
+    )
+    with acting(world.alice.actor):
+        _persona(world.acme.id, "cure")
+    assert job_retry(actor=world.alice.actor, job_id=job.id).status == JobStatus.PENDING
+    run_jobs()
+    assert (_now(world.alice, job).status, _steps(world.alice)) == (JobStatus.SUCCEEDED, 3)
+
+
+def test_a_job_is_undone_once_and_in_time(world: World, superuser: Superuser) -> None:
+    job, late = _count(world.alice, to=1), _count(world.alice, to=1)
+    with pytest.raises(Conflict):
+        job_undo(actor=world.alice.actor, job_id=job.id)
+    run_jobs()
+    superuser().execute("UPDATE governance_job SET undo_until = now() WHERE id = %s", [late.id])
+    undoing = job_undo(actor=world.alice.actor, job_id=job.id)
+    run_jobs()
+    assert _now(world.alice, undoing).result == {"undid": str(job.id)}
+    for ended in (job, late, undoing):
+        with pytest.raises(Conflict):
+            job_undo(actor=world.alice.actor, job_id=ended.id)
+
+
+@pytest.mark.parametrize(("who", "refusal"), [("bob", Forbidden), ("charlie", NotFound)])
+def test_another_persons_job_is_not_changed_and_nothing_is_written(
+    world: World, who: str, refusal: type[Exception]
+) -> None:
+    job = _count(world.alice, to=1)
+    with acting(world.alice.actor):
+        before = AuditEntry.objects.count(), OutboxEvent.objects.count()
+    for change in (job_cancel, job_retry, job_undo):
+        with pytest.raises(refusal):
+            change(actor=world.person(who).actor, job_id=job.id)
+    with acting(world.alice.actor):
+        assert (AuditEntry.objects.count(), OutboxEvent.objects.count()) == before
+    assert _now(world.alice, job).status == JobStatus.PENDING
+
+
+def test_who_may_not_do_what_a_kind_does_cannot_ask_for_it(world: World) -> None:
+    with pytest.raises(Forbidden):
+        job_create(actor=world.bob.actor, kind=COUNT, settings={"to": 1})
+    with acting(world.bob.actor):
+        assert not OutboxEvent.objects.filter(topic=COUNT).exists()
+
+
+def test_a_job_that_hangs_on_to_a_removed_kind_can_be_cancelled(world: World) -> None:
+    job = _count(world.alice, to=1)
+    route = route_of(COUNT)
+    remove_route(COUNT)
+    run_jobs()
+    with acting(world.alice.actor):
+        assert OutboxEvent.objects.get(id=job.id).parked_at is not None
+    add_route(route)
+    assert job_cancel(actor=world.alice.actor, job_id=job.id).status == JobStatus.CANCELLED
+
+
+def test_a_topic_without_a_handler_is_an_error_at_start() -> None:
+    assert each_topic_has_a_handler() == []
+    route = route_of(Topic.CUBES_READ)
+    remove_route(Topic.CUBES_READ)
+    try:
+        (error,) = each_topic_has_a_handler()
+    finally:
+        add_route(route)
+    assert (error.id, error.msg) == ("governance.E001", "The topic cubes.read has no handler.")

@@ -1,0 +1,44 @@
+"""Key stores that no database notes."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from governance.keys.store import SqliteKeyStore
+
+
+@dataclass
+class MemoryRegistry:
+    """What a database would note, in memory."""
+
+    noted: UUID | None = None
+    ids: frozenset[UUID] = field(default_factory=frozenset)
+
+    def registered(self) -> UUID | None:
+        return self.noted
+
+    def register(self, store_id: UUID) -> UUID:
+        self.noted = self.noted or store_id
+        return self.noted
+
+    def tenants(self) -> frozenset[UUID]:
+        return self.ids
+
+
+def store_at(path: Path, master_key: bytes, registry: MemoryRegistry | None = None) -> SqliteKeyStore:
+    """As a process opens it that starts now. registry: by default of a database that notes whatever is there."""
+    return SqliteKeyStore(path, master_key, registry or MemoryRegistry(noted=store_id_at(path)))
+
+
+def store_id_at(path: Path) -> UUID | None:
+    """The id of the store in the file; None where there is none."""
+    import sqlite3
+
+    if not path.exists() or not path.stat().st_size:
+        return None
+    try:
+        with sqlite3.connect(path) as db:
+            row = db.execute("SELECT id FROM key_store").fetchone()
+    except sqlite3.Error:
+        return None
+    return UUID(bytes=row[0]) if row else None

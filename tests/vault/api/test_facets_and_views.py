@@ -1,0 +1,98 @@
+"""memories/facets/ and views/: counts of what the reader may see, and each member's own saved views."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from tests.factories import World
+
+
+@pytest.fixture
+def memories(world: World) -> None:
+    """Three of alice's, two of them in /team; one of olivia's own."""
+    alice = world.client("alice")
+    for content, fields in (
+        ("Ana travels by train.", {"namespace": "/team", "tags": ["travel", "ana"]}),
+        ("Bo likes tea.", {"namespace": "/team", "tags": ["food"], "semantic_type": "preference"}),
+        ("Alice sleeps late.", {"tags": ["sleep"]}),
+    ):
+        assert alice.post("memories/", {"content": content, **fields}).status == 201
+    assert world.client("olivia").post("memories/", {"content": "The secret plan.", "tags": ["secret"]}).status == 201
+
+
+def counts(world: World, who: str, asked: str = "") -> dict[str, dict[str, int]]:
+    reply = world.client(who).get(f"memories/facets/{asked}")
+    assert reply.status == 200, reply.json
+    return {name: {one["value"]: one["count"] for one in values} for name, values in reply.json.items()}
+
+
+def test_counts_cover_what_the_reader_may_see_and_no_more(world: World, memories: None) -> None:
+    found = counts(world, "alice")
+    assert found["namespace"] == {"/team": 2, "/users/alice": 1}
+    assert found["semantic_type"] == {"fact": 2, "preference": 1}
+    assert found["tag"] == {"ana": 1, "food": 1, "sleep": 1, "travel": 1}
+    assert counts(world, "bob")["tag"] == {"ana": 1, "food": 1, "travel": 1}
+    assert counts(world, "charlie")["tag"] == {}
+    assert counts(world, "olivia")["tag"]["secret"] == 1
+    assert world.client("ada").get("memories/facets/").status == 403
+
+
+def test_a_filter_narrows_the_other_facets_and_not_its_own(world: World, memories: None) -> None:
+    found = counts(world, "alice", "?tag=travel&tag=food")
+    assert found["namespace"] == {"/team": 2, "/users/alice": 0}
+    assert found["tag"] == {"ana": 1, "food": 1, "sleep": 1, "travel": 1}
+    assert counts(world, "alice", "?tag=travel&semantic_type=preference")["namespace"]["/team"] == 0
+
+
+def test_large_counts_are_capped(world: World, memories: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vault.listing.facets.COUNTED", 2)
+    reply = world.client("alice").get("memories/facets/").json
+    assert {one["capped"] for one in reply["state"] if one["count"]} == {True}
+    assert sum(one["count"] for one in reply["state"]) == 2
+
+
+@pytest.mark.parametrize("asked", ["?colour=red", "?state=lost", "?namespace=team", "?created_after=soon", "?tag=%00"])
+def test_a_filter_that_is_unknown_is_invalid(world: World, asked: str) -> None:
+    assert world.client("alice").get(f"memories/facets/{asked}").status == 400
+
+
+def test_a_view_belongs_to_the_member_who_saved_it(world: World, superuser: Callable[[], psycopg.Connection]) -> None:
+    alice = world.client("alice")
+    body = {"name": "School", "query": "q=school&semantic_type=event"}
+    made = alice.post("views/", body, idempotency_key="one")
+    assert made.status == 201, made.json
+    assert alice.post("views/", body, idempotency_key="one").json == made.json
+    assert alice.get("views/").json["results"] == [{"id": made.json["id"], **body}]
+    for who, status in (("bob", 404), ("olivia", 404), ("charlie", 404), ("ada", 403)):
+        other = world.client(who)
+        assert other.delete(f"views/{made.json['id']}/").status in {status, 404}
+        assert made.json["id"] not in str(other.get("views/").json)
+    sealed = superuser().execute("SELECT sealed FROM vault_savedview").fetchall()
+    assert len(sealed) == 1
+    assert b"chool" not in bytes(sealed[0][0])
+    assert alice.delete(f"views/{made.json['id']}/").status == 204
+    assert alice.get("views/").json["results"] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"name": ""},
+        {"name": "x" * 61, "query": ""},
+        {"name": "a", "query": "state=lost"},
+        {"name": "\t", "query": ""},
+    ],
+)
+def test_a_view_that_cannot_be_shown_is_not_saved(world: World, body: dict[str, str]) -> None:
+    alice = world.client("alice")
+    assert alice.post("views/", body).status == 400
+    assert alice.get("views/").json["count"] == 0
+
+
+def test_a_member_keeps_so_many_views_and_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vault.listing.views.MOST_VIEWS", 1)
+    alice = world.client("alice")
+    assert alice.post("views/", {"name": "One", "query": ""}).status == 201
+    assert alice.post("views/", {"name": "Two", "query": ""}).status == 409

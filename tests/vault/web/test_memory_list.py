@@ -1,0 +1,216 @@
+"""The list of memories: found, narrowed, paged, saved as a view; and actions on what was selected."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+
+import psycopg
+import pytest
+from django.test import Client
+
+from tests.factories import World
+from tests.governance.web.visitors import signed_in, statements
+from tests.vault.outbox import run_jobs
+
+Superuser = Callable[[], psycopg.Connection]
+
+
+@pytest.fixture
+def ids(world: World) -> list[str]:
+    """Three shared memories of alice's, oldest first."""
+    alice = world.client("alice")
+    contents = ("Ana travels by train.", "Bo likes green tea.", "Ana cooks on Sundays.")
+    replies = [alice.post("memories/", {"content": one, "namespace": "/team", "tags": ["team"]}) for one in contents]
+    return [reply.json["results"][0]["id"] for reply in replies]
+
+
+def page_of(client: Client, address: str, **headers: str) -> str:
+    response = client.get(address, headers=headers)
+    assert response.status_code == 200, response.content
+    return unescape(response.content.decode())
+
+
+def rows_of(page: str) -> list[str]:
+    return re.findall(r'<tr data-id="([^"]+)"', page)
+
+
+def test_the_list_shows_the_newest_first_and_a_search_the_best(world: World, ids: list[str]) -> None:
+    client = signed_in(world.bob)
+    assert rows_of(page_of(client, "/memories/")) == ids[::-1]
+    found = page_of(client, "/memories/?q=tea&mode=lexical")
+    assert rows_of(found) == [ids[1]]
+    assert "green <mark>tea</mark>." in found
+    assert rows_of(page_of(signed_in(world.charlie), "/memories/?q=tea")) == []
+
+
+def test_filters_narrow_the_list_and_a_chip_takes_one_out(world: World, ids: list[str]) -> None:
+    page = page_of(signed_in(world.alice), "/memories/?tag=team&semantic_type=event&layer=long_term")
+    assert rows_of(page) == []
+    assert "No memory matches" in page
+    assert 'href="/memories/?layer=long_term&tag=team" aria-label="Clear Type event"' in page
+
+
+def test_a_filter_that_cannot_be_used_says_so_and_shows_everything(world: World, ids: list[str]) -> None:
+    page = page_of(signed_in(world.alice), "/memories/?state=lost")
+    assert "The filter cannot be used." in page
+    assert rows_of(page) == ids[::-1]
+
+
+def test_a_script_gets_rows_with_facets_and_then_the_next_rows(
+    world: World, ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = signed_in(world.alice)
+    part = page_of(client, "/memories/?tag=team", hx_request="true")
+    assert "<html" not in part
+    assert 'hx-swap-oob="innerHTML"' in part
+    monkeypatch.setattr("vault.listing.selectors.PAGE", 2)
+    monkeypatch.setattr("vault.listing.selectors.memories_page.__kwdefaults__", {"after": None, "size": 2})
+    first = page_of(client, "/memories/?tag=team")
+    following = re.search(r'hx-get="(/memories/\?[^"]*after=[^"]+)"', first)
+    assert following is not None
+    assert rows_of(first) == ids[:0:-1]
+    assert rows_of(page_of(client, following[1], hx_request="true")) == ids[:1]
+
+
+def test_typed_searches_are_audited_and_never_count_as_use(world: World, ids: list[str], superuser: Superuser) -> None:
+    client = signed_in(world.alice)
+    page_of(client, "/memories/?q=tea")
+    page_of(client, "/memories/")
+    page_of(client, "/palette/?q=tea")
+    run_jobs()
+    verbs = superuser().execute("SELECT verb FROM governance_auditentry ORDER BY id DESC LIMIT 4").fetchall()
+    assert {("memory.searched",), ("memory.listed",)} <= set(verbs)
+    assert superuser().execute("SELECT count(*) FROM vault_cubeuse").fetchone() == (0,)
+
+
+def test_pages_cost_few_statements(world: World, ids: list[str]) -> None:
+    client = signed_in(world.alice)
+    for address in ("/memories/", "/memories/?tag=team&state=generated", "/memories/?q=tea", "/memories/new/"):
+        assert len(statements(client, address)) <= 20, address
+    assert len(statements(client, f"/memories/?selected={ids[0]}")) <= 24
+
+
+def test_the_palette_finds_memories_actions_and_pages(world: World, ids: list[str]) -> None:
+    page = page_of(signed_in(world.alice), "/palette/?q=re")
+    assert "Review" in page
+    assert 'href="/memories/new/?content=re"' in page
+    assert "Quotas" not in page
+    assert signed_in(world.ada).get("/palette/?q=re").status_code == 403
+
+
+def test_a_memory_is_added_by_hand(world: World) -> None:
+    client = signed_in(world.alice)
+    form = {"content": "Ana sings.", "title": "Song", "tags": "ana, song", "semantic_type": "fact"}
+    refused = client.post("/memories/new/", form)
+    assert (refused.status_code, "Ana sings." in refused.content.decode()) == (422, True)
+    made = client.post("/memories/new/", {**form, "sensitivity": "internal"})
+    page = page_of(client, made["Location"])
+    for shown in ("Ana sings.", "Song", "/users/alice"):
+        assert shown in page
+    assert signed_in(world.bob).post("/memories/new/", form).status_code == 403
+
+
+def test_a_view_is_saved_and_removed_on_the_page(world: World, ids: list[str]) -> None:
+    client = signed_in(world.alice)
+    made = client.post("/memories/views/", {"name": "Team", "query": "/memories/?tag=team"})
+    assert made["Location"] == "/memories/?tag=team"
+    assert 'href="/memories/?tag=team" data-view="tag=team">Team</a>' in page_of(client, "/memories/")
+    address = re.search(r'action="(/memories/views/[^"]+/remove/)"', page_of(client, "/memories/"))
+    assert address is not None
+    assert signed_in(world.bob).post(address[1]).status_code == 404
+    assert client.post(address[1]).status_code == 303
+    assert "Delete view" not in page_of(client, "/memories/")
+
+
+BULK = "/memories/bulk/"
+
+
+def test_a_deletion_is_counted_first_then_done_then_taken_back(world: World, ids: list[str]) -> None:
+    client = signed_in(world.alice)
+    assert world.client("olivia").post(f"memories/{ids[2]}/freeze/", {"reason": "Case 17"}).status == 200
+    asked = client.post(BULK, {"action": "delete", "id": ids})
+    page = unescape(asked.content.decode())
+    assert "<b>2</b><span>will be changed</span>" in page
+    assert "<b>1</b><span>stay: a hold covers them</span>" in page
+    assert "Delete 2" in page
+    assert len(rows_of(page_of(client, "/memories/"))) == 3
+    client.post(BULK, {"action": "delete", "id": ids, "confirmed": "yes"})
+    shown = page_of(client, "/memories/")
+    assert rows_of(shown) == [ids[2]]
+    assert "2 memories deleted" in shown
+    assert shown.count(f'name="id" value="{ids[0]}"') == 1
+    assert rows_of(page_of(client, "/memories/?deleted=true")) == [ids[1], ids[0]]
+    client.post(BULK, {"action": "restore", "id": ids[:2], "confirmed": "yes"})
+    assert len(rows_of(page_of(client, "/memories/"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "value"),
+    [
+        ({"action": "tag", "tag": "rota"}, "tags", ["team", "rota"]),
+        ({"action": "move", "namespace": "/team/notes"}, "namespace", "/team/notes"),
+        ({"action": "expire", "expires_at": "2099-01-01"}, "expires_at", "2099-01-01T00:00:00Z"),
+        ({"action": "freeze", "reason": "Case 17"}, "held", True),
+    ],
+)
+def test_an_action_changes_what_was_selected_and_nothing_else(
+    world: World, ids: list[str], form: dict[str, str], field: str, value: object
+) -> None:
+    client, api = signed_in(world.alice), world.client("alice")
+    assert client.post(BULK, {**form, "id": ids[:2], "confirmed": "yes"}).status_code == 303
+
+    def value_of(memory: str) -> object:
+        found = api.get(f"memories/{memory}/").json[field]
+        return found["path"] if isinstance(found, dict) else found
+
+    assert [value_of(one) for one in ids[:2]] == [value, value]
+    assert value_of(ids[2]) != value
+
+
+@pytest.mark.parametrize(
+    "form", [{"action": "tag", "tag": ""}, {"action": "move", "namespace": "notes"}, {"action": "x"}]
+)
+def test_an_action_without_its_arguments_changes_nothing(world: World, ids: list[str], form: dict[str, str]) -> None:
+    response = signed_in(world.alice).post(BULK, {**form, "id": ids, "confirmed": "yes"})
+    assert response.status_code == 422
+    assert world.client("alice").get(f"memories/{ids[0]}/").json["version"] == 1
+
+
+@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("ada", 403), ("charlie", 303)])
+def test_who_may_not_changes_nothing_by_an_action(world: World, ids: list[str], who: str, status: int) -> None:
+    form = {"action": "delete", "id": ids, "confirmed": "yes"}
+    assert signed_in(world.person(who)).post(BULK, form).status_code == status
+    assert world.client("alice").get("memories/").json["count"] == 3
+
+
+def test_the_navigation_shows_what_the_role_may_use(world: World) -> None:
+    def links(who: str) -> set[str]:
+        side = (
+            page_of(signed_in(world.person(who)), "/you/").partition('<aside class="side"')[2].partition("</aside>")[0]
+        )
+        return set(re.findall(r'class="side-link"\s+href="([^"]+)"', side))
+
+    assert {"/memories/", "/chat/", "/audit/", "/holds/", "/settings/members/"} <= links("olivia")
+    assert {"/memories/", "/chat/", "/reviews/"} <= links("alice")
+    assert not {"/audit/", "/holds/", "/settings/members/"} & links("alice")
+    assert "/reviews/" not in links("bob")
+    assert "/memories/" not in links("ada")
+
+
+def test_the_purpose_is_true_on_every_page(world: World) -> None:
+    client = signed_in(world.alice)
+    assert client.post("/purpose/", {"purpose": "care", "next": "/account/"})["Location"] == "/account/"
+    assert client.post("/purpose/", {"purpose": "care", "next": "https://evil.example/"})["Location"] == "/purpose/"
+    for address in ("/memories/", "/chat/", "/account/", "/api/docs/", "/you/"):
+        assert '<strong class="clip">care</strong>' in page_of(client, address), address
+    assert '<strong class="clip">care</strong>' in client.get("/no/such/page/").content.decode()
+
+
+def test_a_persona_that_was_chosen_is_that_of_new_memories(world: World) -> None:
+    client = signed_in(world.alice)
+    made = world.client("alice").post("personas/", {"name": "Alice at work"}).json
+    assert client.post("/persona/", {"persona": made["id"], "next": "/memories/"}).status_code == 303
+    form = {"content": "Alice sings.", "semantic_type": "fact", "sensitivity": "internal"}
+    assert "Alice at work" in page_of(client, client.post("/memories/new/", form)["Location"])
+    assert signed_in(world.bob).post("/persona/", {"persona": made["id"]}).status_code == 403
+    assert signed_in(world.charlie).post("/persona/", {"persona": made["id"]}).status_code == 404
