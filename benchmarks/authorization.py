@@ -18,12 +18,12 @@ from benchmarks.search_latency import OPEN, SEED
 from benchmarks.synthetic import conversation, questions
 from benchmarks.tables import markdown
 from benchmarks.tenants import Caller, cubes_in, drafts_of, editor_of, filled, jobs_awaited, owner_of
-from governance.authz.grantables import permission_ids
-from governance.authz.rules import Granted, decide
-from governance.authz.rules import Target as Object
-from governance.authz.services import decision_on
+from governance.access.decisions.grantables import permission_ids
+from governance.access.decisions.rules import Granted, decide
+from governance.access.decisions.rules import Target as Object
+from governance.access.decisions.services import decision_on
+from governance.access.grants.holders import Holder, group_ensure
 from governance.database import acting
-from governance.grants.holders import Holder, group_ensure
 from governance.vocabulary import Action, Effect, GranteeKind, Permission, PrincipalKind
 from vault.cubes.lookup import cube_target
 from vault.models import Cube, CubeGrant, Namespace, NamespaceGrant

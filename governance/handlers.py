@@ -1,8 +1,8 @@
 """The handlers of governance, on one page: imported at start, so that each topic has its route."""
 
 from governance.accounts.mail import invitations_send, resets_send
+from governance.audit.reading import exports
 from governance.outbox.routes import event_handler
-from governance.trail import exports
 from governance.vocabulary import Topic, Weight
 
 JOBS = (exports,)  # `@handler` in a room registers a kind of job

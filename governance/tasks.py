@@ -7,14 +7,14 @@ from celery import shared_task
 
 from governance.accounts.key_refusals import key_refusals_write
 from governance.accounts.tidying import accounts_tidy
+from governance.audit.reading.exports import exports_tidy
+from governance.audit.reading.push import push_due
 from governance.jobs.schedules import schedules_start
 from governance.jobs.tidying import jobs_tidy
 from governance.outbox.routes import Task
 from governance.outbox.tidying import tidy
 from governance.outbox.watching import task_watch
 from governance.tenants.last_use import last_uses_write
-from governance.trail.exports import exports_tidy
-from governance.trail.push import push_due
 
 
 @shared_task(name="jobs.run")  # type: ignore[untyped-decorator]

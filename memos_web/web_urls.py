@@ -1,7 +1,7 @@
 """The HTML pages, and nothing else."""
 
-from governance.web.trail_urls import urlpatterns as trail
+from governance.web.audit_urls import urlpatterns as audit
 from governance.web.urls import urlpatterns as law
 from vault.web.urls import urlpatterns as product
 
-urlpatterns = [*law, *trail, *product]
+urlpatterns = [*law, *audit, *product]

@@ -5,11 +5,11 @@ from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
+from governance.access.decisions.grantables import Grantable, declare
+from governance.access.decisions.rules import Target
+from governance.access.grants.sharing import declare_facts
 from governance.actor import Actor
-from governance.authz.grantables import Grantable, declare
-from governance.authz.rules import Target
 from governance.errors import NotFound
-from governance.grants.sharing import declare_facts
 from governance.idempotency.services import declare_shown
 from governance.naming import NOTHING, PLACED, declare_names
 from governance.policies.rules import Facts

@@ -6,10 +6,10 @@ The server speaks for its tenant alone: what it vouches for opens no other, and 
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from governance.access.decisions.services import authorize
 from governance.accounts.rules import FirstFactor, Way
 from governance.actor import Actor, system_actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting, tenant_transaction
 from governance.errors import FieldError, Forbidden, Invalid, NotFound, Unauthenticated
 from governance.ids import uuid7

@@ -6,13 +6,13 @@ from uuid import UUID
 
 from rest_framework import serializers
 
+from governance.access.grants.selectors import object_called
+from governance.access.grants.services import GrantDraft
+from governance.access.role_templates.services import APPLICABLE, TemplateDraft
 from governance.actor import Actor, CallContext
 from governance.api.fields import StrictSerializer, TextField, refuse_broken_text
 from governance.errors import FieldError, Invalid
-from governance.grants.selectors import object_called
-from governance.grants.services import GrantDraft
 from governance.personas.services import PersonaChanges, PersonaDraft
-from governance.presets.services import APPLICABLE, TemplateDraft
 from governance.vocabulary import (
     Action,
     Channel,

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from rest_framework import serializers
 
+from governance.access.grants.selectors import Checked
+from governance.access.grants.views import GrantView
 from governance.api.described import PageSchema
 from governance.api.representations import time_json
-from governance.grants.selectors import Checked
-from governance.grants.views import GrantView
 from governance.vocabulary import Action, Effect, GranteeKind, PersonaKind, RoleName, Scope
 
 if TYPE_CHECKING:

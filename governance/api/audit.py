@@ -12,6 +12,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.audit_schema import (
     FILTER_PARAMETERS,
     PERIOD_PARAMETERS,
@@ -36,13 +37,10 @@ from governance.api.described import ONCE, PAGE, described, read
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, heavy
-from governance.authz.services import authorize
-from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
-from governance.trail.exports import export_create, export_file, export_get, exports_list
-from governance.trail.queries import FILTERS, query_read
-from governance.trail.reports import changes_csv
-from governance.trail.selectors import (
+from governance.audit.reading.exports import export_create, export_file, export_get, exports_list
+from governance.audit.reading.queries import FILTERS, query_read
+from governance.audit.reading.reports import changes_csv
+from governance.audit.reading.selectors import (
     checkpoint_get,
     checkpoints_list,
     entries_list,
@@ -51,7 +49,9 @@ from governance.trail.selectors import (
     public_key_get,
     verify,
 )
-from governance.trail.unusual import unusual_reading
+from governance.audit.reading.unusual import unusual_reading
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
 from governance.vocabulary import ExportFormat, Permission
 from governance.web.files import file_response
 

@@ -9,11 +9,11 @@ from rest_framework import serializers
 from governance.api.described import PageSchema
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.representations import time_json
+from governance.audit.reading.exports import ExportView
+from governance.audit.reading.selectors import CheckpointView, EntryView
+from governance.audit.reading.sinks import SinkView
+from governance.audit.reading.unusual import ReadBy, UnusualReading
 from governance.audit.verification import Verification
-from governance.trail.exports import ExportView
-from governance.trail.selectors import CheckpointView, EntryView
-from governance.trail.sinks import SinkView
-from governance.trail.unusual import ReadBy, UnusualReading
 from governance.vocabulary import ExportFormat, JobStatus, Outcome, PrincipalKind, SinkKind, Verb
 
 if TYPE_CHECKING:

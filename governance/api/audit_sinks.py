@@ -5,14 +5,14 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.audit_schema import SinkInput, SinkListSchema, SinkSchema, sink_json
 from governance.api.described import ONCE, PAGE, described, read
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only
-from governance.authz.services import authorize
+from governance.audit.reading.sinks import SinkDraft, sink_create, sink_get, sink_remove, sink_retry, sinks_list
 from governance.idempotency.services import Reply
-from governance.trail.sinks import SinkDraft, sink_create, sink_get, sink_remove, sink_retry, sinks_list
 from governance.vocabulary import Permission, SinkKind
 
 TAG = "audit"

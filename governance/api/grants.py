@@ -6,6 +6,8 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.grants.selectors import GrantFilter, access_check, grant_get, grants_list
+from governance.access.grants.services import grant_create, grant_create_ask, grant_revoke
 from governance.api.access_inputs import CheckInput, GrantInput, check_context, grant_draft, object_id, principal_id
 from governance.api.access_schema import (
     CheckedSchema,
@@ -22,8 +24,6 @@ from governance.api.merged_pages import MergedPages
 from governance.api.views import ApiView, asked_only, flag
 from governance.database import acting
 from governance.errors import FieldError, Invalid
-from governance.grants.selectors import GrantFilter, access_check, grant_get, grants_list
-from governance.grants.services import grant_create, grant_create_ask, grant_revoke
 from governance.idempotency.services import Reply
 from governance.vocabulary import Action, GranteeKind
 

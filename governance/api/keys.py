@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.described import ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
@@ -18,7 +19,6 @@ from governance.api.views import ApiView, asked_only
 from governance.apikeys.selectors import KeyView as View
 from governance.apikeys.selectors import apikey_get, apikeys_list, key_view
 from governance.apikeys.services import KeyChanges, apikey_revoke, apikey_rotate, apikey_update
-from governance.authz.services import authorize
 from governance.errors import FieldError, Invalid, NotFound
 from governance.idempotency.services import Reply
 from governance.members.selectors import member_get

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.access_schema import RemovalSchema
 from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import StrictSerializer, TextField
@@ -15,7 +16,6 @@ from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only, flag
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.members.selectors import (

@@ -6,6 +6,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.access_inputs import PersonaChangesInput, PersonaInput, persona_changes, persona_draft
 from governance.api.access_schema import PersonaDetailSchema, PersonaListSchema, RemovalSchema, persona_json
 from governance.api.bodies import body_of
@@ -13,7 +14,6 @@ from governance.api.described import DRY_RUN, ONCE, PAGE, described
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, flag
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply

@@ -6,18 +6,9 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.access_inputs import ApplyInput, TemplateChangesInput, TemplateInput, template_draft
-from governance.api.access_schema import RemovalSchema, TemplateListSchema, TemplateSchema, template_json
-from governance.api.bodies import body_of
-from governance.api.described import DRY_RUN, ONCE, PAGE, described
-from governance.api.idempotency import Commit
-from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only, flag
-from governance.authz.services import authorize
-from governance.database import acting
-from governance.idempotency.services import Reply
-from governance.presets.selectors import template_get, templates_list
-from governance.presets.services import (
+from governance.access.decisions.services import authorize
+from governance.access.role_templates.selectors import template_get, templates_list
+from governance.access.role_templates.services import (
     TemplateDraft,
     draft_of,
     template_apply,
@@ -26,6 +17,15 @@ from governance.presets.services import (
     template_remove,
     template_update,
 )
+from governance.api.access_inputs import ApplyInput, TemplateChangesInput, TemplateInput, template_draft
+from governance.api.access_schema import RemovalSchema, TemplateListSchema, TemplateSchema, template_json
+from governance.api.bodies import body_of
+from governance.api.described import DRY_RUN, ONCE, PAGE, described
+from governance.api.idempotency import Commit
+from governance.api.pages import CursorPages
+from governance.api.views import ApiView, asked_only, flag
+from governance.database import acting
+from governance.idempotency.services import Reply
 from governance.vocabulary import GranteeKind, Permission
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import FlagField, StrictSerializer, TextField
 from governance.api.idempotency import Commit
@@ -14,7 +15,6 @@ from governance.api.jobs import JobPromiseSchema, NoInput, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only, flag
-from governance.authz.services import authorize
 from governance.idempotency.services import Reply
 from governance.jobs.schedules import (
     ScheduleDraft,

@@ -86,7 +86,7 @@ class Verification:
         return self.fault is None
 
 
-def trail_verify(
+def log_verify(
     tenant_id: UUID,
     *,
     checkpoints: Sequence[Checkpoint],
@@ -121,10 +121,10 @@ def trail_verify(
     )
 
 
-def trail_verify_whole(
+def log_verify_whole(
     tenant_id: UUID, *, checkpoints: Sequence[Checkpoint], processes: int, piece: int = PIECE
 ) -> Verification:
-    """`trail_verify` of all there is, by several processes at a time, of which each has pieces of the chain.
+    """`log_verify` of all there is, by several processes at a time, of which each has pieces of the chain.
 
     Each piece begins with the chain hash that the one before it has to end with. For a process with one thread, since
     it forks. Raises Unreadable; KeyUnavailable; Unavailable when one of them is killed.
@@ -132,13 +132,13 @@ def trail_verify_whole(
     last, _ = _ends(tenant_id, 0)
     size = max(piece, -(-last // processes))
     if last <= size:
-        return trail_verify(tenant_id, checkpoints=checkpoints)
+        return log_verify(tenant_id, checkpoints=checkpoints)
     starts = range(0, last, size)
     connection.close()  # a child must not share it
     with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
         found = [
             pool.submit(
-                trail_verify,
+                log_verify,
                 tenant_id,
                 checkpoints=checkpoints,
                 after=after,

@@ -11,10 +11,10 @@ from django.db import connection
 from django.db.models import QuerySet
 from pydantic import TypeAdapter, ValidationError
 
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
 from governance.actor import Actor, CallContext
 from governance.audit.services import record
-from governance.authz.rules import Target
-from governance.authz.services import authorize
 from governance.database import acting, database_now, no_tenant, tenant_transaction
 from governance.errors import Conflict, DomainError, FieldError, Invalid, NotFound
 from governance.jobs.cron import next_run

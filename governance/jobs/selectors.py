@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from governance.access.decisions.rules import Target, sees_private
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.rules import Target, sees_private
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
 from governance.jobs.sealing import open_result

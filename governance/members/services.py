@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor, CallContext, system_actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting, database_now, no_tenant, tenant_transaction
 from governance.errors import AddressNotProved, Conflict, Forbidden, NotFound
 from governance.ids import uuid7

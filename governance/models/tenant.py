@@ -22,7 +22,7 @@ class Tenant(models.Model):
 
 
 class Role(TenantModel):
-    """A role of the tenant. What it may do: governance/authz/rules.py."""
+    """A role of the tenant. What it may do: governance/access/decisions/rules.py."""
 
     name = models.CharField(max_length=20, choices=[(name, name) for name in RoleName])
 

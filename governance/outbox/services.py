@@ -13,9 +13,9 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from psycopg.types.json import Jsonb
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.ids import uuid7
 from governance.models import OutboxEvent

@@ -4,9 +4,9 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from governance.access.decisions.grantables import Grantable, declare
+from governance.access.decisions.rules import Target
 from governance.actor import Actor
-from governance.authz.grantables import Grantable, declare
-from governance.authz.rules import Target
 from governance.models import PersonaGrant
 from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
 from governance.personas.selectors import personas_of

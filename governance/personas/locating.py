@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
+from governance.access.decisions.rules import Target
 from governance.actor import Actor
-from governance.authz.rules import Target
 from governance.errors import NotFound
 from governance.models import Persona
 from governance.vocabulary import PersonaKind

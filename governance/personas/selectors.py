@@ -6,11 +6,11 @@ from uuid import UUID
 
 from django.db.models import Case, Q, QuerySet, When
 
+from governance.access.decisions.rules import closing, opening, reads_content, sees_private
+from governance.access.decisions.services import authorize
+from governance.access.decisions.standing import grants_of, standing_of
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.rules import closing, opening, reads_content, sees_private
-from governance.authz.services import authorize
-from governance.authz.standing import grants_of, standing_of
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.models import Persona

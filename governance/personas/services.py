@@ -8,9 +8,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting, forget_known
 from governance.errors import Conflict, FieldError, Invalid
 from governance.ids import uuid7

@@ -9,9 +9,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import F, QuerySet
 
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.rules import Target
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
 from governance.models import Policy, PolicyVersion

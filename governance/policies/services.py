@@ -10,9 +10,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import F
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting, epoch_advance
 from governance.errors import Conflict, FieldError, Invalid, PreconditionRequired, VersionConflict
 from governance.ids import uuid7

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.ids import uuid7
 from governance.keys.services import open_sealed, seal_for, subject_scope, token_maker

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from governance.access.decisions.grantables import grantable_of
+from governance.access.decisions.rules import READS_CONTENT
 from governance.actor import Actor
-from governance.authz.grantables import grantable_of
-from governance.authz.rules import READS_CONTENT
 from governance.errors import FieldError, Invalid
 from governance.models import ApiKey, Persona
 from governance.vocabulary import PersonaKind

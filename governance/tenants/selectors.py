@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 
 from django.db import connection
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor, CallContext
-from governance.authz.services import authorize
 from governance.database import acting, before_any_tenant, database_now, epoch_found, no_tenant, tenant_transaction
 from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash

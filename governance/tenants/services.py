@@ -10,10 +10,10 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection
 from django.db.models import Model
 
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
 from governance.actor import Actor, CallContext, system_actor
 from governance.audit.services import record
-from governance.authz.rules import Target
-from governance.authz.services import authorize
 from governance.database import acting, database_now, no_tenant, tenant_transaction
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7

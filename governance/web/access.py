@@ -11,12 +11,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from governance.access.grants.overview import access_overview, holders_to_choose
+from governance.access.grants.selectors import GrantFilter, grant_get, grants_list
+from governance.access.grants.services import GrantDraft, grant_create, grant_revoke
 from governance.actor import Actor, CallContext
 from governance.database import acting
 from governance.errors import FieldError, Invalid
-from governance.grants.overview import access_overview, holders_to_choose
-from governance.grants.selectors import GrantFilter, grant_get, grants_list
-from governance.grants.services import GrantDraft, grant_create, grant_revoke
 from governance.naming import names_find
 from governance.vocabulary import Action, Channel, Effect, GranteeKind
 from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS

@@ -44,7 +44,7 @@ MOMENTS: dict[str, Promise] = {
 
 
 def conditions_told(document: Mapping[str, Any]) -> list[str]:
-    """The parts of a condition (governance.authz.conditions), which must all hold; none: always."""
+    """The parts of a condition (governance.access.decisions.conditions), which must all hold; none: always."""
     return [_told(name, value) for name, value in document.items()]
 
 

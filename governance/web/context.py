@@ -5,8 +5,8 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
+from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
-from governance.authz.services import is_allowed
 from governance.database import acting
 from governance.vocabulary import Permission
 from governance.web.navigation import bottom_bar_of, navigation_of, settings_of

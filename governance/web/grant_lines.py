@@ -6,11 +6,11 @@ from uuid import UUID
 
 from django.utils.functional import Promise
 
+from governance.access.decisions.grantables import grantables
+from governance.access.decisions.services import is_allowed
+from governance.access.grants.views import GrantView
 from governance.actor import Actor
-from governance.authz.grantables import grantables
-from governance.authz.services import is_allowed
 from governance.database import acting
-from governance.grants.views import GrantView
 from governance.naming import PLACED, Name, names_find
 from governance.vocabulary import Permission
 from governance.web.access_words import ACTIONS, EFFECTS, KINDS, OBJECTS, conditions_told

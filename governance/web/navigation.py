@@ -7,8 +7,8 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
-from governance.authz.services import is_allowed
 from governance.vocabulary import Permission
 
 
@@ -73,7 +73,7 @@ GROUPS = (
             Page("policies", _("Policies"), "file-certificate", (Permission.POLICY_READ,)),
             Page("quotas", _("Quotas"), "database", (Permission.POLICY_READ,)),
             Page("holds", _("Holds"), "snowflake", (Permission.HOLD_MANAGE,), "h"),
-            Page("trail", _("Audit"), "shield-check", (Permission.AUDIT_READ,), "u"),
+            Page("audit_log", _("Audit"), "shield-check", (Permission.AUDIT_READ,), "u"),
         ),
     ),
     Group(

@@ -4,9 +4,9 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from governance.access.decisions.rules import ACTIONS, ROLE_PERMISSIONS
+from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
-from governance.authz.rules import ACTIONS, ROLE_PERMISSIONS
-from governance.authz.services import is_allowed
 from governance.vocabulary import Permission, RoleName
 from governance.web.navigation import address_of
 
@@ -49,7 +49,7 @@ def first_page(actor: Actor) -> str:
         return address_of("overview") or reverse("memories")
     if is_allowed(actor, Permission.CONVERSATION_USE):
         return reverse("chat")
-    return reverse("trail" if is_allowed(actor, Permission.AUDIT_READ) else "you")
+    return reverse("audit_log" if is_allowed(actor, Permission.AUDIT_READ) else "you")
 
 
 def role_label(role: RoleName | None) -> str | Promise:

@@ -1,7 +1,7 @@
 from django.urls import path
 from django.views.i18n import set_language
 
-from governance.web import access, account, keys, members, personas, presets, recovering, sign_in_rules, views
+from governance.web import access, account, keys, members, personas, recovering, role_templates, sign_in_rules, views
 
 urlpatterns = [
     path("", views.home, name="home"),
@@ -49,8 +49,8 @@ urlpatterns = [
     path("personas/", personas.personas, name="personas"),
     path("personas/<uuid:persona_id>/", personas.persona, name="persona"),
     path("personas/<uuid:persona_id>/delete/", personas.persona_delete, name="persona_delete"),
-    path("presets/", presets.presets, name="presets"),
-    path("presets/<uuid:template_id>/", presets.preset, name="preset"),
-    path("presets/<uuid:template_id>/apply/", presets.preset_apply, name="preset_apply"),
-    path("presets/<uuid:template_id>/remove/", presets.preset_remove, name="preset_remove"),
+    path("presets/", role_templates.role_templates, name="role_templates"),
+    path("presets/<uuid:template_id>/", role_templates.role_template, name="role_template"),
+    path("presets/<uuid:template_id>/apply/", role_templates.role_template_apply, name="role_template_apply"),
+    path("presets/<uuid:template_id>/remove/", role_templates.role_template_remove, name="role_template_remove"),
 ]

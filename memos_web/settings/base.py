@@ -69,7 +69,7 @@ AUTH_USER_MODEL = "governance.User"
 AUTHENTICATION_BACKENDS: list[str] = []  # governance.tenants signs people in; nothing else may
 SILENCED_SYSTEM_CHECKS = [
     "auth.W004",  # e-mail is unique, without regard to case, by a constraint
-    "guardian.W001",  # permission is asked of governance.authz, never of a backend
+    "guardian.W001",  # permission is asked of governance.access.decisions, never of a backend
 ]
 ANONYMOUS_USER_NAME = None  # guardian's: nobody is anonymous here
 GUARDIAN_MONKEY_PATCH_USER = False

@@ -30,14 +30,14 @@ DOORS = (  # what of a room reaches rows
 
 FINDING = ("locate", "locate_for_erasing", "locate_for_restoring")
 ASK_NOBODY = {
-    ("governance.authz.services", "authorize"): "it is the question",
+    ("governance.access.decisions.services", "authorize"): "it is the question",
     ("governance.audit.services", "record"): "tells of what the caller was allowed",
     ("governance.audit.services", "record_denial"): "tells of what was refused",
     ("governance.outbox.services", "emit"): "leaves work for what the caller was allowed",
     ("governance.outbox.services", "emit_later"): "leaves work for what the caller was allowed",
     ("governance.outbox.services", "is_asked"): "tells only whether such work is left already",
     ("governance.outbox.services", "record_read"): "tells of what the caller was allowed",
-    ("governance.authz.services", "is_allowed"): "is the question itself",
+    ("governance.access.decisions.services", "is_allowed"): "is the question itself",
     ("governance.tenants.services", "refuse_above"): "is a question itself: who may touch owners",
     ("governance.tenants.services", "refuse_beyond"): "is a question itself: what a key may do to keys",
     ("governance.personas.selectors", "personas_of"): "is the filter itself: the actor's own and the tenant's agents",
@@ -52,13 +52,16 @@ ASK_NOBODY = {
     ("vault.cubes.jobs", "cubes_count_reads"): "the worker's; counts what was read",
     ("vault.graph.jobs", "cubes_link"): "the worker's; links what was written",
     **{("vault.cubes.lookup", name): "the caller asks about what it found" for name in FINDING},
-    ("governance.authz.services", "decision_on"): "is the question itself",
-    ("governance.grants.services", "grant_locate"): "the caller asks about what it found",
-    ("governance.grants.selectors", "grant_get"): "one's own grants; asks about those of others",
-    ("governance.grants.selectors", "grants_list"): "is the filter itself: what one was given, gave, or may share",
-    ("governance.grants.selectors", "access_check"): "about oneself; asks about others",
-    ("governance.grants.selectors", "object_called"): "finds only what the actor may read; the caller asks",
-    ("governance.grants.selectors", "actor_like"): "makes the actor that is asked about",
+    ("governance.access.decisions.services", "decision_on"): "is the question itself",
+    ("governance.access.grants.services", "grant_locate"): "the caller asks about what it found",
+    ("governance.access.grants.selectors", "grant_get"): "one's own grants; asks about those of others",
+    (
+        "governance.access.grants.selectors",
+        "grants_list",
+    ): "is the filter itself: what one was given, gave, or may share",
+    ("governance.access.grants.selectors", "access_check"): "about oneself; asks about others",
+    ("governance.access.grants.selectors", "object_called"): "finds only what the actor may read; the caller asks",
+    ("governance.access.grants.selectors", "actor_like"): "makes the actor that is asked about",
     ("governance.personas.locating", "persona_locate"): "the caller asks about what it found",
     ("governance.idempotency.services", "reply_alone"): "a lock on the caller's own key",
     ("governance.idempotency.services", "reply_stored"): "the caller's own; the call was asked about before",
@@ -78,15 +81,15 @@ ASK_NOBODY = {
     ("governance.keys.services", "seal_for"): "who may is decided before",
     ("governance.keys.services", "open_sealed"): "who may is decided before",
     ("governance.keys.services", "token_maker"): "who may is decided before",
-    ("governance.trail.exports", "export_discard"): "the engine's, for a job that somebody cancelled who may",
+    ("governance.audit.reading.exports", "export_discard"): "the engine's, for a job that somebody cancelled who may",
     ("governance.tenants.principals", "actor_again"): "makes the actor",
     ("governance.tenants.services", "command_line_actor"): "makes the actor",
 }
 
 LISTED_ABOVE = {
-    ("governance.grants.services", "grant_locate"),
-    ("governance.grants.selectors", "grant_get"),
-    ("governance.grants.selectors", "access_check"),
+    ("governance.access.grants.services", "grant_locate"),
+    ("governance.access.grants.selectors", "grant_get"),
+    ("governance.access.grants.selectors", "access_check"),
     ("governance.personas.locating", "persona_locate"),
     ("vault.cubes.blanking", "copies_blank"),  # part of an erasure that was allowed
     ("vault.reviews.withdrawn", "withdrawn_locate"),  # the caller asks about what it found

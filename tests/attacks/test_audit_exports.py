@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from governance.audit.reading.files import export_write
+from governance.audit.reading.queries import query_read
 from governance.audit.signing import SCOPE, checkpoints_outside, manifest_signed, public_key
 from governance.audit.verifier import Report, Unreadable, checkpoint_read, export_verify, manifest_text
 from governance.keys.services import key_store
-from governance.trail.files import export_write
-from governance.trail.queries import query_read
 from governance.vocabulary import ExportFormat
 from tests.factories import World
-from tests.governance.audit.trails import trail_make
+from tests.governance.audit.logs import log_make
 
 BOTH = pytest.mark.parametrize("form", list(ExportFormat))
 
 
 def make_export(world: World, folder: Path, form: ExportFormat, **filters: str) -> Path:
     """An unpacked export of acme's audit log of 40 entries and more."""
-    trail_make(world.alice.actor, 40)
+    log_make(world.alice.actor, 40)
     packed = folder / "export.zip"
     query = query_read(filters)
     export_write(actor=world.ada.actor, path=packed, query=query, form=form, progress=lambda part: None)
@@ -106,7 +106,7 @@ def test_entries_deleted_beside_those_that_a_filter_left_out_are_reported(world:
 
 def test_an_export_cut_back_to_an_earlier_checkpoint_is_reported(world: World, tmp_path: Path) -> None:
     """That checkpoint is genuine, and anybody who may read the audit log can download it."""
-    trail_make(world.alice.actor, 40)
+    log_make(world.alice.actor, 40)
     earlier = checkpoints_outside(world.acme.id)[0]
     export = make_export(world, tmp_path, ExportFormat.JSONL)
     for name in ("entries.jsonl", "seals.txt"):

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from governance.audit.signing import checkpoint_folder, checkpoint_write, checkpoints_outside, files_torn
 from governance.audit.verifier import Unreadable
 from tests.factories import World
-from tests.governance.audit.trails import entries_make, seal_all, trail_make
+from tests.governance.audit.logs import entries_make, log_make, seal_all
 
 
 def verify(*arguments: str) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def checkpoint_file(world: World) -> Path:
 @pytest.mark.parametrize("left", [1, 40, 200, -2, -1])
 def test_a_torn_last_line_is_reported_and_repaired_by_the_next_write(world: World, left: int) -> None:
     """left: the bytes of the last line that reached the disk; the last case lacks the line end alone."""
-    trail_make(world.alice.actor, 60)
+    log_make(world.alice.actor, 60)
     path, before = checkpoint_file(world), checkpoints_outside(world.acme.id)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]) + lines[-1][:left])
@@ -59,7 +59,7 @@ def test_bytes_that_a_power_failure_left_are_taken_for_a_torn_line(world: World,
 
 
 def test_a_damaged_line_before_the_last_is_tampering(world: World) -> None:
-    trail_make(world.alice.actor, 60)
+    log_make(world.alice.actor, 60)
     path = checkpoint_file(world)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0][:100] + b"\n" + b"".join(lines[1:]))

@@ -11,8 +11,8 @@ from pytest_httpserver import HTTPServer
 
 from memos_web.config import LlmChoice
 from tests.factories import World
-from tests.governance.authz.test_mutants import broken
-from tests.governance.grants.test_grants import given
+from tests.governance.access.decisions.test_mutants import broken
+from tests.governance.access.grants.test_grants import given
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import answers_with

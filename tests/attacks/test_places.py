@@ -18,9 +18,9 @@ from werkzeug import Request, Response
 from memos_web.config import LlmChoice
 from tests.attacks.places import CONTENT, Reader, unlisted
 from tests.factories import World
-from tests.governance.authz.test_mutants import broken
+from tests.governance.access.decisions.test_mutants import broken
+from tests.governance.access.grants.test_grants import given
 from tests.governance.crossing import routes
-from tests.governance.grants.test_grants import given
 from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract, contract

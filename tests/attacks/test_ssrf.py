@@ -19,9 +19,9 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 from governance import outbound
+from governance.audit.reading.transports import Pushed, deliver
 from governance.outbound import Refused, Undelivered
 from governance.outgoing import OutgoingSession
-from governance.trail.transports import Pushed, deliver
 from governance.vocabulary import SinkKind
 from tests.harness.evidence import Evidence
 from vault.providers.openai_endpoint import Endpoint

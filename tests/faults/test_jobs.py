@@ -12,6 +12,8 @@ from django.db import connections
 from pytest_django import Settings
 
 from governance.actor import Actor
+from governance.audit.reading.exports import export_create
+from governance.audit.reading.queries import TrailQuery
 from governance.database import acting
 from governance.members.services import invitation_create
 from governance.models import AuditEntry, Job, OutboxEvent
@@ -21,8 +23,6 @@ from governance.outbox.running import task_run
 from governance.outbox.services import emit
 from governance.outbox.watching import task_watch
 from governance.policies.services import PolicyDraft, policy_create
-from governance.trail.exports import export_create
-from governance.trail.queries import TrailQuery
 from governance.vocabulary import ExportFormat, JobStatus, PolicyKind, RoleName, Topic, Verb
 from memos_web.config import EmbedderChoice
 from tests.factories import World

@@ -3,10 +3,15 @@
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from governance.access.grants.services import GrantDraft, grant_create
+from governance.access.role_templates.services import TemplateDraft, template_create
 from governance.accounts.identities import Claims, ProviderDraft, oidc_sign_in, provider_of, provider_save
 from governance.actor import Actor
+from governance.audit.reading.exports import export_create
+from governance.audit.reading.queries import TrailQuery
+from governance.audit.reading.selectors import entries_list
+from governance.audit.reading.sinks import SinkDraft, sink_create
 from governance.database import acting, database_now
-from governance.grants.services import GrantDraft, grant_create
 from governance.jobs.schedules import ScheduleDraft, schedule_create
 from governance.members.services import invitation_create
 from governance.outbox.dispatcher import dispatch_once
@@ -15,13 +20,8 @@ from governance.outbox.running import task_run
 from governance.personas.services import PersonaDraft, persona_create
 from governance.policies.rules import HolderChoice, Limits, Quota
 from governance.policies.services import PolicyDraft, policy_create, quota_set
-from governance.presets.services import TemplateDraft, template_create
 from governance.tenants.selectors import me_get
 from governance.tenants.services import sign_in_link_create
-from governance.trail.exports import export_create
-from governance.trail.queries import TrailQuery
-from governance.trail.selectors import entries_list
-from governance.trail.sinks import SinkDraft, sink_create
 from governance.vocabulary import (
     Action,
     ExportFormat,

@@ -13,7 +13,7 @@ from governance.heartbeats import EVERY_SECONDS, Part, heartbeat, silent_parts
 from memos_web.celery import note_beat
 from memos_web.management.checks import Failed, background, checkpoints, disk
 from tests.factories import World
-from tests.governance.audit.trails import entries_make, seal_all
+from tests.governance.audit.logs import entries_make, seal_all
 
 Superuser = Callable[[], psycopg.Connection]
 SECONDS_AGO = "clock_timestamp() - make_interval(secs => %s)"

@@ -8,11 +8,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.described import ONCE, described
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
 from governance.api.views import ApiView, asked_only, flag
-from governance.authz.services import authorize
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import read

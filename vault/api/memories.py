@@ -13,13 +13,13 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE, described
 from governance.api.idempotency import Commit
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, expected_versions, flag, heavy
-from governance.authz.services import authorize, is_allowed
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply

@@ -7,10 +7,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.described import PAGE, PageSchema, described
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView
-from governance.authz.services import authorize
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Action, Permission
 from vault.api.schema import Schema

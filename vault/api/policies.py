@@ -9,13 +9,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.described import IF_MATCH, ONCE, PAGE, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only, expected_versions, flag, heavy
-from governance.authz.services import authorize
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.policies.rules import document_json

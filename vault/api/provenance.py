@@ -7,11 +7,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.described import described
 from governance.api.fields import StrictSerializer
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.keys.signing import signing_key
 from governance.vocabulary import Permission

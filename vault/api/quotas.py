@@ -6,10 +6,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.described import IF_MATCH, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.views import ApiView, asked_only, expected_versions
-from governance.authz.services import authorize
 from governance.policies.rules import Holder, HolderChoice, Limits, Quota
 from governance.policies.services import quota_set
 from governance.vocabulary import HolderKind, Measure, Permission

@@ -7,9 +7,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models.functions import Now
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting, release_connection
 from governance.errors import FieldError, Forbidden, Invalid, TooLarge
 from governance.idempotency.services import replies_forget

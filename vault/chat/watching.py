@@ -5,8 +5,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.database import acting, release_connection
 from governance.errors import Forbidden
 from governance.tenants.principals import actor_again

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection
 from uuid import UUID
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import Conflict, FieldError, Invalid
 from governance.vocabulary import Permission

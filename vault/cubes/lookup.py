@@ -7,9 +7,9 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.rules import Target
-from governance.authz.services import authorize
 from governance.errors import NotFound
 from governance.policies.active import policies_in_force
 from governance.policies.rules import binding_of

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
 from governance.outbox.services import record_read

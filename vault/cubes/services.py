@@ -8,9 +8,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models.functions import Now
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import Detail, record
-from governance.authz.services import authorize
 from governance.database import acting, database_now
 from governance.errors import FieldError, Invalid, PreconditionRequired
 from governance.idempotency.services import replies_forget

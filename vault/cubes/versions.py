@@ -2,8 +2,8 @@
 
 from django.db.models import Q, QuerySet
 
+from governance.access.decisions.rules import sees_private
 from governance.actor import Actor
-from governance.authz.rules import sees_private
 from governance.policies.purposes import denied_by_purpose
 from vault.models import Cube, CubeVersion, Namespace
 from vault.vocabulary import AccessLevel

@@ -14,9 +14,9 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from governance.access.decisions.rules import sees_private
+from governance.access.decisions.standing import standing_of
 from governance.actor import Actor
-from governance.authz.rules import sees_private
-from governance.authz.standing import standing_of
 from governance.policies.purposes import denied_by_purpose, namespaces_denied_by_purpose
 from governance.vocabulary import Effect
 from vault.models import Cube, CubeSource

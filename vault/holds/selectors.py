@@ -8,10 +8,10 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.rules import Target
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
 from governance.keys.services import GENERAL, subject_scope

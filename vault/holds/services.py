@@ -8,10 +8,10 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
+from governance.access.decisions.rules import sees_private
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.rules import sees_private
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, SecondMemberNeeded
 from governance.ids import uuid7

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from pydantic import TypeAdapter
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.errors import Conflict
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django.db import transaction
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import DomainError, FieldError, Forbidden, Invalid
 from governance.vocabulary import Permission

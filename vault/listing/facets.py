@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db import connection
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView

@@ -11,8 +11,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import F, Q, QuerySet
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.database import acting, database_now
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb

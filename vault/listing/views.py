@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 from uuid import UUID
 
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.rules import Target
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7

@@ -3,9 +3,9 @@ from typing import Any, ClassVar
 from django.db import models
 from django.db.models import Q
 
+from governance.access.decisions.rules import closing, opening, reads_content, sees_private
+from governance.access.decisions.standing import grants_of, standing_of
 from governance.actor import Actor
-from governance.authz.rules import closing, opening, reads_content, sees_private
-from governance.authz.standing import grants_of, standing_of
 from governance.models.base import TenantModel
 from governance.models.grant import OBJECT_PERMISSIONS, ObjectGrant
 from governance.models.tenant import Member

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
-from governance.authz.services import authorize, is_allowed
 from governance.database import acting
 from governance.vocabulary import Action, Permission
 from vault.models import Cube, Namespace

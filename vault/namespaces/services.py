@@ -1,9 +1,9 @@
 """MemVault: where memory lies. Namespaces are made on demand, inside what the actor may write."""
 
+from governance.access.decisions.rules import Target, sees_private
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.rules import Target, sees_private
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid
 from governance.ids import uuid7

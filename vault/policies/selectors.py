@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
-from governance.authz.services import is_allowed
 from governance.database import acting
 from governance.policies.active import policies_active
 from governance.policies.quotas import holders_of

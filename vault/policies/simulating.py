@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.database import acting, database_now
 from governance.errors import FieldError, Invalid
 from governance.models import PolicyVersion

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting, database_now
 from governance.errors import Conflict
 from governance.ids import uuid7

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from django.db.models import QuerySet
 
+from governance.access.decisions.standing import standing_of
 from governance.actor import Actor, CallContext
-from governance.authz.standing import standing_of
 from governance.policies.active import policies_active
 from vault.cubes.visibility import named
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 from pgvector import HalfVector
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker

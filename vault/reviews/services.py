@@ -4,9 +4,9 @@ from uuid import UUID
 
 from django.db.models.functions import Now
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import Conflict, NotFound, PiiUnavailable
 from governance.privacy.detecting import detector

@@ -9,8 +9,8 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import NotFound
 from governance.vocabulary import Permission

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_http_methods
 
+from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
-from governance.authz.services import is_allowed
 from governance.database import acting
 from governance.naming import Name, names_find
 from governance.vocabulary import Permission

@@ -9,17 +9,17 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
+from governance.access.decisions.services import authorize, is_allowed
+from governance.access.grants.selectors import GrantFilter, grants_list
 from governance.actor import Actor
-from governance.authz.services import authorize, is_allowed
+from governance.audit.reading.queries import TrailQuery
+from governance.audit.reading.selectors import entries_list
 from governance.database import acting
-from governance.grants.selectors import GrantFilter, grants_list
-from governance.trail.queries import TrailQuery
-from governance.trail.selectors import entries_list
 from governance.vocabulary import Outcome, Permission, Verb
+from governance.web.audit_lines import Line, lines_of
 from governance.web.grant_lines import grants_shown
 from governance.web.pages import draw, page, wants_part
 from governance.web.paging import Newest, NewestOf
-from governance.web.trail_lines import Line, lines_of
 from vault.cubes.lookup import cube_target, locate_readable
 from vault.cubes.selectors import CubeView
 

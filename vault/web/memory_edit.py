@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Invalid, VersionConflict
 from governance.naming import names_find

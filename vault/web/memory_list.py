@@ -11,8 +11,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
-from governance.authz.services import authorize, is_allowed
 from governance.database import acting
 from governance.errors import DomainError, Invalid
 from governance.keys.services import token_maker

@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
-from governance.authz.services import is_allowed
 from governance.vocabulary import Permission
 from governance.web.navigation import Link, navigation_of, settings_of
 from governance.web.pages import draw, page

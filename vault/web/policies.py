@@ -14,11 +14,11 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
+from governance.access.decisions.services import authorize, is_allowed
+from governance.access.grants.sharing import grants_forbidden
 from governance.actor import Actor
-from governance.authz.services import authorize, is_allowed
 from governance.database import acting
 from governance.errors import Conflict, Invalid, NotFound, VersionConflict
-from governance.grants.sharing import grants_forbidden
 from governance.naming import Name, id_called, named_in, names_find
 from governance.policies.rules import Quota, document_json
 from governance.policies.selectors import PolicyView, policies_list, policy_get, policy_versions

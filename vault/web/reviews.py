@@ -8,8 +8,8 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
-from governance.authz.services import is_allowed
 from governance.database import acting
 from governance.errors import Conflict
 from governance.vocabulary import Permission

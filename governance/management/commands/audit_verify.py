@@ -15,7 +15,7 @@ from uuid import UUID
 from django.core.management import CommandError
 
 from governance.audit.signing import checkpoints_outside, files_torn
-from governance.audit.verification import Verification, refuse_strangers, trail_verify_whole
+from governance.audit.verification import Verification, log_verify_whole, refuse_strangers
 from governance.audit.verifier import Checkpoint, Unreadable, checkpoints_read
 from governance.errors import Invalid, NotFound
 from governance.management.base import LawCommand
@@ -83,7 +83,7 @@ def _check(slug: str, tenant_id: UUID, kept: list[Checkpoint]) -> Checked:
     started = time.monotonic()
     refuse_strangers(tenant_id, kept)
     outside = checkpoints_outside(tenant_id)
-    found = trail_verify_whole(
+    found = log_verify_whole(
         tenant_id, checkpoints=[*kept, *outside], processes=min(os.cpu_count() or 1, MOST_PROCESSES)
     )
     return Checked(slug, found, len(kept) + len(outside), files_torn(tenant_id), time.monotonic() - started)

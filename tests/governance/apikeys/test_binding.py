@@ -11,8 +11,8 @@ from governance.tenants.bonds import KeyBonds
 from governance.tenants.services import apikey_create
 from governance.vocabulary import RoleName, Scope
 from tests.factories import World, key_for, person_add
+from tests.governance.access.grants.test_grants import _but_denials
 from tests.governance.accounts.people import audited
-from tests.governance.grants.test_grants import _but_denials
 from tests.governance.personas.test_personas import made
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in

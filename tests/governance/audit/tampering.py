@@ -12,7 +12,7 @@ from uuid import UUID
 from governance.audit.lines import IN_UTC, LINE
 from governance.audit.verifier import GENESIS, chain_hash, entry_hash
 from governance.ids import uuid7
-from tests.governance.audit.trails import SIGNED_EVERY, TABLES, Bender
+from tests.governance.audit.logs import SIGNED_EVERY, TABLES, Bender
 
 ENTRY, SEAL = TABLES[0], TABLES[1]
 OTHER_ID = UUID("00000000-0000-7000-8000-00000000000a")

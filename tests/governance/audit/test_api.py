@@ -11,16 +11,16 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from governance.audit.reading.exports import export_create, exports_tidy
+from governance.audit.reading.files import export_path
+from governance.audit.reading.queries import TrailQuery
 from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verifier import checkpoint_read, export_verify, public_key_read
 from governance.database import acting
 from governance.models import Job
-from governance.trail.exports import export_create, exports_tidy
-from governance.trail.files import export_path
-from governance.trail.queries import TrailQuery
 from governance.vocabulary import ExportFormat, RoleName, Scope
 from tests.factories import World, person_add
-from tests.governance.audit.trails import seal_all, trail_make
+from tests.governance.audit.logs import log_make, seal_all
 from tests.governance.filling import drain
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 
@@ -32,7 +32,7 @@ def of(world: World, name: str) -> Contract:
 
 
 def test_the_trail_is_listed_newest_first_in_pages(world: World) -> None:
-    trail_make(world.alice.actor, 30)
+    log_make(world.alice.actor, 30)
     seen: list[str] = []
     address: str | None = "audit/?page_size=7&verb=memory.updated"
     while address:
@@ -139,7 +139,7 @@ def test_reading_the_trail_is_on_the_trail(world: World) -> None:
 
 
 def test_the_trail_verifies_in_one_call_and_names_the_first_bad_row(world: World, superuser: Superuser) -> None:
-    trail_make(world.alice.actor, 30)
+    log_make(world.alice.actor, 30)
     ada = of(world, "ada")
     assert ada.get("audit/verify/").json == {
         "intact": True,
@@ -174,7 +174,7 @@ def test_checkpoints_and_the_key_can_be_taken_away(world: World) -> None:
 
 @pytest.mark.parametrize("form", list(ExportFormat))
 def test_an_export_is_written_by_a_job_and_verifies(world: World, tmp_path: Path, form: ExportFormat) -> None:
-    trail_make(world.alice.actor, 30)
+    log_make(world.alice.actor, 30)
     ada = of(world, "ada")
     made = ada.post("audit/export/", {"format": form, "verb": "memory.updated"}).json
     assert (made["status"], made["filters"]) == ("pending", {"verb": "memory.updated"})

@@ -6,10 +6,10 @@ from dataclasses import replace
 import psycopg
 
 from governance.audit.sealing import entries_seal
-from governance.audit.verification import SEALED_WITHIN, trail_verify
+from governance.audit.verification import SEALED_WITHIN, log_verify
 from tests.factories import World
+from tests.governance.audit.logs import Bender, entries_make, fault_found, log_make, seal_all
 from tests.governance.audit.tampering import ENTRY, _copy_of
-from tests.governance.audit.trails import Bender, entries_make, fault_found, seal_all, trail_make
 
 Superuser = Callable[[], psycopg.Connection]
 
@@ -17,7 +17,7 @@ Superuser = Callable[[], psycopg.Connection]
 def test_an_entry_that_claims_to_be_older_than_a_checkpoint_which_does_not_know_it_shows(
     world: World, superuser: Superuser
 ) -> None:
-    trail_make(world.alice.actor, 30)
+    log_make(world.alice.actor, 30)
     bender = Bender(superuser(), world.acme.id)
     places = bender.places()
     forged = _copy_of(bender, places[5][1])
@@ -27,14 +27,14 @@ def test_an_entry_that_claims_to_be_older_than_a_checkpoint_which_does_not_know_
     fault = fault_found(world.acme.id, bender.outside())
     assert fault is not None
     assert (fault.reason, fault.seq, fault.entry_id) == ("backdated", places[-1][0] + 1, str(forged))
-    behind = trail_verify(world.acme.id, checkpoints=bender.outside(), after=places[-2][0])
+    behind = log_verify(world.acme.id, checkpoints=bender.outside(), after=places[-2][0])
     assert behind.fault == fault, "also when what the checkpoint signed is not checked again"
     unsigned = [replace(one, signature="00") for one in bender.outside()]
     bender.run("DELETE FROM governance_auditcheckpoint")
-    assert trail_verify(world.acme.id, checkpoints=unsigned, after=places[-1][0]).intact, (
+    assert log_verify(world.acme.id, checkpoints=unsigned, after=places[-1][0]).intact, (
         "what nobody signed decides nothing"
     )
-    assert not trail_verify(world.acme.id, checkpoints=bender.outside(), after=places[-1][0]).intact
+    assert not log_verify(world.acme.id, checkpoints=bender.outside(), after=places[-1][0]).intact
 
 
 def test_an_entry_that_vanished_before_its_seal_shows(world: World, superuser: Superuser) -> None:

@@ -11,9 +11,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from governance.audit.signing import checkpoint_folder, checkpoints_outside
-from governance.audit.verification import trail_verify
+from governance.audit.verification import log_verify
 from tests.factories import World
-from tests.governance.audit.trails import Bender, entries_make, seal_all, trail_make
+from tests.governance.audit.logs import Bender, entries_make, log_make, seal_all
 from tests.harness.evidence import Evidence
 
 Superuser = Callable[[], psycopg.Connection]
@@ -37,7 +37,7 @@ def refused(*arguments: str) -> int:
 
 
 def test_an_intact_trail_is_0_and_says_how_fast(world: World) -> None:
-    trail_make(world.alice.actor, 30)
+    log_make(world.alice.actor, 30)
     code, found, _ = verify("--json")
     assert (code, found["intact"]) == (0, True)
     acme, other = found["tenants"]
@@ -50,7 +50,7 @@ def test_an_intact_trail_is_0_and_says_how_fast(world: World) -> None:
 
 
 def test_a_broken_trail_is_1_and_names_the_row(world: World, superuser: Superuser) -> None:
-    trail_make(world.alice.actor, 30)
+    log_make(world.alice.actor, 30)
     bender = Bender(superuser(), world.acme.id)
     seq, entry_id = bender.places()[12]
     bender.set("governance_auditentry", "verb", "memory.read", entry_id)
@@ -66,7 +66,7 @@ def test_a_broken_trail_is_1_and_names_the_row(world: World, superuser: Superuse
 def test_a_checkpoint_that_was_kept_shows_what_the_files_of_the_server_no_longer_do(
     world: World, superuser: Superuser, tmp_path: Path
 ) -> None:
-    trail_make(world.alice.actor, 30)
+    log_make(world.alice.actor, 30)
     kept = tmp_path / "kept.json"
     kept.write_text(checkpoints_outside(world.acme.id)[-1].text())
     bender = Bender(superuser(), world.acme.id)
@@ -125,10 +125,10 @@ def test_a_long_trail_is_verified_in_pieces_or_at_once_with_the_same_result(
     _multiply(superuser, world, rows)
     sealed = seal_all(world.acme.id)
     assert sealed >= rows
-    whole = trail_verify(world.acme.id, checkpoints=checkpoints_outside(world.acme.id))
+    whole = log_verify(world.acme.id, checkpoints=checkpoints_outside(world.acme.id))
     assert (whole.intact, whole.seals, whole.checkpoint) == (True, sealed, sealed)
-    first = trail_verify(world.acme.id, checkpoints=[], most=sealed // 2)
-    rest = trail_verify(world.acme.id, checkpoints=[], after=first.upto)
+    first = log_verify(world.acme.id, checkpoints=[], most=sealed // 2)
+    rest = log_verify(world.acme.id, checkpoints=[], after=first.upto)
     assert (first.complete, rest.complete, first.seals + rest.seals) == (False, True, sealed)
     _, found, _ = verify("--tenant", "acme", "--json")
     rate = found["tenants"][0]["rows_per_second"]

@@ -14,6 +14,8 @@ from uuid import UUID
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from governance.audit.reading.files import export_write
+from governance.audit.reading.queries import TrailQuery, query_read
 from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verifier import (
     EXPORT_FORMAT,
@@ -32,11 +34,9 @@ from governance.audit.verifier import (
 from governance.database import acting
 from governance.ids import uuid7
 from governance.models import AuditCheckpoint
-from governance.trail.files import export_write
-from governance.trail.queries import TrailQuery, query_read
 from governance.vocabulary import ExportFormat
 from tests.factories import World
-from tests.governance.audit.trails import entries_make, trail_make
+from tests.governance.audit.logs import entries_make, log_make
 from tests.harness.evidence import Evidence
 
 BOTH = pytest.mark.parametrize("form", list(ExportFormat))
@@ -65,7 +65,7 @@ def seals_of(export: Path) -> list[list[str]]:
 def test_an_export_verifies_with_one_file_a_key_and_a_checkpoint_on_a_machine_without_the_product(
     world: World, tmp_path: Path, form: ExportFormat
 ) -> None:
-    trail_make(world.alice.actor, 60)
+    log_make(world.alice.actor, 60)
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "checkpoint.json").write_text(checkpoints_outside(world.acme.id)[0].text())
@@ -93,7 +93,7 @@ def test_an_export_verifies_with_one_file_a_key_and_a_checkpoint_on_a_machine_wi
 def test_any_byte_that_is_broken_is_found_in_the_row_where_it_is(
     world: World, tmp_path: Path, form: ExportFormat, full_size: bool
 ) -> None:
-    trail_make(world.alice.actor, 40)
+    log_make(world.alice.actor, 40)
     export = export_of(world, tmp_path, form)
     file, rng = export / FILES[form], random.Random(1)
     whole = file.read_bytes()
@@ -117,7 +117,7 @@ def test_any_byte_that_is_broken_is_found_in_the_row_where_it_is(
 
 
 def test_whatever_is_done_to_the_seals_or_the_number_of_rows_is_found(world: World, tmp_path: Path) -> None:
-    trail_make(world.alice.actor, 40)
+    log_make(world.alice.actor, 40)
     export = export_of(world, tmp_path, ExportFormat.JSONL)
     kept = checkpoints_outside(world.acme.id)
     entries, seals = (export / "entries.jsonl").read_text(), (export / "seals.txt").read_text()
@@ -142,7 +142,7 @@ def test_whatever_is_done_to_the_seals_or_the_number_of_rows_is_found(world: Wor
 
 def test_what_no_checkpoint_of_this_key_ends_is_not_called_intact(world: World, tmp_path: Path) -> None:
     """Nobody kept a checkpoint: then the export's own must be signed with the key that was kept, at its last seal."""
-    trail_make(world.alice.actor, 40)
+    log_make(world.alice.actor, 40)
     export = export_of(world, tmp_path, ExportFormat.JSONL)
     assert checked(world, export, []).intact
     stranger = PublicKey(id="another", raw=Ed25519PrivateKey.generate().public_key().public_bytes_raw())
@@ -164,7 +164,7 @@ def test_what_no_checkpoint_of_this_key_ends_is_not_called_intact(world: World, 
 def test_a_forger_who_hashes_everything_anew_is_found_by_the_checkpoint_that_was_kept(
     world: World, tmp_path: Path
 ) -> None:
-    trail_make(world.alice.actor, 40)
+    log_make(world.alice.actor, 40)
     kept = checkpoints_outside(world.acme.id)
     export = export_of(world, tmp_path, ExportFormat.JSONL)
     lines = (export / "entries.jsonl").read_bytes().splitlines()
@@ -180,7 +180,7 @@ def test_a_forger_who_hashes_everything_anew_is_found_by_the_checkpoint_that_was
 
 
 def test_filters_leave_entries_out_and_their_seals_in(world: World, tmp_path: Path) -> None:
-    trail_make(world.alice.actor, 40)
+    log_make(world.alice.actor, 40)
     query = query_read({"verb": "member.added"})
     for form in ExportFormat:
         report = checked(world, export_of(world, tmp_path, form, query))
@@ -189,7 +189,7 @@ def test_filters_leave_entries_out_and_their_seals_in(world: World, tmp_path: Pa
 
 
 def test_an_export_from_a_time_on_begins_behind_the_checkpoint_before_it(world: World, tmp_path: Path) -> None:
-    trail_make(world.alice.actor, 40)
+    log_make(world.alice.actor, 40)
     with acting(world.ada.actor):
         signed_at = AuditCheckpoint.objects.latest("seq").created_at
     assert isinstance(signed_at, datetime)
@@ -206,11 +206,11 @@ def test_an_export_from_a_time_on_begins_behind_the_checkpoint_before_it(world: 
 def test_it_says_what_a_kept_checkpoint_means_that_is_younger_or_older_than_the_end(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trail_make(world.alice.actor, 40)
+    log_make(world.alice.actor, 40)
     export = export_of(world, tmp_path, ExportFormat.JSONL)
     end = len(seals_of(export))
     older, *_, at_end = checkpoints_outside(world.acme.id)
-    trail_make(world.alice.actor, end + 20)
+    log_make(world.alice.actor, end + 20)
     younger = checkpoints_outside(world.acme.id)[-1]
 
     def said(*kept: Checkpoint, of: Path = export) -> tuple[int, str]:
@@ -248,7 +248,7 @@ def test_it_says_what_a_kept_checkpoint_means_that_is_younger_or_older_than_the_
 def test_a_cut_end_that_no_checkpoint_signs_is_not_taken_for_an_older_export(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trail_make(world.alice.actor, 40)
+    log_make(world.alice.actor, 40)
     export = export_of(world, tmp_path, ExportFormat.JSONL)
     for name in ("entries.jsonl", "seals.txt"):
         lines = (export / name).read_text().splitlines(keepends=True)
@@ -264,7 +264,7 @@ def test_a_cut_end_that_no_checkpoint_signs_is_not_taken_for_an_older_export(
 
 def test_what_is_sealed_can_be_checked_by_hand(world: World, tmp_path: Path) -> None:
     """The hashes are what docs/audit.md says, with nothing of ours in between."""
-    trail_make(world.alice.actor, 20)
+    log_make(world.alice.actor, 20)
     export = export_of(world, tmp_path, ExportFormat.JSONL)
     lines = (export / "entries.jsonl").read_bytes().splitlines()
     previous = GENESIS

@@ -1,6 +1,6 @@
 """The report of permission changes: every verb is in it or, said here, is not; and what is done shows in it."""
 
-from governance.trail.selectors import CHANGES
+from governance.audit.reading.selectors import CHANGES
 from governance.vocabulary import Verb
 from tests.factories import World
 from tests.governance.accounts.people import code_of, give_password, set_up_factor, sign_in

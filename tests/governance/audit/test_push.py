@@ -15,17 +15,17 @@ from django.test import override_settings
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from governance.audit.reading import push, transports
+from governance.audit.reading.push import push_due
+from governance.audit.reading.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
+from governance.audit.reading.transports import Pushed, signature, syslog_message
 from governance.database import acting
 from governance.errors import Forbidden, Invalid, NotFound
 from governance.models import AuditEntry, AuditSink
 from governance.outbound import Refused, Undelivered, is_public, limit_exchange, resolve_destination
-from governance.trail import push, transports
-from governance.trail.push import push_due
-from governance.trail.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
-from governance.trail.transports import Pushed, signature, syslog_message
 from governance.vocabulary import Outcome, SinkKind, Verb
 from tests.factories import World
-from tests.governance.audit.trails import entries_make, seal_all
+from tests.governance.audit.logs import entries_make, seal_all
 from tests.governance.tables import everything
 from tests.vault.api.contract import contract, fields_at_fault
 

@@ -20,7 +20,7 @@ from governance.database import acting, tenant_transaction
 from governance.models import AuditCheckpoint, AuditEntry, AuditSeal, AuditUnsealed
 from governance.vocabulary import Verb
 from tests.factories import Person, World
-from tests.governance.audit.trails import entries_make, fault_found, seal_all
+from tests.governance.audit.logs import entries_make, fault_found, seal_all
 from tests.harness.product import wait_until
 
 Superuser = Callable[[], psycopg.Connection]

@@ -10,10 +10,11 @@ from typing import ClassVar
 import psycopg
 import pytest
 
-from governance.audit.verification import Verification, trail_verify, trail_verify_whole
+from governance.audit.verification import Verification, log_verify, log_verify_whole
 from governance.audit.verifier import COLUMNS, Broken, Chain, Checkpoint, Row
 from governance.errors import Unavailable
 from tests.factories import World
+from tests.governance.audit.logs import Bender, entries_make, fault_found, log_make, seal_all
 from tests.governance.audit.tampering import (
     OTHER,
     OTHER_ID,
@@ -29,7 +30,6 @@ from tests.governance.audit.tampering import (
     swap_entries,
     swap_seals,
 )
-from tests.governance.audit.trails import Bender, entries_make, fault_found, seal_all, trail_make
 from tests.harness.evidence import Evidence
 
 Superuser = Callable[[], psycopg.Connection]
@@ -39,7 +39,7 @@ Superuser = Callable[[], psycopg.Connection]
 def bender(world: World, superuser: Superuser) -> Bender:
     """A trail of 100 seals with several checkpoints, a copy of its first 60, and who bends it."""
     actor = world.alice.actor
-    trail_make(actor, 60)
+    log_make(actor, 60)
     bender = Bender(superuser(), actor.tenant_id)
     bender.keep("older")
     entries_make(actor, 40)
@@ -74,13 +74,13 @@ def test_pieces_of_the_chain_by_several_processes_find_what_one_finds_from_end_t
     kept = bender.outside()
 
     def found_in_pieces() -> Verification:
-        return trail_verify_whole(bender.tenant_id, checkpoints=kept, processes=2, piece=30)
+        return log_verify_whole(bender.tenant_id, checkpoints=kept, processes=2, piece=30)
 
     before = found_in_pieces()
-    assert before == trail_verify(bender.tenant_id, checkpoints=kept)
+    assert before == log_verify(bender.tenant_id, checkpoints=kept)
     assert before.intact
     way(bender, random.Random(11))
-    assert found_in_pieces() == trail_verify(bender.tenant_id, checkpoints=kept)
+    assert found_in_pieces() == log_verify(bender.tenant_id, checkpoints=kept)
 
 
 @pytest.mark.parametrize("seq", [30, 31, 60])
@@ -88,11 +88,11 @@ def test_what_was_done_where_two_pieces_meet_is_found_there(bender: Bender, seq:
     """Each piece begins with what the seal before it says; that seal belongs to the piece before."""
     for column, value in (("chain_hash", b"\x02" * 32), ("previous_hash", b"\x01" * 32), ("entry_id", OTHER_ID)):
         bender.set("governance_auditseal", column, value, seq)
-        found = trail_verify_whole(bender.tenant_id, checkpoints=[], processes=2, piece=30)
+        found = log_verify_whole(bender.tenant_id, checkpoints=[], processes=2, piece=30)
         assert (found.fault and found.fault.seq) == seq, column
         bender.back_to("before")
     bender.run("DELETE FROM governance_auditseal WHERE tenant_id = %s AND seq = %s", bender.tenant_id, seq)
-    found = trail_verify_whole(bender.tenant_id, checkpoints=[], processes=2, piece=30)
+    found = log_verify_whole(bender.tenant_id, checkpoints=[], processes=2, piece=30)
     assert found.fault
     assert (found.fault.seq, found.fault.reason) == (seq, "missing")
 
@@ -107,7 +107,7 @@ class Deadly(Checkpoint):
 def test_a_process_that_is_killed_is_neither_an_intact_nor_a_broken_trail(bender: Bender) -> None:
     deadly = Deadly(**vars(bender.outside()[0]))
     with pytest.raises(Unavailable):
-        trail_verify_whole(bender.tenant_id, checkpoints=[deadly], processes=2, piece=30)
+        log_verify_whole(bender.tenant_id, checkpoints=[deadly], processes=2, piece=30)
 
 
 # Mutants: a verifier with any of these holes misses what the trial above finds

@@ -6,12 +6,12 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from governance.audit.reading.rules import FEWEST_READS, LIMIT, is_unusual, score, usual_of
+from governance.audit.reading.unusual import ReadBy, unusual_reading
 from governance.database import acting
 from governance.errors import Forbidden
 from governance.ids import uuid7
 from governance.models import AuditEntry
-from governance.trail.rules import FEWEST_READS, LIMIT, is_unusual, score, usual_of
-from governance.trail.unusual import ReadBy, unusual_reading
 from governance.vocabulary import Verb
 from tests.factories import Person, World
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.factories import ApiClient, World
-from tests.governance.grants.test_grants import _but_denials, given
+from tests.governance.access.grants.test_grants import _but_denials, given
 from tests.governance.tables import everything
 from tests.vault.api.contract import MISSING, Contract, contract, fields_at_fault, without_id
 

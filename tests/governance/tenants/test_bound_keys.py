@@ -10,8 +10,8 @@ from governance.tenants.bonds import KeyBonds
 from governance.tenants.services import apikey_create
 from governance.vocabulary import Scope
 from tests.factories import Person, World
+from tests.governance.access.grants.test_grants import _but_denials
 from tests.governance.accounts.people import audited
-from tests.governance.grants.test_grants import _but_denials
 from tests.governance.personas.test_personas import made
 from tests.governance.tables import everything
 from tests.vault.api.contract import Contract, contract, fields_at_fault

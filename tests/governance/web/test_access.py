@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from governance.vocabulary import RoleName
 from governance.web.access_words import conditions_told
 from tests.factories import World, person_add
-from tests.governance.grants.test_grants import _but_denials
+from tests.governance.access.grants.test_grants import _but_denials
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in
 

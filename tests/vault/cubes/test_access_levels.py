@@ -7,7 +7,7 @@ import pytest
 
 from governance.vocabulary import RoleName
 from tests.factories import World, person_add
-from tests.governance.grants.test_grants import given
+from tests.governance.access.grants.test_grants import given
 from tests.vault.api.contract import Contract, fields_at_fault
 
 Superuser = Callable[[], psycopg.Connection]

@@ -8,7 +8,7 @@ from random import Random
 import psycopg
 
 from tests.factories import World
-from tests.governance.authz.test_mutants import broken
+from tests.governance.access.decisions.test_mutants import broken
 from tests.governance.web.visitors import signed_in
 from tests.harness.evidence import Evidence
 from tests.vault.api.contract import Contract

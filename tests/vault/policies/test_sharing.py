@@ -8,8 +8,8 @@ import pytest
 
 from governance.vocabulary import RoleName, Scope
 from tests.factories import World, key_for, person_add
+from tests.governance.access.grants.test_grants import _but_denials, grant_body
 from tests.governance.accounts.people import audited
-from tests.governance.grants.test_grants import _but_denials, grant_body
 from tests.governance.personas.test_personas import made as persona_made
 from tests.governance.tables import everything
 from tests.governance.web.visitors import signed_in

@@ -9,7 +9,7 @@ from governance.database import acting
 from governance.models import AuditEntry
 from governance.vocabulary import Verb
 from tests.factories import World
-from tests.governance.grants.test_grants import given
+from tests.governance.access.grants.test_grants import given
 from tests.vault.api.contract import MISSING, Contract, contract, without_id
 from tests.vault.cubes.test_query_counts import queries
 from vault.models import CubeLink

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.factories import World
-from tests.governance.grants.test_grants import given
+from tests.governance.access.grants.test_grants import given
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 

@@ -9,7 +9,7 @@ import pytest
 from governance.actor import system_actor
 from governance.database import acting
 from tests.factories import World
-from tests.governance.grants.test_grants import given
+from tests.governance.access.grants.test_grants import given
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.graph import walks

@@ -19,7 +19,7 @@ from governance.models import Persona
 from governance.personas.services import PersonaDraft, persona_create
 from memos_web.config import EmbedderChoice
 from tests.factories import World
-from tests.governance.grants.test_grants import given
+from tests.governance.access.grants.test_grants import given
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft

@@ -15,7 +15,7 @@ import pytest
 from governance.database import acting
 from governance.vocabulary import RoleName, Scope
 from tests.factories import ApiClient, World, client_for, person_add
-from tests.governance.grants.test_grants import given
+from tests.governance.access.grants.test_grants import given
 from tests.governance.personas.test_personas import made as persona_made
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import made as policy_made

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from django.db import connection
 from django.db.models import F, QuerySet
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.jobs.services import job_cancel
 from governance.models import OutboxEvent

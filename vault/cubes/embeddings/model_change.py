@@ -12,9 +12,9 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.authz.services import authorize
 from governance.database import acting, no_tenant
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler

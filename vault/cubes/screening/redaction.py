@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.db.models import F
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.authz.services import authorize
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission, PiiKind

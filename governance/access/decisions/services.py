@@ -1,0 +1,78 @@
+"""The one question of the product: may this actor do this?"""
+
+from governance.access.decisions.rules import Decision, Target, action_on, decide, policy_named
+from governance.access.decisions.standing import granted_on, has_any_grant
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Forbidden, NotFound
+from governance.vocabulary import Permission
+
+TOLD = {
+    "read_only": "It is read-only.",
+    "binding": "The key is bound to something else.",
+}
+
+
+def decision_on(actor: Actor, permission: Permission, target: Target | None = None) -> Decision:
+    """The decision with the rule that made it. At most one query for a known standing and each object asked about.
+
+    About no object: whether there is anything at all that the actor may do it to.
+    """
+    if actor.is_system or action_on(permission, target) is None:
+        return decide(actor, permission, target)
+    if target is None:
+        return _on_anything(actor, permission)
+    with acting(actor):
+        own = decide(actor, permission, target, granted_on(actor, target))
+    sources = target.sources if own.allowed and permission is Permission.MEMORY_READ else ()
+    others = (decision_on(actor, permission, source) for source in sources)
+    return next((one for one in others if not one.allowed), own)
+
+
+def is_allowed(actor: Actor, permission: Permission, target: Target | None = None) -> bool:
+    """`authorize` as a question, for replies that show more to those who may see more."""
+    at_home = target is None or target.tenant_id == actor.tenant_id
+    return at_home and decision_on(actor, permission, target).allowed
+
+
+def authorize(actor: Actor, permission: Permission, target: Target | None = None) -> None:
+    """Pass, or raise: NotFound for another tenant's object, Forbidden (with the deciding rule) at home."""
+    if target is not None and target.tenant_id != actor.tenant_id:
+        raise NotFound
+    decision = decision_on(actor, permission, target)
+    if not decision.allowed:
+        raise Forbidden(
+            _told(actor, permission, decision.rule),
+            permission=permission,
+            rule=decision.named,
+            object_type=target.object_type if target else "tenant",
+            object_id=target.object_id if target else actor.tenant_id,
+            policy=policy_named(decision.rule),
+            purpose=actor.context.purpose,
+        )
+
+
+def authorize_giving(actor: Actor, permission: Permission, target: Target) -> None:
+    """`authorize` for what is about access itself: who manages all grants may it on every object, whatever denies."""
+    managing = is_allowed(actor, Permission.GRANT_MANAGE)
+    authorize(actor, Permission.GRANT_MANAGE if managing else permission, target)
+
+
+def _told(actor: Actor, permission: Permission, rule: str) -> str:
+    """A policy decides only where all else allows: whoever hears its name may know that the object is there."""
+    policy, purpose = policy_named(rule), actor.context.purpose
+    if not policy:
+        return TOLD.get(rule, f"The permission {permission} is missing.")
+    if not purpose:
+        return f"The policy {policy} asks what it is read for, and the call names no purpose."
+    return f"The policy {policy} does not open it for the purpose {purpose}."
+
+
+def _on_anything(actor: Actor, permission: Permission) -> Decision:
+    """A role that lacks a permission may have it for single objects: then lists show those."""
+    own = decide(actor, permission, None)
+    if own.allowed or not own.rule.startswith("role:"):
+        return own
+    with acting(actor):
+        some = has_any_grant(actor, permission)
+    return Decision(allowed=True, rule="grants") if some else own

@@ -1,0 +1,159 @@
+"""What an actor brings to every decision of one transaction: its groups, and which conditions hold for it now."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from governance.access.decisions.conditions import holds
+from governance.access.decisions.grantables import Grantable, grantable_of, grantables, permission_ids
+from governance.access.decisions.rules import ACTIONS, Granted, Target, opening
+from governance.actor import Actor
+from governance.database import acting, known_in_transaction
+from governance.prepared import prepared_cursor
+from governance.vocabulary import Action, Effect, GranteeKind, Permission, PrincipalKind
+
+MINE = """
+WITH mine AS MATERIALIZED (
+  SELECT id FROM governance_accessgroup WHERE tenant_id = %(tenant)s AND (
+    (kind, principal_id) IN (SELECT * FROM unnest(%(kinds)s::text[], %(ids)s::uuid[]))
+    OR (kind = 'role' AND principal_id = (
+      SELECT id FROM governance_role WHERE tenant_id = %(tenant)s AND name = %(role)s)))
+)
+SELECT transaction_timestamp(), ARRAY(SELECT id FROM mine), ARRAY({present}),
+  (SELECT coalesce(json_agg(json_build_array(id, document)), '[]')::text FROM governance_grantcondition
+   WHERE tenant_id = %(tenant)s AND id IN ({conditions}))
+"""
+# The first and the last effect of each group, which are one step in the index; effects are but two. Asked whether there
+# is a grant, the planner would read those of all the tenant.
+PRESENT = """
+SELECT '{object_type}:' || given.effect FROM mine CROSS JOIN LATERAL (
+  SELECT min(effect) AS effect FROM {table} WHERE tenant_id = %(tenant)s AND group_id = mine.id
+  UNION ALL SELECT max(effect) FROM {table} WHERE tenant_id = %(tenant)s AND group_id = mine.id) AS given
+WHERE given.effect IS NOT NULL
+"""
+CONDITIONS = """
+SELECT given.condition_id FROM mine CROSS JOIN LATERAL (SELECT one.condition_id FROM {table} AS one
+  WHERE one.tenant_id = %(tenant)s AND one.group_id = mine.id AND one.condition_id IS NOT NULL OFFSET 0) AS given
+"""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """groups: the access groups of the principal. present: the kinds of objects and effects that it has grants of.
+
+    met: the conditions that hold in its context, for each effect. as_of: None: now, by the database's clock.
+    """
+
+    tenant_id: UUID
+    groups: tuple[UUID, ...]
+    present: frozenset[str]
+    met: dict[Effect, tuple[UUID, ...]]
+    as_of: datetime | None
+
+    def has(self, object_type: str, effect: Effect) -> bool:
+        """Whether there may be such grants at all; where not, no query need look for them."""
+        return f"{object_type}:{effect}" in self.present
+
+
+def standing_of(actor: Actor) -> Standing:
+    """One query in a transaction, whatever the number of grants; a few more rows for each conditional one."""
+    with acting(actor):
+        return known_in_transaction(("standing", actor), lambda: _find(actor))
+
+
+def grants_of(actor: Actor, object_type: str, effect: Effect, actions: Iterable[Action]) -> QuerySet[Any]:
+    """The live grants of one kind that the actor has, with one of these actions; to stand inside a query."""
+    kind = grantable_of(object_type)
+    assert kind is not None
+    ids = permission_ids(kind.grants)
+    rows = _live(kind, standing_of(actor)).filter(effect=effect)
+    return _in_effect(rows, standing_of(actor), effect).filter(permission_id__in=[ids[one] for one in sorted(actions)])
+
+
+def has_any_grant(actor: Actor, permission: Permission) -> bool:
+    """Whether any grant allows the actor this on anything. A query for each kind of object at most."""
+    family, wanted = permission.partition(".")[0], opening(ACTIONS[permission])
+    return any(
+        kind.family == family
+        and standing_of(actor).has(kind.object_type, Effect.ALLOW)
+        and grants_of(actor, kind.object_type, Effect.ALLOW, wanted).exists()
+        for kind in grantables()
+    )
+
+
+def granted_on(actor: Actor, target: Target, *, at: datetime | None = None) -> list[Granted]:
+    """The actor's live grants on the target and on what it lies in, oldest first. One query, if there can be any.
+
+    at: as of then; None: now.
+    """
+    standing = standing_of(actor) if at is None else _find(actor, at)
+    rows: list[QuerySet[Any, Any]] = []
+    actions: dict[int, Action] = {}
+    for one in target.chain:
+        kind = grantable_of(one.object_type)
+        if kind is not None and any(standing.has(one.object_type, effect) for effect in Effect):
+            rows.append(_on(kind, standing, one.object_id))
+            actions |= {pk: action for action, pk in permission_ids(kind.grants).items()}
+    found = rows[0].union(*rows[1:], all=True) if rows else ()
+    granted = [Granted(id, Effect(effect), actions[permission], on) for id, effect, permission, on in found]
+    return sorted(granted, key=lambda grant: grant.id)
+
+
+def _on(kind: Grantable, standing: Standing, object_id: UUID) -> QuerySet[Any, Any]:
+    met = Q(pk__in=[])
+    for effect in Effect:
+        met |= Q(effect=effect) & _met(standing, effect)
+    rows = _live(kind, standing).filter(met, content_object_id=object_id)
+    return rows.values_list("id", "effect", "permission_id", "content_object_id")
+
+
+def _live(kind: Grantable, standing: Standing) -> QuerySet[Any]:
+    rows: QuerySet[Any] = kind.grants.objects.filter(tenant_id=standing.tenant_id, group_id__in=standing.groups)
+    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=standing.as_of or Now()))
+
+
+def _in_effect(rows: QuerySet[Any], standing: Standing, effect: Effect) -> QuerySet[Any]:
+    return rows.filter(_met(standing, effect))
+
+
+def _met(standing: Standing, effect: Effect) -> Q:
+    met = Q(condition=None)
+    return met | Q(condition_id__in=standing.met[effect]) if standing.met[effect] else met
+
+
+def _find(actor: Actor, as_of: datetime | None = None) -> Standing:
+    kinds, ids = _holders(actor)
+    parameters: dict[str, Any] = {"tenant": actor.tenant_id, "kinds": kinds, "ids": ids, "role": actor.role or ""}
+    with prepared_cursor() as cursor:
+        cursor.execute(_statement(), parameters)
+        now, groups, present, stored = cursor.fetchone()
+    conditions = json.loads(stored)
+    met = {
+        effect: tuple(UUID(id) for id, document in conditions if holds(document, effect, actor.context, as_of or now))
+        for effect in Effect
+    }
+    return Standing(actor.tenant_id, tuple(groups), frozenset(present), met, as_of)
+
+
+def _holders(actor: Actor) -> tuple[list[str], list[UUID]]:
+    """Whose grants count for the actor, beside those of its role: the member's, the key's, the persona's."""
+    holders: list[tuple[GranteeKind, UUID | None]] = [
+        (GranteeKind.MEMBER, actor.member_id),
+        (GranteeKind.PERSONA, actor.persona_id),
+    ]
+    if actor.principal_kind is PrincipalKind.API_KEY:
+        holders.append((GranteeKind.API_KEY, actor.principal_id))
+    present = [(kind, id) for kind, id in holders if id is not None]
+    return [str(kind) for kind, _ in present], [id for _, id in present]
+
+
+def _statement() -> str:
+    present = [PRESENT.format(table=kind.table, object_type=kind.object_type) for kind in grantables()]
+    conditions = [CONDITIONS.format(table=kind.table) for kind in grantables()]
+    return MINE.format(present=" UNION ALL ".join(present), conditions=" UNION ALL ".join(conditions))

@@ -1,0 +1,95 @@
+"""Whom grants are given to: roles, members, personas and keys; each owns an access group, made on demand."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Model, Q
+
+from governance.access.decisions.rules import READS_CONTENT
+from governance.errors import FieldError, Invalid
+from governance.ids import uuid7
+from governance.models import AccessGroup, ApiKey, Member, Persona, Role
+from governance.vocabulary import GranteeKind, PersonaKind, RoleName
+
+
+@dataclass(frozen=True)
+class Holder:
+    """kind and id say who; `name` is for people. `role`: of a role, a member, or the one whose key or persona it is."""
+
+    kind: GranteeKind
+    id: UUID
+    name: str
+    role: RoleName | None = None
+    is_agent: bool = False
+
+    @property
+    def reaches(self) -> frozenset[RoleName]:
+        """The roles that get what is given to it: of an agent, whoever made it, all that may speak as it."""
+        if self.is_agent:
+            return READS_CONTENT
+        return frozenset() if self.role is None else frozenset({self.role})
+
+
+def holder_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: str = "principal") -> Holder:
+    """The holder with this id; a role also by its name. Within the tenant's transaction.
+
+    Raises Invalid, in the same words for a foreign and for an unknown one, and for one that has ended.
+    """
+    wanted = _by_reference(kind, reference)
+    found = _present(kind).filter(wanted, tenant_id=tenant_id).first() if wanted is not None else None
+    if found is None:
+        raise Invalid(errors=[FieldError(f"{field}.id", f"no {kind.replace('_', ' ')} of this tenant has this id")])
+    return _holder(kind, found)
+
+
+def group_ensure(tenant_id: UUID, holder: Holder) -> AccessGroup:
+    """The holder's group. Writes: AccessGroup?"""
+    new = AccessGroup(id=uuid7(), tenant_id=tenant_id, kind=holder.kind, principal_id=holder.id)
+    AccessGroup.objects.bulk_create([new], ignore_conflicts=True)
+    return AccessGroup.objects.get(tenant_id=tenant_id, kind=holder.kind, principal_id=holder.id)
+
+
+def holders_named(groups: Iterable[AccessGroup]) -> dict[UUID, Holder]:
+    """By the id of their group, those that have ended too. One query for each kind."""
+    wanted: dict[GranteeKind, dict[UUID, UUID]] = defaultdict(dict)
+    for group in groups:
+        wanted[GranteeKind(group.kind)][group.principal_id] = group.id
+    return {
+        group_ids[row.pk]: _holder(kind, row)
+        for kind, group_ids in wanted.items()
+        for row in _all(kind).filter(pk__in=group_ids)
+    }
+
+
+def _by_reference(kind: GranteeKind, reference: str) -> Q | None:
+    try:
+        return Q(pk=UUID(reference))
+    except ValueError:
+        return Q(name=reference) if kind is GranteeKind.ROLE else None
+
+
+def _all(kind: GranteeKind):  # type: ignore[no-untyped-def]  # querysets of four models
+    if kind is GranteeKind.ROLE:
+        return Role.objects.all()
+    if kind is GranteeKind.MEMBER:
+        return Member.objects.select_related("role")
+    return (Persona if kind is GranteeKind.PERSONA else ApiKey).objects.select_related("member__role")
+
+
+def _present(kind: GranteeKind):  # type: ignore[no-untyped-def]
+    ended = {GranteeKind.MEMBER: "removed_at", GranteeKind.PERSONA: "removed_at", GranteeKind.API_KEY: "revoked_at"}
+    return _all(kind).filter(**{ended[kind]: None}) if kind in ended else _all(kind)
+
+
+def _holder(kind: GranteeKind, row: Model) -> Holder:
+    if isinstance(row, Role):
+        return Holder(kind, row.id, row.name, RoleName(row.name))
+    if isinstance(row, Member):
+        return Holder(kind, row.id, row.display_name, RoleName(row.role.name))
+    if isinstance(row, ApiKey):
+        return Holder(kind, row.id, row.name or row.prefix, RoleName(row.member.role.name))
+    assert isinstance(row, Persona)
+    role = RoleName(row.member.role.name) if row.member else None
+    return Holder(kind, row.id, row.name, role, is_agent=row.kind == PersonaKind.AGENT)

@@ -1,0 +1,134 @@
+"""Who may do what with one object, and why: every member against the same rules, in a handful of queries."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from governance.access.decisions.conditions import holds
+from governance.access.decisions.grantables import Grantable, grantable_of, permission_ids
+from governance.access.decisions.rules import Decision, Granted, Target, decide
+from governance.access.decisions.services import authorize_giving
+from governance.access.grants.holders import Holder
+from governance.actor import Actor, CallContext
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.errors import NotFound
+from governance.models import ApiKey, Member, Persona, Role
+from governance.vocabulary import Action, Effect, GranteeKind, Permission, PersonaKind, PrincipalKind, RoleName, Verb
+
+Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
+Holding = dict[tuple[str, UUID], list[Granted]]
+MOST_HOLDERS = 200  # of each kind, to choose from
+
+
+@dataclass(frozen=True)
+class MemberAccess:
+    """What one member may do with the object, in the order of Action, each with the rule that decided."""
+
+    name: str
+    role: RoleName
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """path: of the namespace that the object is or lies in; of a persona none."""
+
+    object_type: str
+    object_id: UUID
+    path: str
+    members: tuple[MemberAccess, ...]
+
+
+def access_overview(
+    *, actor: Actor, object_type: str, object_id: UUID, context: CallContext, paginate: Paginate
+) -> Overview:
+    """A page of members with what they may do in `context`: what a browser of theirs would be told.
+
+    Raises NotFound; Forbidden: for those who may share the object. Writes: AuditEntry. Queries: seven.
+    """
+    kind = grantable_of(object_type)
+    if kind is None:
+        raise NotFound
+    with acting(actor):
+        target = kind.locate(actor, object_id)
+        authorize_giving(actor, Permission.ACCESS_SHARE, target)
+        held = _held(actor, target, context)
+        roles = dict(Role.objects.filter(tenant_id=actor.tenant_id).values_list("name", "id"))
+        present = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).select_related("role")
+        page = paginate(present.order_by("-id"))
+        record(actor=actor, verb=Verb.ACCESS_CHECKED, object_type=object_type, object_ids=[object_id])
+        members = tuple(_access(actor, member, kind, target, held, roles, context) for member in page)
+    return Overview(object_type, object_id, target.path or "", members)
+
+
+def holders_to_choose(*, actor: Actor, object_type: str, object_id: UUID) -> list[Holder]:
+    """To whom a grant on this object can be given. Raises NotFound; Forbidden."""
+    kind = grantable_of(object_type)
+    if kind is None:
+        raise NotFound
+    with acting(actor):
+        authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, object_id))
+        tenant = Q(tenant_id=actor.tenant_id)
+        members = Member.objects.filter(tenant, removed_at=None).order_by("display_name")[:MOST_HOLDERS]
+        agents = Persona.objects.filter(tenant, removed_at=None, kind=PersonaKind.AGENT).order_by("name")
+        keys = ApiKey.objects.filter(tenant, revoked_at=None).order_by("name")[:MOST_HOLDERS]
+        return [
+            *(Holder(GranteeKind.ROLE, one.id, one.name) for one in Role.objects.filter(tenant).order_by("id")),
+            *(Holder(GranteeKind.MEMBER, one.id, one.display_name) for one in members),
+            *(Holder(GranteeKind.PERSONA, one.id, one.name) for one in agents[:MOST_HOLDERS]),
+            *(Holder(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys),
+        ]
+
+
+def _held(actor: Actor, target: Target, context: CallContext) -> Holding:
+    """All live grants on the object and on what it lies in that hold in `context`, by whom they were given to."""
+    held: Holding = defaultdict(list)
+    for one in target.chain:
+        kind = grantable_of(one.object_type)
+        if kind is not None:
+            _add(held, actor, kind, one.object_id, context)
+    return held
+
+
+def _add(held: Holding, actor: Actor, kind: Grantable, object_id: UUID, context: CallContext) -> None:
+    actions = {pk: action for action, pk in permission_ids(kind.grants).items()}
+    rows = kind.grants.objects.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), content_object_id=object_id)
+    now = database_now()
+    for row in rows.filter(tenant_id=actor.tenant_id).select_related("group", "condition").order_by("id"):
+        effect = Effect(row.effect)
+        if row.condition is None or holds(row.condition.document, effect, context, now):
+            granted = Granted(row.id, effect, actions[row.permission_id], object_id)
+            held[(row.group.kind, row.group.principal_id)].append(granted)
+
+
+def _access(
+    actor: Actor,
+    member: Member,
+    kind: Grantable,
+    target: Target,
+    held: Holding,
+    roles: dict[str, UUID],
+    context: CallContext,
+) -> MemberAccess:
+    role = RoleName(member.role.name)
+    own = held.get((GranteeKind.MEMBER, member.id), []) + held.get((GranteeKind.ROLE, roles[role]), [])
+    granted = sorted(own, key=lambda grant: grant.id)
+    reader = replace(
+        actor,
+        principal_kind=PrincipalKind.MEMBER,
+        principal_id=member.id,
+        member_id=member.id,
+        role=role,
+        scopes=None,
+        context=context,
+        persona_id=None,
+        binding=None,
+    )
+    decisions = tuple(decide(reader, kind.permissions[action], target, granted) for action in Action)
+    return MemberAccess(member.display_name, role, decisions)

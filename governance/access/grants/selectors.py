@@ -1,0 +1,243 @@
+"""Reading grants, and asking what somebody may do and by which rule."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from governance.access.decisions.grantables import Grantable, grantable_of, grantables
+from governance.access.decisions.rules import Decision, Target, decide
+from governance.access.decisions.services import authorize_giving, is_allowed
+from governance.access.decisions.standing import granted_on, standing_of
+from governance.access.grants.holders import holder_find
+from governance.access.grants.services import grant_locate, grantable_named
+from governance.access.grants.views import GrantView, grant_views
+from governance.actor import Actor, CallContext, system_actor
+from governance.audit.services import record
+from governance.database import acting
+from governance.errors import FieldError, Forbidden, Invalid, NotFound
+from governance.models import Persona
+from governance.tenants.principals import actor_again
+from governance.vocabulary import Action, GranteeKind, Permission, PrincipalKind, RoleName, Verb
+
+Rows = QuerySet[Any]
+Paginate = Callable[[Sequence[tuple[str, Rows]]], Sequence[tuple[str, Any]]]
+"""Takes one page of the rows of several tables, newest first, each row with the type of its object."""
+
+
+@dataclass(frozen=True)
+class GrantFilter:
+    """None: any."""
+
+    object_type: str | None = None
+    object_id: UUID | None = None
+    holder_kind: GranteeKind | None = None
+    holder: str | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """grant: the one that decided, where one did."""
+
+    decision: Decision
+    grant: GrantView | None
+
+
+def grants_list(*, actor: Actor, wanted: GrantFilter, paginate: Paginate) -> list[GrantView]:
+    """A page of grants. Who manages grants sees all; others those on an object that they may share, and otherwise
+    what they were given and gave.
+
+    Raises NotFound; Forbidden; Invalid. Writes: AuditEntry.
+    """
+    with acting(actor):
+        kinds = _kinds(actor, wanted)
+        condition = _condition(actor, wanted)
+        page = paginate([(kind.object_type, _rows(actor, kind, condition)) for kind in kinds])
+        views = grant_views(page)
+        record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id for view in views])
+    return views
+
+
+def grant_get(*, actor: Actor, grant_id: UUID) -> GrantView:
+    """Raises NotFound; Forbidden. Writes: AuditEntry."""
+    with acting(actor):
+        kind, row = grant_locate(actor, grant_id)
+        view = grant_views([(kind.object_type, row)])[0]
+        own = row.group_id in standing_of(actor).groups and _rows(actor, kind, Q(id=row.id)).exists()
+        if not own:
+            authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, view.object_id))
+        record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id])
+    return view
+
+
+def object_called(*, actor: Actor, object_type: str, name: str) -> UUID:
+    """The id of the object that the tenant calls `name`, of those that the actor may read. Raises NotFound; Invalid."""
+    kind = grantable_named(object_type, field="object.type")
+    with acting(actor):
+        found = kind.by_name(actor, name)
+        if found is None or not kind.readable(actor).filter(pk=found).exists():
+            raise NotFound
+    return found
+
+
+def access_check(
+    *,
+    actor: Actor,
+    kind: str,
+    principal: str,
+    action: Action,
+    object_type: str,
+    object_id: UUID,
+    context: CallContext,
+    at: datetime | None = None,
+) -> Checked:
+    """What would be decided, and by which rule. About oneself anybody may ask; about others who governs the object.
+
+    kind: of the principal: role, member, persona, api_key or system. at: None: now. Raises NotFound; Forbidden;
+    Invalid. Writes: AuditEntry.
+    """
+    found = grantable_of(object_type)
+    if found is None:
+        raise Invalid(
+            errors=[FieldError("object.type", f"one of {', '.join(one.object_type for one in grantables())}")]
+        )
+    with acting(actor):
+        target = found.locate(actor, object_id)
+        if not _is_self(actor, kind, principal):
+            authorize_giving(actor, Permission.ACCESS_GOVERN, target)
+        decision = _decided(actor, kind, principal, found.permissions[action], target, context, at)
+        record(
+            actor=actor,
+            verb=Verb.ACCESS_CHECKED,
+            object_type=object_type,
+            object_ids=[object_id],
+            detail={"kind": kind, "action": action, "allowed": decision.allowed, "rule": decision.rule},
+        )
+        return Checked(decision, _named(actor, decision))
+
+
+def _decided(
+    actor: Actor,
+    kind: str,
+    principal: str,
+    permission: Permission,
+    target: Target,
+    context: CallContext,
+    at: datetime | None,
+) -> Decision:
+    try:
+        asked_about = actor_like(actor, kind, principal, context)
+    except Forbidden as ended:
+        return Decision(allowed=False, rule=ended.rule)
+    if target.object_type == "persona" and kind == GranteeKind.PERSONA:
+        asked_about = replace(asked_about, persona_id=UUID(principal))
+    return decide(asked_about, permission, target, granted_on(asked_about, target, at=at))
+
+
+def actor_like(actor: Actor, kind: str, principal: str, context: CallContext) -> Actor:
+    """Somebody else of the actor's tenant, as they would be in `context`. Raises Invalid; Forbidden: they ended."""
+    if kind == PrincipalKind.SYSTEM:
+        return system_actor(tenant_id=actor.tenant_id, request_id=actor.request_id)
+    try:
+        holder_kind = GranteeKind(kind)
+    except ValueError as error:
+        known = ", ".join([*GranteeKind, PrincipalKind.SYSTEM])
+        raise Invalid(errors=[FieldError("principal.kind", f"one of {known}")]) from error
+    holder = holder_find(actor.tenant_id, holder_kind, principal)
+    if holder_kind in {GranteeKind.MEMBER, GranteeKind.API_KEY}:
+        return actor_again(
+            tenant_id=actor.tenant_id,
+            kind=PrincipalKind(holder_kind),
+            principal_id=holder.id,
+            request_id=actor.request_id,
+            context=context,
+        )
+    if holder_kind is GranteeKind.PERSONA:
+        return _as_persona(actor, holder.id, context)
+    return _nobody(actor, holder.id, context, role=holder.role)
+
+
+def _as_persona(actor: Actor, persona_id: UUID, context: CallContext) -> Actor:
+    """Its member speaking as it; an agent that belongs to nobody has what is granted to it, and nothing else."""
+    persona = Persona.objects.get(id=persona_id)
+    if persona.member_id is None:
+        return replace(_nobody(actor, persona_id, context), persona_id=persona_id)
+    member = actor_again(
+        tenant_id=actor.tenant_id,
+        kind=PrincipalKind.MEMBER,
+        principal_id=persona.member_id,
+        request_id=actor.request_id,
+        context=context,
+    )
+    return member.speaking_as(persona_id)
+
+
+def _nobody(actor: Actor, principal_id: UUID, context: CallContext, role: RoleName | None = None) -> Actor:
+    """Anybody with this role, who owns nothing."""
+    return Actor(
+        tenant_id=actor.tenant_id,
+        principal_kind=PrincipalKind.MEMBER,
+        principal_id=principal_id,
+        member_id=None,
+        role=role,
+        scopes=None,
+        request_id=actor.request_id,
+        context=context,
+    )
+
+
+def _is_self(actor: Actor, kind: str, principal: str) -> bool:
+    own = {(GranteeKind.MEMBER, str(actor.member_id)), (actor.principal_kind, str(actor.principal_id))}
+    return (kind, principal) in own and (actor.binding is None or kind == PrincipalKind.API_KEY)
+
+
+def _named(actor: Actor, decision: Decision) -> GrantView | None:
+    if decision.grant_id is None:
+        return None
+    kind, row = grant_locate(actor, decision.grant_id)
+    return grant_views([(kind.object_type, row)])[0]
+
+
+def _kinds(actor: Actor, wanted: GrantFilter) -> list[Grantable]:
+    if wanted.object_type is None:
+        if wanted.object_id is not None:
+            raise Invalid(errors=[FieldError("object_type", "say of which type the object is")])
+        return list(grantables())
+    return [grantable_named(wanted.object_type, field="object_type")]
+
+
+def _condition(actor: Actor, wanted: GrantFilter) -> Q:
+    condition = Q()
+    if wanted.object_id is not None:
+        condition &= Q(content_object_id=wanted.object_id)
+    if wanted.holder is not None:
+        if wanted.holder_kind is None:
+            raise Invalid(errors=[FieldError("principal_kind", "say of which kind the principal is")])
+        holder = holder_find(actor.tenant_id, wanted.holder_kind, wanted.holder)
+        condition &= Q(group__kind=holder.kind, group__principal_id=holder.id)
+    elif wanted.holder_kind is not None:
+        condition &= Q(group__kind=wanted.holder_kind)
+    return condition & _own(actor, wanted)
+
+
+def _own(actor: Actor, wanted: GrantFilter) -> Q:
+    """What of the grants the actor may see at all."""
+    if is_allowed(actor, Permission.GRANT_MANAGE):
+        return Q()
+    if wanted.object_type is not None and wanted.object_id is not None:
+        kind = grantable_of(wanted.object_type)
+        assert kind is not None
+        target = kind.locate(actor, wanted.object_id)
+        if is_allowed(actor, Permission.ACCESS_SHARE, target):
+            return Q()
+    given = Q(given_by_kind=actor.principal_kind, given_by=actor.principal_id)
+    return given | Q(group_id__in=standing_of(actor).groups)
+
+
+def _rows(actor: Actor, kind: Grantable, condition: Q) -> Rows:
+    """A bound key hears of nothing outside of what it is bound to, not even an id."""
+    rows: Rows = kind.grants.objects.filter(condition, kind.within_bonds(actor), tenant_id=actor.tenant_id)
+    return rows.select_related("condition").order_by("-id")

@@ -1,0 +1,99 @@
+"""Sharing policies as law: no grant is given that they forbid, and those that were given before are found.
+
+What was given before a policy forbade it holds until it is revoked: a decision would otherwise have to weigh every
+policy against every grant, in every search. The simulator counts such grants, and the page of a policy lists them.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from governance.access.decisions.grantables import Grantable, grantables
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
+from governance.access.grants.holders import Holder, holders_named
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Forbidden
+from governance.models import AccessGroup
+from governance.personas.locating import OBJECT_TYPE as PERSONA
+from governance.policies.active import policies_active
+from governance.policies.rules import Allowed, Facts, Rule, Sharing, may_share
+from governance.policies.selectors import sharing_allowed
+from governance.vocabulary import Effect, Permission, Recipient
+
+FactsOf = Callable[[Collection[UUID]], dict[UUID, Facts]]
+"""What policies must know of these objects; without those that are there no more. Use inside `acting`."""
+AT_ONCE = 1_000  # grants held at once
+# A persona may come to speak of anything that its member can: only what may be shared from everywhere is.
+_facts: dict[str, FactsOf] = {PERSONA: lambda ids: {one: Facts(namespace="") for one in ids}}
+
+
+@dataclass(frozen=True)
+class Forbade:
+    """A grant that was given before `rule` forbade it."""
+
+    grant_id: UUID
+    object_type: str
+    object_id: UUID
+    holder: Holder
+    rule: str
+
+
+def declare_facts(object_type: str, facts: FactsOf) -> None:
+    _facts[object_type] = facts
+
+
+def refuse_unshared(actor: Actor, target: Target, holder: Holder) -> None:
+    """Raises Forbidden, with the policy that does not let such an object be given to such a holder."""
+    facts = _facts[target.object_type]([target.object_id])[target.object_id]
+    answer = sharing_allowed(actor=actor, facts=facts, recipient=Recipient(holder.kind), roles=holder.reaches)
+    if not answer.allowed:
+        raise Forbidden(
+            f"A sharing policy forbids this: {answer.rule}.",
+            permission=Permission.ACCESS_SHARE,
+            rule=answer.rule,
+            object_type=target.object_type,
+            object_id=target.object_id,
+        )
+
+
+def grants_forbidden(*, actor: Actor, most: int) -> tuple[int, list[Forbade]]:
+    """How many live grants the policies in force forbid, and at most `most` of them. Raises Forbidden.
+
+    Cost: reads every allowance of the tenant that is live, where there is a sharing policy.
+    """
+    authorize(actor, Permission.POLICY_READ)
+    with acting(actor):
+        found = list(grants_against(actor.tenant_id, policies_active(actor).sharing))
+    return len(found), found[:most]
+
+
+def grants_against(tenant_id: UUID, rules: Sequence[Rule[Sharing]]) -> Iterator[Forbade]:
+    """The live allowances of a tenant that these rules forbid, kind by kind, the oldest first. Use inside `acting`."""
+
+    @cache
+    def answer(facts: Facts, holder: Holder) -> Allowed:
+        return may_share(rules, facts, Recipient(holder.kind), holder.reaches)
+
+    for kind in grantables() if rules else ():
+        found = _allowances(tenant_id, kind).iterator(chunk_size=AT_ONCE)
+        while rows := list(islice(found, AT_ONCE)):
+            facts = _facts[kind.object_type]({row.content_object_id for row in rows})
+            groups = AccessGroup.objects.filter(id__in={row.group_id for row in rows})
+            holders = holders_named(groups)
+            for row in rows:
+                about, holder = facts.get(row.content_object_id), holders.get(row.group_id)
+                if about is not None and holder is not None and not (told := answer(about, holder)).allowed:
+                    yield Forbade(row.id, kind.object_type, row.content_object_id, holder, told.rule)
+
+
+def _allowances(tenant_id: UUID, kind: Grantable) -> Any:
+    live = Q(expires_at=None) | Q(expires_at__gt=Now())
+    return kind.grants.objects.filter(live, tenant_id=tenant_id, effect=Effect.ALLOW).order_by("id")

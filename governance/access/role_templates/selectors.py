@@ -1,0 +1,51 @@
+"""Reading presets."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from governance.access.decisions.services import authorize
+from governance.access.grants.holders import Holder
+from governance.access.grants.overview import MOST_HOLDERS
+from governance.access.role_templates.services import OBJECT_TYPE, template_locate
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting
+from governance.models import ApiKey, Member, RoleTemplate
+from governance.personas.selectors import personas_of
+from governance.vocabulary import GranteeKind, Permission, Verb
+
+Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
+
+
+def templates_list(*, actor: Actor, paginate: Paginate) -> list[RoleTemplate]:
+    """A page of the tenant's presets, newest first. Raises Forbidden. Writes: AuditEntry."""
+    authorize(actor, Permission.TEMPLATE_MANAGE)
+    with acting(actor):
+        page = list(paginate(RoleTemplate.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
+        record(actor=actor, verb=Verb.TEMPLATE_READ, object_type=OBJECT_TYPE, object_ids=[row.id for row in page])
+        return page
+
+
+def template_get(*, actor: Actor, template_id: UUID) -> RoleTemplate:
+    """Raises NotFound; Forbidden. Writes: AuditEntry."""
+    with acting(actor):
+        row = template_locate(actor, template_id)
+        record(actor=actor, verb=Verb.TEMPLATE_READ, object_type=OBJECT_TYPE, object_ids=[row.id])
+        return row
+
+
+def applicable(*, actor: Actor) -> list[Holder]:
+    """To whom a preset can be applied: members, keys, and the personas that the actor may use. Raises Forbidden."""
+    authorize(actor, Permission.TEMPLATE_MANAGE)
+    with acting(actor):
+        members = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).order_by("display_name")
+        keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None).order_by("name")
+        personas = personas_of(actor)
+        return [
+            *(Holder(GranteeKind.MEMBER, one.id, one.display_name) for one in members[:MOST_HOLDERS]),
+            *(Holder(GranteeKind.PERSONA, one.id, one.name) for one in personas.order_by("name")[:MOST_HOLDERS]),
+            *(Holder(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys[:MOST_HOLDERS]),
+        ]

@@ -1,0 +1,196 @@
+"""Exports of the audit log: asked for, written by a job as the one who asked, and given to nobody else."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q, QuerySet
+
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.reading.files import export_path, export_write
+from governance.audit.reading.queries import TrailQuery, query_read, query_words
+from governance.audit.services import record
+from governance.database import acting
+from governance.errors import Conflict, Forbidden, NotFound
+from governance.jobs.kinds import JobRun, Preview, Step
+from governance.jobs.registry import handler
+from governance.jobs.selectors import JobView, job_view
+from governance.jobs.services import job_create
+from governance.models import AuditEntry, Job
+from governance.vocabulary import ExportFormat, JobStatus, Permission, Topic, Verb
+
+TIME_LIMIT = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class ExportSettings:
+    """Of a scheduled export: the form of the file, and the filters of `GET audit/`."""
+
+    format: ExportFormat = ExportFormat.JSONL
+    filters: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        query_read(dict(self.filters))
+
+
+@dataclass(frozen=True)
+class ExportView:
+    """progress: 0..1. rows: entries in the file; size: its bytes."""
+
+    id: UUID
+    format: ExportFormat
+    filters: dict[str, str]
+    status: JobStatus
+    progress: float
+    rows: int
+    size: int
+    error: str
+    created_at: datetime | None
+    finished_at: datetime | None
+
+
+Commit = Callable[[ExportView], None]
+
+
+def export_create(
+    *, actor: Actor, query: TrailQuery, form: ExportFormat, commit: Commit = lambda made: None
+) -> ExportView:
+    """Promise a file with the rows that fit `query`, and the proof of them. `commit` runs in the same transaction.
+
+    Raises Forbidden. Writes: Job, AuditEntry …, OutboxEvent.
+    """
+    authorize(actor, Permission.AUDIT_READ)
+    asked = {"format": form, "filters": query_words(query)}
+    with acting(actor):
+        view = _view(job_create(actor=actor, kind=Topic.AUDIT_EXPORT, settings=asked, total=100), asked)
+        words = " ".join(view.filters)
+        _record(actor, Verb.AUDIT_EXPORT_CREATED, view.id, format=form, filters=words)
+        commit(view)
+    return view
+
+
+def exports_list(*, actor: Actor, paginate: Callable[[QuerySet[Job]], Sequence[Job]]) -> list[ExportView]:
+    """The actor's own, newest first. Raises Forbidden."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        own = Job.objects.filter(Q(member_id=actor.member_id), tenant_id=actor.tenant_id, kind=Topic.AUDIT_EXPORT)
+        return [_view(job_view(job), job.settings) for job in paginate(own.order_by("-id"))]
+
+
+def export_get(*, actor: Actor, export_id: UUID) -> ExportView:
+    """Raises Forbidden (somebody else's); NotFound."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        job = _own(actor, export_id)
+        return _view(job_view(job), job.settings)
+
+
+def export_file(*, actor: Actor, export_id: UUID) -> Path:
+    """The file of a finished export, for the one who asked for it.
+
+    Raises Forbidden; NotFound (also when its time is over); Conflict when it is not finished. Writes: AuditEntry.
+    """
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        job = _own(actor, export_id)
+        view = _view(job_view(job), job.settings)
+        if view.status != JobStatus.SUCCEEDED:
+            raise Conflict(f"The export is {view.status}.")
+        path = export_path(actor.tenant_id, view.id)
+        if not path.exists():
+            raise NotFound("The file of this export is gone: its time is over.")
+        _record(actor, Verb.AUDIT_EXPORT_READ, view.id, size=view.size)
+    return path
+
+
+def export_discard(actor: Actor, job: Job) -> None:
+    """An export was cancelled: nobody may read its file."""
+    export_path(job.tenant_id, job.id).unlink(missing_ok=True)
+
+
+def export_preview(actor: Actor, asked: Mapping[str, Any]) -> Preview:
+    """The entries that an export would hold now. Raises Forbidden."""
+    authorize(actor, Permission.AUDIT_READ)
+    query = query_read(dict(asked.get("filters", {})))
+    with acting(actor):
+        return Preview(AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id).count())
+
+
+@handler(
+    Topic.AUDIT_EXPORT,
+    permission=Permission.AUDIT_READ,
+    limit=TIME_LIMIT,
+    settings=ExportSettings,
+    preview=export_preview,
+    cancelled=export_discard,
+)
+def export_run(run: JobRun) -> Callable[[], Step]:
+    """Write the file, as who asked. done: percent. Raises Forbidden; KeyUnavailable."""
+    authorize(run.actor, Permission.AUDIT_READ)
+    written = export_write(
+        actor=run.actor,
+        path=export_path(run.actor.tenant_id, run.job_id),
+        query=query_read(dict(run.settings.get("filters", {}))),
+        form=ExportFormat(run.settings.get("format", ExportFormat.JSONL)),
+        progress=lambda part: run.report(int(part * 100), 100),
+    )
+
+    def write() -> Step:
+        _record(run.system, Verb.AUDIT_EXPORT_FINISHED, run.job_id, status=JobStatus.SUCCEEDED, rows=written.rows)
+        return Step(done=100, total=100, result={"rows": written.rows, "size": written.size})
+
+    return write
+
+
+def exports_tidy() -> int:
+    """Remove the files whose time is over, of all tenants; how many. Their rows stay."""
+    removed = 0
+    oldest = datetime.now().timestamp() - timedelta(days=settings.AUDIT_EXPORT_DAYS).total_seconds()
+    for path in (settings.DATA_DIR / "exports").glob("*/*"):
+        if path.stat().st_mtime < oldest:
+            path.unlink(missing_ok=True)
+            removed += 1
+    return removed
+
+
+def _own(actor: Actor, export_id: UUID) -> Job:
+    """The export's job, if the actor asked for it. Raises NotFound; Forbidden."""
+    job = Job.objects.filter(tenant_id=actor.tenant_id, kind=Topic.AUDIT_EXPORT, id=export_id).first()
+    if job is None:
+        raise NotFound
+    authorize(actor, Permission.AUDIT_READ, Target("audit_export", job.id, job.tenant_id))
+    if job.member_id != actor.member_id:  # not even who governs
+        raise Forbidden(
+            "An export is for the one who asked for it.",
+            permission=Permission.AUDIT_READ,
+            rule="own",
+            object_type="audit_export",
+            object_id=job.id,
+        )
+    return job
+
+
+def _view(job: JobView, asked: Mapping[str, Any]) -> ExportView:
+    counts = {**asked, **(job.result or {})}  # exports of former releases have theirs among the settings
+    return ExportView(
+        id=job.id,
+        format=ExportFormat(asked.get("format", ExportFormat.JSONL)),
+        filters=dict(asked.get("filters", {})),
+        status=job.status,
+        progress=job.progress,
+        rows=counts.get("rows", 0),
+        size=counts.get("size", 0),
+        error=(job.error or {}).get("detail", ""),
+        created_at=job.created_at,
+        finished_at=job.finished_at,
+    )
+
+
+def _record(actor: Actor, verb: Verb, export_id: UUID, **detail: str | int) -> None:
+    record(actor=actor, verb=verb, object_type="audit_export", object_ids=[export_id], detail=detail)

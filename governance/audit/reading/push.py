@@ -1,0 +1,121 @@
+"""Pushes the sealed trail to its sinks, in the order of the seals, each row at least once.
+
+A sink's cursor moves on only after the other side has taken the rows; a failure leaves it where it is, with a growing
+pause. While rows are on their way no transaction is open, and the sink is leased, so that no other process sends them.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import F
+from django.db.models.functions import Least, Now
+
+from governance.audit.lines import IN_UTC, LINE
+from governance.audit.reading.sinks import secret_place
+from governance.audit.reading.transports import Pushed, deliver
+from governance.database import no_tenant, tenant_transaction
+from governance.errors import KeyUnavailable
+from governance.keys.services import open_sealed
+from governance.models import AuditSink
+from governance.outbound import Refused, Undelivered
+from governance.vocabulary import SinkKind
+
+BATCH = 500
+BATCHES_AT_ONCE = 20  # then the next sink has its turn
+LEASE = timedelta(seconds=60)  # longer than one batch can take
+LONGEST_PAUSE = timedelta(minutes=10)
+ROWS = f"""
+SELECT seal.seq, encode(seal.chain_hash, 'hex'), (entry.at AT TIME ZONE 'UTC')::text,
+  CASE WHEN entry.id IS NOT NULL THEN {LINE} END
+FROM governance_auditseal AS seal
+  LEFT JOIN governance_auditentry AS entry ON entry.tenant_id = seal.tenant_id AND entry.id = seal.entry_id
+WHERE seal.seq > %s AND seal.seq <= %s ORDER BY seal.seq
+"""
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Leased:
+    """A sink that this process alone delivers to, for the length of LEASE."""
+
+    kind: SinkKind
+    address: str
+    after: int
+    secret: bytes = field(repr=False)
+
+
+def push_due() -> int:
+    """Deliver to every sink that has something waiting, of all tenants; how many rows were taken."""
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT id, tenant_id FROM governance_audit_sinks_due(%s)", [1000])
+        due: list[tuple[UUID, UUID]] = cursor.fetchall()
+    return sum(_push(sink_id, tenant_id) for sink_id, tenant_id in due)
+
+
+def _push(sink_id: UUID, tenant_id: UUID) -> int:
+    taken = 0
+    for _ in range(BATCHES_AT_ONCE):
+        count = _push_batch(sink_id, tenant_id)
+        taken += count
+        if count < BATCH:
+            break
+    return taken
+
+
+def _push_batch(sink_id: UUID, tenant_id: UUID) -> int:
+    """Lease, read, send, and only then move the cursor on; how many rows were taken."""
+    try:
+        leased = _lease(sink_id, tenant_id)
+        rows = _rows(tenant_id, leased.after) if leased else []
+        if leased is None or not rows:
+            return 0
+        deliver(leased.kind, leased.address, leased.secret, rows)
+    except (Refused, Undelivered, KeyUnavailable) as error:
+        logger.warning("audit sink: tenant=%s sink=%s %s", tenant_id, sink_id, type(error).__name__)
+        _pause(sink_id, tenant_id, str(error))
+        return 0
+    _move_on(sink_id, tenant_id, leased.after, rows[-1].seq)
+    return len(rows)
+
+
+def _lease(sink_id: UUID, tenant_id: UUID) -> Leased | None:
+    """None when another process has it, or it was removed. Raises KeyUnavailable."""
+    with tenant_transaction(tenant_id):
+        due = AuditSink.objects.filter(id=sink_id, removed_at=None, next_at__lte=Now())
+        sink = due.select_for_update(skip_locked=True).first()
+        if sink is None:
+            return None
+        AuditSink.objects.filter(id=sink_id).update(next_at=Now() + LEASE)
+        secret = sink.sealed_secret and open_sealed(
+            tenant_id=tenant_id, place=secret_place(sink_id), blob=bytes(sink.sealed_secret)
+        )
+    return Leased(SinkKind(sink.kind), sink.address, sink.delivered_seq, secret or b"")
+
+
+def _rows(tenant_id: UUID, after: int) -> list[Pushed]:
+    with tenant_transaction(tenant_id), connection.cursor() as cursor:
+        cursor.execute(IN_UTC)
+        cursor.execute(ROWS, [after, after + BATCH])
+        return [
+            Pushed(seq, chain, f"{at.replace(' ', 'T')}Z" if at else "-", line or "null")
+            for seq, chain, at, line in cursor.fetchall()
+        ]
+
+
+def _move_on(sink_id: UUID, tenant_id: UUID, before: int, seq: int) -> None:
+    with tenant_transaction(tenant_id):
+        AuditSink.objects.filter(id=sink_id, delivered_seq=before).update(
+            delivered_seq=seq, delivered_at=Now(), next_at=Now(), failures=0, last_error=""
+        )
+
+
+def _pause(sink_id: UUID, tenant_id: UUID, error: str) -> None:
+    """Two seconds, four, eight … up to LONGEST_PAUSE; for ever, since a trail is never given up."""
+    with tenant_transaction(tenant_id):
+        sink = AuditSink.objects.filter(id=sink_id)
+        failures = sink.values_list("failures", flat=True).first() or 0
+        pause = min(timedelta(seconds=2 ** min(failures + 1, 12)), LONGEST_PAUSE)
+        sink.update(failures=Least(F("failures") + 1, 1_000_000), last_error=error[:300], next_at=Now() + pause)

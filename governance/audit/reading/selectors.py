@@ -1,0 +1,208 @@
+"""Reading the trail: what auditors see. No content stands in it, and reading it leaves a row of its own."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.reading.queries import TrailQuery, query_words
+from governance.audit.services import record
+from governance.audit.signing import checkpoints_outside, public_key
+from governance.audit.verification import Verification, log_verify
+from governance.audit.verifier import PublicKey, Unreadable
+from governance.database import acting
+from governance.errors import FieldError, Invalid, NotFound
+from governance.models import AuditCheckpoint, AuditEntry, AuditSeal
+from governance.naming import Name, id_called, names_find
+from governance.vocabulary import Permission, Verb
+
+NAMED: dict[str, tuple[str, ...]] = {"principal": ("member", "api_key"), "object": ()}  # filters that take names
+VERIFIED_AT_ONCE = 200_000  # seals that one call checks; whoever wants more goes on behind them
+CHANGES = frozenset(
+    {
+        Verb.TENANT_CREATED,
+        # who is here, as what, and how they prove it
+        Verb.MEMBER_ADDED,
+        Verb.MEMBER_ROLE_CHANGED,
+        Verb.MEMBER_REMOVED,
+        Verb.OPERATOR_CHANGED,
+        Verb.INVITATION_CREATED,
+        Verb.INVITATION_ACCEPTED,
+        Verb.INVITATION_REVOKED,
+        Verb.SIGN_IN_LINK_CREATED,
+        Verb.SESSION_REVOKED,
+        Verb.PASSWORD_SET,
+        Verb.SECOND_FACTOR_ADDED,
+        Verb.SECOND_FACTOR_REMOVED,
+        Verb.RECOVERY_CODES_RENEWED,
+        Verb.SIGN_IN_RULES_CHANGED,
+        Verb.IDENTITY_LINKED,
+        # what they, their keys and their personas may do
+        Verb.APIKEY_CREATED,
+        Verb.APIKEY_UPDATED,
+        Verb.APIKEY_BOUND,
+        Verb.APIKEY_ROTATED,
+        Verb.APIKEY_REVOKED,
+        Verb.GRANT_CREATED,
+        Verb.GRANT_CHANGED,
+        Verb.GRANT_REVOKED,
+        Verb.PERSONA_CREATED,
+        Verb.PERSONA_CHANGED,
+        Verb.PERSONA_REMOVED,
+        Verb.TEMPLATE_CREATED,
+        Verb.TEMPLATE_CHANGED,
+        Verb.TEMPLATE_REMOVED,
+        Verb.TEMPLATE_APPLIED,
+        # what binds everybody
+        Verb.POLICY_CREATED,
+        Verb.POLICY_CHANGED,
+        Verb.POLICY_DISABLED,
+        Verb.QUOTA_CHANGED,
+        Verb.MEMORY_FROZEN,
+        Verb.MEMORY_UNFROZEN,
+        Verb.HOLD_CREATED,
+        Verb.HOLD_RELEASE_APPROVED,
+        Verb.HOLD_RELEASED,
+        Verb.AUDIT_SINK_CREATED,
+        Verb.AUDIT_SINK_UPDATED,
+        Verb.AUDIT_SINK_REMOVED,
+    }
+)
+"""What changes who may do what, or what binds everybody: the report of permission changes."""
+
+
+@dataclass(frozen=True)
+class EntryView:
+    """A row of the trail and its seal; None while it waits for one."""
+
+    entry: AuditEntry
+    seal: AuditSeal | None
+
+
+@dataclass(frozen=True)
+class CheckpointView:
+    id: UUID
+    seq: int
+    at: datetime
+    text: str
+
+
+def entries_list(
+    *, actor: Actor, query: TrailQuery, paginate: Callable[[QuerySet[AuditEntry]], Sequence[AuditEntry]]
+) -> Sequence[AuditEntry]:
+    """The rows that fit, newest first. Raises Forbidden. Writes: AuditEntry."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id).order_by("-id")
+        page = paginate(rows)
+        _tell(actor, Verb.AUDIT_LISTED, rows=len(page), filters=" ".join(query_words(query)))
+    return page
+
+
+def entry_get(*, actor: Actor, entry_id: UUID) -> EntryView:
+    """Raises Forbidden; NotFound. Writes: AuditEntry."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        entry = AuditEntry.objects.filter(tenant_id=actor.tenant_id, id=entry_id).first()
+        if entry is None:
+            raise NotFound
+        authorize(actor, Permission.AUDIT_READ, Target("audit_entry", entry.id, entry.tenant_id))
+        seal = AuditSeal.objects.filter(tenant_id=actor.tenant_id, entry_id=entry_id).first()
+        record(actor=actor, verb=Verb.AUDIT_READ, object_type="audit_entry", object_ids=[entry_id])
+    return EntryView(entry=entry, seal=seal)
+
+
+def names_of(*, actor: Actor, ids: Collection[UUID]) -> dict[UUID, Name]:
+    """What members, keys and things that the trail names by their ids are called. One query. Raises Forbidden."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        return names_find(actor.tenant_id, ids)
+
+
+def filters_named(*, actor: Actor, asked: Mapping[str, str]) -> dict[str, str]:
+    """What people ask for in names, with the ids that `query_read` takes. Raises Forbidden; Invalid."""
+    authorize(actor, Permission.AUDIT_READ)
+    found, faults = dict(asked), list[FieldError]()
+    for name, kinds in NAMED.items():
+        text = found.get(name, "").strip()
+        if text:
+            try:
+                with acting(actor):
+                    found[name] = str(id_called(actor.tenant_id, text, field=name, kinds=kinds))
+            except Invalid as failure:
+                faults += failure.errors
+    if faults:
+        raise Invalid(errors=faults)
+    return found
+
+
+def verify(*, actor: Actor, after: int = 0) -> Verification:
+    """Check up to VERIFIED_AT_ONCE seals behind `after`, against the checkpoints in the database and the newest file.
+
+    Raises Forbidden; Invalid; KeyUnavailable. Writes: AuditEntry.
+    """
+    authorize(actor, Permission.AUDIT_READ)
+    try:
+        checkpoints = checkpoints_outside(actor.tenant_id, newest_file=True)
+        found = log_verify(actor.tenant_id, checkpoints=checkpoints, after=after, most=VERIFIED_AT_ONCE)
+    except Unreadable as error:
+        raise Invalid(errors=[FieldError("after", str(error))]) from error
+    with acting(actor):
+        _tell(actor, Verb.AUDIT_VERIFIED, seals=found.seals, upto=found.upto, intact=found.intact)
+    return found
+
+
+def checkpoints_list(
+    *, actor: Actor, paginate: Callable[[QuerySet[AuditCheckpoint]], Sequence[AuditCheckpoint]]
+) -> list[CheckpointView]:
+    """Newest first. Raises Forbidden."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        return [_view(row) for row in paginate(AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id))]
+
+
+def checkpoint_get(*, actor: Actor, checkpoint_id: UUID) -> CheckpointView:
+    """Raises Forbidden; NotFound. Writes: AuditEntry."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        row = AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id, id=checkpoint_id).first()
+        if row is None:
+            raise NotFound
+        authorize(actor, Permission.AUDIT_READ, Target("audit_checkpoint", row.id, row.tenant_id))
+        record(actor=actor, verb=Verb.AUDIT_CHECKPOINT_READ, object_type="audit_checkpoint", object_ids=[row.id])
+    return _view(row)
+
+
+def public_key_get(*, actor: Actor) -> PublicKey:
+    """What the tenant's checkpoints are checked with: auditors keep a copy. Raises Forbidden; KeyUnavailable."""
+    authorize(actor, Permission.AUDIT_READ)
+    return public_key(actor.tenant_id)
+
+
+def permission_changes(
+    *, actor: Actor, query: TrailQuery, paginate: Callable[[QuerySet[AuditEntry]], Sequence[AuditEntry]]
+) -> Sequence[AuditEntry]:
+    """Every one of CHANGES within `query`. Raises Forbidden.
+
+    Writes: AuditEntry.
+    """
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id, verb__in=CHANGES)
+        page = paginate(rows.order_by("-id"))
+        _tell(actor, Verb.AUDIT_REPORTED, rows=len(page), filters=" ".join(query_words(query)))
+    return page
+
+
+def _view(row: AuditCheckpoint) -> CheckpointView:
+    assert isinstance(row.created_at, datetime)
+    return CheckpointView(id=row.id, seq=row.seq, at=row.created_at, text=row.text)
+
+
+def _tell(actor: Actor, verb: Verb, **detail: str | int | bool) -> None:
+    record(actor=actor, verb=verb, object_type="audit", object_ids=[actor.tenant_id], detail=detail)

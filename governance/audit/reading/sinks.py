@@ -1,0 +1,199 @@
+"""Where a tenant's trail is pushed to: settings of its admins."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.db.models import Max, QuerySet
+from django.db.models.functions import Now
+
+from governance.access.decisions.rules import Target
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting
+from governance.errors import FieldError, Invalid, NotFound
+from governance.ids import uuid7
+from governance.keys.services import GENERAL, seal_for
+from governance.models import AuditSeal, AuditSink
+from governance.outbound import Refused, refuse_plaintext, refuse_private_literal
+from governance.vocabulary import Permission, SinkKind, Verb
+
+SCHEMES = {
+    SinkKind.WEBHOOK: {"https": 443, "http": 80},
+    SinkKind.SYSLOG: {"syslog+tls": 6514, "syslog+tcp": 601, "syslog+udp": 514},
+}
+WHOLE = {  # how an address is written, up to LONGEST_ADDRESS characters
+    SinkKind.WEBHOOK: "a whole address, as in https://host/path",
+    SinkKind.SYSLOG: "a whole address, as in syslog+tls://host:6514",
+}
+LONGEST_ADDRESS, LONGEST_NAME, LONGEST_SECRET = 500, 100, 200
+SHORTEST_SECRET = 16
+
+
+@dataclass(frozen=True)
+class SinkDraft:
+    """`address`: https://host/path, or syslog+tls, syslog+tcp, syslog+udp://host:port. `secret`: of webhooks alone."""
+
+    name: str
+    kind: SinkKind
+    address: str
+    secret: str = ""
+
+
+@dataclass(frozen=True)
+class SinkView:
+    """`waiting`: how many seals were not delivered yet."""
+
+    id: UUID
+    name: str
+    kind: SinkKind
+    address: str
+    delivered_seq: int
+    waiting: int
+    failures: int
+    last_error: str
+    delivered_at: datetime | None
+    created_at: datetime | None
+
+
+Commit = Callable[[SinkView], None]
+
+
+def sinks_list(*, actor: Actor, paginate: Callable[[QuerySet[AuditSink]], Sequence[AuditSink]]) -> list[SinkView]:
+    """Raises Forbidden."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        last = _last_seal(actor)
+        rows = AuditSink.objects.filter(tenant_id=actor.tenant_id, removed_at=None).order_by("-id")
+        return [_view(row, last) for row in paginate(rows)]
+
+
+def sink_create(*, actor: Actor, draft: SinkDraft, commit: Commit = lambda made: None) -> SinkView:
+    """Push the trail there, from its first seal on. Raises Forbidden; Invalid; KeyUnavailable.
+
+    Writes: AuditSink, AuditEntry.
+    """
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    _check(draft)
+    sink = AuditSink(id=uuid7(), tenant_id=actor.tenant_id, name=draft.name, kind=draft.kind, address=draft.address)
+    if draft.secret:
+        sink.sealed_secret = seal_for(
+            tenant_id=actor.tenant_id, scope=GENERAL, place=secret_place(sink.id), plaintext=draft.secret.encode()
+        )
+    with acting(actor):
+        sink.save(force_insert=True)
+        _tell(actor, Verb.AUDIT_SINK_CREATED, sink)
+        view = _view(sink, _last_seal(actor))
+        commit(view)
+    return view
+
+
+def sink_get(*, actor: Actor, sink_id: UUID) -> SinkView:
+    """Raises Forbidden; NotFound."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        return _view(_sink(actor, sink_id), _last_seal(actor))
+
+
+def sink_retry(*, actor: Actor, sink_id: UUID, commit: Commit = lambda made: None) -> SinkView:
+    """Try again now, instead of when its pause is over. Raises Forbidden; NotFound. Writes: AuditSink, AuditEntry."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        sink = _sink(actor, sink_id)
+        AuditSink.objects.filter(id=sink.id).update(next_at=Now(), failures=0)
+        sink.failures = 0
+        _tell(actor, Verb.AUDIT_SINK_UPDATED, sink)
+        view = _view(sink, _last_seal(actor))
+        commit(view)
+    return view
+
+
+def sink_remove(*, actor: Actor, sink_id: UUID) -> None:
+    """Push nothing there any more. Raises Forbidden; NotFound. Writes: AuditSink, AuditEntry."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        sink = _sink(actor, sink_id)
+        AuditSink.objects.filter(id=sink.id).update(removed_at=Now(), sealed_secret=None)
+        _tell(actor, Verb.AUDIT_SINK_REMOVED, sink)
+
+
+def secret_place(sink_id: UUID) -> bytes:
+    return b"sink" + sink_id.bytes
+
+
+def _check(draft: SinkDraft) -> None:
+    """Raises Invalid. Where a name leads is asked at each delivery: that changes."""
+    faults = []
+    if not 1 <= len(draft.name.strip()) <= LONGEST_NAME:
+        faults.append(FieldError("name", f"1 to {LONGEST_NAME} characters"))
+    if not _is_address(draft):
+        faults.append(FieldError("address", WHOLE[draft.kind]))
+    elif refusal := _refusal(draft):
+        faults.append(FieldError("address", refusal))
+    if draft.kind is SinkKind.WEBHOOK and not SHORTEST_SECRET <= len(draft.secret) <= LONGEST_SECRET:
+        faults.append(FieldError("secret", f"{SHORTEST_SECRET} to {LONGEST_SECRET} characters, to sign with"))
+    if draft.kind is SinkKind.SYSLOG and draft.secret:
+        faults.append(FieldError("secret", "syslog has none"))
+    if faults:
+        raise Invalid(errors=faults)
+
+
+def _is_address(draft: SinkDraft) -> bool:
+    try:
+        parts = urlsplit(draft.address)
+        port = parts.port
+    except ValueError:
+        return False
+    known = parts.scheme in SCHEMES[draft.kind] and bool(parts.hostname) and port != 0
+    plain = draft.address.isascii() and draft.address.isprintable() and " " not in draft.address
+    return known and plain and len(draft.address) <= LONGEST_ADDRESS and not parts.username and not parts.fragment
+
+
+def _refusal(draft: SinkDraft) -> str:
+    """Why delivery would never call this address, as it is written."""
+    parts = urlsplit(draft.address)
+    try:
+        if draft.kind is SinkKind.WEBHOOK:
+            refuse_plaintext(tls=parts.scheme == "https")
+        refuse_private_literal(parts.hostname or "", parts.port or SCHEMES[draft.kind][parts.scheme])
+    except Refused as refusal:
+        return str(refusal)
+    return ""
+
+
+def _sink(actor: Actor, sink_id: UUID) -> AuditSink:
+    sink = AuditSink.objects.filter(tenant_id=actor.tenant_id, id=sink_id, removed_at=None).first()
+    if sink is None:
+        raise NotFound
+    authorize(actor, Permission.OPERATIONS_MANAGE, Target("audit_sink", sink.id, sink.tenant_id))
+    return sink
+
+
+def _last_seal(actor: Actor) -> int:
+    found: int | None = AuditSeal.objects.filter(tenant_id=actor.tenant_id).aggregate(last=Max("seq"))["last"]
+    return found or 0
+
+
+def _view(sink: AuditSink, last: int) -> SinkView:
+    return SinkView(
+        id=sink.id,
+        name=sink.name,
+        kind=SinkKind(sink.kind),
+        address=sink.address,
+        delivered_seq=sink.delivered_seq,
+        waiting=last - sink.delivered_seq,
+        failures=sink.failures,
+        last_error=sink.last_error,
+        delivered_at=sink.delivered_at,
+        created_at=sink.created_at if isinstance(sink.created_at, datetime) else None,
+    )
+
+
+def _tell(actor: Actor, verb: Verb, sink: AuditSink) -> None:
+    host = urlsplit(sink.address).hostname or ""
+    record(
+        actor=actor, verb=verb, object_type="audit_sink", object_ids=[sink.id], detail={"kind": sink.kind, "host": host}
+    )

@@ -1,0 +1,120 @@
+"""How sealed rows reach the other side: a signed POST, or syslog. Each returns only once they were taken."""
+
+import hashlib
+import hmac
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from requests import RequestException
+
+from governance.audit.reading.sinks import SCHEMES
+from governance.outbound import (
+    Destination,
+    Refused,
+    Undelivered,
+    connect,
+    limit_exchange,
+    refuse_plaintext,
+    resolve_destination,
+    wrap_tls,
+)
+from governance.outgoing import AddressRefused, AnswerTooLong, OutgoingSession
+from governance.vocabulary import SinkKind
+
+PRIORITY = 13 * 8 + 6  # facility "log audit", severity "informational" (RFC 5424 §6.2.1)
+LONGEST_DATAGRAM = 60_000
+
+
+class Pushed(NamedTuple):
+    """A sealed entry on its way; `line` is what was sealed, `at` when it happened, in RFC 3339."""
+
+    seq: int
+    chain_hash: str
+    at: str
+    line: str
+
+
+def deliver(kind: SinkKind, address: str, secret: bytes, rows: Sequence[Pushed]) -> None:
+    """Raises Refused; Undelivered. Some of the rows may then have arrived: all of them are sent again."""
+    parts = urlsplit(address)
+    if kind is SinkKind.WEBHOOK:
+        refuse_plaintext(tls=parts.scheme == "https")
+        _webhook(address, secret, rows)
+        return
+    destination = resolve_destination(parts.hostname or "", parts.port or SCHEMES[kind][parts.scheme])
+    if parts.scheme == "syslog+udp":
+        _datagrams(destination, rows)
+    else:
+        _stream(destination, rows, tls=parts.scheme == "syslog+tls")
+
+
+def signature(secret: bytes, moment: int, body: bytes) -> str:
+    """HMAC-SHA256 over `<unix time>.<body>`: the receiver refuses old times, and so repeated requests."""
+    digest = hmac.digest(secret, f"{moment}.".encode() + body, hashlib.sha256).hex()
+    return f"t={moment},v1={digest}"
+
+
+def _webhook(address: str, secret: bytes, rows: Sequence[Pushed]) -> None:
+    """JSON Lines; any reply but 2xx is a failure, a redirect too."""
+    body = "".join(f'{{"seq":{row.seq},"chain_hash":"{row.chain_hash}","entry":{row.line}}}\n' for row in rows).encode()
+    headers = {
+        "Content-Type": "application/x-ndjson",
+        "X-Memos-Signature": signature(secret, int(time.time()), body),
+        "X-Memos-First-Seq": str(rows[0].seq),
+        "X-Memos-Last-Seq": str(rows[-1].seq),
+    }
+    status = _post(address, body, headers)
+    if not 200 <= status < 300:
+        raise Undelivered(f"the webhook answered {status}")
+
+
+def _post(address: str, body: bytes, headers: Mapping[str, str]) -> int:
+    """Return the status of the reply. Raises Refused; Undelivered."""
+    try:
+        with OutgoingSession() as session:
+            return session.post(address, data=body, headers=headers).status_code
+    except AddressRefused as error:
+        raise Refused(str(error)) from error
+    except AnswerTooLong as error:
+        raise Undelivered(str(error)) from error
+    except RequestException as error:
+        raise Undelivered(f"{urlsplit(address).hostname} cannot be reached, or broke off") from error
+
+
+def syslog_message(row: Pushed) -> bytes:
+    """RFC 5424: the place in the chain as structured data, the entry as it was sealed as the message."""
+    data = f'[memos@32473 seq="{row.seq}" chain="{row.chain_hash}"]'
+    return f"<{PRIORITY}>1 {row.at} - memos - audit {data} {row.line}".encode()
+
+
+def _stream(destination: Destination, rows: Sequence[Pushed], *, tls: bool) -> None:
+    """Octet counting (RFC 6587 §3.4.1). Then the end is told, and the other side's end is waited for.
+
+    Without that nobody would know whether it has read anything: TCP takes bytes for a peer that has died.
+    """
+    raw = connect(destination)
+    try:
+        with closing(wrap_tls(raw, destination) if tls else raw) as sock, limit_exchange(sock):
+            for row in rows:
+                message = syslog_message(row)
+                sock.sendall(b"%d %b" % (len(message), message))
+            sock.shutdown(socket.SHUT_WR)
+            while sock.recv(4096):
+                pass
+    except OSError as error:
+        raise Undelivered(f"{destination.host} did not take all of it") from error
+
+
+def _datagrams(destination: Destination, rows: Sequence[Pushed]) -> None:
+    """One each (RFC 5426). Whether it arrived nobody knows: that is what was chosen with UDP."""
+    family = socket.AF_INET6 if ":" in destination.address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as sock:
+            for row in rows:
+                sock.sendto(syslog_message(row)[:LONGEST_DATAGRAM], (destination.address, destination.port))
+    except OSError as error:
+        raise Undelivered(f"{destination.host} cannot be reached") from error

@@ -1,0 +1,182 @@
+"""The auditor's pages: the trail, one entry, whether it is intact, its checkpoints, reports."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit import verifier
+from governance.audit.reading.queries import FILTERS, TrailQuery, query_read
+from governance.audit.reading.reports import changes_csv
+from governance.audit.reading.selectors import (
+    checkpoint_get,
+    checkpoints_list,
+    entries_list,
+    entry_get,
+    filters_named,
+    names_of,
+    permission_changes,
+    public_key_get,
+    verify,
+)
+from governance.audit.reading.unusual import unusual_reading
+from governance.errors import FieldError, Invalid
+from governance.vocabulary import Outcome, Permission, Verb
+from governance.web.audit_lines import OBJECTS_OF_ONE, lines_of
+from governance.web.faults import faults_told
+from governance.web.pages import draw, page, wants_part
+from governance.web.paging import Newest, number_or_none, uuid_or_none
+
+if TYPE_CHECKING:
+    from governance.models import AuditEntry
+
+ROWS = 50  # of one page
+SAFE = ["GET", "HEAD"]
+
+
+@require_http_methods(SAFE)
+@page
+def audit_log(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    query, faults = _query(actor, request.GET.dict())
+    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    entries = entries_list(actor=actor, query=query, paginate=take) if not faults else []
+    context = {
+        **_list(actor, request, entries, take),
+        "faults": faults_told(faults),
+        "verbs": [*Verb],
+        "outcomes": [*Outcome],
+    }
+    template = "governance/audit/_entries.html" if wants_part(request) else "governance/audit/list.html"
+    return draw(request, template, context, status=_status(faults))
+
+
+@require_http_methods(SAFE)
+@page
+def audit_entry(request: HttpRequest, actor: Actor, entry_id: UUID) -> HttpResponseBase:
+    view = entry_get(actor=actor, entry_id=entry_id)
+    entry = view.entry
+    context = {
+        "line": lines_of(actor, [entry], objects=OBJECTS_OF_ONE)[0],
+        "seal": view.seal
+        and {
+            "seq": view.seal.seq,
+            "entry_hash": bytes(view.seal.entry_hash).hex(),
+            "chain_hash": bytes(view.seal.chain_hash).hex(),
+        },
+        "before_hash": bytes(entry.before_hash).hex() if entry.before_hash is not None else "",
+        "after_hash": bytes(entry.after_hash).hex() if entry.after_hash is not None else "",
+    }
+    return draw(request, "governance/audit/entry.html", context)
+
+
+@require_http_methods([*SAFE, "POST"])
+@page
+def audit_verify(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Asked for by a button: it reads the whole trail. A long one is checked in pieces, each behind the last."""
+    authorize(actor, Permission.AUDIT_READ)
+    found = None
+    if request.method == "POST":
+        found = verify(actor=actor, after=number_or_none(request.POST.get("after", "")) or 0)
+    template = "governance/audit/_verification.html" if wants_part(request) else "governance/audit/verify.html"
+    return draw(request, template, {"found": found})
+
+
+@require_http_methods(SAFE)
+@page
+def audit_checkpoints(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    take = Newest(size=ROWS, key="seq", cursor=number_or_none(request.GET.get("before", "")))
+    checkpoints = checkpoints_list(actor=actor, paginate=take)
+    return draw(request, "governance/audit/checkpoints.html", {"checkpoints": checkpoints, "older": take.older})
+
+
+@require_http_methods(SAFE)
+@page
+def audit_checkpoint(request: HttpRequest, actor: Actor, checkpoint_id: UUID) -> HttpResponseBase:
+    view = checkpoint_get(actor=actor, checkpoint_id=checkpoint_id)
+    return download(f"{view.text}\n", f"checkpoint-{view.seq}.json", "application/json")
+
+
+@require_http_methods(SAFE)
+@page
+def audit_key(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    return download(f"{public_key_get(actor=actor).text()}\n", "public-key.json", "application/json")
+
+
+@require_http_methods(SAFE)
+@page
+def audit_verifier(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The verifier, for use on another machine."""
+    authorize(actor, Permission.AUDIT_READ)
+    return download(Path(verifier.__file__).read_text(encoding="utf-8"), "verifier.py", "text/x-python")
+
+
+@require_http_methods(SAFE)
+@page
+def audit_unusual(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    found = unusual_reading(actor=actor)
+    names = names_of(actor=actor, ids=[one.id for one in found])
+    return draw(request, "governance/audit/unusual.html", {"found": [(one, names.get(one.id)) for one in found]})
+
+
+@require_http_methods(SAFE)
+@page
+def audit_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """What changed of who may do what, between two times."""
+    query, faults = _query(actor, _period(request))
+    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    entries = permission_changes(actor=actor, query=query, paginate=take) if not faults else []
+    context = {
+        **_list(actor, request, entries, take),
+        "faults": faults_told(faults),
+        "period": urlencode(_period(request)),
+        "detailed": True,
+    }
+    return draw(request, "governance/audit/changes.html", context, status=_status(faults))
+
+
+@require_http_methods(SAFE)
+@page
+def audit_changes_csv(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    authorize(actor, Permission.AUDIT_READ)
+    text = changes_csv(actor=actor, query=query_read(_period(request)))
+    return download(text, "permission-changes.csv", "text/csv; charset=utf-8")
+
+
+def download(text: str, name: str, kind: str) -> HttpResponse:
+    return HttpResponse(text, content_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _list(actor: Actor, request: HttpRequest, entries: "Sequence[AuditEntry]", take: Newest) -> dict[str, object]:
+    asked = {name: request.GET.get(name, "") for name in FILTERS}
+    older = {name: value for name, value in asked.items() if value} | {"before": str(take.older)}
+    return {
+        "lines": lines_of(actor, entries),
+        "asked": asked,
+        "since": asked["from"],
+        "older": urlencode(older) if take.older else "",
+    }
+
+
+def _query(actor: Actor, asked: Mapping[str, str]) -> tuple[TrailQuery, Sequence[FieldError]]:
+    """What is asked for, or what is wrong with it; whoever may not read the trail is not told."""
+    authorize(actor, Permission.AUDIT_READ)
+    try:
+        return query_read(filters_named(actor=actor, asked=asked)), ()
+    except Invalid as failure:
+        return TrailQuery(), failure.errors
+
+
+def _period(request: HttpRequest) -> dict[str, str]:
+    return {name: request.GET[name] for name in ("from", "to") if request.GET.get(name)}
+
+
+def _status(faults: Sequence[FieldError]) -> int:
+    return HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK

@@ -1,0 +1,127 @@
+"""What of the trail leaves: exports, and where it is pushed to."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.reading.exports import export_create, export_file, exports_list
+from governance.audit.reading.queries import FILTERS, query_read
+from governance.audit.reading.selectors import filters_named
+from governance.audit.reading.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
+from governance.errors import FieldError, Invalid
+from governance.vocabulary import ExportFormat, JobStatus, Outcome, Permission, SinkKind, Verb
+from governance.web.audit_lines import facts_of
+from governance.web.faults import faults_told
+from governance.web.files import file_response
+from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.paging import Newest, uuid_or_none
+
+ROWS = 20  # of one page
+SAFE = ["GET", "HEAD"]
+GOING_ON = frozenset({JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CANCELLING})
+
+
+@require_http_methods([*SAFE, "POST"])
+@page
+def audit_exports(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    authorize(actor, Permission.AUDIT_READ)
+    if request.method != "POST":
+        return _exports(request, actor)
+    try:
+        asked = {name: request.POST.get(name, "") for name in FILTERS}
+        query = query_read(filters_named(actor=actor, asked=asked))
+        form = _form_of(request.POST.get("format", ""))
+    except Invalid as failure:
+        return _exports(request, actor, failure.errors)
+    export_create(actor=actor, query=query, form=form)
+    return see_other(reverse("audit_exports"))
+
+
+@require_http_methods(SAFE)
+@page
+def audit_export_file(request: HttpRequest, actor: Actor, export_id: UUID) -> HttpResponseBase:
+    path = export_file(actor=actor, export_id=export_id)
+    return file_response(path, f"audit-{export_id}.zip")
+
+
+@require_http_methods([*SAFE, "POST"])
+@page
+def audit_sinks(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    if request.method != "POST":
+        return _sinks(request, actor)
+    try:
+        sink_create(actor=actor, draft=_draft(request))
+    except Invalid as failure:
+        return _sinks(request, actor, failure.errors)
+    return see_other(reverse("audit_sinks"))
+
+
+@require_POST
+@page
+def audit_sink_again(request: HttpRequest, actor: Actor, sink_id: UUID) -> HttpResponseBase:
+    sink_retry(actor=actor, sink_id=sink_id)
+    return see_other(reverse("audit_sinks"))
+
+
+@require_POST
+@page
+def audit_sink_end(request: HttpRequest, actor: Actor, sink_id: UUID) -> HttpResponseBase:
+    sink_remove(actor=actor, sink_id=sink_id)
+    return see_other(reverse("audit_sinks"))
+
+
+def _exports(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
+    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    exports = exports_list(actor=actor, paginate=take)
+    context = {
+        "exports": list(zip(exports, facts_of(actor, [one.filters for one in exports]), strict=True)),
+        "going_on": any(one.status in GOING_ON for one in exports),
+        "older": take.older,
+        "faults": faults_told(faults),
+        "verbs": [*Verb],
+        "outcomes": [*Outcome],
+        "formats": [*ExportFormat],
+        "asked": {name: request.POST.get(name, "") for name in (*FILTERS, "format")},
+        "since": request.POST.get("from", ""),
+    }
+    part = wants_part(request) and not faults
+    template = "governance/audit/_exports.html" if part else "governance/audit/exports.html"
+    return draw(request, template, context, status=_status(faults))
+
+
+def _sinks(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
+    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    context = {
+        "sinks": sinks_list(actor=actor, paginate=take),
+        "older": take.older,
+        "faults": faults_told(faults),
+        "kinds": [*SinkKind],
+        "asked": {name: request.POST.get(name, "") for name in ("name", "kind", "address")},
+    }
+    return draw(request, "governance/audit/sinks.html", context, status=_status(faults))
+
+
+def _draft(request: HttpRequest) -> SinkDraft:
+    """Raises Invalid."""
+    given = {name: request.POST.get(name, "").replace("\x00", "") for name in ("name", "kind", "address", "secret")}
+    if given["kind"] not in set(SinkKind):
+        raise Invalid(errors=[FieldError("kind", f"one of {', '.join(SinkKind)}")])
+    return SinkDraft(given["name"], SinkKind(given["kind"]), given["address"].strip(), given["secret"])
+
+
+def _form_of(text: str) -> ExportFormat:
+    if text not in set(ExportFormat):
+        raise Invalid(errors=[FieldError("format", f"one of {', '.join(ExportFormat)}")])
+    return ExportFormat(text)
+
+
+def _status(faults: Sequence[FieldError]) -> int:
+    return HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK

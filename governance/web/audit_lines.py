@@ -1,0 +1,92 @@
+"""Rows of the trail as people read them: names beside ids, for which the whole page costs one query."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.audit.reading.selectors import names_of
+from governance.naming import PLACED, Name, ids_in, named_in
+
+if TYPE_CHECKING:
+    from governance.models import AuditEntry
+
+OBJECTS = 3  # of one row in a list
+OBJECTS_OF_ONE = 100  # where a row stands alone: one may name tens of thousands
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A part of a row's detail or context. told: its text with names for ids."""
+
+    name: str
+    text: str
+    told: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row with what it names. behind: whose key acted; objects: the first of them; more: how many others."""
+
+    entry: "AuditEntry"
+    who: Name | None
+    behind: Name | None
+    objects: tuple[tuple[UUID, Name | None], ...]
+    detail: tuple[Fact, ...]
+    context: tuple[Fact, ...]
+
+    @property
+    def names(self) -> list[Name]:
+        """Each once: many memories lie in one place."""
+        return list(dict.fromkeys(name for _id, name in self.objects if name))
+
+    @property
+    def placed(self) -> bool:
+        return self.entry.object_type == PLACED
+
+    @property
+    def more(self) -> int:
+        return len(self.entry.object_ids) - len(self.objects)
+
+
+def lines_of(actor: Actor, entries: "Sequence[AuditEntry]", *, objects: int = OBJECTS) -> list[Line]:
+    """`objects`: how many of a row's objects are shown. Raises Forbidden."""
+    names = names_of(actor=actor, ids={one for entry in entries for one in _ids(entry, objects)})
+    return [_line(entry, names, objects) for entry in entries]
+
+
+def facts_of(actor: Actor, rows: Sequence[Mapping[str, object]]) -> list[tuple[Fact, ...]]:
+    """Pairs such as the filters of exports. Raises Forbidden."""
+    names = names_of(actor=actor, ids={one for row in rows for one in _ids_in(row)})
+    return [_facts(row, names) for row in rows]
+
+
+def _line(entry: "AuditEntry", names: Mapping[UUID, Name], objects: int) -> Line:
+    by_other = entry.member_id is not None and entry.member_id != entry.principal_id
+    return Line(
+        entry=entry,
+        who=names.get(entry.principal_id),
+        behind=names.get(entry.member_id) if by_other and entry.member_id else None,
+        objects=tuple((one, names.get(one)) for one in entry.object_ids[:objects]),
+        detail=_facts(entry.detail, names),
+        context=_facts(entry.context, names),
+    )
+
+
+def _ids(entry: "AuditEntry", objects: int) -> set[UUID]:
+    own = {entry.principal_id, entry.member_id or entry.principal_id, *entry.object_ids[:objects]}
+    return own | _ids_in(entry.detail) | _ids_in(entry.context)
+
+
+def _ids_in(values: Mapping[str, object]) -> set[UUID]:
+    return {one for value in values.values() if isinstance(value, str) for one in ids_in(value)}
+
+
+def _facts(values: Mapping[str, object], names: Mapping[UUID, Name]) -> tuple[Fact, ...]:
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in values.items()
+    }
+    return tuple(Fact(name, text, named_in(text, names)) for name, text in texts.items())

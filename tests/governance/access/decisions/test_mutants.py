@@ -1,0 +1,225 @@
+# ruff: noqa: E501  the mutants are tables
+"""The oracle is awake: break any rule of the engine, of a condition or of a query, and it disagrees."""
+
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from inspect import getsource
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from governance.access.decisions import conditions, rules, standing
+from governance.access.decisions.rules import Granted, Target
+from governance.access.decisions.standing import granted_on
+from governance.actor import Actor
+from governance.database import tenant_transaction
+from governance.vocabulary import Effect, Permission
+from tests.factories import World
+from tests.governance.access.decisions.oracle import NOON, Caller, applies, may
+from tests.governance.access.decisions.test_oracle import people
+from tests.governance.access.decisions.worlds import (
+    ACTIONS,
+    OF_MEMORY,
+    OF_SPACE,
+    SAYS,
+    Stored,
+    context_of,
+    document_of,
+    imagine,
+    listed,
+    store,
+)
+from tests.harness.evidence import Evidence
+from vault.cubes.lookup import cube_target
+from vault.models import cube, namespace
+from vault.namespaces.services import namespace_target
+
+pytestmark = pytest.mark.long
+
+WORLDS = 8
+RULES = [
+    ("deny overrides", "grant.effect is Effect.DENY", "False"),
+    ("deny closes what needs it", "grant.action in closing(action)", "grant.action is action"),
+    ("deny closes no more", "grant.action in closing(action)", "True"),
+    ("a locked namespace is not written", "any(one.locked for one in target.chain)", "False"),
+    ("a lock is on writing alone", "action is Action.WRITE and any(one.locked", "any(one.locked"),
+    ("scopes are a ceiling", "if actor.scopes is not None and not any(", "if False and not any("),
+    ("grants need an allowance", "grant.effect is Effect.ALLOW and", ""),
+    ("an allowance opens what it says", "grant.action in opening(action) and reaches", "reaches"),
+    ("a namespace's grant leaves private memory", "or target.open_within", "or True"),
+    ("a memory's own grant opens it", "grant.object_id == target.object_id or", ""),
+    ("an owner's private things", "all(owner == actor.member_id for owner in target.private_to)", "True"),
+    ("all who keep it private count", "if not all(owner ==", "if not any(owner =="),
+    ("those who govern see private things", "if target is None or sees_private(actor):", "if target is None:"),
+    ("only owners share", "if action in {Action.SHARE, Action.GOVERN} and", "if False and"),
+    ("owning one thing of the chain is enough", "any(_owns(actor, one) for one", "all(_owns(actor, one) for one"),
+    ("curated things are their owner's to write", "return all(not one.curated or", "return True or all("),
+    ("a bound key stays in its namespaces", "outside = target.path is not None and", "outside = False and"),
+    ("a bound key stays with its persona", "of_others = target.object_type in OF_PERSONAS", "of_others = False"),
+    ("a bound key passes nothing on", "if permission not in BOUND:", "if False:"),
+    ("an auditor reads nothing", "RoleName.AUDITOR: AUDITING", "RoleName.AUDITOR: AUDITING | READING"),
+    ("a viewer writes nothing", "RoleName.VIEWER: READING | CHATTING", "RoleName.VIEWER: READING | CHATTING | WRITING"),
+    (
+        "to share is to read",
+        "Action.SHARE: frozenset({Action.READ, Action.SHARE})",
+        "Action.SHARE: frozenset({Action.SHARE})",
+    ),
+    (
+        "to share is not to write",
+        "frozenset({Action.READ, Action.SHARE})",
+        "frozenset({Action.READ, Action.WRITE, Action.SHARE})",
+    ),
+    (
+        "to write is not to share",
+        "frozenset({Action.READ, Action.WRITE})",
+        "frozenset({Action.READ, Action.WRITE, Action.SHARE})",
+    ),
+]
+CONDITIONS = [
+    ("every part counts", "all(part is True for part in parts)", "any(part is True for part in parts)"),
+    ("unknown allows nothing", "all(part is True for part in parts)", "all(part is not False for part in parts)"),
+    ("unknown denies", "all(part is not False for part in parts)", "all(part is True for part in parts)"),
+    ("what is not said is unknown", "return said in _texts(values) if said else None", "return said in _texts(values)"),
+    ("a foreign address is none of ours", "any(address in _network(one)", "any(True"),
+    ("nights go over midnight", "at >= start or at < end", "at >= start"),
+    ("days end", "start <= at < end if", "start <= at if"),
+    ("days begin", "start <= at < end if", "at < end if"),
+    ("an unknown part is unknown", "if judge else None", "if judge else True"),
+]
+QUERIES = [
+    ("a denied memory is not listed", cube.CubeQuerySet, "undenied", "has(OBJECT_TYPE, Effect.DENY)", "has('', Effect.DENY)"),
+    ("nor one in a denied namespace", cube.CubeQuerySet, "undenied", 'has("namespace", Effect.DENY)', 'has("", Effect.DENY)'),
+    ("grants open memories", cube, "_by_grant", "has(OBJECT_TYPE, Effect.ALLOW)", "has('', Effect.ALLOW)"),
+    ("grants on namespaces open them", cube, "_by_grant", 'has("namespace", Effect.ALLOW)', 'has("", Effect.ALLOW)'),
+    ("but not private ones of others", cube, "_by_grant", "& of_namespace", ""),
+    ("a role reads", cube, "_by_role", "if not reads_content(actor):", "if False:"),
+    ("private memory is its owner's", cube, "_by_role", "& own_or_open", ""),
+    ("private namespaces are their owner's", cube, "_by_role", "(mine | not_private) &", ""),
+    ("private memory is its owner's beside grants, too", cube, "_by_role_alone", "& own_or_open", ""),
+    ("private namespaces are their owner's beside grants, too", cube, "_by_role_alone", "mine_or_open, ", ""),
+    ("a bound key lists its persona's", cube, "_bound", "return Q() if persona_id is None", "return Q() if True"),
+    ("a bound key lists its namespaces", namespace, "bound_to", "if actor.binding is None", "if True or actor.binding is None"),
+    ("a root is no prefix of a name", namespace, "bound_to", 'f"{root}/"', "root"),
+    ("denied namespaces are not listed", namespace.NamespaceQuerySet, "visible_to", "Effect.DENY):", "Effect.DENY) and False:"),
+    ("granted namespaces are listed", namespace, "_in_reach_of", "Effect.ALLOW):", "Effect.ALLOW) and False:"),
+    ("what has ended grants nothing", standing, "_live", "expires_at__gt=", "expires_at__lt="),
+    ("nor what others hold", standing, "_live", ", group_id__in=standing.groups", ""),
+    ("nor what does not hold here", standing, "_in_effect", "rows.filter(_met(standing, effect))", "rows"),
+    ("nor what is another action", standing, "grants_of", "sorted(actions)", "sorted(Action)"),
+    ("deleted memories are not listed", cube.CubeQuerySet, "stored", "deleted_at=None", ""),
+    ("expired memories are not listed", cube.CubeQuerySet, "stored", "Q(expires_at__gt=Now())", "Q(expires_at__lt=Now())"),
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Question:
+    actor: Actor
+    permission: Permission
+    target: Target
+    granted: tuple[Granted, ...]
+    expected: bool
+
+
+def test_every_broken_rule_shows(world: World, evidence: Evidence) -> None:
+    questions = [question for stored in worlds(world) for question in _questions(stored)]
+    for name, old, new in RULES:
+        decide = _module(rules, old, new)["decide"]
+        assert any(_asked(decide, one) is not one.expected for one in questions), name
+    assert all(_asked(rules.decide, one) is one.expected for one in questions)
+    evidence(row=3, name="mutants-of-rules", figures={"mutants": len(RULES), "killed": len(RULES)})
+
+
+def test_every_broken_condition_shows(evidence: Evidence) -> None:
+    random, now = Random(2), datetime(2026, 1, 1, NOON, tzinfo=UTC)
+    told = [imagine(random) for _ in range(40)]
+    grants = [grant for one in told for grant in one.grants if grant.conditions]
+    callers = [Caller(member=0, role="viewer", says=dict(says)) for says in SAYS]
+    pairs = [(grant, document_of(grant, now), caller) for grant in grants for caller in callers]
+    for name, old, new in CONDITIONS:
+        holds = _module(conditions, old, new)["holds"]
+        wrong = (
+            holds(document, Effect(grant.effect), context_of(caller), now) is not applies(grant, caller)
+            for grant, document, caller in pairs
+        )
+        assert any(wrong), name
+    evidence(row=3, name="mutants-of-conditions", figures={"mutants": len(CONDITIONS), "killed": len(CONDITIONS)})
+
+
+def test_every_broken_query_shows(world: World, evidence: Evidence) -> None:
+    alive = list(QUERIES)
+    for stored in worlds(world):
+        assert not _disagrees(stored)
+        for mutant in list(alive):
+            _, owner, function, old, new = mutant
+            with broken(owner, function, old, new):
+                if _disagrees(stored):
+                    alive.remove(mutant)
+    assert [name for name, *_ in alive] == []
+    evidence(row=3, name="mutants-of-queries", figures={"mutants": len(QUERIES), "killed": len(QUERIES)})
+
+
+def worlds(world: World) -> Iterator[Stored]:
+    """Some worlds, always the same, each in the database while it is looked at."""
+    members = people(world)
+    for seed in range(WORLDS):
+        with tenant_transaction(world.acme.id):
+            random = Random(seed)
+            yield store(imagine(random), members, random)
+            transaction.set_rollback(True)
+
+
+def _questions(stored: Stored) -> Iterator[Question]:
+    places: list[tuple[int | None, int, Target]] = [
+        (number, memory.space, cube_target(stored.memories[number]))
+        for number, memory in enumerate(stored.told.memories)
+        if not memory.gone
+    ]
+    places += [(None, number, namespace_target(row)) for number, row in enumerate(stored.spaces)]
+    for caller, actor in stored.callers:
+        for memory, space, target in places:
+            granted = tuple(granted_on(actor, target))
+            for action, permission in zip(ACTIONS, OF_SPACE if memory is None else OF_MEMORY, strict=True):
+                yield Question(actor, permission, target, granted, may(stored.told, caller, action, memory, space))
+
+
+def _asked(decide: Any, question: Question) -> bool:
+    allowed = decide(question.actor, question.permission, question.target, question.granted).allowed
+    assert isinstance(allowed, bool)
+    return allowed
+
+
+def _disagrees(stored: Stored) -> bool:
+    return any(fault for caller, actor in stored.callers for fault in listed(stored, caller, actor))
+
+
+def _module(module: ModuleType, old: str, new: str) -> dict[str, Any]:
+    """What a module would define if a text of it were another."""
+    source = getsource(module)
+    assert old in source, old
+    defined: dict[str, Any] = {"__name__": module.__name__}
+    exec(source.replace(old, new, 1), defined)
+    return defined
+
+
+@contextmanager
+def broken(owner: Any, name: str, old: str, new: str) -> Iterator[None]:
+    """A function whose text is another for a while, wherever it was imported."""
+    intact = getattr(owner, name)
+    source = textwrap.dedent(getsource(intact))
+    assert old in source, old
+    defined: dict[str, Any] = {}
+    exec(source.replace(old, new, 1), intact.__globals__, defined)
+    places = [one for one in {owner, standing, cube, namespace} if getattr(one, name, None) is intact]
+    for place in places:
+        setattr(place, name, defined[name])
+    try:
+        yield
+    finally:
+        for place in places:
+            setattr(place, name, intact)

@@ -1,0 +1,114 @@
+"""GET grants/: whose grants one sees, page by page, at a price that does not grow."""
+
+from tests.factories import World
+from tests.governance.access.grants.test_grants import FACT, given, grant_body
+from tests.governance.personas.test_personas import made
+from tests.governance.tenants.test_bound_keys import bound
+from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.cubes.test_query_counts import queries
+
+SITE = "http://testserver"
+
+
+def ids(client: Contract, asked: str = "") -> list[str]:
+    reply = client.get(f"grants/{asked}")
+    assert reply.status == 200, reply
+    return [one["id"] for one in reply.json["results"]]
+
+
+def test_who_manages_sees_all_and_others_their_own(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, ada: Contract, charlie: Contract
+) -> None:
+    memory = alice.add(FACT)
+    first = given(alice, world, "bob", "memory", memory["id"])["id"]
+    second = given(olivia, world, "ada", "namespace", memory["namespace"]["id"])["id"]
+    assert ids(olivia) == [second, first]
+    assert ids(bob) == [first]
+    assert ids(ada) == [second]
+    assert ids(alice) == [first]  # what she gave
+    assert ids(alice, f"?object_type=namespace&object_id={memory['namespace']['id']}") == [second]
+    assert ids(bob, f"?object_type=namespace&object_id={memory['namespace']['id']}") == []
+    assert ids(charlie) == []
+    assert bob.get(f"grants/{first}/").json["object"] == {"type": "memory", "id": memory["id"]}
+    assert bob.get(f"grants/{second}/").status == 403
+    assert charlie.get(f"grants/{first}/").status == 404
+
+
+def test_filters_filter_count_and_results(world: World, olivia: Contract, alice: Contract) -> None:
+    memory = alice.add(FACT)
+    given(alice, world, "bob", "memory", memory["id"])
+    given(alice, world, "ada", "namespace", memory["namespace"]["id"])
+    for asked, count in {
+        "object_type=memory": 1,
+        "object_type=persona": 0,
+        "principal_kind=member": 2,
+        "principal_kind=role": 0,
+        f"principal_kind=member&principal_id={world.bob.member.id}": 1,
+        f"object_type=memory&object_id={memory['id']}": 1,
+    }.items():
+        reply = olivia.get(f"grants/?{asked}").json
+        assert reply["count"] == len(reply["results"]) == count, asked
+    for asked, field in {
+        "object_type=planet": "object_type",
+        "object_type=memory&object_id=x": "object_id",
+        f"object_id={memory['id']}": "object_type",
+        "principal_kind=planet": "principal_kind",
+        "principal_id=x": "principal_kind",
+        "page_size=0": "page_size",
+        "cursor=nonsense": "cursor",
+        "speling=1": "speling",
+    }.items():
+        assert fields_at_fault(olivia.get(f"grants/?{asked}")) == {field}, asked
+
+
+def test_pages_of_several_tables_miss_nothing_and_lead_back(world: World, olivia: Contract, alice: Contract) -> None:
+    made = []
+    for number in range(7):
+        memory = alice.add(f"Number {number}.", namespace=f"/place/{number}")
+        kind, object_id = ("memory", memory["id"]) if number % 2 else ("namespace", memory["namespace"]["id"])
+        made.append(given(olivia, world, "bob", kind, object_id)["id"])
+    page = olivia.get("grants/?page_size=3").json
+    seen, pages = [one["id"] for one in page["results"]], [page]
+    assert (page["count"], page["previous"]) == (7, None)
+    while pages[-1]["next"]:
+        pages.append(olivia.get(pages[-1]["next"].removeprefix(SITE)).json)
+        seen += [one["id"] for one in pages[-1]["results"]]
+    assert seen == made[::-1]
+    back = olivia.get(pages[-1]["previous"].removeprefix(SITE)).json
+    assert back["results"] == pages[-2]["results"]
+    first = olivia.get(back["previous"].removeprefix(SITE)).json
+    assert (first["results"], first["previous"]) == (pages[0]["results"], None)
+
+
+def test_a_list_costs_the_same_for_one_and_for_many(world: World, olivia: Contract, alice: Contract) -> None:
+    for number in range(20):
+        memory = alice.add(f"Number {number}.")
+        given(alice, world, "bob", "memory", memory["id"])
+    assert olivia.post("grants/", grant_body(world, "ada", "memory", memory["id"])).status == 201
+    one = queries(lambda: olivia.get("grants/?page_size=1"))
+    assert queries(lambda: olivia.get("grants/?page_size=20")) == one
+    assert one <= 18
+
+
+def test_a_bound_key_hears_of_no_grant_outside_of_its_bonds(
+    world: World, olivia: Contract, alice: Contract, bob: Contract
+) -> None:
+    inside, outside = alice.add(FACT, namespace="/team"), alice.add(FACT, namespace="/other")
+    work, home = (made(alice, name, kind="agent") for name in ("Helper", "Other"))
+    within = {
+        given(alice, world, "bob", "memory", inside["id"])["id"],
+        given(olivia, world, "bob", "namespace", inside["namespace"]["id"])["id"],
+    }
+    beyond = {
+        given(alice, world, "bob", "memory", outside["id"])["id"],
+        given(olivia, world, "bob", "namespace", outside["namespace"]["id"])["id"],
+    }
+    of_persona, of_other = (given(alice, world, "bob", "persona", one)["id"] for one in (work, home))
+    assert set(ids(bob)) == within | beyond | {of_persona, of_other}
+    key = bound(world, world.bob, namespaces=("/team",))
+    assert set(ids(key)) == within | {of_persona, of_other}
+    assert {key.get(f"grants/{one}/").status for one in within} == {200}
+    assert {key.get(f"grants/{one}/").status for one in beyond} == {403}
+    speaking = bound(world, world.bob, namespaces=("/team",), persona=work)
+    assert [one for one in ids(speaking) if one not in within] == [of_persona]
+    assert not {one["id"] for one in speaking.get("grants/?object_type=memory").json["results"]}  # of no persona

@@ -1,0 +1,109 @@
+"""A stored reply is told again while its reader may read what it shows, and no longer; nothing is done once more."""
+
+from typing import Any
+
+import pytest
+
+from governance.vocabulary import RoleName
+from tests.factories import ApiReply, Person, World, person_add
+from tests.governance.access.grants.test_grants import FACT, given
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from tests.vault.policies.making import made
+
+Body = dict[str, Any]
+
+
+@pytest.fixture
+def editor(world: World) -> Person:
+    return person_add(world.acme, "eve@acme.example", RoleName.EDITOR)
+
+
+@pytest.fixture
+def eve(editor: Person) -> Contract:
+    """An editor, as alice is."""
+    return Contract(key=editor.key.text)
+
+
+def added(client: Contract, body: Body, **headers: str) -> ApiReply:
+    return client.post("memories/", body, idempotency_key="one", **headers)
+
+
+def refused(reply: ApiReply) -> bool:
+    return (reply.status, reply.code, FACT in reply.body.decode()) == (403, "forbidden", False)
+
+
+@pytest.mark.parametrize("object_type", ["namespace", "memory"])
+def test_what_a_revoked_grant_closed_is_not_told_again(
+    world: World, alice: Contract, bob: Contract, object_type: str
+) -> None:
+    memory = alice.add(FACT)
+    run_jobs()
+    object_id = memory["id"] if object_type == "memory" else memory["namespace"]["id"]
+    grant = given(alice, world, "bob", object_type, object_id)
+    talk = f"conversations/{bob.post('conversations/', {}).json['id']}/turns/"
+    question = {"content": "Where does the otter sleep?"}
+    first, again = (bob.post(talk, question, idempotency_key="one") for _ in range(2))
+    assert [one["memory_id"] for one in first.json["citations"]] == [memory["id"]]
+    assert (again.status, again.json) == (201, first.json)
+    assert alice.delete(f"grants/{grant['id']}/").status == 204
+    later = bob.post(talk, question, idempotency_key="one")
+    assert refused(later)
+    assert alice.get(f"memories/{memory['id']}/").status == 200
+
+
+def test_who_wrote_by_a_grant_is_told_nothing_after_it_and_writes_nothing_more(
+    alice: Contract, editor: Person, eve: Contract
+) -> None:
+    memory = alice.add("Something else.")
+    body = {
+        "principal": {"kind": "member", "id": str(editor.member.id)},
+        "object": {"type": "namespace", "id": memory["namespace"]["id"]},
+        "action": "write",
+    }
+    grant = alice.post("grants/", body).json["id"]
+    writing = {"content": FACT, "namespace": memory["namespace"]["path"]}
+    first = added(eve, writing)
+    assert (first.status, added(eve, writing).json) == (201, first.json)
+    alice.delete(f"grants/{grant}/")
+    assert refused(added(eve, writing))
+    assert alice.listed() == [FACT, "Something else."]
+
+
+def test_what_was_moved_into_a_private_namespace_is_not_told_again(alice: Contract, eve: Contract) -> None:
+    memory = alice.add(FACT, namespace="/team")
+    mine = alice.add("Mine.")["namespace"]["path"]
+    writing = {"content": FACT, "namespace": "/team"}
+    first = added(eve, writing)
+    assert first.json["results"][0]["id"] == memory["id"]
+    assert added(eve, writing).json == first.json
+    assert alice.patch(f"memories/{memory['id']}/", {"namespace": mine}, if_match='"1"').status == 200
+    assert refused(added(eve, writing))
+
+
+def test_what_a_new_policy_closed_is_told_for_its_purpose_alone(olivia: Contract, eve: Contract) -> None:
+    writing = {"content": FACT, "namespace": "/team"}
+    first = added(eve, writing)
+    made(olivia, "purpose", {"where": {"namespace": "/team"}, "purposes": ["treatment"]})
+    assert refused(added(eve, writing))
+    assert added(eve, writing, x_memory_purpose="treatment").json == first.json
+
+
+def test_a_turn_is_told_again_to_whom_its_persona_reads_for(world: World, alice: Contract, bob: Contract) -> None:
+    """What is granted to the persona holds while it speaks, and in the chat alone."""
+    memory = alice.add(FACT)
+    ward = bob.post("personas/", {"name": "at the ward"}).json["id"]
+    body = {
+        "principal": {"kind": "persona", "id": ward},
+        "object": {"type": "namespace", "id": memory["namespace"]["id"]},
+        "action": "read",
+        "conditions": {"channel": ["chat"]},
+    }
+    grant = alice.post("grants/", body)
+    assert grant.status == 201, grant
+    talk = f"conversations/{bob.post('conversations/', {'persona': ward}).json['id']}/turns/"
+    first, again = (bob.post(talk, {"content": "Where does the otter sleep?"}, idempotency_key="one") for _ in "12")
+    assert [one["memory_id"] for one in first.json["citations"]] == [memory["id"]]
+    assert (again.status, again.json) == (201, first.json)
+    alice.delete(f"grants/{grant.json['id']}/")
+    assert refused(bob.post(talk, {"content": "Where does the otter sleep?"}, idempotency_key="one"))
