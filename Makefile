@@ -16,13 +16,16 @@ WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
 	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml
 
-.PHONY: help run test check lint lock verify-full chromium
+.PHONY: help run demo test check lint lock verify-full chromium
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.base ## install if needed, then serve on http://127.0.0.1:8000 until Ctrl-C
 	@exec $(MANAGE) up
+
+demo: $(VENV)/.base ## fill the tenant `demo` with a month of memory; `make run` must be running
+	@exec $(MANAGE) demo
 
 test: $(VENV)/.dev chromium ## install if needed, then run every test and list the 20 slowest
 	@exec $(PYTHON) -m pytest -n 2 --durations=20

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from governance.actor import Actor
+from governance.backdating import backdated_moment
 from governance.prepared import ensure_connection, in_one_go, prepared_cursor
 
 # Of a list, each name is tried until one is free: the planner looks at no further row than LIMIT asks for.
@@ -153,7 +154,7 @@ def database_now() -> datetime:
         cursor.execute("SELECT transaction_timestamp()")
         row = cursor.fetchone()
     now: datetime = row[0]
-    return now
+    return backdated_moment() or now
 
 
 def epoch_now() -> Epoch:

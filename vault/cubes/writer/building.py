@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.models import Model
 
 from governance.actor import Actor
+from governance.backdating import backdated_moment
 from governance.errors import FieldError, Invalid
 from governance.ids import uuid7
 from governance.keys.services import TokenMaker, token_maker
@@ -494,6 +495,7 @@ def _sealed(
         {
             **defaults_of(CubeVersion),
             **clear,
+            **({"created_at": moment} if (moment := backdated_moment()) else {}),
             "id": uuid7(),
             "tenant_id": cube.tenant_id,
             "cube_id": cube.id,

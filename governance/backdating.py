@@ -1,0 +1,26 @@
+"""The past that the demo tenant has: memories and versions stored within `backdated` carry an earlier time.
+
+Only the demo may use it (a contract in pyproject.toml says so). Audit entries always carry the database's own time.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+
+_moment: ContextVar[datetime | None] = ContextVar("moment", default=None)
+
+
+@contextmanager
+def backdated(moment: datetime) -> Iterator[None]:
+    """Store memories and versions as of `moment`."""
+    token = _moment.set(moment)
+    try:
+        yield
+    finally:
+        _moment.reset(token)
+
+
+def backdated_moment() -> datetime | None:
+    """The moment of the enclosing `backdated`; None outside of one."""
+    return _moment.get()

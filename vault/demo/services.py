@@ -1,0 +1,89 @@
+"""A tenant with a month of two people's and a team's life, for screenshots, for trying things out and for demos."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from operator import itemgetter
+
+from governance.actor import Actor
+from governance.backdating import backdated
+from governance.database import acting, database_now
+from governance.errors import Conflict
+from governance.models import Member
+from governance.tenants.selectors import me_get, tenant_id_by_slug
+from governance.tenants.services import command_line_actor, member_add, tenant_create
+from governance.vocabulary import RoleName
+from vault.demo.stage import LAST_STEPS, STEPS, Stage
+from vault.demo.story import Entry, memories_read, moment_of, story_read
+from vault.models import Cube
+
+OWNER = "ines"
+
+
+@dataclass(frozen=True)
+class DemoTenant:
+    """new: it was filled just now; else it was left as it was. people: (email, role) of the members, owner first."""
+
+    slug: str
+    name: str
+    new: bool
+    memories: int
+    people: tuple[tuple[str, RoleName], ...]
+
+
+def demo_create(*, slug: str) -> DemoTenant:
+    """Fill the tenant `slug` with the demo, in one transaction; a tenant that has it already stays as it is.
+
+    Vectors, links and counts follow when the worker runs. Raises Invalid; Conflict where another tenant is called so;
+    KeyUnavailable. Writes: Tenant, Member …, Cube …, and whatever the steps of the story write.
+    """
+    story = story_read()
+    tenant_id = tenant_id_by_slug(slug)
+    if tenant_id is None:
+        tenant_id = tenant_create(slug=slug, name=story["name"], owner_email=story["people"][0]["email"])[0].id
+    system = command_line_actor(tenant_id)
+    with acting(system):
+        if me_get(actor=system).tenant_name != story["name"]:
+            raise Conflict(f"The tenant {slug} is not the demo. Choose another name with --tenant.")
+        is_new = not Cube.objects.filter(tenant_id=tenant_id).exists()
+        if is_new:
+            _fill(system, story)
+        count = Cube.objects.stored().filter(tenant_id=tenant_id).count()
+    return DemoTenant(slug, story["name"], is_new, count, _people(story))
+
+
+def _people(story: Entry) -> tuple[tuple[str, RoleName], ...]:
+    left = {step["who"] for step in story["departures"]}
+    return tuple((one["email"], RoleName(one["role"])) for one in story["people"] if one["key"] not in left)
+
+
+def _fill(system: Actor, story: Entry) -> None:
+    now = database_now()
+    stage = Stage(tenant_id=system.tenant_id, today=now)
+    for one in story["people"]:
+        stage.members[one["key"]] = _member(system, one)
+    for moment, kind, step in _dated_steps(story, now):
+        perform, models = STEPS[kind]
+        with backdated(moment):
+            perform(stage, step)
+        stage.date_rows(models, now, moment)
+    for kind, last in LAST_STEPS.items():
+        _perform_all(stage, last, story[kind])
+
+
+def _member(system: Actor, one: Entry) -> Member:
+    if one["key"] == OWNER:
+        return Member.objects.get(tenant_id=system.tenant_id)  # made with the tenant
+    return member_add(actor=system, email=one["email"], role=RoleName(one["role"]))
+
+
+def _dated_steps(story: Entry, now: datetime) -> Iterator[tuple[datetime, str, Entry]]:
+    """All steps with a time, oldest first; of equal times in the order of STEPS."""
+    given = story | {"memories": memories_read()}
+    steps = [(moment_of(step["at"], now), kind, step) for kind in STEPS for step in given[kind]]
+    yield from sorted(steps, key=itemgetter(0))
+
+
+def _perform_all(stage: Stage, perform: Callable[[Stage, Entry], None], steps: list[Entry]) -> None:
+    for step in steps:
+        perform(stage, step)
