@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
 from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
@@ -34,7 +33,6 @@ from governance.api.audit_schema import (
     verification_json,
 )
 from governance.api.described import ONCE, PAGE, described, read
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, heavy
 from governance.audit.reading.exports import export_create, export_file, export_get, exports_list
@@ -68,8 +66,8 @@ class AuditView(ApiView):
         """The trail, newest first."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
-        pages = CursorPages(also_known=FILTERS)
-        rows = entries_list(actor=actor, query=query_read(request.query_params), paginate=_take(pages, request))
+        pages = CursorPages(request, also_known=FILTERS)
+        rows = entries_list(actor=actor, query=query_read(request.query_params), pages=pages)
         return pages.envelope([entry_json(row) for row in rows])
 
 
@@ -97,8 +95,8 @@ class AuditCheckpointsView(ApiView):
     @described("audit_checkpoints_list", CheckpointListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """The signed checkpoints, newest first."""
-        pages = CursorPages(ordering="-seq")
-        views = checkpoints_list(actor=self.actor(), paginate=_take(pages, request))
+        pages = CursorPages(request, ordering="-seq")
+        views = checkpoints_list(actor=self.actor(), pages=pages)
         return pages.envelope([checkpoint_json(view) for view in views])
 
 
@@ -124,8 +122,8 @@ class AuditExportsView(ApiView):
     @described("audit_exports_list", ExportListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """The caller's exports, newest first."""
-        pages = CursorPages()
-        views = exports_list(actor=self.actor(), paginate=_take(pages, request))
+        pages = CursorPages(request)
+        views = exports_list(actor=self.actor(), pages=pages)
         return pages.envelope([export_json(view) for view in views])
 
     @described("audit_exports_add", ExportSchema, tag=TAG, status=202, request=ExportInput, parameters=[ONCE])
@@ -138,12 +136,8 @@ class AuditExportsView(ApiView):
         body = read(ExportInput, request)
         query = query_read({name: str(value) for name, value in body.items()})
 
-        def call(commit: Commit) -> Reply:
-            form = ExportFormat(body["format"])
-            view = export_create(
-                actor=actor, query=query, form=form, commit=lambda made: commit(Reply(202, export_json(made)))
-            )
-            return Reply(202, export_json(view))
+        def call() -> Reply:
+            return Reply(202, export_json(export_create(actor=actor, query=query, form=ExportFormat(body["format"]))))
 
         return self.post_once(call)
 
@@ -179,9 +173,9 @@ class AuditChangesView(ApiView):
         """What changed of members, roles, keys, grants, policies and holds between two times, newest first."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
-        pages = CursorPages(also_known=PERIOD)
+        pages = CursorPages(request, also_known=PERIOD)
         query = query_read(_only(request, PERIOD))
-        rows = permission_changes(actor=actor, query=query, paginate=_take(pages, request))
+        rows = permission_changes(actor=actor, query=query, pages=pages)
         return pages.envelope([entry_json(row) for row in rows])
 
 
@@ -225,10 +219,3 @@ def after_of(text: str) -> int:
 
 def _only(request: Request, names: Sequence[str]) -> dict[str, str]:
     return {name: request.query_params[name] for name in names if name in request.query_params}
-
-
-def _take(pages: CursorPages, request: Request) -> Any:
-    def take(rows: QuerySet[Any]) -> Sequence[Any]:
-        return pages.paginate_queryset(rows, request) or []
-
-    return take

@@ -8,7 +8,6 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.audit_schema import SinkInput, SinkListSchema, SinkSchema, sink_json
 from governance.api.described import ONCE, PAGE, described, read
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only
 from governance.audit.reading.sinks import SinkDraft, sink_create, sink_get, sink_remove, sink_retry, sinks_list
@@ -22,8 +21,8 @@ class SinksView(ApiView):
     @described("audit_sinks_list", SinkListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """Where the trail is pushed to, and how far each has come."""
-        pages = CursorPages()
-        views = sinks_list(actor=self.actor(), paginate=lambda rows: pages.paginate_queryset(rows, request) or [])
+        pages = CursorPages(request)
+        views = sinks_list(actor=self.actor(), pages=pages)
         return pages.envelope([sink_json(view) for view in views])
 
     @described("audit_sinks_add", SinkSchema, tag=TAG, status=201, request=SinkInput, parameters=[ONCE])
@@ -37,9 +36,8 @@ class SinksView(ApiView):
             name=body["name"], kind=SinkKind(body["kind"]), address=body["address"], secret=body.get("secret", "")
         )
 
-        def call(commit: Commit) -> Reply:
-            view = sink_create(actor=actor, draft=draft, commit=lambda made: commit(Reply(201, sink_json(made))))
-            return Reply(201, sink_json(view))
+        def call() -> Reply:
+            return Reply(201, sink_json(sink_create(actor=actor, draft=draft)))
 
         return self.post_once(call)
 
@@ -70,8 +68,7 @@ class SinkRetryView(ApiView):
         sink_get(actor=actor, sink_id=sink_id)
         asked_only(request)
 
-        def call(commit: Commit) -> Reply:
-            view = sink_retry(actor=actor, sink_id=sink_id, commit=lambda made: commit(Reply(200, sink_json(made))))
-            return Reply(200, sink_json(view))
+        def call() -> Reply:
+            return Reply(200, sink_json(sink_retry(actor=actor, sink_id=sink_id)))
 
         return self.post_once(call)

@@ -19,7 +19,6 @@ from governance.api.access_schema import (
 )
 from governance.api.bodies import body_of
 from governance.api.described import DRY_RUN, ONCE, PAGE, described
-from governance.api.idempotency import Commit
 from governance.api.merged_pages import MergedPages
 from governance.api.views import ApiView, asked_only, flag
 from governance.database import acting
@@ -42,7 +41,7 @@ class GrantsView(ApiView):
     def get(self, request: Request) -> Response:
         """Grants, newest first: all of them for who manages grants; else one's own, and those on what one may share."""
         pages = MergedPages(request, also_known=FILTERS)
-        views = grants_list(actor=self.actor(), wanted=_filter(request), paginate=pages.take)
+        views = grants_list(actor=self.actor(), wanted=_filter(request), pages=pages)
         return pages.envelope([grant_json(view) for view in views])
 
     @described(
@@ -63,12 +62,8 @@ class GrantsView(ApiView):
         asked_only(request)
         draft = grant_draft(actor, body_of(GrantInput, request))
 
-        def call(commit: Commit) -> Reply:
-            view, new = grant_create(
-                actor=actor,
-                draft=draft,
-                commit=lambda made, new: commit(Reply(201 if new else 200, grant_json(made))),
-            )
+        def call() -> Reply:
+            view, new = grant_create(actor=actor, draft=draft)
             return Reply(201 if new else 200, grant_json(view))
 
         return self.post_once(

@@ -1,7 +1,8 @@
 """Idempotency-Key on POST: the same body gets the same stored reply; the key commits with its effect."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,41 +14,50 @@ from governance.keys.services import token_maker
 
 LONGEST_KEY = 255
 
-Commit = Callable[[Reply], None]
-"""Stores the reply; to be used inside the transaction of its effect."""
+
+class Once:
+    """The reply of a POST. `reply`: the stored one of a repeated call; else None until `store`."""
+
+    def __init__(self, actor: Actor, key: str = "", fingerprint: bytes = b"", reply: Reply | None = None) -> None:
+        self.reply = reply
+        self._actor = actor
+        self._key = key
+        self._fingerprint = fingerprint
+
+    def store(self, reply: Reply) -> None:
+        """Answer with `reply`, and keep it for a repeated call; use inside the transaction of its effect."""
+        if self._key:
+            reply_store(actor=self._actor, key=self._key, fingerprint=self._fingerprint, reply=reply)
+        self.reply = reply
+
+    def response(self) -> Response:
+        assert self.reply is not None, "a POST stores its reply"
+        return Response(self.reply.body, status=self.reply.status)
 
 
-def idempotent(
-    request: Request,
-    actor: Actor,
-    call: Callable[[Commit], Reply],
-    ask: Callable[[], object],
-    reader: Callable[[], Actor] | None,
-) -> Response:
-    """Run `call` once for each Idempotency-Key of this principal.
+@contextmanager
+def once(
+    request: Request, actor: Actor, *, ask: Callable[[], object], reader: Callable[[], Actor] | None
+) -> Iterator[Once]:
+    """Look for the reply that the request's Idempotency-Key has, and keep others from answering the key meanwhile.
 
-    `call` gets `commit`, which it must use inside the transaction of its effect, and returns its reply. `ask` raises
-    what stands against the call itself (NotFound, Forbidden): before a bad key is told, and before a reply is repeated.
-    `reader`: as whom the actor reads what the reply shows, if not as itself.
+    `ask` raises what stands against the call itself (NotFound, Forbidden): before a bad key is told, and before a reply
+    is repeated. `reader`: as whom the actor reads what the reply shows, if not as itself.
     Raises Forbidden (the stored reply shows what may not be read now), Invalid (a bad key), KeyReused (another body),
     InFlight (being answered right now).
     """
     key = request.headers.get("Idempotency-Key")
     if key is None:
-        return _response(call(lambda reply: None))
+        yield Once(actor)
+        return
     ask()
     if not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
         raise Invalid(errors=[FieldError("Idempotency-Key", f"1 to {LONGEST_KEY} printable characters")])
     fingerprint = _fingerprint(request, actor)
     with reply_alone(actor=actor, key=key):
-        stored = reply_stored(actor=actor, key=key, fingerprint=fingerprint, reader=reader)
-        if stored is not None:
-            return _response(stored)
-        return _response(call(lambda reply: reply_store(actor=actor, key=key, fingerprint=fingerprint, reply=reply)))
-
-
-def _response(reply: Reply) -> Response:
-    return Response(reply.body, status=reply.status)
+        as_whom = reader() if reader else actor
+        stored = reply_stored(actor=actor, key=key, fingerprint=fingerprint, reader=as_whom)
+        yield Once(actor, key, fingerprint, stored)
 
 
 def _fingerprint(request: Request, actor: Actor) -> bytes:

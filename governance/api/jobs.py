@@ -11,7 +11,6 @@ from rest_framework.response import Response
 
 from governance.api.described import ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import StrictSerializer
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.schema import FaultSchema
@@ -82,10 +81,10 @@ class JobsView(ApiView):
     @described("jobs_list", JobListSchema, parameters=[*PAGE, *FILTER_PARAMETERS])
     def get(self, request: Request) -> Response:
         """List the caller's jobs, newest first; all of them for owners and admins."""
-        pages = CursorPages(also_known=FILTERS)
+        pages = CursorPages(request, also_known=FILTERS)
         views = jobs_list(
             actor=self.actor(),
-            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+            pages=pages,
             kind=request.query_params.get("kind"),
             status=_status(request),
         )
@@ -109,10 +108,9 @@ class JobChangeView(ApiView):
         job_get(actor=actor, job_id=job_id)
         asked_only(request)
 
-        def call(commit: Commit) -> Reply:
+        def call() -> Reply:
             read(NoInput, request)
-            view = service(actor=actor, job_id=job_id, commit=lambda made: commit(Reply(202, job_json(made))))
-            return Reply(202, job_json(view))
+            return Reply(202, job_json(service(actor=actor, job_id=job_id)))
 
         return self.post_once(call)
 

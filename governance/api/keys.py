@@ -12,7 +12,6 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.representations import persona_ref_json, time_json
 from governance.api.views import ApiView, asked_only
@@ -23,7 +22,7 @@ from governance.errors import FieldError, Invalid, NotFound
 from governance.idempotency.services import Reply
 from governance.members.selectors import member_get
 from governance.tenants.bonds import LONGEST_PURPOSE, MOST_NAMESPACES, KeyBonds
-from governance.tenants.services import NewKey, apikey_create
+from governance.tenants.services import apikey_create
 from governance.vocabulary import Permission, PersonaKind, Scope
 
 if TYPE_CHECKING:
@@ -118,8 +117,8 @@ class KeysView(ApiView):
     @described("apikeys_list", KeyListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """The tenant's keys, newest first; never their text."""
-        pages = CursorPages()
-        views = apikeys_list(actor=self.actor(), paginate=lambda rows: pages.paginate_queryset(rows, request) or [])
+        pages = CursorPages(request)
+        views = apikeys_list(actor=self.actor(), pages=pages)
         return pages.envelope([key_json(view) for view in views])
 
     @described("apikeys_create", NewKeySchema, tag=TAG, status=201, request=KeyInput, parameters=[ONCE])
@@ -131,24 +130,17 @@ class KeysView(ApiView):
         body = read(KeyInput, request)
         member = self._member(body.get("member"))
 
-        def call(commit: Commit) -> Reply:
-            replies: list[Reply] = []
-
-            def told(made: NewKey) -> None:
-                view = key_view(apikey_get(actor=actor, key_id=made.id))
-                replies.append(Reply(201, {**key_json(view), "api_key": made.text}, shows=(made.id,)))
-                commit(replies[0])
-
-            apikey_create(
+        def call() -> Reply:
+            made = apikey_create(
                 actor=actor,
                 member=member,
                 scopes=[Scope(scope) for scope in body["scopes"]],
                 name=body.get("name", ""),
                 expires_at=body.get("expires_at"),
                 bonds=_bonds(body),
-                commit=told,
             )
-            return replies[0]
+            view = key_view(apikey_get(actor=actor, key_id=made.id))
+            return Reply(201, {**key_json(view), "api_key": made.text}, shows=(made.id,))
 
         return self.post_once(call)
 
@@ -206,15 +198,9 @@ class KeyRotateView(ApiView):
         body = read(RotateInput, request)
         overlap = timedelta(seconds=body.get("overlap_seconds", settings.KEY_OVERLAP_SECONDS))
 
-        def call(commit: Commit) -> Reply:
-            replies: list[Reply] = []
-
-            def told(view: View, text: str) -> None:
-                replies.append(Reply(200, {**key_json(view), "api_key": text}, shows=(view.id,)))
-                commit(replies[0])
-
-            apikey_rotate(actor=actor, key_id=key_id, overlap=overlap, commit=lambda made: told(made.view, made.text))
-            return replies[0]
+        def call() -> Reply:
+            made = apikey_rotate(actor=actor, key_id=key_id, overlap=overlap)
+            return Reply(200, {**key_json(made.view), "api_key": made.text}, shows=(made.view.id,))
 
         return self.post_once(call)
 

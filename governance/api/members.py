@@ -12,7 +12,6 @@ from governance.access.decisions.services import authorize
 from governance.api.access_schema import RemovalSchema
 from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only, flag
@@ -87,8 +86,8 @@ class MembersView(ApiView):
     @described("members_list", MemberListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """The members of the tenant, oldest first."""
-        pages = CursorPages("id")
-        views = members_list(actor=self.actor(), paginate=lambda rows: pages.paginate_queryset(rows, request) or [])
+        pages = CursorPages(request, "id")
+        views = members_list(actor=self.actor(), pages=pages)
         return pages.envelope([member_json(view) for view in views])
 
     @described("members_invite", NewInvitationSchema, tag=TAG, status=201, request=InvitationInput, parameters=[ONCE])
@@ -102,14 +101,8 @@ class MembersView(ApiView):
         asked_only(request)
         body = read(InvitationInput, request)
 
-        def call(commit: Commit) -> Reply:
-            made = invitation_create(
-                actor=actor,
-                email=body["email"],
-                role=RoleName(body["role"]),
-                commit=lambda new: commit(_invited(new)),
-            )
-            return _invited(made)
+        def call() -> Reply:
+            return _invited(invitation_create(actor=actor, email=body["email"], role=RoleName(body["role"])))
 
         return self.post_once(call)
 
@@ -158,8 +151,8 @@ class InvitationsView(ApiView):
     @described("members_invitations_list", InvitationListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """Open invitations, newest first."""
-        pages = CursorPages()
-        views = invitations_list(actor=self.actor(), paginate=lambda rows: pages.paginate_queryset(rows, request) or [])
+        pages = CursorPages(request)
+        views = invitations_list(actor=self.actor(), pages=pages)
         return pages.envelope([invitation_json(view) for view in views])
 
 

@@ -10,7 +10,6 @@ from rest_framework.exceptions import NotFound as PageNotFound
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from governance.api.views import asked_only
 from governance.errors import FieldError, Invalid
@@ -27,20 +26,18 @@ class CursorPages(CursorPagination):
     page_size = 50
     page_size_query_param = "page_size"
 
-    def __init__(self, ordering: str = "-id", *, also_known: Sequence[str] = ()) -> None:
+    def __init__(self, request: Request, ordering: str = "-id", *, also_known: Sequence[str] = ()) -> None:
         super().__init__()
+        self.request = request
         self.ordering = ordering
         self.known = (*PAGING, *also_known)
         self.count = 0
 
-    def paginate_queryset(
-        self, queryset: QuerySet[Any] | Sequence[Any], request: Request, view: APIView | None = None
-    ) -> list[Any] | None:
-        assert isinstance(queryset, QuerySet)
-        asked_only(request, *self.known)
-        self.count = queryset.count()
+    def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
+        asked_only(self.request, *self.known)
+        self.count = rows.count()
         try:
-            return super().paginate_queryset(queryset, request, view)
+            return self.paginate_queryset(rows, self.request) or []
         except (PageNotFound, ValidationError, ValueError) as error:  # no id, no number
             raise Invalid(errors=[FieldError("cursor", "not a cursor of this list")]) from error
 

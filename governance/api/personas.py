@@ -11,14 +11,13 @@ from governance.api.access_inputs import PersonaChangesInput, PersonaInput, pers
 from governance.api.access_schema import PersonaDetailSchema, PersonaListSchema, RemovalSchema, persona_json
 from governance.api.bodies import body_of
 from governance.api.described import DRY_RUN, ONCE, PAGE, described
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, flag
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.personas.selectors import persona_show, personas_list
-from governance.personas.services import PersonaChanges, persona_create, persona_remove, persona_update
+from governance.personas.services import persona_create, persona_remove, persona_update, persona_update_ask
 from governance.vocabulary import Permission, PersonaKind
 
 KIND = OpenApiParameter("kind", str, enum=[*PersonaKind])
@@ -33,11 +32,8 @@ class PersonasView(ApiView):
         kind = request.query_params.get("kind")
         if kind is not None and kind not in set(PersonaKind):
             raise Invalid(errors=[FieldError("kind", f"one of {', '.join(PersonaKind)}")])
-        pages = CursorPages(also_known=("kind",))
-        rows = personas_list(
-            actor=actor,
-            paginate=lambda found: pages.paginate_queryset(found.filter(kind=kind) if kind else found, request) or [],
-        )
+        pages = CursorPages(request, also_known=("kind",))
+        rows = personas_list(actor=actor, pages=pages, kind=PersonaKind(kind) if kind else None)
         return pages.envelope([persona_json(row) for row in rows])
 
     @described("personas_create", PersonaDetailSchema, status=201, request=PersonaInput, parameters=[ONCE])
@@ -48,12 +44,8 @@ class PersonasView(ApiView):
         asked_only(request)
         draft = persona_draft(body_of(PersonaInput, request))
 
-        def call(commit: Commit) -> Reply:
-            with acting(actor):
-                made = persona_create(actor=actor, draft=draft)
-                reply = Reply(201, persona_json(made))
-                commit(reply)
-            return reply
+        def call() -> Reply:
+            return Reply(201, persona_json(persona_create(actor=actor, draft=draft)))
 
         return self.post_once(call)
 
@@ -70,11 +62,11 @@ class PersonaView(ApiView):
     def patch(self, request: Request, persona_id: UUID) -> Response:
         """Change its name or its attributes."""
 
-        def changes() -> PersonaChanges:
+        actor = self.actor()
+        with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
             asked_only(request)
-            return persona_changes(body_of(PersonaChangesInput, request))
-
-        return Response(persona_json(persona_update(actor=self.actor(), persona_id=persona_id, changes=changes)))
+            changes = persona_changes(body_of(PersonaChangesInput, request))
+        return Response(persona_json(persona_update(actor=actor, persona_id=persona_id, changes=changes)))
 
     @described("personas_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
     def delete(self, request: Request, persona_id: UUID) -> Response:

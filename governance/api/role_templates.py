@@ -9,7 +9,6 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.access.role_templates.selectors import template_get, templates_list
 from governance.access.role_templates.services import (
-    TemplateDraft,
     draft_of,
     template_apply,
     template_ask,
@@ -21,7 +20,6 @@ from governance.api.access_inputs import ApplyInput, TemplateChangesInput, Templ
 from governance.api.access_schema import RemovalSchema, TemplateListSchema, TemplateSchema, template_json
 from governance.api.bodies import body_of
 from governance.api.described import DRY_RUN, ONCE, PAGE, described
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, flag
 from governance.database import acting
@@ -29,7 +27,7 @@ from governance.idempotency.services import Reply
 from governance.vocabulary import GranteeKind, Permission
 
 if TYPE_CHECKING:
-    from governance.models import RoleTemplate
+    pass
 
 TAG = "role_templates"
 
@@ -40,8 +38,8 @@ class TemplatesView(ApiView):
         """Presets, newest first."""
         actor = self.actor()
         authorize(actor, Permission.TEMPLATE_MANAGE)
-        pages = CursorPages()
-        rows = templates_list(actor=actor, paginate=lambda found: pages.paginate_queryset(found, request) or [])
+        pages = CursorPages(request)
+        rows = templates_list(actor=actor, pages=pages)
         return pages.envelope([template_json(row) for row in rows])
 
     @described("role_templates_create", TemplateSchema, tag=TAG, status=201, request=TemplateInput, parameters=[ONCE])
@@ -52,12 +50,8 @@ class TemplatesView(ApiView):
         asked_only(request)
         draft = template_draft(body_of(TemplateInput, request))
 
-        def call(commit: Commit) -> Reply:
-            with acting(actor):
-                made = template_create(actor=actor, draft=draft)
-                reply = Reply(201, template_json(made))
-                commit(reply)
-            return reply
+        def call() -> Reply:
+            return Reply(201, template_json(template_create(actor=actor, draft=draft)))
 
         return self.post_once(call)
 
@@ -74,11 +68,12 @@ class TemplateView(ApiView):
     def patch(self, request: Request, template_id: UUID) -> Response:
         """Change it. What it was applied to stays as it is."""
 
-        def change(row: "RoleTemplate") -> TemplateDraft:
+        actor = self.actor()
+        with acting(actor):
+            row = template_ask(actor=actor, template_id=template_id)
             asked_only(request)
-            return template_draft(body_of(TemplateChangesInput, request), draft_of(row))
-
-        return Response(template_json(template_update(actor=self.actor(), template_id=template_id, change=change)))
+            draft = template_draft(body_of(TemplateChangesInput, request), draft_of(row))
+            return Response(template_json(template_update(actor=actor, template_id=template_id, draft=draft)))
 
     @described(
         "role_templates_delete",
@@ -110,14 +105,9 @@ class ApplyView(ApiView):
         asked_only(request)
         body = body_of(ApplyInput, request)
 
-        def call(commit: Commit) -> Reply:
-            row = template_apply(
-                actor=actor,
-                template_id=template_id,
-                kind=GranteeKind(body["kind"]),
-                holder_id=body["id"],
-                commit=lambda applied: commit(Reply(200, template_json(applied))),
-            )
+        def call() -> Reply:
+            kind = GranteeKind(body["kind"])
+            row = template_apply(actor=actor, template_id=template_id, kind=kind, holder_id=body["id"])
             return Reply(200, template_json(row))
 
         return self.post_once(call)

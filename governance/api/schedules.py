@@ -10,7 +10,6 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
 from governance.api.fields import FlagField, StrictSerializer, TextField
-from governance.api.idempotency import Commit
 from governance.api.jobs import JobPromiseSchema, NoInput, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
@@ -81,8 +80,8 @@ class SchedulesView(ApiView):
     @described("schedules_list", ScheduleListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """List the tenant's schedules, newest first."""
-        pages = CursorPages()
-        rows = schedules_list(actor=self.actor(), paginate=lambda found: pages.paginate_queryset(found, request) or [])
+        pages = CursorPages(request)
+        rows = schedules_list(actor=self.actor(), pages=pages)
         return pages.envelope([schedule_json(row) for row in rows])
 
     @described("schedules_add", ScheduleSchema, status=201, request=ScheduleInput, parameters=[ONCE])
@@ -93,9 +92,8 @@ class SchedulesView(ApiView):
         asked_only(request)
         draft = ScheduleDraft(**read(ScheduleInput, request))
 
-        def call(commit: Commit) -> Reply:
-            made = schedule_create(actor=actor, draft=draft, commit=lambda row: commit(Reply(201, schedule_json(row))))
-            return Reply(201, schedule_json(made))
+        def call() -> Reply:
+            return Reply(201, schedule_json(schedule_create(actor=actor, draft=draft)))
 
         return self.post_once(call)
 
@@ -146,13 +144,8 @@ class ScheduleRunView(ApiView):
             preview = schedule_preview(actor=actor, schedule_id=schedule_id)
             return Response({"count": preview.count, "ids": [str(one) for one in preview.ids]})
 
-        def call(commit: Commit) -> Reply:
+        def call() -> Reply:
             read(NoInput, request)
-            job = schedule_run(
-                actor=actor,
-                schedule_id=schedule_id,
-                commit=lambda made: commit(Reply(202, {"job": job_json(made)})),
-            )
-            return Reply(202, {"job": job_json(job)})
+            return Reply(202, {"job": job_json(schedule_run(actor=actor, schedule_id=schedule_id))})
 
         return self.post_once(call)

@@ -1,19 +1,22 @@
 """The base of every REST view, and what its handlers read from an address or a header."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 from django.conf import settings
+from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from governance.actor import Actor
 from governance.api.authentication import actor_of
-from governance.api.idempotency import Commit, idempotent
-from governance.errors import FieldError, Invalid
+from governance.api.idempotency import Once, once
+from governance.database import acting
+from governance.errors import DomainError, FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.policies.heavy import heavy_call
 from governance.policies.rates import request_count
@@ -43,19 +46,39 @@ class ApiView(APIView):
     def actor(self) -> Actor:
         return actor_of(self.request)
 
-    def post_once(
-        self,
-        call: Callable[[Commit], Reply],
-        *,
-        ask: Callable[[], object] = lambda: None,
-        reader: Callable[[], Actor] | None = None,
-    ) -> Response:
-        """Answer a POST under its Idempotency-Key, if it has one.
+    @contextmanager
+    def after(self, ask: Callable[[], object]) -> Iterator[None]:
+        """Read the request; what is wrong with it is told after what stands against the call (404, 403, 423, 412).
+
+        `ask` raises that; whatever it writes is rolled back.
+        """
+        try:
+            yield
+        except (APIException, DomainError):
+            with acting(self.actor()):
+                ask()
+                raise
+
+    def once(
+        self, *, ask: Callable[[], object] = lambda: None, reader: Callable[[], Actor] | None = None
+    ) -> AbstractContextManager[Once]:
+        """The reply that this POST's Idempotency-Key has, if any.
 
         `ask` raises what stands against the call; without it the handler has asked already. `reader`: as whom
         the actor reads what the reply shows, if not as itself.
         """
-        return idempotent(self.request, self.actor(), call, ask, reader)
+        return once(self.request, self.actor(), ask=ask, reader=reader)
+
+    def post_once(self, call: Callable[[], Reply], *, ask: Callable[[], object] = lambda: None) -> Response:
+        """Answer a POST under its Idempotency-Key, if it has one: `call` runs in the transaction that keeps its reply.
+
+        `ask` as in `once`.
+        """
+        with self.once(ask=ask) as once:
+            if once.reply is None:
+                with acting(self.actor()):
+                    once.store(call())
+        return once.response()
 
 
 def heavy(handler: Handler) -> Handler:

@@ -1,6 +1,5 @@
 """The API keys of a tenant: what they may do, and when they were last used; never their text."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -14,10 +13,9 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import NotFound
 from governance.models import ApiKey
+from governance.pages import Pages
 from governance.tenants.selectors import PersonaView, persona_view
 from governance.vocabulary import Permission, Scope, Verb
-
-Take = Callable[[QuerySet[ApiKey]], Sequence[ApiKey]]
 
 
 @dataclass(frozen=True)
@@ -44,11 +42,11 @@ class KeyView:
     purpose: str
 
 
-def apikeys_list(*, actor: Actor, paginate: Take) -> list[KeyView]:
+def apikeys_list(*, actor: Actor, pages: Pages) -> list[KeyView]:
     """Every key of the tenant, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.APIKEY_MANAGE)
     with acting(actor):
-        views = [key_view(row) for row in paginate(_keys().order_by("-id"))]
+        views = [key_view(row) for row in pages.take(_keys().order_by("-id"))]
         record(actor=actor, verb=Verb.APIKEYS_LISTED, object_type="api_key", object_ids=[view.id for view in views])
     return views
 

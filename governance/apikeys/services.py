@@ -1,6 +1,5 @@
 """Keys are renamed, given an end, bound, rotated and revoked. They are born in tenants.services.apikey_create."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -73,9 +72,7 @@ def _bind(actor: Actor, key: ApiKey, changes: KeyChanges) -> None:
     _told(actor, Verb.APIKEY_BOUND, key, bonds_detail(actor, key))
 
 
-def apikey_rotate(
-    *, actor: Actor, key_id: UUID, overlap: timedelta, commit: Callable[[Rotated], None] = lambda made: None
-) -> Rotated:
+def apikey_rotate(*, actor: Actor, key_id: UUID, overlap: timedelta) -> Rotated:
     """A new secret for the same key; the one of before works beside it for `overlap`, and any older one no more.
 
     Raises NotFound; Forbidden; Invalid; Conflict (revoked). Writes: ApiKey, AuditEntry.
@@ -92,9 +89,7 @@ def apikey_rotate(
         locked.secret_hash, locked.rotated_at = credential_hash(credential.text), now
         locked.save(update_fields=["previous_hash", "previous_until", "secret_hash", "rotated_at"])
         _told(actor, Verb.APIKEY_ROTATED, locked, {"overlap_seconds": int(overlap.total_seconds())})
-        made = Rotated(view=key_view(locked), text=credential.text)
-        commit(made)
-    return made
+        return Rotated(view=key_view(locked), text=credential.text)
 
 
 def apikey_revoke(*, actor: Actor, key_id: UUID) -> None:

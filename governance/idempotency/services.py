@@ -51,9 +51,7 @@ def reply_alone(*, actor: Actor, key: str) -> Iterator[None]:
         yield
 
 
-def reply_stored(
-    *, actor: Actor, key: str, fingerprint: bytes, reader: Callable[[], Actor] | None = None
-) -> Reply | None:
+def reply_stored(*, actor: Actor, key: str, fingerprint: bytes, reader: Actor) -> Reply | None:
     """The reply that this principal's key has, if it has one. `reader`: as whom the actor reads what it shows.
 
     Rights may have gone since, by a revoked grant, a move or a policy: what the reader may not read now is not told,
@@ -69,7 +67,7 @@ def reply_stored(
             return None
         if bytes(row.request_hash) != fingerprint:
             raise KeyReused
-        _refuse_closed(reader() if reader else actor, row.object_ids)
+        _refuse_closed(reader, row.object_ids)
         # The reply may hold content: telling it again is a read like any other.
         record(actor=actor, verb=Verb.REPLY_REPEATED, object_type="idempotency_key", object_ids=[row.id])
     plaintext = open_sealed(tenant_id=actor.tenant_id, place=_place(actor, key), blob=row.sealed_reply)

@@ -1,14 +1,13 @@
 """Tenants' schedules: rows of their own, which one periodic task looks at every 30 seconds."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet
 from pydantic import TypeAdapter, ValidationError
 
 from governance.access.decisions.rules import Target
@@ -20,8 +19,9 @@ from governance.errors import Conflict, DomainError, FieldError, Invalid, NotFou
 from governance.jobs.cron import next_run
 from governance.jobs.kinds import JobKind, Preview, kind_of, schedulable_kinds
 from governance.jobs.selectors import JobView
-from governance.jobs.services import Commit, job_create, nothing
+from governance.jobs.services import job_create
 from governance.models import Schedule
+from governance.pages import Pages
 from governance.tenants.principals import actor_again
 from governance.vocabulary import Channel, Permission, PrincipalKind, Verb
 
@@ -40,11 +40,11 @@ class ScheduleDraft:
     settings: Mapping[str, Any] | None = None
 
 
-def schedules_list(*, actor: Actor, paginate: Callable[[QuerySet[Schedule]], Sequence[Schedule]]) -> Sequence[Schedule]:
+def schedules_list(*, actor: Actor, pages: Pages) -> Sequence[Schedule]:
     """Newest first. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        return list(paginate(Schedule.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
+        return list(pages.take(Schedule.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
 
 
 def schedule_get(*, actor: Actor, schedule_id: UUID) -> Schedule:
@@ -54,9 +54,7 @@ def schedule_get(*, actor: Actor, schedule_id: UUID) -> Schedule:
         return _locate(actor, schedule_id)
 
 
-def schedule_create(
-    *, actor: Actor, draft: ScheduleDraft, commit: Callable[[Schedule], None] = lambda made: None
-) -> Schedule:
+def schedule_create(*, actor: Actor, draft: ScheduleDraft) -> Schedule:
     """Raises Forbidden; Invalid. Writes: Schedule, AuditEntry."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     kind = _kind(draft.kind)
@@ -75,7 +73,6 @@ def schedule_create(
         )
         schedule.save(force_insert=True)
         _record(actor, Verb.SCHEDULE_CREATED, schedule)
-        commit(schedule)
     return schedule
 
 
@@ -108,12 +105,12 @@ def schedule_remove(*, actor: Actor, schedule_id: UUID) -> None:
         schedule.delete()
 
 
-def schedule_run(*, actor: Actor, schedule_id: UUID, commit: Commit = nothing) -> JobView:
+def schedule_run(*, actor: Actor, schedule_id: UUID) -> JobView:
     """Start its job now, as the actor. Raises NotFound; Forbidden. Writes: Job, Schedule, AuditEntry, OutboxEvent."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         schedule = _locate(actor, schedule_id, lock=True)
-        return _start(actor, schedule, commit)
+        return _start(actor, schedule)
 
 
 def schedule_preview(*, actor: Actor, schedule_id: UUID) -> Preview:
@@ -148,7 +145,7 @@ def _start_due(schedule_id: UUID, tenant_id: UUID) -> bool:
             return False
         try:
             schedule.next_run_at = next_run(schedule.cron, schedule.timezone, database_now())
-            _start(_owner(schedule), schedule, nothing)
+            _start(_owner(schedule), schedule)
         except DomainError as error:
             logger.warning("schedule disabled: tenant=%s id=%s error=%s", tenant_id, schedule_id, error.code)
             schedule.enabled, schedule.next_run_at = False, None
@@ -157,8 +154,8 @@ def _start_due(schedule_id: UUID, tenant_id: UUID) -> bool:
     return True
 
 
-def _start(actor: Actor, schedule: Schedule, commit: Commit) -> JobView:
-    job = job_create(actor=actor, kind=schedule.kind, settings=schedule.settings, commit=commit)
+def _start(actor: Actor, schedule: Schedule) -> JobView:
+    job = job_create(actor=actor, kind=schedule.kind, settings=schedule.settings)
     schedule.last_job_id = job.id
     schedule.save(update_fields=["next_run_at", "last_job"])
     return job

@@ -1,6 +1,5 @@
 """Jobs as their readers see them."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,6 +14,7 @@ from governance.database import acting
 from governance.errors import NotFound
 from governance.jobs.sealing import open_result
 from governance.models import Job
+from governance.pages import Pages
 from governance.vocabulary import JobStatus, Permission
 
 
@@ -40,7 +40,7 @@ class JobView:
 def jobs_list(
     *,
     actor: Actor,
-    paginate: Callable[[QuerySet[Job]], Sequence[Job]],
+    pages: Pages,
     kind: str | None = None,
     status: JobStatus | None = None,
 ) -> list[JobView]:
@@ -49,7 +49,7 @@ def jobs_list(
     asked = {"kind": kind, "status": status}
     with acting(actor):
         rows = _in_reach(actor).filter(**{name: value for name, value in asked.items() if value}).order_by("-id")
-        page = paginate(rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id)))
+        page = pages.take(rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id)))
         return [job_view(job) for job in page]
 
 

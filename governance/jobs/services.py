@@ -1,6 +1,6 @@
 """Jobs: asked for with 202, done step by step as the principal who asked, cancelled, run again, undone."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -22,12 +22,6 @@ from governance.models import Job, OutboxEvent
 from governance.outbox.services import emit
 from governance.vocabulary import JobStatus, Permission, Verb
 
-Commit = Callable[[JobView], None]
-
-
-def nothing(view: JobView) -> None:
-    """The Commit of a caller that stores no reply."""
-
 
 def job_create(
     *,
@@ -37,11 +31,10 @@ def job_create(
     state: Mapping[str, Any] | None = None,
     request: bytes = b"",
     total: int | None = None,
-    commit: Commit = nothing,
 ) -> JobView:
     """Ask for a job. settings: ids, numbers and filters; state: where it begins; request: content, sealed.
 
-    `commit` runs in the same transaction. Raises Forbidden; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
+    Raises Forbidden; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, kind_of(kind).permission)
     context = asdict(actor.context) | {"causes": [actor.request_id]}
@@ -63,9 +56,7 @@ def job_create(
         job.save(force_insert=True)
         record(actor=actor, verb=Verb.JOB_CREATED, object_type="job", object_ids=[job.id], detail={"kind": kind})
         emit(actor=actor, topic=kind, payload={"job": str(job.id)}, identity=job.id)
-        view = job_view(job)
-        commit(view)
-    return view
+        return job_view(job)
 
 
 def open_jobs(*, actor: Actor, kind: str) -> list[UUID]:
@@ -83,8 +74,8 @@ def job_waits(*, actor: Actor, kind: str) -> bool:
         return Job.objects.filter(tenant_id=actor.tenant_id, kind=kind, status=JobStatus.PENDING).exists()
 
 
-def job_retry(*, actor: Actor, job_id: UUID, commit: Commit = nothing) -> JobView:
-    """Run a failed job again, from the step that failed. `commit` runs in the same transaction.
+def job_retry(*, actor: Actor, job_id: UUID) -> JobView:
+    """Run a failed job again, from the step that failed.
 
     Raises NotFound; Forbidden; Conflict when it did not fail. Writes: Job, AuditEntry, OutboxEvent.
     """
@@ -96,10 +87,10 @@ def job_retry(*, actor: Actor, job_id: UUID, commit: Commit = nothing) -> JobVie
             raise Conflict(f"The job is {job.status}; only a failed one can be run again.")
         jobs_reopen([job.id])
         _reopen_event(actor, job)
-        return _changed(actor, job, Verb.JOB_RETRIED, commit)
+        return _changed(actor, job, Verb.JOB_RETRIED)
 
 
-def job_cancel(*, actor: Actor, job_id: UUID, commit: Commit = nothing) -> JobView:
+def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
     """Cancel a job: at once where no worker has it, else before its present step is written.
 
     Raises NotFound; Forbidden; Conflict when it has ended. Writes: Job, OutboxEvent, AuditEntry ….
@@ -114,10 +105,10 @@ def job_cancel(*, actor: Actor, job_id: UUID, commit: Commit = nothing) -> JobVi
             job_cancel_now(_kind_or_none(job.kind), actor, job)
         else:
             Job.objects.filter(id=job.id).update(status=JobStatus.CANCELLING)
-        return _changed(actor, job, Verb.JOB_CANCELLED, commit)
+        return _changed(actor, job, Verb.JOB_CANCELLED)
 
 
-def job_undo(*, actor: Actor, job_id: UUID, commit: Commit = nothing) -> JobView:
+def job_undo(*, actor: Actor, job_id: UUID) -> JobView:
     """Ask for the job that undoes this one. Raises NotFound; Forbidden; Conflict when it cannot be undone (any more).
 
     Writes: Job …, AuditEntry …, OutboxEvent.
@@ -130,15 +121,13 @@ def job_undo(*, actor: Actor, job_id: UUID, commit: Commit = nothing) -> JobView
             raise Conflict("The job cannot be undone, or not any more.")
         Job.objects.filter(id=job.id).update(undo_until=None)
         record(actor=actor, verb=Verb.JOB_UNDONE, object_type="job", object_ids=[job.id])
-        return job_create(actor=actor, kind=undo, settings={"job": str(job.id)}, commit=commit)
+        return job_create(actor=actor, kind=undo, settings={"job": str(job.id)})
 
 
-def _changed(actor: Actor, job: Job, verb: Verb, commit: Commit) -> JobView:
+def _changed(actor: Actor, job: Job, verb: Verb) -> JobView:
     record(actor=actor, verb=verb, object_type="job", object_ids=[job.id])
     job.refresh_from_db()
-    view = job_view(job)
-    commit(view)
-    return view
+    return job_view(job)
 
 
 def _is_dead_letter(job: Job) -> bool:

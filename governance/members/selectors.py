@@ -1,6 +1,5 @@
 """Who belongs to a tenant, and who is invited."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -14,10 +13,8 @@ from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.errors import NotFound
 from governance.models import Invitation, Member
+from governance.pages import Pages
 from governance.vocabulary import Permission, RoleName, Verb
-
-Take = Callable[[QuerySet[Member]], Sequence[Member]]
-TakeInvitations = Callable[[QuerySet[Invitation]], Sequence[Invitation]]
 
 
 @dataclass(frozen=True)
@@ -38,11 +35,11 @@ class InvitationView:
     expires_at: datetime
 
 
-def members_list(*, actor: Actor, paginate: Take) -> list[MemberView]:
+def members_list(*, actor: Actor, pages: Pages) -> list[MemberView]:
     """The members of the tenant. Raises Forbidden. Writes: AuditEntry. Two queries beside the page's own."""
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
-        rows = paginate(Member.objects.filter(removed_at=None).select_related("user", "role").order_by("id"))
+        rows = pages.take(Member.objects.filter(removed_at=None).select_related("user", "role").order_by("id"))
         views = [member_view(row) for row in rows]
         record(actor=actor, verb=Verb.MEMBERS_LISTED, object_type="member", object_ids=[view.id for view in views])
     return views
@@ -59,11 +56,11 @@ def member_get(*, actor: Actor, member_id: UUID) -> Member:
     return row
 
 
-def invitations_list(*, actor: Actor, paginate: TakeInvitations) -> list[InvitationView]:
+def invitations_list(*, actor: Actor, pages: Pages) -> list[InvitationView]:
     """Open invitations. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.MEMBER_MANAGE)
     with acting(actor):
-        rows = paginate(open_invitations(database_now()).order_by("-id"))
+        rows = pages.take(open_invitations(database_now()).order_by("-id"))
         views = [invitation_view(row) for row in rows]
         record(
             actor=actor, verb=Verb.INVITATIONS_LISTED, object_type="invitation", object_ids=[view.id for view in views]

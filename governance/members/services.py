@@ -1,6 +1,5 @@
 """Members come by invitation, change their role, and go. A tenant always keeps an owner."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -108,9 +107,7 @@ def _refuse_ownerless(actor: Actor, member: Member, *, stays_owner: bool) -> Rol
     return role
 
 
-def invitation_create(
-    *, actor: Actor, email: str, role: RoleName, commit: Callable[[NewInvitation], None] = lambda made: None
-) -> NewInvitation:
+def invitation_create(*, actor: Actor, email: str, role: RoleName) -> NewInvitation:
     """Invite an address by mail. An earlier invitation of the address ends: one role is offered at a time.
 
     Raises Invalid; Forbidden; Conflict when already a member. Writes: Invitation …, AuditEntry …, OutboxEvent.
@@ -143,9 +140,7 @@ def invitation_create(
             detail={"role": role},
         )
         emit(actor=actor, topic=Topic.INVITATION_CREATED, payload={"invitation": str(row.id)})
-        made = NewInvitation(view=invitation_view(row), url=invitation_url(token))
-        commit(made)
-    return made
+        return NewInvitation(view=invitation_view(row), url=invitation_url(token))
 
 
 def _replace_earlier(actor: Actor, email: str) -> None:

@@ -1,6 +1,5 @@
 """Who speaks: the personas that an actor may use."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,10 +13,9 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.models import Persona
+from governance.pages import Pages
 from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
 from governance.vocabulary import Action, Effect, Permission, PersonaKind, Verb
-
-Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 
 
 def personas_of(actor: Actor) -> QuerySet[Persona]:
@@ -37,11 +35,12 @@ def personas_of(actor: Actor) -> QuerySet[Persona]:
     return rows
 
 
-def personas_list(*, actor: Actor, paginate: Paginate) -> list[Persona]:
+def personas_list(*, actor: Actor, pages: Pages, kind: PersonaKind | None = None) -> list[Persona]:
     """A page of the personas that the actor may use, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.PERSONA_USE)
     with acting(actor):
-        page = list(paginate(personas_of(actor).order_by("-id")))
+        rows = personas_of(actor).order_by("-id")
+        page = list(pages.take(rows.filter(kind=kind) if kind else rows))
         record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[row.id for row in page])
         return page
 

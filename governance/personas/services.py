@@ -1,6 +1,6 @@
 """Personas: a member in one of their parts, or an assistant. Each has a stream of memories of its own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -42,9 +42,7 @@ class PersonaChanges:
     attributes: Attributes | None = None
 
 
-def persona_create(
-    *, actor: Actor, draft: PersonaDraft, commit: Callable[[Persona], None] = lambda persona: None
-) -> Persona:
+def persona_create(*, actor: Actor, draft: PersonaDraft) -> Persona:
     """One more persona. For another member: only those who manage members may.
 
     Raises Forbidden; Invalid; Conflict when the member has one of this name. Writes: Persona, AuditEntry.
@@ -71,24 +69,26 @@ def persona_create(
             object_ids=[persona.id],
             detail={"kind": draft.kind},
         )
-        commit(persona)
     return persona
 
 
-def persona_update(*, actor: Actor, persona_id: UUID, changes: Callable[[], PersonaChanges]) -> Persona:
-    """`changes` is asked only once the actor may make them. Raises NotFound; Forbidden; Invalid; Conflict.
-
-    Writes: Persona, AuditEntry.
-    """
+def persona_update(*, actor: Actor, persona_id: UUID, changes: PersonaChanges) -> Persona:
+    """Raises NotFound; Forbidden; Invalid; Conflict. Writes: Persona, AuditEntry."""
     with acting(actor):
-        persona = persona_locate(actor, persona_id, lock=True)
-        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
-        asked = changes()
-        persona.name = persona.name if asked.name is None else asked.name
-        persona.attributes = persona.attributes if asked.attributes is None else dict(asked.attributes)
+        persona = persona_update_ask(actor=actor, persona_id=persona_id)
+        persona.name = persona.name if changes.name is None else changes.name
+        persona.attributes = persona.attributes if changes.attributes is None else dict(changes.attributes)
         _check(persona.name, persona.attributes)
         _save(persona, update_fields=["name", "attributes"])
         record(actor=actor, verb=Verb.PERSONA_CHANGED, object_type=OBJECT_TYPE, object_ids=[persona.id])
+    return persona
+
+
+def persona_update_ask(*, actor: Actor, persona_id: UUID) -> Persona:
+    """The persona, locked, if the actor may change it. Raises NotFound; Forbidden."""
+    with acting(actor):
+        persona = persona_locate(actor, persona_id, lock=True)
+        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
     return persona
 
 
@@ -100,8 +100,7 @@ def persona_remove(*, actor: Actor, persona_id: UUID, dry_run: bool = False) -> 
     Raises NotFound; Forbidden. Writes: Persona, AuditEntry.
     """
     with acting(actor):
-        persona = persona_locate(actor, persona_id, lock=True)
-        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
+        persona = persona_update_ask(actor=actor, persona_id=persona_id)
         if dry_run:
             return
         Persona.objects.filter(id=persona.id).update(removed_at=Now())

@@ -1,13 +1,12 @@
 """Policies as those who govern read them, and what they answer to other rooms."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
@@ -15,6 +14,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import NotFound
 from governance.models import Policy, PolicyVersion
+from governance.pages import Pages
 from governance.policies.active import policies_active
 from governance.policies.rules import (
     Allowed,
@@ -27,8 +27,6 @@ from governance.policies.rules import (
     pii_rule_of,
 )
 from governance.vocabulary import Permission, PiiAction, PolicyKind, PrincipalKind, Recipient, RoleName
-
-Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class PolicyView:
 
 
 def policies_list(
-    *, actor: Actor, paginate: Paginate, kind: PolicyKind | None = None, enabled: bool | None = None
+    *, actor: Actor, pages: Pages, kind: PolicyKind | None = None, enabled: bool | None = None
 ) -> list[PolicyView]:
     """The tenant's policies as they are now, the newest first. `enabled`: None for both. Raises Forbidden."""
     authorize(actor, Permission.POLICY_READ)
@@ -56,7 +54,7 @@ def policies_list(
         rows = PolicyVersion.objects.filter(tenant_id=actor.tenant_id, number=F("policy__version"))
         rows = rows.filter(policy__kind=kind) if kind else rows
         rows = rows if enabled is None else rows.filter(enabled=enabled)
-        return [policy_view(row) for row in paginate(rows.select_related("policy").order_by("-policy_id"))]
+        return [policy_view(row) for row in pages.take(rows.select_related("policy").order_by("-policy_id"))]
 
 
 def policy_get(*, actor: Actor, policy_id: UUID) -> PolicyView:
@@ -66,12 +64,12 @@ def policy_get(*, actor: Actor, policy_id: UUID) -> PolicyView:
         return policy_view(PolicyVersion.objects.select_related("policy").get(policy=policy, number=policy.version))
 
 
-def policy_versions(*, actor: Actor, policy_id: UUID, paginate: Paginate) -> list[PolicyView]:
+def policy_versions(*, actor: Actor, policy_id: UUID, pages: Pages) -> list[PolicyView]:
     """All that a policy has ever said, the newest first. Raises NotFound; Forbidden."""
     with acting(actor):
         policy = policy_locate(actor, policy_id, Permission.POLICY_READ)
         rows = PolicyVersion.objects.filter(policy=policy).select_related("policy")
-        return [policy_view(row) for row in paginate(rows.order_by("-number"))]
+        return [policy_view(row) for row in pages.take(rows.order_by("-number"))]
 
 
 def policy_locate(actor: Actor, policy_id: UUID, permission: Permission) -> Policy:

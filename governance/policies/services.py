@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -44,15 +44,12 @@ class PolicyChanges:
     reason: str = ""
 
 
-Commit = Callable[[PolicyView], None]
-
-
 def terms() -> Terms:
     """The product's words that a policy may name; the law knows none of its own."""
     return {name: frozenset(words) for name, words in settings.POLICY_TERMS.items()}
 
 
-def policy_create(*, actor: Actor, draft: PolicyDraft, commit: Commit = lambda view: None) -> PolicyView:
+def policy_create(*, actor: Actor, draft: PolicyDraft) -> PolicyView:
     """Raises Forbidden; Invalid; Conflict (a name twice). Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?."""
     authorize(actor, Permission.POLICY_MANAGE)
     document = document_read(draft.kind, draft.document, terms())
@@ -63,9 +60,7 @@ def policy_create(*, actor: Actor, draft: PolicyDraft, commit: Commit = lambda v
         _check_holder(document)
         policy = Policy(id=uuid7(), tenant_id=actor.tenant_id, kind=draft.kind, name=draft.name, version=1)
         policy.save(force_insert=True)
-        view = _version_add(actor, policy, document, enabled=draft.enabled, reason=draft.reason, before=None)
-        commit(view)
-    return view
+        return _version_add(actor, policy, document, enabled=draft.enabled, reason=draft.reason, before=None)
 
 
 def policy_change(
@@ -73,28 +68,41 @@ def policy_change(
     actor: Actor,
     policy_id: UUID,
     expected_versions: Collection[int] | None,
-    changes: Callable[[], PolicyChanges],
+    changes: PolicyChanges,
     must_expect: bool = True,
 ) -> PolicyView:
-    """Make the next version. `changes` is asked only once the caller may change it and has seen the present version.
+    """Make the next version.
 
     Raises, in this order: NotFound, Forbidden, PreconditionRequired, Invalid.
     Writes: Policy, PolicyVersion, AuditEntry, OutboxEvent?.
+    """
+    with acting(actor):
+        policy = policy_change_ask(
+            actor=actor, policy_id=policy_id, expected_versions=expected_versions, must_expect=must_expect
+        )
+        before = PolicyVersion.objects.get(policy=policy, number=policy.version)
+        raw = before.document if changes.document is None else changes.document
+        document = document_read(PolicyKind(policy.kind), raw, terms())
+        _check_holder(document)
+        policy.version += 1
+        policy.save(update_fields=["version"])
+        enabled = before.enabled if changes.enabled is None else changes.enabled
+        return _version_add(actor, policy, document, enabled=enabled, reason=changes.reason, before=before)
+
+
+def policy_change_ask(
+    *, actor: Actor, policy_id: UUID, expected_versions: Collection[int] | None, must_expect: bool = False
+) -> Policy:
+    """The policy, which others cannot change now, if the actor may.
+
+    Raises, in this order: NotFound; Forbidden; PreconditionRequired; VersionConflict. Writes: Tenant.
     """
     with acting(actor):
         policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)
         if expected_versions is None and must_expect:
             raise PreconditionRequired
         _alone(policy, expected_versions)
-        before = PolicyVersion.objects.get(policy=policy, number=policy.version)
-        asked = changes()
-        raw = before.document if asked.document is None else asked.document
-        document = document_read(PolicyKind(policy.kind), raw, terms())
-        _check_holder(document)
-        policy.version += 1
-        policy.save(update_fields=["version"])
-        enabled = before.enabled if asked.enabled is None else asked.enabled
-        return _version_add(actor, policy, document, enabled=enabled, reason=asked.reason, before=before)
+    return policy
 
 
 def policy_disable(
@@ -103,20 +111,17 @@ def policy_disable(
     policy_id: UUID,
     expected_versions: Collection[int] | None = None,
     reason: str = "",
-    ask: Callable[[], None] = lambda: None,
 ) -> None:
-    """A version that is not in force, unless the policy is not anyway. `ask` raises what is wrong with the call itself.
+    """A version that is not in force, unless the policy is not anyway.
 
     Raises, in this order: NotFound; Forbidden; VersionConflict. Writes: Policy, PolicyVersion, AuditEntry and event.
     """
     with acting(actor):
-        policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)
-        _alone(policy, expected_versions)
-        ask()
+        policy = policy_change_ask(actor=actor, policy_id=policy_id, expected_versions=expected_versions)
         if not PolicyVersion.objects.get(policy=policy, number=policy.version).enabled:
             return
         off = PolicyChanges(enabled=False, reason=reason)
-        policy_change(actor=actor, policy_id=policy_id, expected_versions=[policy.version], changes=lambda: off)
+        policy_change(actor=actor, policy_id=policy_id, expected_versions=[policy.version], changes=off)
 
 
 def quota_set(
@@ -144,7 +149,7 @@ def quota_set(
             actor=actor,
             policy_id=known.id,
             expected_versions=expected_versions,
-            changes=lambda: changes,
+            changes=changes,
             must_expect=False,
         )
 

@@ -1,6 +1,6 @@
 """Tenants, members, keys and sign-in links: made here, and nowhere else."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -114,11 +114,10 @@ def apikey_create(
     name: str = "",
     expires_at: datetime | None = None,
     bonds: KeyBonds = FREE,
-    commit: Callable[[NewKey], None] = lambda made: None,
 ) -> NewKey:
     """A key that can do what `member` may do and `scopes` allow, within what `bonds` say.
 
-    `commit` runs inside its transaction. Raises NotFound; Forbidden; Invalid. Writes: ApiKey, AuditEntry.
+    Raises NotFound; Forbidden; Invalid. Writes: ApiKey, AuditEntry.
     """
     authorize(actor, Permission.APIKEY_MANAGE, _member_target(member))
     refuse_above(actor, RoleName(member.role.name))
@@ -148,9 +147,7 @@ def apikey_create(
             object_ids=[key.id],
             detail={"prefix": key.prefix, "scopes": " ".join(key.scopes), **bonds_detail(actor, key)},
         )
-        made = NewKey(id=key.id, prefix=key.prefix, text=credential.text)
-        commit(made)
-    return made
+        return NewKey(id=key.id, prefix=key.prefix, text=credential.text)
 
 
 def refuse_above(actor: Actor, role: RoleName) -> None:

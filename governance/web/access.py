@@ -22,7 +22,7 @@ from governance.vocabulary import Action, Channel, Effect, GranteeKind
 from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS
 from governance.web.grant_lines import about_of, grants_shown
 from governance.web.pages import draw, page, see_other
-from governance.web.paging import NewestOf
+from governance.web.paging import NewestMerged, NewestOf
 
 MEMBERS, GRANTS = 50, 50  # of one page
 
@@ -31,9 +31,9 @@ MEMBERS, GRANTS = 50, 50  # of one page
 @page
 def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """All grants for who manages them; for others what they were given and gave."""
-    take = NewestOf(GRANTS, request.GET.get("before", ""))
+    take = NewestMerged(GRANTS, request.GET.get("before", ""))
     with acting(actor):
-        grants = grants_list(actor=actor, wanted=GrantFilter(), paginate=take.merged)
+        grants = grants_list(actor=actor, wanted=GrantFilter(), pages=take)
         shown = grants_shown(actor, grants)
     return draw(request, "governance/access/list.html", {"grants": shown, "older": take.older})
 
@@ -66,18 +66,18 @@ def _show(
     request: HttpRequest, actor: Actor, object_type: str, object_id: UUID, *, fault: str = ""
 ) -> HttpResponseBase:
     context = _context(request)
-    members, grants = (NewestOf(size, request.GET.get(name, "")) for size, name in ((MEMBERS, "m"), (GRANTS, "g")))
+    members, grants = NewestOf(MEMBERS, request.GET.get("m", "")), NewestMerged(GRANTS, request.GET.get("g", ""))
     wanted = GrantFilter(object_type=object_type, object_id=object_id)
     with acting(actor):  # one transaction for all that the page reads
         overview = access_overview(
-            actor=actor, object_type=object_type, object_id=object_id, context=context, paginate=members
+            actor=actor, object_type=object_type, object_id=object_id, context=context, pages=members
         )
         holders = holders_to_choose(actor=actor, object_type=object_type, object_id=object_id)
         shown: dict[str, Any] = {
             "overview": overview,
             "members": [(one, list(zip(ACTIONS.values(), one.decisions, strict=True))) for one in overview.members],
             "about": about_of(object_type, names_find(actor.tenant_id, [object_id]).get(object_id)),
-            "grants": grants_shown(actor, grants_list(actor=actor, wanted=wanted, paginate=grants.merged)),
+            "grants": grants_shown(actor, grants_list(actor=actor, wanted=wanted, pages=grants)),
             "holders": [(f"{one.kind}:{one.id}", KINDS[one.kind], one.name) for one in holders],
             "members_older": members.older,
             "grants_older": grants.older,

@@ -47,7 +47,7 @@ SAFE = ["GET", "HEAD"]
 def audit_log(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     query, faults = _query(actor, request.GET.dict())
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
-    entries = entries_list(actor=actor, query=query, paginate=take) if not faults else []
+    entries = entries_list(actor=actor, query=query, pages=take) if not faults else []
     context = {
         **_list(actor, request, entries, take),
         "faults": faults_told(faults),
@@ -93,7 +93,7 @@ def audit_verify(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @page
 def audit_checkpoints(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     take = Newest(size=ROWS, key="seq", cursor=number_or_none(request.GET.get("before", "")))
-    checkpoints = checkpoints_list(actor=actor, paginate=take)
+    checkpoints = checkpoints_list(actor=actor, pages=take)
     return draw(request, "governance/audit/checkpoints.html", {"checkpoints": checkpoints, "older": take.older})
 
 
@@ -132,7 +132,7 @@ def audit_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """What changed of who may do what, between two times."""
     query, faults = _query(actor, _period(request))
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
-    entries = permission_changes(actor=actor, query=query, paginate=take) if not faults else []
+    entries = permission_changes(actor=actor, query=query, pages=take) if not faults else []
     context = {
         **_list(actor, request, entries, take),
         "faults": faults_told(faults),

@@ -80,7 +80,7 @@ def audit_sink_end(request: HttpRequest, actor: Actor, sink_id: UUID) -> HttpRes
 
 def _exports(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
-    exports = exports_list(actor=actor, paginate=take)
+    exports = exports_list(actor=actor, pages=take)
     context = {
         "exports": list(zip(exports, facts_of(actor, [one.filters for one in exports]), strict=True)),
         "going_on": any(one.status in GOING_ON for one in exports),
@@ -100,7 +100,7 @@ def _exports(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = 
 def _sinks(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     context = {
-        "sinks": sinks_list(actor=actor, paginate=take),
+        "sinks": sinks_list(actor=actor, pages=take),
         "older": take.older,
         "faults": faults_told(faults),
         "kinds": [*SinkKind],

@@ -16,6 +16,7 @@ from governance.apikeys.selectors import KeyView, apikey_get, apikeys_list, key_
 from governance.apikeys.services import KeyChanges, apikey_revoke, apikey_rotate, apikey_update
 from governance.errors import Conflict, FieldError, Invalid
 from governance.members.selectors import member_get, members_list
+from governance.pages import First
 from governance.tenants.bonds import BONDS, KeyBonds
 from governance.tenants.services import apikey_create
 from governance.vocabulary import Scope
@@ -140,7 +141,7 @@ def _page(
 ) -> HttpResponseBase:
     context = {
         **_keys(actor),
-        "members": members_list(actor=actor, paginate=lambda rows: list(rows[:MOST])),
+        "members": members_list(actor=actor, pages=First(MOST)),
         "scopes": list(Scope),
         "asked": {"member": str(actor.member_id)},
         **(more or {}),
@@ -150,7 +151,7 @@ def _page(
 
 def _keys(actor: Actor) -> dict[str, Any]:
     return {
-        "keys": apikeys_list(actor=actor, paginate=lambda rows: list(rows[:MOST])),
+        "keys": apikeys_list(actor=actor, pages=First(MOST)),
         "now": datetime.now(tz=UTC),
     }
 

@@ -20,6 +20,7 @@ from governance.members.services import (
     member_remove,
     member_role_change,
 )
+from governance.pages import First
 from governance.tenants.services import sign_in_link_create
 from governance.vocabulary import RoleName
 from governance.web.pages import draw, page, see_other, wants_part
@@ -91,8 +92,8 @@ def _page(
 
 def _lists(actor: Actor) -> dict[str, Any]:
     return {
-        "members": members_list(actor=actor, paginate=lambda rows: list(rows[:MOST])),
-        "invitations": invitations_list(actor=actor, paginate=lambda rows: list(rows[:MOST])),
+        "members": members_list(actor=actor, pages=First(MOST)),
+        "invitations": invitations_list(actor=actor, pages=First(MOST)),
         "roles": list(RoleName),
         "own_id": actor.member_id,
     }

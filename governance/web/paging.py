@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from governance.pages import NamedRows
+
 
 class Newest:
     """Takes the `size` newest rows before `cursor`, a value of `key` (None: the very newest).
@@ -19,16 +21,16 @@ class Newest:
         self.cursor = cursor
         self.older: UUID | int | None = None
 
-    def __call__(self, rows: QuerySet[Any]) -> Sequence[Any]:
-        return self._cut(list(self._before(rows)))
+    def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
+        return self.cut(list(self.before(rows)))
 
-    def _before(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+    def before(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """The page's rows, and one more where there is an older page."""
         if self.cursor is not None:
             rows = rows.filter(**{f"{self.key}__lt": self.cursor})
         return rows.order_by(f"-{self.key}")[: self.size + 1]
 
-    def _cut(self, found: list[Any]) -> list[Any]:
+    def cut(self, found: list[Any]) -> list[Any]:
         if len(found) > self.size:
             self.older = getattr(found[self.size - 1], self.key)
         return found[: self.size]
@@ -37,21 +39,32 @@ class Newest:
 class NewestLast(Newest):
     """The same rows in the order in which they came."""
 
-    def __call__(self, rows: QuerySet[Any]) -> Sequence[Any]:
-        return list(reversed(super().__call__(rows)))
+    def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
+        return list(reversed(super().take(rows)))
 
 
 class NewestOf(Newest):
-    """By id, from the cursor as an address has it; of one table or of several together."""
+    """By id, from the cursor as an address has it."""
 
     def __init__(self, size: int, cursor: str) -> None:
         super().__init__(size=size, key="id", cursor=uuid_or_none(cursor))
 
-    def merged(self, tables: Sequence[tuple[str, QuerySet[Any]]]) -> list[tuple[str, Any]]:
+
+class NewestMerged:
+    """`NewestOf` several tables together."""
+
+    def __init__(self, size: int, cursor: str) -> None:
+        self._newest = NewestOf(size, cursor)
+
+    @property
+    def older(self) -> UUID | int | None:
+        return self._newest.older
+
+    def take(self, tables: Sequence[NamedRows]) -> list[tuple[str, Any]]:
         """A page of several tables, each row with its table's name."""
-        found = [(name, row) for name, rows in tables for row in self._before(rows)]
+        found = [(name, row) for name, rows in tables for row in self._newest.before(rows)]
         found.sort(key=lambda one: one[1].id, reverse=True)
-        kept = {row.id for row in self._cut([row for _, row in found])}
+        kept = {row.id for row in self._newest.cut([row for _, row in found])}
         return [one for one in found if one[1].id in kept]
 
 

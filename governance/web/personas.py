@@ -57,7 +57,7 @@ def persona(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
         return draw(request, "governance/personas/persona.html", context)
     name = request.POST.get("name", "").strip()
     try:
-        persona_update(actor=actor, persona_id=persona_id, changes=lambda: PersonaChanges(name=name))
+        persona_update(actor=actor, persona_id=persona_id, changes=PersonaChanges(name=name))
     except (Invalid, Conflict) as failure:
         context |= {"name": name, "fault": _fault(failure)}
         return draw(request, "governance/personas/persona.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -79,7 +79,7 @@ def persona_delete(request: HttpRequest, actor: Actor, persona_id: UUID) -> Http
 def _listed(request: HttpRequest, actor: Actor, *, name: str = "", fault: str = "") -> HttpResponseBase:
     take = NewestOf(PERSONAS, request.GET.get("before", ""))
     with acting(actor):
-        found: list[Persona] = personas_list(actor=actor, paginate=take)
+        found: list[Persona] = personas_list(actor=actor, pages=take)
         context = {"personas": found, "older": take.older, "name": name, "fault": fault, "longest": LONGEST_NAME}
         status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
         return draw(request, "governance/personas/list.html", context, status=status)

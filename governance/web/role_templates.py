@@ -54,7 +54,9 @@ def role_template(request: HttpRequest, actor: Actor, template_id: UUID) -> Http
     if request.method != "POST":
         return _shown(request, actor, template_id)
     try:
-        template_update(actor=actor, template_id=template_id, change=lambda row: _kept(row, _draft(request.POST)))
+        with acting(actor):
+            row = template_ask(actor=actor, template_id=template_id)
+            template_update(actor=actor, template_id=template_id, draft=_kept(row, _draft(request.POST)))
     except (Invalid, Conflict) as failure:
         return _shown(request, actor, template_id, fault=_told(failure))
     return see_other(reverse("role_templates"))
@@ -84,7 +86,7 @@ def role_template_remove(request: HttpRequest, actor: Actor, template_id: UUID) 
 def _listed(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpResponseBase:
     take = NewestOf(ROLE_TEMPLATES, request.GET.get("before", ""))
     with acting(actor):
-        found = templates_list(actor=actor, paginate=take)
+        found = templates_list(actor=actor, pages=take)
         context = {"role_templates": found, "older": take.older, **_form(_asked(request.POST), fault)}
         return draw(request, "governance/role_templates/list.html", context, status=_status(fault))
 

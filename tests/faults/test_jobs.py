@@ -31,7 +31,7 @@ from vault.cubes.drafts import CubeDraft
 from vault.cubes.embeddings.model_change import reembedding_start
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cubes_add
-from vault.jobs.adding import memories_add_later
+from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.models import Cube, CubeUse, Embedding
 
 Superuser = Callable[[], psycopg.Connection]
@@ -88,7 +88,7 @@ def work(world: World, settings: Settings) -> World:
     cubes_add(actor=actor, drafts=[CubeDraft(content="The otter swims.", namespace="/team")])
     cube_get(actor=actor, cube_id=added.cube.id)
     drafts = [CubeDraft(content=f"Row {number}.", namespace="/team", allow_duplicates=True) for number in range(3)]
-    memories_add_later(actor=actor, drafts=drafts)
+    memories_add_later(actor=actor, screened=drafts_screen(actor=actor, drafts=drafts))
     export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
     invitation_create(actor=actor, email="new@acme.example", role=RoleName.VIEWER)
     retention = {"where": {"namespace": "/team"}, "max_seconds": 3600}

@@ -17,6 +17,7 @@ from governance.members.services import invitation_create
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task
 from governance.outbox.running import task_run
+from governance.pages import First
 from governance.personas.services import PersonaDraft, persona_create
 from governance.policies.rules import HolderChoice, Limits, Quota
 from governance.policies.services import PolicyDraft, policy_create, quota_set
@@ -39,7 +40,7 @@ from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.holds.services import cube_freeze, cube_unfreeze
-from vault.jobs.adding import memories_add_later
+from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.listing.views import ViewDraft, view_create
 from vault.models import ArchivedPosting, Namespace, PackedPostings, PackedWord, Packing
 
@@ -76,13 +77,15 @@ def fill(person: Person, canary: str) -> Filled:
     later = replace(draft, content=f"The {canary} sleeps.", message_id="2", is_message=True, parent=0)
     cube_id = cubes_add(actor=actor, drafts=[draft, later])[0].cube.id
     changes = CubeChanges(content=f"The {canary} sings at dusk.")
-    cube_update(actor=actor, cube_id=cube_id, expected_versions={1}, changes=lambda: changes, reason=canary)
+    cube_update(actor=actor, cube_id=cube_id, expected_versions={1}, changes=changes, reason=canary)
     cube_get(actor=actor, cube_id=cube_id)
-    cube_freeze(actor=actor, cube_id=cube_id, reason=lambda: canary)
+    cube_freeze(actor=actor, cube_id=cube_id, reason=canary)
     cube_unfreeze(actor=actor, cube_id=cube_id)
     conversation = conversation_create(actor=actor, draft=ConversationDraft(title=f"{canary} chat"))
     turn_run(actor=actor, conversation_id=conversation.id, content=f"When does the {canary} sing?")
-    job = memories_add_later(actor=actor, drafts=[CubeDraft(content=f"The {canary} flies away.")])
+    job = memories_add_later(
+        actor=actor, screened=drafts_screen(actor=actor, drafts=[CubeDraft(content=f"The {canary} flies away.")])
+    )
     cubes_add(actor=actor, drafts=[CubeDraft(content=f"Write to {canary}@birds.example about it.")])
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
@@ -147,7 +150,7 @@ def _keep_trail(person: Person) -> None:
     export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
     schedule_create(actor=actor, draft=ScheduleDraft(kind=Topic.RETENTION_APPLY, cron="0 3 * * *"))
     drain()
-    entries_list(actor=actor, query=TrailQuery(), paginate=list)
+    entries_list(actor=actor, query=TrailQuery(), pages=First(1000))
 
 
 def _grant(person: Person, canary: str, cube_id: UUID) -> None:

@@ -1,6 +1,8 @@
 """conversations/ of the REST contract."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +15,6 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.api.described import DRY_RUN, ONCE, PAGE, described
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, flag
 from governance.database import acting
@@ -30,18 +31,21 @@ from vault.api.schema import (
     TurnAnswerSchema,
     TurnListSchema,
 )
-from vault.chat.selectors import ConversationView as View
 from vault.chat.selectors import TurnView, conversation_get, conversations_list, turn_shows, turns_list
 from vault.chat.services import (
     ConversationDraft,
+    Done,
+    TurnAnswer,
     TurnEvent,
+    TurnPlan,
     conversation_create,
     conversation_delete,
     conversation_update,
+    turn_answer,
     turn_begin,
-    turn_run,
     turn_speaker,
-    turn_stream,
+    turn_store,
+    turn_whole,
 )
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_turns
@@ -54,10 +58,8 @@ class ConversationsView(ApiView):
     @described("conversations_list", ConversationListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """The caller's own conversations, newest first."""
-        pages = CursorPages()
-        views = conversations_list(
-            actor=self.actor(), paginate=lambda rows: pages.paginate_queryset(rows, request) or []
-        )
+        pages = CursorPages(request)
+        views = conversations_list(actor=self.actor(), pages=pages)
         return pages.envelope([conversation_json(view) for view in views])
 
     @described(
@@ -74,9 +76,9 @@ class ConversationsView(ApiView):
         asked_only(request)
         draft = ConversationDraft(**read(ConversationInput, request))
 
-        def call(commit: Commit) -> Reply:
-            view = conversation_create(actor=actor, draft=draft, commit=lambda made: commit(_begun(made)))
-            return _begun(view)
+        def call() -> Reply:
+            view = conversation_create(actor=actor, draft=draft)
+            return Reply(201, conversation_json(view), shows=(view.id,))
 
         return self.post_once(call)
 
@@ -132,12 +134,12 @@ class TurnsView(ApiView):
     def get(self, request: Request, conversation_id: UUID) -> Response:
         """The turns of a conversation, oldest first; `content` is the answer."""
         actor = self.actor()
-        pages = CursorPages("id", also_known=["provenance"])
+        pages = CursorPages(request, "id", also_known=["provenance"])
         with acting(actor):
             views = turns_list(
                 actor=actor,
                 conversation_id=conversation_id,
-                paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+                pages=pages,
             )
             manifest = _manifest(actor, views) if flag(request, "provenance") else {}
         response = pages.envelope([turn_json(view) for view in views])
@@ -163,51 +165,46 @@ class TurnsView(ApiView):
         asked_only(request, "provenance")
         proven = flag(request, "provenance")
         body = read(TurnInput, request)
-        answer = _Answer(actor, proven=proven or body.get("provenance", False))
+        proven = proven or body.get("provenance", False)
         if STREAM in request.headers.get("Accept", ""):
             if "Idempotency-Key" in request.headers:
                 raise Invalid(errors=[FieldError("Idempotency-Key", "a stream cannot be repeated; ask without it")])
             plan = turn_begin(actor=actor, conversation_id=conversation_id, content=body["content"])
-            events = turn_stream(plan=plan, commit=answer.stored)
-            return event_response(events, answer.event, actor=actor, path=request.path)
-
-        def call(commit: Commit) -> Reply:
-            def stored(made: TurnView) -> None:
-                answer.stored(made)
-                commit(_answered(made, answer.manifest))
-
-            turn = turn_run(actor=actor, conversation_id=conversation_id, content=body["content"], commit=stored)
-            return Reply(201, turn_json(turn) | answer.manifest)
-
-        return self.post_once(call, reader=lambda: turn_speaker(actor=actor, conversation_id=conversation_id))
+            return event_response(_events(plan, proven=proven), _encoded, actor=actor, path=request.path)
+        with self.once(reader=lambda: turn_speaker(actor=actor, conversation_id=conversation_id)) as once:
+            if once.reply is None:
+                plan = turn_begin(actor=actor, conversation_id=conversation_id, content=body["content"])
+                answer = turn_whole(plan=plan)
+                with acting(actor):
+                    turn = turn_store(plan=plan, answer=answer)
+                    manifest = _manifest(actor, [turn]) if proven else {}
+                    once.store(Reply(201, turn_json(turn) | manifest, shows=turn_shows(turn)))
+        return once.response()
 
 
-class _Answer:
-    """A turn on its way out, with its manifest if one was asked for."""
+@dataclass(frozen=True)
+class Proven(Done):
+    """The answer is whole and stored; `manifest` was read in the transaction that stored it."""
 
-    def __init__(self, actor: Actor, *, proven: bool) -> None:
-        self.actor = actor
-        self.proven = proven
-        self.manifest: dict[str, Any] = {}
+    manifest: dict[str, Any]
 
-    def stored(self, turn: TurnView) -> None:
-        """In the transaction that stores it."""
-        if self.proven:
-            self.manifest = _manifest(self.actor, [turn])
 
-    def event(self, event: TurnEvent) -> tuple[str, dict[str, Any]]:
-        name, data = event_json(event)
-        return name, data | self.manifest if name == "done" else data
+def _events(plan: TurnPlan, *, proven: bool) -> Iterator[TurnEvent]:
+    with closing(turn_answer(plan=plan)) as pieces:
+        for piece in pieces:
+            if not isinstance(piece, TurnAnswer):
+                yield piece
+                continue
+            with acting(plan.actor):
+                turn = turn_store(plan=plan, answer=piece)
+                manifest = _manifest(plan.actor, [turn]) if proven else {}
+            yield Proven(turn, manifest)
+
+
+def _encoded(event: TurnEvent) -> tuple[str, dict[str, Any]]:
+    name, data = event_json(event)
+    return name, data | event.manifest if isinstance(event, Proven) else data
 
 
 def _manifest(actor: Actor, turns: Sequence[TurnView]) -> dict[str, Any]:
     return {"manifest": manifest_json(manifest_of_turns(actor=actor, turns=turns))}
-
-
-def _begun(view: View) -> Reply:
-    return Reply(201, conversation_json(view), shows=(view.id,))
-
-
-def _answered(turn: TurnView, manifest: dict[str, Any]) -> Reply:
-    """The reply for the idempotency record, made in the transaction that stores the turn."""
-    return Reply(201, turn_json(turn) | manifest, shows=turn_shows(turn))

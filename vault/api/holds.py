@@ -14,7 +14,6 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only, flag
@@ -97,10 +96,8 @@ class HoldsView(ApiView):
         """Legal holds, newest first."""
         actor = self.actor()
         authorize(actor, Permission.HOLD_MANAGE)
-        pages = CursorPages(also_known=["status"])
-        views = holds_list(
-            actor=actor, status=_status(request), paginate=lambda rows: pages.paginate_queryset(rows, request) or []
-        )
+        pages = CursorPages(request, also_known=["status"])
+        views = holds_list(actor=actor, status=_status(request), pages=pages)
         return pages.envelope([hold_json(view) for view in views])
 
     @described(
@@ -122,8 +119,8 @@ class HoldsView(ApiView):
             count, ids = hold_rehearse(actor=actor, draft=draft, most=settings.MAX_ITEMS_PER_CALL)
             return Response(dry_run_json(ids, count=count))
 
-        def call(commit: Commit) -> Reply:
-            return _made(hold_create(actor=actor, draft=draft, commit=lambda view: commit(_made(view))))
+        def call() -> Reply:
+            return Reply(201, hold_json(hold_create(actor=actor, draft=draft)))
 
         return self.post_once(call)
 
@@ -149,13 +146,10 @@ class HoldReleaseView(ApiView):
             with acting(actor):
                 hold_locate(actor, hold_id)
 
-        def call(commit: Commit) -> Reply:
-            with acting(actor):
-                view = hold_release(actor=actor, hold_id=hold_id)
-                asked_only(request)
-                reply = Reply(200 if view.status is HoldStatus.RELEASED else 202, hold_json(view))
-                commit(reply)
-            return reply
+        def call() -> Reply:
+            view = hold_release(actor=actor, hold_id=hold_id)
+            asked_only(request)
+            return Reply(200 if view.status is HoldStatus.RELEASED else 202, hold_json(view))
 
         return self.post_once(call, ask=ask)
 
@@ -166,10 +160,9 @@ class FreezeView(ApiView):
         """Keep a memory as it is: a member's own hold, ended by its maker or an admin."""
         actor = self.actor()
 
-        def reason() -> str:
+        with self.after(lambda: cube_freezable(actor=actor, cube_id=memory_id)):
             asked_only(request)
-            return str(read(ReasonInput, request)["reason"])
-
+            reason = read(ReasonInput, request)["reason"]
         return _answered(self, actor, memory_id, lambda: cube_freeze(actor=actor, cube_id=memory_id, reason=reason))
 
 
@@ -204,19 +197,12 @@ def hold_json(view: View) -> dict[str, Any]:
     }
 
 
-def _made(view: View) -> Reply:
-    return Reply(201, hold_json(view))
-
-
 def _answered(view: ApiView, actor: Actor, memory_id: UUID, write: Callable[[], None]) -> Response:
     """Write, and answer with the memory as it then is."""
 
-    def call(commit: Commit) -> Reply:
-        with acting(actor):
-            write()
-            reply = Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
-            commit(reply)
-        return reply
+    def call() -> Reply:
+        write()
+        return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
 
     response = view.post_once(call, ask=lambda: cube_freezable(actor=actor, cube_id=memory_id))
     response["ETag"] = f'"{response.data["version"]}"'

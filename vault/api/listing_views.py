@@ -11,7 +11,6 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import ONCE, described
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.idempotency import Commit
 from governance.api.views import ApiView, asked_only, flag
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
@@ -99,9 +98,8 @@ class ViewsView(ApiView):
         asked_only(request)
         draft = ViewDraft(**read(ViewInput, request))
 
-        def call(commit: Commit) -> Reply:
-            view = view_create(actor=actor, draft=draft, commit=lambda made: commit(Reply(201, _view_json(made))))
-            return Reply(201, _view_json(view))
+        def call() -> Reply:
+            return Reply(201, _view_json(view_create(actor=actor, draft=draft)))
 
         return self.post_once(call)
 

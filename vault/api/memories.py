@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE, described
-from governance.api.idempotency import Commit
+from governance.api.idempotency import Once
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, expected_versions, flag, heavy
@@ -58,7 +58,7 @@ from vault.api.schema import (
     SearchSchema,
     VersionListSchema,
 )
-from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft
+from vault.cubes.drafts import CubeDraft, InvalidDraft
 from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
 from vault.cubes.services import (
     Added,
@@ -66,11 +66,12 @@ from vault.cubes.services import (
     cube_purge,
     cube_restore,
     cube_update,
+    cube_update_ask,
     cubes_add,
     read_changed_texts,
 )
 from vault.cubes.writer.building import texts_index
-from vault.jobs.adding import memories_add_later
+from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
 from vault.retrieval.selectors import Hit, memories_search
@@ -88,13 +89,13 @@ class MemoriesView(ApiView):
         """List memories, newest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        pages = CursorPages(also_known=[*FILTERS, "provenance"])
+        pages = CursorPages(request, also_known=[*FILTERS, "provenance"])
         with acting(actor):
             views = cubes_list(
                 actor=actor,
                 matching=list_condition(actor, request.query_params),
                 deleted=flag(request, "deleted"),
-                paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+                pages=pages,
             )
             manifest = _manifest(actor, views) if flag(request, "provenance") else {}
         response = pages.envelope([memory_json(view) for view in views])
@@ -116,9 +117,10 @@ class MemoriesView(ApiView):
         asked_only(request, "async")
         later = flag(request, "async")
         drafts = drafts_of(read(MemoryInput, request))
-        if later:
-            return self.post_once(lambda commit: _add_later(actor, drafts, commit))
-        return self.post_once(lambda commit: _add(actor, drafts, commit))
+        with self.once() as once:
+            if once.reply is None:
+                (_add_later if later else _add)(actor, drafts, once)
+        return once.response()
 
 
 class BulkView(ApiView):
@@ -142,7 +144,10 @@ class BulkView(ApiView):
         drafts, origins = drafts_of_bulk(read(BulkInput, request))
         if dry_run:
             return _bulk_rehearsed(actor, drafts, origins)
-        return self.post_once(lambda commit: _bulk(actor, drafts, origins, commit))
+        with self.once() as once:
+            if once.reply is None:
+                _bulk(actor, drafts, origins, once)
+        return once.response()
 
 
 class SearchView(ApiView):
@@ -195,11 +200,10 @@ class MemoryView(ApiView):
         """Make a new version; If-Match names the one that was read."""
         actor = self.actor()
 
-        def changes() -> CubeChanges:
-            asked_only(request)
-            return changes_of(read(ChangesInput, request))
-
         versions = expected_versions(request)
+        with self.after(lambda: cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
+            asked_only(request)
+            changes = changes_of(read(ChangesInput, request))
         read_before = read_changed_texts(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes)
         with acting(actor):
             cube_update(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes, read=read_before)
@@ -239,15 +243,11 @@ class RestoreView(ApiView):
                 cube_restore(actor=actor, cube_id=memory_id)
                 transaction.set_rollback(True)
 
-        def call(commit: Commit) -> Reply:
-            with acting(actor):
-                cube_restore(actor=actor, cube_id=memory_id, expected_versions=versions)
-                asked_only(request)
-                read(NoInput, request)
-                memory = memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0])
-                reply = Reply(200, memory, shows=(memory_id,))
-                commit(reply)
-            return reply
+        def call() -> Reply:
+            cube_restore(actor=actor, cube_id=memory_id, expected_versions=versions)
+            asked_only(request)
+            read(NoInput, request)
+            return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
 
         response = self.post_once(call, ask=ask)
         response["ETag"] = f'"{response.data["version"]}"'
@@ -258,11 +258,11 @@ class VersionsView(ApiView):
     @described("memories_versions", VersionListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
         """The versions of a memory, newest first."""
-        pages = CursorPages("-number")
+        pages = CursorPages(request, "-number")
         views = versions_list(
             actor=self.actor(),
             cube_id=memory_id,
-            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+            pages=pages,
         )
         return pages.envelope([version_json(view) for view in views])
 
@@ -271,39 +271,35 @@ def _manifest(actor: Actor, views: Sequence[CubeView]) -> MemoryJson:
     return {"manifest": manifest_json(manifest_of_memories(actor=actor, views=views))}
 
 
-def _add(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
+def _add(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
     if len(drafts) > LARGE_WRITE:
         with heavy_call(actor), large_write(actor):
-            return _add_now(actor, drafts, commit)
-    return _add_now(actor, drafts, commit)
+            _add_now(actor, drafts, once)
+    else:
+        _add_now(actor, drafts, once)
 
 
-def _add_now(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
+def _add_now(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts, texts=texts)
         body = {"results": _shown(actor, added), "superseded": [], "conflicts": []}
-        reply = Reply(_status(added), body, shows=_ids(added))
-        commit(reply)
-    return reply
+        once.store(Reply(_status(added), body, shows=_ids(added)))
 
 
-def _add_later(actor: Actor, drafts: Sequence[CubeDraft], commit: Commit) -> Reply:
-    job = memories_add_later(
-        actor=actor, drafts=drafts, commit=lambda view: commit(Reply(202, {"job": job_json(view)}))
-    )
-    return Reply(202, {"job": job_json(job)})
+def _add_later(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
+    screened = drafts_screen(actor=actor, drafts=drafts)
+    with acting(actor):
+        once.store(Reply(202, {"job": job_json(memories_add_later(actor=actor, screened=screened))}))
 
 
-def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], commit: Commit) -> Reply:
+def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], once: Once) -> None:
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _naming_items(origins):
         added = cubes_add(actor=actor, drafts=drafts, texts=texts)
         shown = _shown(actor, added)
         results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
-        reply = Reply(_status(added), {"results": results}, shows=_ids(added))
-        commit(reply)
-    return reply
+        once.store(Reply(_status(added), {"results": results}, shows=_ids(added)))
 
 
 def _bulk_rehearsed(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int]) -> Response:

@@ -50,11 +50,11 @@ class NamespacesView(ApiView):
         """List the namespaces that the caller may read, by path."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        pages = CursorPages("path", also_known=["path"])
+        pages = CursorPages(request, "path", also_known=["path"])
         views = namespaces_list(
             actor=actor,
             within=_path(request),
-            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+            pages=pages,
         )
         return pages.envelope([namespace_json(view) for view in views])
 

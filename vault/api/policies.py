@@ -12,7 +12,6 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import IF_MATCH, ONCE, PAGE, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only, expected_versions, flag, heavy
@@ -25,6 +24,7 @@ from governance.policies.services import (
     PolicyChanges,
     PolicyDraft,
     policy_change,
+    policy_change_ask,
     policy_create,
     policy_disable,
 )
@@ -96,10 +96,10 @@ class PoliciesView(ApiView):
         """List the policies in force, newest first; with `enabled=false`, the disabled ones."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_READ)
-        pages = CursorPages("-policy_id", also_known=["kind", "enabled"])
+        pages = CursorPages(request, "-policy_id", also_known=["kind", "enabled"])
         views = policies_list(
             actor=actor,
-            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+            pages=pages,
             kind=_kind_asked(request),
             enabled=flag(request, "enabled", default=True),
         )
@@ -113,9 +113,8 @@ class PoliciesView(ApiView):
         asked_only(request)
         draft = _draft(read(PolicyInput, request))
 
-        def call(commit: Commit) -> Reply:
-            view = policy_create(actor=actor, draft=draft, commit=lambda made: commit(_created(made)))
-            return _created(view)
+        def call() -> Reply:
+            return _created(policy_create(actor=actor, draft=draft))
 
         return self.post_once(call)
 
@@ -148,18 +147,21 @@ class PolicyView(ApiView):
     def patch(self, request: Request, policy_id: UUID) -> Response:
         """Make the next version; If-Match names the one that was read. The document is replaced whole."""
 
-        def changes() -> PolicyChanges:
+        actor, versions = self.actor(), expected_versions(request)
+        with self.after(
+            lambda: policy_change_ask(actor=actor, policy_id=policy_id, expected_versions=versions, must_expect=True)
+        ):
             asked_only(request)
-            return PolicyChanges(**read(PolicyChangesInput, request))
-
-        versions = expected_versions(request)
-        return _one(policy_change(actor=self.actor(), policy_id=policy_id, expected_versions=versions, changes=changes))
+            changes = PolicyChanges(**read(PolicyChangesInput, request))
+        return _one(policy_change(actor=actor, policy_id=policy_id, expected_versions=versions, changes=changes))
 
     @described("policies_disable", None, status=204, parameters=[IF_MATCH], may=[404, 409])
     def delete(self, request: Request, policy_id: UUID) -> Response:
         """Put it out of force, by a version that says so."""
         actor, versions = self.actor(), expected_versions(request)
-        policy_disable(actor=actor, policy_id=policy_id, expected_versions=versions, ask=lambda: asked_only(request))
+        with self.after(lambda: policy_change_ask(actor=actor, policy_id=policy_id, expected_versions=versions)):
+            asked_only(request)
+        policy_disable(actor=actor, policy_id=policy_id, expected_versions=versions)
         return Response(status=204)
 
 
@@ -167,11 +169,11 @@ class PolicyVersionsView(ApiView):
     @described("policies_versions", PolicyListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, policy_id: UUID) -> Response:
         """All that a policy has ever said, the newest first."""
-        pages = CursorPages("-number")
+        pages = CursorPages(request, "-number")
         views = policy_versions(
             actor=self.actor(),
             policy_id=policy_id,
-            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+            pages=pages,
         )
         return pages.envelope([policy_json(view) for view in views])
 

@@ -11,10 +11,8 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.api.described import IF_MATCH, ONCE, PAGE, described
-from governance.api.idempotency import Commit
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, expected_versions
-from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
@@ -41,13 +39,13 @@ class ReviewsView(ApiView):
         """What waits for a decision, newest first; places of personal data, never the data."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
-        pages = CursorPages(also_known=("kind", "status"))
+        pages = CursorPages(request, also_known=("kind", "status"))
         kind = request.query_params.get("kind")
         views = reviews_list(
             actor=actor,
             kind=_one_of(ReviewKind, "kind", kind) if kind is not None else None,
             status=_one_of(ReviewStatus, "status", request.query_params.get("status", ReviewStatus.OPEN)),
-            paginate=lambda rows: pages.paginate_queryset(rows, request) or [],
+            pages=pages,
         )
         return pages.envelope([review_json(view) for view in views])
 
@@ -61,15 +59,11 @@ class ReviewAcceptView(ApiView):
         """
         actor = self.actor()
 
-        def call(commit: Commit) -> Reply:
-            with acting(actor):
-                review_accept_ask(actor=actor, review_id=review_id)
-                asked_only(request)
-                body = read(AcceptInput, request)
-                review = review_accept(actor=actor, review_id=review_id, **body)
-                reply = _decided(actor, review)
-                commit(reply)
-            return reply
+        def call() -> Reply:
+            review_accept_ask(actor=actor, review_id=review_id)
+            asked_only(request)
+            body = read(AcceptInput, request)
+            return _decided(actor, review_accept(actor=actor, review_id=review_id, **body))
 
         return self.post_once(call, ask=lambda: review_accept_ask(actor=actor, review_id=review_id))
 
@@ -80,14 +74,10 @@ class ReviewRejectView(ApiView):
         """What was found is no personal data. `source_withdrawn`: delete the memory."""
         actor = self.actor()
 
-        def call(commit: Commit) -> Reply:
-            with acting(actor):
-                review_reject_ask(actor=actor, review_id=review_id)
-                asked_only(request)
-                review = review_reject(actor=actor, review_id=review_id)
-                reply = _decided(actor, review)
-                commit(reply)
-            return reply
+        def call() -> Reply:
+            review_reject_ask(actor=actor, review_id=review_id)
+            asked_only(request)
+            return _decided(actor, review_reject(actor=actor, review_id=review_id))
 
         return self.post_once(call, ask=lambda: review_reject_ask(actor=actor, review_id=review_id))
 
@@ -101,15 +91,12 @@ class RedactView(ApiView):
         def ask() -> None:
             cube_redact_ask(actor=actor, cube_id=memory_id)
 
-        def call(commit: Commit) -> Reply:
-            with acting(actor):
-                cube_redact_ask(actor=actor, cube_id=memory_id, expected_versions=expected)
-                asked_only(request)
-                number = read(RedactInput, request)["version"]
-                cube_redact(actor=actor, cube_id=memory_id, number=number)
-                reply = Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
-                commit(reply)
-            return reply
+        def call() -> Reply:
+            cube_redact_ask(actor=actor, cube_id=memory_id, expected_versions=expected)
+            asked_only(request)
+            number = read(RedactInput, request)["version"]
+            cube_redact(actor=actor, cube_id=memory_id, number=number)
+            return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
 
         response = self.post_once(call, ask=ask)
         response["ETag"] = f'"{response.data["version"]}"'

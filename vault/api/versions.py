@@ -12,7 +12,6 @@ from rest_framework.response import Response
 
 from governance.api.described import IF_MATCH, ONCE, described
 from governance.api.fields import StrictSerializer, TextField, WholeField
-from governance.api.idempotency import Commit
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only, expected_versions
 from governance.database import acting
@@ -99,20 +98,18 @@ class RollbackView(ApiView):
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Make a new version with the words, tags, type and times of an earlier one."""
-        body: dict[str, Any] = {}
-
-        def number() -> int:
+        actor, versions = self.actor(), expected_versions(request)
+        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             asked_only(request)
-            body.update(read(RollbackInput, request))
-            return int(body["version"])
+            body = read(RollbackInput, request)
 
         def change() -> None:
             cube_rollback(
-                actor=self.actor(),
+                actor=actor,
                 cube_id=memory_id,
-                number=number,
-                reason=lambda: body.get("reason", ""),
-                expected_versions=expected_versions(request),
+                number=body["version"],
+                reason=body.get("reason", ""),
+                expected_versions=versions,
             )
 
         return _changed(self, memory_id, change)
@@ -123,17 +120,13 @@ class MoveView(ApiView):
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Move a memory to another namespace, as a new version."""
 
-        def namespace() -> str:
+        actor, versions = self.actor(), expected_versions(request)
+        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             asked_only(request)
-            return str(read(MoveInput, request)["namespace"])
+            namespace = read(MoveInput, request)["namespace"]
 
         def change() -> None:
-            cube_move(
-                actor=self.actor(),
-                cube_id=memory_id,
-                namespace=namespace,
-                expected_versions=expected_versions(request),
-            )
+            cube_move(actor=actor, cube_id=memory_id, namespace=namespace, expected_versions=versions)
 
         return _changed(self, memory_id, change)
 
@@ -147,13 +140,9 @@ def _changed(view: ApiView, memory_id: UUID, change: Any) -> Response:
             cube_change_ask(actor=actor, cube_id=memory_id)
             transaction.set_rollback(True)
 
-    def call(commit: Commit) -> Reply:
-        with acting(actor):
-            change()
-            memory = memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0])
-            reply = Reply(200, memory, shows=(memory_id,))
-            commit(reply)
-        return reply
+    def call() -> Reply:
+        change()
+        return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
 
     response = view.post_once(call, ask=ask)
     response["ETag"] = f'"{response.data["version"]}"'

@@ -1,9 +1,8 @@
 """Conversations and their turns, as the member who holds them reads them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -15,6 +14,7 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import Forbidden, NotFound
 from governance.keys.services import open_sealed
+from governance.pages import Pages
 from governance.personas.selectors import personas_of
 from governance.vocabulary import Permission, Verb
 from vault.chat.rules import title_of
@@ -89,15 +89,12 @@ class TurnTexts:
         return view.words.content if view else ""
 
 
-Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
-
-
-def conversations_list(*, actor: Actor, paginate: Paginate) -> list[ConversationView]:
+def conversations_list(*, actor: Actor, pages: Pages) -> list[ConversationView]:
     """The actor's own conversations, the newest first. Raises Forbidden. Writes: AuditEntry, AuditEntry?."""
     authorize(actor, Permission.CONVERSATION_USE)
     with acting(actor):
         mine = _in_reach(actor).filter(Q(member_id=actor.member_id), deleted_at=None)
-        page = paginate(mine.order_by("-id"))
+        page = pages.take(mine.order_by("-id"))
         ids = [row.id for row in page]
         record(actor=actor, verb=Verb.CONVERSATION_READ, object_type="conversation", object_ids=ids)
         return conversation_views(actor, page)
@@ -111,18 +108,32 @@ def conversation_get(*, actor: Actor, conversation_id: UUID) -> ConversationView
         return conversation_views(actor, [row])[0]
 
 
-def turns_list(*, actor: Actor, conversation_id: UUID, paginate: Paginate) -> list[TurnView]:
+def turns_list(*, actor: Actor, conversation_id: UUID, pages: Pages) -> list[TurnView]:
     """The turns of a conversation, oldest first, with what their answers quote as its member may read it now.
 
     Raises NotFound; Forbidden. Writes: AuditEntry naming the memories of its turns, AuditEntry? naming what is quoted.
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
-        page = paginate(Turn.objects.filter(conversation=conversation).order_by("id"))
-        said = _turn_texts(speaker_of(actor, conversation), page)
-        record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(said.views))
-        record_quoted(actor, [view.passages for view in said.views.values()])
-        return [turn_view(row, said) for row in page]
+        page = pages.take(Turn.objects.filter(conversation=conversation).order_by("id"))
+        return _turns_read(actor, conversation, page)
+
+
+def turn_get(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> TurnView:
+    """One turn of a conversation, read as `turns_list` reads it. Raises NotFound; Forbidden. Writes: AuditEntry …."""
+    with acting(actor):
+        conversation = conversation_locate(actor, conversation_id)
+        found = Turn.objects.filter(conversation=conversation, id=turn_id).first()
+        if found is None:
+            raise NotFound
+        return _turns_read(actor, conversation, [found])[0]
+
+
+def _turns_read(actor: Actor, conversation: Conversation, page: Sequence[Turn]) -> list[TurnView]:
+    said = _turn_texts(speaker_of(actor, conversation), page)
+    record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(said.views))
+    record_quoted(actor, [view.passages for view in said.views.values()])
+    return [turn_view(row, said) for row in page]
 
 
 def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = False) -> Conversation:

@@ -1,6 +1,7 @@
 """A chat: a question, the memories that answer it, an answer that cites them. Both become memories in their turn."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from governance.errors import FieldError, Forbidden, Invalid, TooLarge
 from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
 from governance.keys.services import member_scope, seal_for
+from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
@@ -98,7 +100,6 @@ class Done:
 
 
 TurnEvent = Token | Cited | Done
-Commit = Callable[[TurnView], None]
 
 
 @dataclass(frozen=True)
@@ -130,10 +131,18 @@ class TurnTexts:
     indexes: TextIndexes = field(repr=False)
 
 
-def conversation_create(
-    *, actor: Actor, draft: ConversationDraft, commit: Callable[[ConversationView], None] = lambda view: None
-) -> ConversationView:
-    """Raises Forbidden; Invalid. Writes: Conversation, AuditEntry; `commit` runs in the same transaction."""
+@dataclass(frozen=True)
+class TurnAnswer:
+    """The whole answer, not stored yet."""
+
+    text: str = field(repr=False)
+    completion: Completion = field(repr=False)
+    end: TurnEnd
+    read: TurnTexts = field(repr=False)
+
+
+def conversation_create(*, actor: Actor, draft: ConversationDraft) -> ConversationView:
+    """Raises Forbidden; Invalid. Writes: Conversation, AuditEntry."""
     authorize(actor, Permission.CONVERSATION_USE)
     if actor.member_id is None:
         raise Forbidden("Only a member can hold a conversation.", rule="member")
@@ -159,9 +168,7 @@ def conversation_create(
         row.sealed_title = _sealed_title(row, title_screened(actor=actor, title=draft.title))
         row.save(force_insert=True)
         record(actor=actor, verb=Verb.CONVERSATION_CREATED, object_type="conversation", object_ids=[row.id])
-        view = conversation_views(actor, [row])[0]
-        commit(view)
-    return view
+        return conversation_views(actor, [row])[0]
 
 
 def conversation_update(*, actor: Actor, conversation_id: UUID, title: str) -> ConversationView:
@@ -246,12 +253,12 @@ def _planned(actor: Actor, conversation_id: UUID, model: str, content: str) -> T
     )
 
 
-def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterator[TurnEvent]:
-    """Answer, piece by piece; the turn is stored before Done. Closed early, what was said is stored as interrupted.
+def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None, None]:
+    """Answer, piece by piece; the last is the whole, for `turn_store`. Closed early, what was said is stored as
+    interrupted.
 
-    The model is asked outside any transaction. `commit` runs in the transaction that stores the turn.
+    The model is asked outside any transaction.
     Raises ProviderUnavailable, and Forbidden once the reader may no longer: nothing is stored then.
-    Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
     """
     said, end = "", TurnEnd.COMPLETE
     cited: list[int] = []
@@ -275,23 +282,34 @@ def turn_stream(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> Iterat
                     yield Cited(plan.citations[marker - 1])
     except GeneratorExit:
         if said and watch.allows():
-            _turn_store(plan, said, completion, TurnEnd.INTERRUPTED, commit)
+            turn_store(plan=plan, answer=_answer_read(plan, said, completion, TurnEnd.INTERRUPTED))
         raise
     watch.ask(now=True)
-    yield Done(_turn_store(plan, said, completion, end, commit))
+    yield _answer_read(plan, said, completion, end)
 
 
-def turn_run(*, actor: Actor, conversation_id: UUID, content: str, commit: Commit = lambda turn: None) -> TurnView:
+def turn_stream(*, plan: TurnPlan) -> Generator[TurnEvent, None, None]:
+    """`turn_answer`, stored before Done. Raises what it raises. Writes what `turn_store` writes."""
+    with closing(turn_answer(plan=plan)) as pieces:
+        for piece in pieces:
+            yield Done(turn_store(plan=plan, answer=piece)) if isinstance(piece, TurnAnswer) else piece
+
+
+def turn_run(*, actor: Actor, conversation_id: UUID, content: str) -> TurnView:
     """`turn_begin` and the whole of `turn_stream`. Raises what both raise."""
-    return turn_finish(plan=turn_begin(actor=actor, conversation_id=conversation_id, content=content), commit=commit)
+    return turn_finish(plan=turn_begin(actor=actor, conversation_id=conversation_id, content=content))
 
 
-def turn_finish(*, plan: TurnPlan, commit: Commit = lambda turn: None) -> TurnView:
+def turn_finish(*, plan: TurnPlan) -> TurnView:
     """The whole of `turn_stream` at once. Raises what it raises."""
-    events = list(turn_stream(plan=plan, commit=commit))
-    last = events[-1]
-    assert isinstance(last, Done)
-    return last.turn
+    return turn_store(plan=plan, answer=turn_whole(plan=plan))
+
+
+def turn_whole(*, plan: TurnPlan) -> TurnAnswer:
+    """The last of `turn_answer`. Raises what it raises."""
+    *_, answer = turn_answer(plan=plan)
+    assert isinstance(answer, TurnAnswer)
+    return answer
 
 
 def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -318,9 +336,7 @@ def _past(actor: Actor, conversation: Conversation) -> tuple[tuple[PastTurn, ...
     """The turns that a model is reminded of, and what they rest on; without a model none is read."""
     if _model(conversation.model) is None:
         return (), []
-    turns = turns_list(
-        actor=actor, conversation_id=conversation.id, paginate=lambda rows: list(rows.reverse()[:REMEMBERED])[::-1]
-    )
+    turns = turns_list(actor=actor, conversation_id=conversation.id, pages=Last(REMEMBERED))
     told = [turn for turn in turns if turn.question and turn.answer]
     with acting(actor):
         direct = turns_sources(told)
@@ -349,26 +365,29 @@ def _answer(plan: TurnPlan) -> Iterator[TextDelta | Completion]:
         yield TextDelta(f"\n{line}" if number else line)
 
 
-def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd, commit: Commit) -> TurnView:
-    actor = plan.actor
+def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
+    """Keep a question and its answer. Raises NotFound; Forbidden; Invalid; QuotaExceeded.
+
+    Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
+    """
+    actor, said, completion, read = plan.actor, answer.text, answer.completion, answer.read
     prompt_tokens, completion_tokens = _tokens(plan, completion, said)
-    read = _read_turn(plan, said)
     with acting(actor):
         row = conversation_locate(actor, plan.conversation_id, lock=True)
-        question, answer = _cubes_of_turn(plan, row, read)
+        asked, answered = _cubes_of_turn(plan, row, read)
         cited = [plan.citations[marker - 1] for marker in markers_in(said, len(plan.citations))]
         turn = Turn(
             id=plan.turn_id,
             tenant_id=actor.tenant_id,
             conversation=row,
             position=Turn.objects.filter(conversation=row).count(),
-            question=question.cube,
-            answer=answer.cube,
+            question=asked.cube,
+            answer=answered.cube,
             model=completion.model,
             citations=[{"memory_id": str(one.memory_id), "marker": one.marker, "score": one.score} for one in cited],
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
-            end=end,
+            end=answer.end,
         )
         tokens_add(actor, prompt_tokens + completion_tokens, usage_count)
         turn.save(force_insert=True)
@@ -378,12 +397,10 @@ def _turn_store(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd,
             verb=Verb.TURN_CREATED,
             object_type="turn",
             object_ids=[turn.id],
-            detail={"model": turn.model, "citations": len(turn.citations), "end": end},
+            detail={"model": turn.model, "citations": len(turn.citations), "end": answer.end},
         )
-        shown = said if answer.words.quotes else answer.content
-        view = _stored_view(turn, question.content, shown, tuple(cited))
-        commit(view)
-    return view
+    shown = said if answered.words.quotes else answered.content
+    return _stored_view(turn, asked.content, shown, tuple(cited))
 
 
 def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, ...]) -> TurnView:
@@ -408,6 +425,10 @@ def _tokens(plan: TurnPlan, completion: Completion, said: str) -> tuple[int, int
     if _model(plan.model) is None:
         return 0, 0
     return tokens_used(completion, prompt(plan.question, plan.evidence, plan.past, agent=plan.agent), said)
+
+
+def _answer_read(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd) -> TurnAnswer:
+    return TurnAnswer(said, completion, end, _read_turn(plan, said))
 
 
 def _read_turn(plan: TurnPlan, said: str) -> TurnTexts:

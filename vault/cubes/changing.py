@@ -1,6 +1,6 @@
 """Changes of one memory that are told by their aim: to another namespace, back to an earlier version."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from uuid import UUID
 
 from governance.access.decisions.services import authorize
@@ -37,10 +37,10 @@ def cube_move(
     *,
     actor: Actor,
     cube_id: UUID,
-    namespace: Callable[[], str],
+    namespace: str,
     expected_versions: Collection[int] | None = None,
 ) -> Cube:
-    """Move a memory to the namespace at a path, as a new version. `namespace` is asked once all else allows the move.
+    """Move a memory to the namespace at a path, as a new version.
 
     Raises as `cube_update`, without PreconditionRequired. Writes as `cube_update`, and Namespace?.
     """
@@ -50,7 +50,7 @@ def cube_move(
             actor=actor,
             cube_id=cube_id,
             expected_versions={present},
-            changes=lambda: CubeChanges(namespace=namespace()),
+            changes=CubeChanges(namespace=namespace),
         )
 
 
@@ -58,25 +58,23 @@ def cube_rollback(
     *,
     actor: Actor,
     cube_id: UUID,
-    number: Callable[[], int],
+    number: int,
     expected_versions: Collection[int] | None = None,
-    reason: Callable[[], str] = lambda: "",
+    reason: str = "",
 ) -> Cube:
     """Make a new version with the words, tags, type and times of an earlier one.
 
-    Place, persona, data subject and expiry stay as they are. `number` and `reason` are asked once all else allows the
-    change. Raises as `cube_update`; Invalid where the actor reads no such version; Conflict where its words were
-    removed. Writes as `cube_update`.
+    Place, persona, data subject and expiry stay as they are. Raises as `cube_update`; Invalid where the
+    actor reads no such version; Conflict where its words were removed. Writes as `cube_update`.
     """
     with acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
-        wanted, why = number(), reason()
         return cube_update(
             actor=actor,
             cube_id=cube_id,
             expected_versions={cube.version},
-            changes=lambda: _as_in(actor, cube, wanted),
-            reason=why or f"Rolled back to version {wanted}",
+            changes=_as_in(actor, cube, number),
+            reason=reason or f"Rolled back to version {number}",
         )
 
 

@@ -1,12 +1,11 @@
 """Reading cubes. What is opened is on the audit trail, in the transaction that opened it: one row names all the ids."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -14,6 +13,7 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import NotFound
 from governance.outbox.services import record_read
+from governance.pages import Pages
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
 from vault.cubes.lookup import locate_readable
@@ -51,9 +51,6 @@ class VersionView:
     words: Words = field(repr=False)
 
 
-Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
-
-
 def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
     """Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent."""
     with acting(actor):
@@ -64,10 +61,10 @@ def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
     return found[0]
 
 
-def cubes_list(*, actor: Actor, matching: Q, paginate: Paginate, deleted: bool = False) -> list[CubeView]:
+def cubes_list(*, actor: Actor, matching: Q, pages: Pages, deleted: bool = False) -> list[CubeView]:
     """A page of the cubes that the actor may read and that match, newest first.
 
-    `paginate` takes one page of the rows. `deleted`: those that can still be restored, for who may delete.
+    `deleted`: those that can still be restored, for who may delete.
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -75,7 +72,7 @@ def cubes_list(*, actor: Actor, matching: Q, paginate: Paginate, deleted: bool =
         authorize(actor, Permission.MEMORY_DELETE)
     with acting(actor):
         rows = Cube.objects.restorable_by(actor) if deleted else Cube.objects.visible_to(actor)
-        page = paginate(rows.filter(matching).order_by("-id").only("id"))
+        page = pages.take(rows.filter(matching).order_by("-id").only("id"))
         return cubes_read(actor=actor, cube_ids=[cube.id for cube in page], verb=Verb.MEMORY_LISTED)
 
 
@@ -125,14 +122,14 @@ def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
         return [_view(rows[one], words[one], parents, passages) for one in cube_ids if one in rows]
 
 
-def versions_list(*, actor: Actor, cube_id: UUID, paginate: Paginate) -> list[VersionView]:
+def versions_list(*, actor: Actor, cube_id: UUID, pages: Pages) -> list[VersionView]:
     """The versions of a cube that the actor may read, newest first.
 
     Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry.
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
-        page = paginate(versions_visible(actor, cube).select_related("namespace").order_by("-number"))
+        page = pages.take(versions_visible(actor, cube).select_related("namespace").order_by("-number"))
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
         return versions_view(actor, page)
 

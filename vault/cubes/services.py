@@ -1,6 +1,6 @@
 """The one writer of Cube and CubeVersion."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -107,17 +107,34 @@ def cubes_add(
 
 
 def read_changed_texts(
-    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None, changes: Callable[[], CubeChanges]
+    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None, changes: CubeChanges
 ) -> ChangedTexts:
     """Read the texts of a change before `cube_update`, outside any transaction.
 
-    Raises NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, Invalid, KeyUnavailable, in this order.
+    Raises NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, KeyUnavailable, in this order.
     """
     with acting(actor):
-        cube = _locate_for_update(actor, cube_id, expected_versions, lock=False)
-        asked = changes()
+        cube = cube_update_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
-    return changed_texts(cube, before, asked)
+    return changed_texts(cube, before, changes)
+
+
+def cube_update_ask(
+    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None, lock: bool = False
+) -> Cube:
+    """The cube, if the actor may change it.
+
+    Raises, in this order: NotFound, Forbidden, Held, PreconditionRequired, VersionConflict.
+    """
+    with acting(actor):
+        cube = locate(actor, cube_id, lock=lock)
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+        authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
+        refuse_held(actor, [cube.id])
+        if expected_versions is None:
+            raise PreconditionRequired
+        check_version(cube, expected_versions)
+    return cube
 
 
 def cube_update(
@@ -125,23 +142,22 @@ def cube_update(
     actor: Actor,
     cube_id: UUID,
     expected_versions: Collection[int] | None,
-    changes: Callable[[], CubeChanges],
+    changes: CubeChanges,
     reason: str = "",
     read: ChangedTexts | None = None,
 ) -> Cube:
-    """Make a new version. `changes` is asked only once the caller may change it and has seen the present version.
+    """Make a new version.
 
     `read`: what `read_changed_texts` found before the transaction.
     Raises, in this order: NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, Invalid, QuotaExceeded.
     Writes: Cube, CubeVersion, Posting …, HoldCube?, AuditEntry, OutboxEvent.
     """
     with acting(actor):
-        cube = _locate_for_update(actor, cube_id, expected_versions, lock=True)
-        asked = changes()
-        _ask_to_open(actor, cube, asked)
+        cube = cube_update_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions, lock=True)
+        _ask_to_open(actor, cube, changes)
         was, owner_id = cube_target(cube), cube.owner_id
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
-        built = build_version(actor=actor, cube=cube, before=before, changes=asked, reason=reason, read=read)
+        built = build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason, read=read)
         if built.cube.owner_id != owner_id:  # moved into somebody's private place, it is theirs from then on
             authorize(actor, Permission.ACCESS_GOVERN, was)
         refused_times(built.cube, database_now())
@@ -283,18 +299,6 @@ def _bytes(built: Sequence[Built]) -> dict[Measure, int]:
 def _amounts_of_stored(cube: Cube) -> dict[Measure, int]:
     sealed = CubeVersion.objects.filter(cube=cube).values_list("sealed", flat=True)
     return {Measure.MEMORIES: 1, Measure.BYTES: sum(len(blob) for blob in sealed)}
-
-
-def _locate_for_update(actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None, *, lock: bool) -> Cube:
-    """The cube, if the actor may change it. Raises what `cube_update` raises before it reads the changes."""
-    cube = locate(actor, cube_id, lock=lock)
-    authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
-    authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it
-    refuse_held(actor, [cube.id])
-    if expected_versions is None:
-        raise PreconditionRequired
-    check_version(cube, expected_versions)
-    return cube
 
 
 def _ask_to_open(actor: Actor, cube: Cube, asked: CubeChanges) -> None:

@@ -46,7 +46,7 @@ from vault.cubes.lookup import locate
 from vault.cubes.services import cube_delete, cube_update, cubes_add
 from vault.demo.story import Entry, moment_of
 from vault.holds.services import HoldDraft, cube_freeze, hold_create, hold_release
-from vault.jobs.adding import memories_add_later
+from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.listing.views import ViewDraft, view_create
 from vault.models import Conversation, Cube, Namespace, Review, Turn
 from vault.reader.services import Message, messages_read
@@ -122,7 +122,7 @@ class Stage:
             actor=actor,
             cube_id=cube_id,
             expected_versions={version},
-            changes=lambda: changes,
+            changes=changes,
             reason=step["reason"],
         )
         Cube.objects.filter(id=cube_id).update(updated_at=database_now())
@@ -132,8 +132,8 @@ class Stage:
         cube_rollback(
             actor=self.person(step["by"]),
             cube_id=cube_id,
-            number=lambda: int(step["version"]),
-            reason=lambda: str(step["reason"]),
+            number=int(step["version"]),
+            reason=str(step["reason"]),
         )
         Cube.objects.filter(id=cube_id).update(updated_at=database_now())
 
@@ -150,9 +150,7 @@ class Stage:
         cubes_add(actor=actor, drafts=[draft])
 
     def freeze(self, step: Entry) -> None:
-        cube_freeze(
-            actor=self.person(step["by"]), cube_id=self.memories[step["of"]], reason=lambda: str(step["reason"])
-        )
+        cube_freeze(actor=self.person(step["by"]), cube_id=self.memories[step["of"]], reason=str(step["reason"]))
 
     def deletion(self, step: Entry) -> None:
         cube_id = self.memories[step["of"]]
@@ -236,7 +234,8 @@ class Stage:
 
     def import_job(self, step: Entry) -> None:
         drafts = [CubeDraft(content=text, namespace=step["namespace"]) for text in step["contents"]]
-        memories_add_later(actor=self.person(step["by"]), drafts=drafts)
+        actor = self.person(step["by"])
+        memories_add_later(actor=actor, screened=drafts_screen(actor=actor, drafts=drafts))
 
     def schedule(self, step: Entry) -> None:
         draft = ScheduleDraft(step["kind"], step["cron"], step["timezone"])

@@ -1,6 +1,6 @@
 """Reading holds. The terms of a legal hold are for those who manage holds, a freeze for the readers of its memory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from governance.database import acting
 from governance.errors import NotFound
 from governance.keys.services import GENERAL, subject_scope
 from governance.models import DataSubject
+from governance.pages import Pages
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
 from vault.cubes.holds import terms_open
@@ -63,15 +64,12 @@ class Keeping:
         return self.legal or bool(self.freezes)
 
 
-Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
-
-
-def holds_list(*, actor: Actor, status: HoldStatus | None = None, paginate: Paginate) -> list[HoldView]:
+def holds_list(*, actor: Actor, status: HoldStatus | None = None, pages: Pages) -> list[HoldView]:
     """Legal holds, the newest first. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
     authorize(actor, Permission.HOLD_MANAGE)
     with acting(actor):
         rows = Hold.objects.with_standing().filter(tenant_id=actor.tenant_id, kind__in=LEGAL)
-        page = paginate(rows.filter(_of_status(status)).select_related("maker").order_by("-id"))
+        page = pages.take(rows.filter(_of_status(status)).select_related("maker").order_by("-id"))
         record(actor=actor, verb=Verb.HOLD_READ, object_type="hold", object_ids=[row.id for row in page])
         return hold_views(page)
 

@@ -1,6 +1,6 @@
 """Freezing, holding, and letting go again. Rows of holds are only ever added; the database honours them by itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -45,12 +45,12 @@ class HoldDraft:
     subject: str | None = field(default=None, repr=False)
 
 
-def hold_create(*, actor: Actor, draft: HoldDraft, commit: Callable[[HoldView], None] = lambda view: None) -> HoldView:
+def hold_create(*, actor: Actor, draft: HoldDraft) -> HoldView:
     """Keep what the draft names as it is, whatever its state, until two members let go of it.
 
     A hold over a query takes in what matches now, and whatever is written later and matches then; one over a subject
     all that is or was about them, and what will be. It waits for the tenant's writes under way, and they for it.
-    `commit` runs in the same transaction. Raises Forbidden; Invalid; NotFound; KeyUnavailable.
+    Raises Forbidden; Invalid; NotFound; KeyUnavailable.
     Writes: Hold, HoldCube …, DataSubject?, AuditEntry.
     """
     authorize(actor, Permission.HOLD_MANAGE)
@@ -68,9 +68,7 @@ def hold_create(*, actor: Actor, draft: HoldDraft, commit: Callable[[HoldView], 
             object_ids=[hold.id],
             detail={"kind": hold.kind, "covered": covered},
         )
-        view = hold_views([hold])[0]
-        commit(view)
-    return view
+        return hold_views([hold])[0]
 
 
 def hold_rehearse(*, actor: Actor, draft: HoldDraft, most: int) -> tuple[int, list[UUID]]:
@@ -84,11 +82,11 @@ def hold_rehearse(*, actor: Actor, draft: HoldDraft, most: int) -> tuple[int, li
     return found
 
 
-def hold_release(*, actor: Actor, hold_id: UUID, commit: Callable[[HoldView], None] = lambda view: None) -> HoldView:
+def hold_release(*, actor: Actor, hold_id: UUID) -> HoldView:
     """Approve the end of a legal hold. It ends with the approvals of two different members; the maker may be one.
 
     Approving twice changes nothing. Two members are two persons: who may have another behind them approves nothing.
-    `commit` runs in the same transaction. Raises NotFound; Forbidden; OwnHandNeeded; SecondMemberNeeded.
+    Raises NotFound; Forbidden; OwnHandNeeded; SecondMemberNeeded.
     Writes: HoldReleaseApproval?, AuditEntry, OutboxEvent?.
     """
     member_id = _member_of(actor)
@@ -107,20 +105,19 @@ def hold_release(*, actor: Actor, hold_id: UUID, commit: Callable[[HoldView], No
         record(actor=actor, verb=verb, object_type="hold", object_ids=[hold.id], detail=detail)
         if released:
             retention_asked(actor)
-        commit(view)
     return view
 
 
-def cube_freeze(*, actor: Actor, cube_id: UUID, reason: Callable[[], str]) -> None:
+def cube_freeze(*, actor: Actor, cube_id: UUID, reason: str) -> None:
     """Keep a memory that the actor may change as it is. A freeze is the member's own; a second one changes nothing.
 
-    `reason` is asked only once the memory was found and the permission asked: 1..LONGEST_REASON characters.
-    Raises NotFound; Forbidden; Invalid; KeyUnavailable. Writes: Hold?, HoldCube?, AuditEntry.
+    reason: 1..LONGEST_REASON characters. Raises NotFound; Forbidden; Invalid; KeyUnavailable.
+    Writes: Hold?, HoldCube?, AuditEntry.
     """
     maker = _member_of(actor)
     with acting(actor):
         cube = cube_freezable(actor=actor, cube_id=cube_id)
-        given = _reason(reason())
+        given = _reason(reason)
         if not freezes_of(cube.id).filter(maker_id=maker).exists():
             hold = Hold(id=uuid7(), tenant_id=actor.tenant_id, kind=HoldKind.FREEZE, maker_id=maker)
             hold.sealed = terms_seal(hold, HoldTerms(reason=given))

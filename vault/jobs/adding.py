@@ -1,6 +1,7 @@
 """Memories that are stored by a job: `POST memories/?async=true`."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
 
@@ -10,7 +11,7 @@ from governance.errors import Conflict
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
-from governance.jobs.services import Commit, job_create, nothing
+from governance.jobs.services import job_create
 from governance.vocabulary import Permission, Topic
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.screening.screen import drafts_screened
@@ -21,20 +22,27 @@ DRAFTS: TypeAdapter[list[CubeDraft]] = TypeAdapter(list[CubeDraft])
 PART = 100  # memories of one transaction
 
 
-def memories_add_later(*, actor: Actor, drafts: Sequence[CubeDraft], commit: Commit = nothing) -> JobView:
-    """Ask for a job that stores `drafts`. `commit` runs in the same transaction.
+@dataclass(frozen=True)
+class ScreenedDrafts:
+    """Drafts after the policies for personal data: what is redacted is not kept for the job either."""
 
-    Raises Forbidden; Invalid; PiiUnavailable; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
-    """
+    drafts: tuple[CubeDraft, ...] = field(repr=False)
+
+
+def drafts_screen(*, actor: Actor, drafts: Sequence[CubeDraft]) -> ScreenedDrafts:
+    """Screen drafts before the transaction that asks for their job. Raises Forbidden; Invalid; PiiUnavailable."""
     authorize(actor, Permission.MEMORY_CREATE)
-    drafts = drafts_screened(actor=actor, drafts=drafts)  # what is redacted is not kept for the job either
-    return job_create(
-        actor=actor,
-        kind=Topic.MEMORIES_ADD,
-        request=DRAFTS.dump_json(list(drafts)),
-        total=len(drafts),
-        commit=commit,
-    )
+    return ScreenedDrafts(tuple(drafts_screened(actor=actor, drafts=drafts)))
+
+
+def memories_add_later(*, actor: Actor, screened: ScreenedDrafts) -> JobView:
+    """Ask for a job that stores the drafts.
+
+    Raises Forbidden; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
+    """
+    drafts = screened.drafts
+    request = DRAFTS.dump_json(list(drafts))
+    return job_create(actor=actor, kind=Topic.MEMORIES_ADD, request=request, total=len(drafts))
 
 
 @handler(Topic.MEMORIES_ADD, permission=Permission.MEMORY_CREATE)

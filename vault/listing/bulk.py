@@ -107,11 +107,11 @@ def _change(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Calla
         case BulkAction.RESTORE:
             return lambda cube_id: cube_restore(actor=actor, cube_id=cube_id)
         case BulkAction.FREEZE:
-            return lambda cube_id: cube_freeze(actor=actor, cube_id=cube_id, reason=lambda: arguments.reason)
+            return lambda cube_id: cube_freeze(actor=actor, cube_id=cube_id, reason=arguments.reason)
         case BulkAction.UNFREEZE:
             return lambda cube_id: cube_unfreeze(actor=actor, cube_id=cube_id)
         case BulkAction.MOVE:
-            return lambda cube_id: cube_move(actor=actor, cube_id=cube_id, namespace=lambda: arguments.namespace)
+            return lambda cube_id: cube_move(actor=actor, cube_id=cube_id, namespace=arguments.namespace)
         case BulkAction.TAG:
             return lambda cube_id: _tag(actor, cube_id, arguments.tag)
         case BulkAction.EXPIRE:
@@ -127,4 +127,4 @@ def _tag(actor: Actor, cube_id: UUID, tag: str) -> None:
 
 def _update(actor: Actor, cube_id: UUID, changes: CubeChanges) -> None:
     version = locate(actor, cube_id, lock=True).version
-    cube_update(actor=actor, cube_id=cube_id, expected_versions={version}, changes=lambda: changes)
+    cube_update(actor=actor, cube_id=cube_id, expected_versions={version}, changes=changes)

@@ -1,7 +1,6 @@
 """Saved views: searches and filters that a member keeps under a name. Each member has their own and sees no other's."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 from uuid import UUID
@@ -48,7 +47,7 @@ def views_list(*, actor: Actor) -> list[View]:
         return [view for row in rows if (view := _opened(row)) is not None]
 
 
-def view_create(*, actor: Actor, draft: ViewDraft, commit: Callable[[View], None] = lambda view: None) -> View:
+def view_create(*, actor: Actor, draft: ViewDraft) -> View:
     """Raises Forbidden; Invalid; Conflict when the actor has MOST_VIEWS. Writes: SavedView, AuditEntry."""
     authorize(actor, Permission.MEMORY_READ)
     member_id = _member_of(actor)
@@ -61,9 +60,7 @@ def view_create(*, actor: Actor, draft: ViewDraft, commit: Callable[[View], None
         row.sealed = _sealed(row, draft)
         row.save(force_insert=True)
         record(actor=actor, verb=Verb.VIEW_CREATED, object_type=OBJECT_TYPE, object_ids=[row.id])
-        view = View(row.id, draft.name, draft.query)
-        commit(view)
-        return view
+        return View(row.id, draft.name, draft.query)
 
 
 def view_remove(*, actor: Actor, view_id: UUID) -> None:

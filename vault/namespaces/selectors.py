@@ -1,22 +1,21 @@
 """Where memory lies, as its owner has it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
+from governance.pages import Pages
 from governance.vocabulary import Action, Permission
 from vault.models import Cube, Namespace
 from vault.namespaces.rules import PRIVATE_ROOT, paths_above
 from vault.namespaces.services import namespace_target
 from vault.vocabulary import NamespaceKind
 
-Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 ACTIONS = {
     Action.READ: Permission.MEMORY_READ,
     Action.WRITE: Permission.MEMORY_CREATE,
@@ -47,7 +46,7 @@ class NamespaceView:
     rights: tuple[Action, ...]
 
 
-def namespaces_list(*, actor: Actor, within: str = "", paginate: Paginate) -> list[NamespaceView]:
+def namespaces_list(*, actor: Actor, within: str = "", pages: Pages) -> list[NamespaceView]:
     """A page of the namespaces that the actor may read, by path. `within`: that path and all below it.
 
     Three queries. Raises Forbidden.
@@ -57,7 +56,7 @@ def namespaces_list(*, actor: Actor, within: str = "", paginate: Paginate) -> li
         rows = Namespace.objects.visible_to(actor)
         if within:
             rows = rows.filter(Q(path=within) | Q(path__startswith=f"{within}/"))
-        page: list[Namespace] = list(paginate(rows.select_related("owner").order_by("path")))
+        page: list[Namespace] = list(pages.take(rows.select_related("owner").order_by("path")))
         parents = _parents(actor, page)
         counts = _counts(actor, page)
         return [

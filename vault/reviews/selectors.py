@@ -1,17 +1,17 @@
 """The inbox, as those who may read the memories see it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import NotFound
+from governance.pages import Pages
 from governance.vocabulary import Permission, PiiKind, Verb
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.screening.findings import finding_of
@@ -23,8 +23,6 @@ from vault.reviews.withdrawn import withdrawn_locate, withdrawn_refresh
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 AROUND = 40  # characters of context at each side of a span
-
-Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -57,9 +55,7 @@ class ReviewView:
     findings: tuple[FindingView, ...]
 
 
-def reviews_list(
-    *, actor: Actor, kind: ReviewKind | None, status: ReviewStatus, paginate: Paginate
-) -> list[ReviewView]:
+def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus, pages: Pages) -> list[ReviewView]:
     """A page of the reviews about memories that the actor may read, newest first.
 
     Raises Forbidden; KeyUnavailable. Writes: Review …, AuditEntry naming the memories.
@@ -72,7 +68,7 @@ def reviews_list(
         rows = Review.objects.filter(
             readable | withheld, status=status, version__namespace__in=Namespace.objects.visible_to(actor)
         )
-        page = paginate(rows.filter(kind=kind) if kind else rows)
+        page = pages.take(rows.filter(kind=kind) if kind else rows)
         views = _views(page)
         ids = list(dict.fromkeys(view.cube.id for view in views))
         record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=ids)

@@ -14,12 +14,19 @@ from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import DomainError, Invalid, NotFound, PiiRefused, TooLarge, Unavailable
+from governance.errors import DomainError, Invalid, PiiRefused, TooLarge, Unavailable
 from governance.vocabulary import Channel
 from governance.web.explanations import explanation_of
 from governance.web.pages import draw, page, see_other, wants_events
 from governance.web.paging import Newest, NewestLast, number_or_none, uuid_or_none
-from vault.chat.selectors import EXTRACTIVE, ConversationView, conversation_get, conversations_list, turns_list
+from vault.chat.selectors import (
+    EXTRACTIVE,
+    ConversationView,
+    conversation_get,
+    conversations_list,
+    turn_get,
+    turns_list,
+)
 from vault.chat.services import (
     LONGEST_TITLE,
     Cited,
@@ -75,12 +82,8 @@ def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResp
 @page
 def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
     """One turn, as the page has it: the script puts it in the place of what it drew while the answer came."""
-    found = turns_list(
-        actor=actor, conversation_id=conversation_id, paginate=lambda rows: list(rows.filter(id=turn_id))
-    )
-    if not found:
-        raise NotFound
-    return draw(request, "vault/chat/_turn.html", {"shown": shown_turn(found[0])})
+    found = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id)
+    return draw(request, "vault/chat/_turn.html", {"shown": shown_turn(found)})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -110,7 +113,7 @@ def delete(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpRes
         conversation_delete(actor=actor.within(Channel.CHAT), conversation_id=conversation_id)
         return see_other(reverse("chat"))
     known = conversation_get(actor=actor, conversation_id=conversation_id)
-    last = turns_list(actor=actor, conversation_id=conversation_id, paginate=Newest(size=1, key="position"))
+    last = turns_list(actor=actor, conversation_id=conversation_id, pages=Newest(size=1, key="position"))
     count = last[0].position + 1 if last else 0
     return draw(request, "vault/chat/delete.html", {"conversation": known, "count": count})
 
@@ -191,7 +194,7 @@ def is_extractive(conversation: ConversationView | None) -> bool:
 def _listed(request: HttpRequest, actor: Actor) -> dict[str, Any]:
     """The conversations at the left."""
     take = Newest(size=CONVERSATIONS, key="id", cursor=uuid_or_none(request.GET.get("list_before", "")))
-    return {"conversations": conversations_list(actor=actor, paginate=take), "conversations_older": take.older}
+    return {"conversations": conversations_list(actor=actor, pages=take), "conversations_older": take.older}
 
 
 def _opened(request: HttpRequest, actor: Actor, conversation_id: UUID | None) -> dict[str, Any]:
@@ -200,7 +203,7 @@ def _opened(request: HttpRequest, actor: Actor, conversation_id: UUID | None) ->
         return {"conversation": None, "turns": [], "turns_older": None}
     known = conversation_get(actor=actor, conversation_id=conversation_id)
     take = NewestLast(size=TURNS, key="position", cursor=number_or_none(request.GET.get("before", "")))
-    found = turns_list(actor=actor, conversation_id=conversation_id, paginate=take)
+    found = turns_list(actor=actor, conversation_id=conversation_id, pages=take)
     return {"conversation": known, "turns": [shown_turn(turn) for turn in found], "turns_older": take.older}
 
 

@@ -98,7 +98,7 @@ def release(request: HttpRequest, actor: Actor, hold_id: UUID) -> HttpResponseBa
 def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     reason = request.POST.get("reason", "").strip()
     try:
-        cube_freeze(actor=actor, cube_id=memory_id, reason=lambda: reason)
+        cube_freeze(actor=actor, cube_id=memory_id, reason=reason)
     except Invalid as failure:
         context = {"memory_id": memory_id, "fault": _fault(failure), "reason": reason, "longest": LONGEST_REASON}
         template = "vault/holds/_freeze.html" if wants_part(request) else "vault/holds/freeze.html"
@@ -156,7 +156,7 @@ def _listed(
     request: HttpRequest, actor: Actor, *, given: dict[str, Any] | None = None, fault: str = ""
 ) -> HttpResponseBase:
     take = Newest(size=HOLDS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
-    found = holds_list(actor=actor, paginate=take)
+    found = holds_list(actor=actor, pages=take)
     context = {
         "holds": [shown(view) for view in found],
         "holds_older": take.older,

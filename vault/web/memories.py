@@ -54,7 +54,7 @@ def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[s
     cube = view.cube
     target = cube_target(cube)
     take = Newest(size=VERSIONS, key="number", cursor=number_or_none(request.GET.get("before", "")))
-    versions = versions_list(actor=actor, cube_id=cube.id, paginate=take)
+    versions = versions_list(actor=actor, cube_id=cube.id, pages=take)
     in_pane = wants_part(request)
     context = {
         "memory": view,

@@ -19,7 +19,7 @@ from governance.vocabulary import Outcome, Permission, Verb
 from governance.web.audit_lines import Line, lines_of
 from governance.web.grant_lines import grants_shown
 from governance.web.pages import draw, page, wants_part
-from governance.web.paging import Newest, NewestOf
+from governance.web.paging import Newest, NewestMerged
 from vault.cubes.lookup import cube_target, locate_readable
 from vault.cubes.selectors import CubeView
 
@@ -57,13 +57,13 @@ def _grants(actor: Actor, view: CubeView) -> Any:
     if not is_allowed(actor, Permission.ACCESS_SHARE, cube_target(view.cube)):
         return None
     wanted = GrantFilter(object_type="memory", object_id=view.cube.id)
-    found = grants_list(actor=actor, wanted=wanted, paginate=NewestOf(GRANTS, "").merged)
+    found = grants_list(actor=actor, wanted=wanted, pages=NewestMerged(GRANTS, ""))
     return grants_shown(actor, found)
 
 
 def _readers(actor: Actor, memory_id: UUID) -> list[Line]:
     """The newest of the rows of the audit log that tell of a reading, or of one that was refused."""
     take = Newest(size=READERS * 4, key="id")
-    entries = entries_list(actor=actor, query=TrailQuery(object_id=memory_id), paginate=take)
+    entries = entries_list(actor=actor, query=TrailQuery(object_id=memory_id), pages=take)
     reads = [one for one in entries if one.verb in READINGS or one.outcome == Outcome.DENIED]
     return lines_of(actor, reads[:READERS])

@@ -26,7 +26,7 @@ from vault.cubes.drafts import CubeChanges
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, cube_get
-from vault.cubes.services import cube_update
+from vault.cubes.services import cube_update, cube_update_ask
 from vault.vocabulary import SemanticType, Sensitivity
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
 from vault.web.memories import memory_context
@@ -55,21 +55,19 @@ def memory_edit(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResp
 def memory_rollback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     number = number_or_none(request.POST.get("version", "")) or 0
     seen = number_or_none(request.POST.get("present", "")) or 0
-    cube_rollback(actor=actor, cube_id=memory_id, number=lambda: number, expected_versions={seen})
+    cube_rollback(actor=actor, cube_id=memory_id, number=number, expected_versions={seen})
     words = _("Rolled back to version %(number)s") % {"number": number}
     request.session["undo"] = {"words": words, "action": "", "ids": [], "next": ""}
     return see_other(reverse("memory", args=[memory_id]))
 
 
 def _save(form: QueryDict, actor: Actor, memory_id: UUID) -> None:
-    expected = number_or_none(form.get("version", ""))
-    cube_update(
-        actor=actor,
-        cube_id=memory_id,
-        expected_versions={expected} if expected else None,
-        changes=lambda: _changes(form),
-        reason=_reason(form),
-    )
+    number = number_or_none(form.get("version", ""))
+    expected = {number} if number else None
+    with acting(actor):
+        cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=expected, lock=True)
+        changes, reason = _changes(form), _reason(form)
+        cube_update(actor=actor, cube_id=memory_id, expected_versions=expected, changes=changes, reason=reason)
 
 
 def _changes(form: QueryDict) -> CubeChanges:

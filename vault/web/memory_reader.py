@@ -27,7 +27,7 @@ def reader_context(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[
     with acting(actor):
         view = cube_get(actor=actor, cube_id=memory_id)
         take = Newest(size=VERSIONS, key="number")
-        versions = versions_list(actor=actor, cube_id=memory_id, paginate=take)
+        versions = versions_list(actor=actor, cube_id=memory_id, pages=take)
         target = cube_target(view.cube)
         text = request.GET.get("q", "")[:1000]
         score, parts = _score(request)

@@ -71,7 +71,7 @@ MEASURES = {
 @page
 def policies(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     take = Newest(size=SHOWN, key="policy_id", cursor=uuid_or_none(request.GET.get("before", "")))
-    views = policies_list(actor=actor, paginate=take)
+    views = policies_list(actor=actor, pages=take)
     names = _names(actor, {one for view in views for one in _holder_ids(view)})
     context = {
         "policies": [(view, named_in(view.name, names), KINDS[view.kind], _about(view, names)) for view in views],
@@ -122,7 +122,7 @@ def _forbidden(actor: Actor) -> dict[str, Any]:
 @page
 def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseBase:
     take = Newest(size=SHOWN, key="number", cursor=number_or_none(request.GET.get("before", "")))
-    views = policy_versions(actor=actor, policy_id=policy_id, paginate=take)
+    views = policy_versions(actor=actor, policy_id=policy_id, pages=take)
     names = _names(actor, {one for view in views for one in (view.author_id, *_holder_ids(view))})
     policy = policy_get(actor=actor, policy_id=policy_id)
     shown = [(view, _text(view), _about(view, names), names.get(view.author_id)) for view in views]
@@ -172,7 +172,7 @@ def _saved(actor: Actor, form: PolicyForm, view: PolicyView | None) -> PolicyVie
     if view is None:
         return policy_create(actor=actor, draft=_draft(actor, form, said["name"]))
     changes = PolicyChanges(_document(actor, form), enabled=said["enabled"], reason=said["reason"])
-    return policy_change(actor=actor, policy_id=view.id, expected_versions=[said["version"]], changes=lambda: changes)
+    return policy_change(actor=actor, policy_id=view.id, expected_versions=[said["version"]], changes=changes)
 
 
 def _simulated(actor: Actor, form: PolicyForm, view: PolicyView | None) -> list[Outcome]:

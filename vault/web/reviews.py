@@ -33,7 +33,7 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             actor=actor,
             kind=ReviewKind.PII if decided else None,
             status=ReviewStatus.REJECTED if decided else ReviewStatus.OPEN,
-            paginate=take,
+            pages=take,
         )
         context = {
             "reviews": [shown_review(view) for view in found],

@@ -1,12 +1,10 @@
 """Who may do what with one object, and why: every member against the same rules, in a handful of queries."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from governance.access.decisions.conditions import holds
@@ -19,9 +17,9 @@ from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.errors import NotFound
 from governance.models import ApiKey, Member, Persona, Role
+from governance.pages import Pages
 from governance.vocabulary import Action, Effect, GranteeKind, Permission, PersonaKind, PrincipalKind, RoleName, Verb
 
-Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 Holding = dict[tuple[str, UUID], list[Granted]]
 MOST_HOLDERS = 200  # of each kind, to choose from
 
@@ -45,9 +43,7 @@ class Overview:
     members: tuple[MemberAccess, ...]
 
 
-def access_overview(
-    *, actor: Actor, object_type: str, object_id: UUID, context: CallContext, paginate: Paginate
-) -> Overview:
+def access_overview(*, actor: Actor, object_type: str, object_id: UUID, context: CallContext, pages: Pages) -> Overview:
     """A page of members with what they may do in `context`: what a browser of theirs would be told.
 
     Raises NotFound; Forbidden: for those who may share the object. Writes: AuditEntry. Queries: seven.
@@ -61,7 +57,7 @@ def access_overview(
         held = _held(actor, target, context)
         roles = dict(Role.objects.filter(tenant_id=actor.tenant_id).values_list("name", "id"))
         present = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).select_related("role")
-        page = paginate(present.order_by("-id"))
+        page = pages.take(present.order_by("-id"))
         record(actor=actor, verb=Verb.ACCESS_CHECKED, object_type=object_type, object_ids=[object_id])
         members = tuple(_access(actor, member, kind, target, held, roles, context) for member in page)
     return Overview(object_type, object_id, target.path or "", members)

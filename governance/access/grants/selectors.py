@@ -1,6 +1,5 @@
 """Reading grants, and asking what somebody may do and by which rule."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -20,12 +19,11 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.models import Persona
+from governance.pages import MergedTables
 from governance.tenants.principals import actor_again
 from governance.vocabulary import Action, GranteeKind, Permission, PrincipalKind, RoleName, Verb
 
 Rows = QuerySet[Any]
-Paginate = Callable[[Sequence[tuple[str, Rows]]], Sequence[tuple[str, Any]]]
-"""Takes one page of the rows of several tables, newest first, each row with the type of its object."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Checked:
     grant: GrantView | None
 
 
-def grants_list(*, actor: Actor, wanted: GrantFilter, paginate: Paginate) -> list[GrantView]:
+def grants_list(*, actor: Actor, wanted: GrantFilter, pages: MergedTables) -> list[GrantView]:
     """A page of grants. Who manages grants sees all; others those on an object that they may share, and otherwise
     what they were given and gave.
 
@@ -55,7 +53,7 @@ def grants_list(*, actor: Actor, wanted: GrantFilter, paginate: Paginate) -> lis
     with acting(actor):
         kinds = _kinds(actor, wanted)
         condition = _condition(actor, wanted)
-        page = paginate([(kind.object_type, _rows(actor, kind, condition)) for kind in kinds])
+        page = pages.take([(kind.object_type, _rows(actor, kind, condition)) for kind in kinds])
         views = grant_views(page)
         record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id for view in views])
     return views

@@ -1,7 +1,7 @@
 """Giving and taking grants. Nobody gives more than they have; what is taken is gone with the next request."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -24,8 +24,6 @@ from governance.models import GrantCondition
 from governance.models.grant import ObjectGrant
 from governance.vocabulary import Action, Effect, GranteeKind, Permission, RoleName, Verb
 
-Commit = Callable[[GrantView, bool], None]
-
 
 @dataclass(frozen=True)
 class GrantDraft:
@@ -41,14 +39,12 @@ class GrantDraft:
     conditions: Mapping[str, Any] = field(default_factory=dict)
 
 
-def grant_create(
-    *, actor: Actor, draft: GrantDraft, commit: Commit = lambda grant, new: None
-) -> tuple[GrantView, bool]:
+def grant_create(*, actor: Actor, draft: GrantDraft) -> tuple[GrantView, bool]:
     """Allow or deny something to somebody; whether it is new. The same grant once more only gets its end anew, from who
     may revoke it.
 
     To read or write may be allowed by who may do just that and share the object; everything else takes the right to
-    govern it. No sharing policy may forbid it. `commit` runs in the same transaction.
+    govern it. No sharing policy may forbid it.
     Raises NotFound; Forbidden; Invalid. Writes: AccessGroup?, GrantCondition?, the grant, AuditEntry.
     """
     kind = grantable_named(draft.object_type, field="object.type")
@@ -69,7 +65,6 @@ def grant_create(
             row.save(update_fields=["expires_at"])
         view = grant_views([(draft.object_type, row)])[0]
         _tell(actor, Verb.GRANT_CREATED if new else Verb.GRANT_CHANGED, view)
-        commit(view, new)
     return view, new
 
 

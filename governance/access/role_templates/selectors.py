@@ -1,10 +1,6 @@
 """Reading presets."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
 from uuid import UUID
-
-from django.db.models import QuerySet
 
 from governance.access.decisions.services import authorize
 from governance.access.grants.holders import Holder
@@ -14,17 +10,16 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.models import ApiKey, Member, RoleTemplate
+from governance.pages import Pages
 from governance.personas.selectors import personas_of
 from governance.vocabulary import GranteeKind, Permission, Verb
 
-Paginate = Callable[[QuerySet[Any]], Sequence[Any]]
 
-
-def templates_list(*, actor: Actor, paginate: Paginate) -> list[RoleTemplate]:
+def templates_list(*, actor: Actor, pages: Pages) -> list[RoleTemplate]:
     """A page of the tenant's presets, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.TEMPLATE_MANAGE)
     with acting(actor):
-        page = list(paginate(RoleTemplate.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
+        page = list(pages.take(RoleTemplate.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
         record(actor=actor, verb=Verb.TEMPLATE_READ, object_type=OBJECT_TYPE, object_ids=[row.id for row in page])
         return page
 

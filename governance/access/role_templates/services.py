@@ -1,6 +1,6 @@
 """Presets of the tenant's admins, and applying one to a member, a persona or a key."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -26,8 +26,6 @@ from governance.vocabulary import Action, GranteeKind, Permission, RoleName, Sco
 OBJECT_TYPE = "role_template"
 LONGEST_NAME = 100
 APPLICABLE = (GranteeKind.MEMBER, GranteeKind.PERSONA, GranteeKind.API_KEY)
-Commit = Callable[[RoleTemplate], None]
-Change = Callable[[RoleTemplate], "TemplateDraft"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class TemplateDraft:
     persona_attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-def template_create(*, actor: Actor, draft: TemplateDraft, commit: Commit = lambda row: None) -> RoleTemplate:
+def template_create(*, actor: Actor, draft: TemplateDraft) -> RoleTemplate:
     """Raises Forbidden; Invalid; Conflict: the name is taken. Writes: RoleTemplate, AuditEntry."""
     authorize(actor, Permission.TEMPLATE_MANAGE)
     with acting(actor):
@@ -55,20 +53,17 @@ def template_create(*, actor: Actor, draft: TemplateDraft, commit: Commit = lamb
         _save(row, force_insert=True)
         row.refresh_from_db()  # the database sets the times
         record(actor=actor, verb=Verb.TEMPLATE_CREATED, object_type=OBJECT_TYPE, object_ids=[row.id])
-        commit(row)
     return row
 
 
-def template_update(
-    *, actor: Actor, template_id: UUID, change: Callable[[RoleTemplate], TemplateDraft]
-) -> RoleTemplate:
-    """What was applied before stays as it is. `change` is asked only once the actor may.
+def template_update(*, actor: Actor, template_id: UUID, draft: TemplateDraft) -> RoleTemplate:
+    """What was applied before stays as it is.
 
     Raises NotFound; Forbidden; Invalid; Conflict. Writes: RoleTemplate, AuditEntry.
     """
     with acting(actor):
         row = template_locate(actor, template_id)
-        _fill(row, change(row))
+        _fill(row, draft)
         _save(row)
         record(actor=actor, verb=Verb.TEMPLATE_CHANGED, object_type=OBJECT_TYPE, object_ids=[row.id])
     return row
@@ -82,9 +77,7 @@ def template_remove(*, actor: Actor, template_id: UUID) -> None:
         record(actor=actor, verb=Verb.TEMPLATE_REMOVED, object_type=OBJECT_TYPE, object_ids=[template_id])
 
 
-def template_apply(
-    *, actor: Actor, template_id: UUID, kind: GranteeKind, holder_id: UUID, commit: Commit = lambda row: None
-) -> RoleTemplate:
+def template_apply(*, actor: Actor, template_id: UUID, kind: GranteeKind, holder_id: UUID) -> RoleTemplate:
     """Give a member, a persona or a key what the preset says; all of it or nothing.
 
     Raises NotFound; Forbidden; Invalid. Writes: Member, grants; or ApiKey; or Persona; AuditEntry ….
@@ -106,14 +99,13 @@ def template_apply(
             object_ids=[holder_id],
             detail={"template": str(row.id)},
         )
-        commit(row)
     return row
 
 
-def template_ask(*, actor: Actor, template_id: UUID) -> None:
-    """Whether the actor may do anything with this preset. Raises NotFound; Forbidden."""
+def template_ask(*, actor: Actor, template_id: UUID) -> RoleTemplate:
+    """The preset, if the actor may do anything with it. Raises NotFound; Forbidden."""
     with acting(actor):
-        template_locate(actor, template_id)
+        return template_locate(actor, template_id)
 
 
 def template_locate(actor: Actor, template_id: UUID) -> RoleTemplate:
@@ -176,7 +168,7 @@ def _apply_to_persona(actor: Actor, row: RoleTemplate, persona_id: UUID) -> None
     persona = persona_locate(actor, persona_id)
     authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
     laid_over = {**persona.attributes, **row.persona_attributes}
-    persona_update(actor=actor, persona_id=persona_id, changes=lambda: PersonaChanges(attributes=laid_over))
+    persona_update(actor=actor, persona_id=persona_id, changes=PersonaChanges(attributes=laid_over))
 
 
 def _namespace(actor: Actor, path: str) -> UUID:

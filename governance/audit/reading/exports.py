@@ -1,6 +1,6 @@
 """Exports of the audit log: asked for, written by a job as the one who asked, and given to nobody else."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
@@ -23,6 +23,7 @@ from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView, job_view
 from governance.jobs.services import job_create
 from governance.models import AuditEntry, Job
+from governance.pages import Pages
 from governance.vocabulary import ExportFormat, JobStatus, Permission, Topic, Verb
 
 TIME_LIMIT = timedelta(hours=1)
@@ -55,13 +56,8 @@ class ExportView:
     finished_at: datetime | None
 
 
-Commit = Callable[[ExportView], None]
-
-
-def export_create(
-    *, actor: Actor, query: TrailQuery, form: ExportFormat, commit: Commit = lambda made: None
-) -> ExportView:
-    """Promise a file with the rows that fit `query`, and the proof of them. `commit` runs in the same transaction.
+def export_create(*, actor: Actor, query: TrailQuery, form: ExportFormat) -> ExportView:
+    """Promise a file with the rows that fit `query`, and the proof of them.
 
     Raises Forbidden. Writes: Job, AuditEntry …, OutboxEvent.
     """
@@ -71,16 +67,15 @@ def export_create(
         view = _view(job_create(actor=actor, kind=Topic.AUDIT_EXPORT, settings=asked, total=100), asked)
         words = " ".join(view.filters)
         _record(actor, Verb.AUDIT_EXPORT_CREATED, view.id, format=form, filters=words)
-        commit(view)
     return view
 
 
-def exports_list(*, actor: Actor, paginate: Callable[[QuerySet[Job]], Sequence[Job]]) -> list[ExportView]:
+def exports_list(*, actor: Actor, pages: Pages) -> list[ExportView]:
     """The actor's own, newest first. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         own = Job.objects.filter(Q(member_id=actor.member_id), tenant_id=actor.tenant_id, kind=Topic.AUDIT_EXPORT)
-        return [_view(job_view(job), job.settings) for job in paginate(own.order_by("-id"))]
+        return [_view(job_view(job), job.settings) for job in pages.take(own.order_by("-id"))]
 
 
 def export_get(*, actor: Actor, export_id: UUID) -> ExportView:

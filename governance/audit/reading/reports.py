@@ -3,15 +3,13 @@
 import csv
 import io
 import json
-from collections.abc import Sequence
-
-from django.db.models import QuerySet
 
 from governance.actor import Actor
 from governance.audit.reading.queries import TrailQuery
 from governance.audit.reading.selectors import permission_changes
 from governance.errors import FieldError, Invalid
 from governance.models import AuditEntry
+from governance.pages import First
 
 MOST_ROWS = 100_000
 COLUMNS = (
@@ -29,19 +27,14 @@ COLUMNS = (
 
 def changes_csv(*, actor: Actor, query: TrailQuery) -> str:
     """Every permission change within `query`, oldest first. Raises Forbidden; Invalid (too many rows)."""
-    rows = permission_changes(actor=actor, query=query, paginate=_all)
+    rows = permission_changes(actor=actor, query=query, pages=First(MOST_ROWS + 1))
+    if len(rows) > MOST_ROWS:
+        raise Invalid(errors=[FieldError("from", f"more than {MOST_ROWS} rows: ask for a shorter time")])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(_cells(row) for row in reversed(rows))
     return text.getvalue()
-
-
-def _all(rows: QuerySet[AuditEntry]) -> Sequence[AuditEntry]:
-    found = list(rows[: MOST_ROWS + 1])
-    if len(found) > MOST_ROWS:
-        raise Invalid(errors=[FieldError("from", f"more than {MOST_ROWS} rows: ask for a shorter time")])
-    return found
 
 
 def _cells(row: AuditEntry) -> list[str]:

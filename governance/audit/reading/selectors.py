@@ -1,11 +1,9 @@
 """Reading the trail: what auditors see. No content stands in it, and reading it leaves a row of its own."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
-
-from django.db.models import QuerySet
 
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
@@ -19,6 +17,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid, NotFound
 from governance.models import AuditCheckpoint, AuditEntry, AuditSeal
 from governance.naming import Name, id_called, names_find
+from governance.pages import Pages
 from governance.vocabulary import Permission, Verb
 
 NAMED: dict[str, tuple[str, ...]] = {"principal": ("member", "api_key"), "object": ()}  # filters that take names
@@ -92,14 +91,12 @@ class CheckpointView:
     text: str
 
 
-def entries_list(
-    *, actor: Actor, query: TrailQuery, paginate: Callable[[QuerySet[AuditEntry]], Sequence[AuditEntry]]
-) -> Sequence[AuditEntry]:
+def entries_list(*, actor: Actor, query: TrailQuery, pages: Pages) -> Sequence[AuditEntry]:
     """The rows that fit, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id).order_by("-id")
-        page = paginate(rows)
+        page = pages.take(rows)
         _tell(actor, Verb.AUDIT_LISTED, rows=len(page), filters=" ".join(query_words(query)))
     return page
 
@@ -157,13 +154,11 @@ def verify(*, actor: Actor, after: int = 0) -> Verification:
     return found
 
 
-def checkpoints_list(
-    *, actor: Actor, paginate: Callable[[QuerySet[AuditCheckpoint]], Sequence[AuditCheckpoint]]
-) -> list[CheckpointView]:
+def checkpoints_list(*, actor: Actor, pages: Pages) -> list[CheckpointView]:
     """Newest first. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
-        return [_view(row) for row in paginate(AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id))]
+        return [_view(row) for row in pages.take(AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id))]
 
 
 def checkpoint_get(*, actor: Actor, checkpoint_id: UUID) -> CheckpointView:
@@ -184,9 +179,7 @@ def public_key_get(*, actor: Actor) -> PublicKey:
     return public_key(actor.tenant_id)
 
 
-def permission_changes(
-    *, actor: Actor, query: TrailQuery, paginate: Callable[[QuerySet[AuditEntry]], Sequence[AuditEntry]]
-) -> Sequence[AuditEntry]:
+def permission_changes(*, actor: Actor, query: TrailQuery, pages: Pages) -> Sequence[AuditEntry]:
     """Every one of CHANGES within `query`. Raises Forbidden.
 
     Writes: AuditEntry.
@@ -194,7 +187,7 @@ def permission_changes(
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id, verb__in=CHANGES)
-        page = paginate(rows.order_by("-id"))
+        page = pages.take(rows.order_by("-id"))
         _tell(actor, Verb.AUDIT_REPORTED, rows=len(page), filters=" ".join(query_words(query)))
     return page
 

@@ -1,12 +1,11 @@
 """Where a tenant's trail is pushed to: settings of its admins."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.db.models import Max, QuerySet
+from django.db.models import Max
 from django.db.models.functions import Now
 
 from governance.access.decisions.rules import Target
@@ -19,6 +18,7 @@ from governance.ids import uuid7
 from governance.keys.services import GENERAL, seal_for
 from governance.models import AuditSeal, AuditSink
 from governance.outbound import Refused, refuse_plaintext, refuse_private_literal
+from governance.pages import Pages
 from governance.vocabulary import Permission, SinkKind, Verb
 
 SCHEMES = {
@@ -59,19 +59,16 @@ class SinkView:
     created_at: datetime | None
 
 
-Commit = Callable[[SinkView], None]
-
-
-def sinks_list(*, actor: Actor, paginate: Callable[[QuerySet[AuditSink]], Sequence[AuditSink]]) -> list[SinkView]:
+def sinks_list(*, actor: Actor, pages: Pages) -> list[SinkView]:
     """Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         last = _last_seal(actor)
         rows = AuditSink.objects.filter(tenant_id=actor.tenant_id, removed_at=None).order_by("-id")
-        return [_view(row, last) for row in paginate(rows)]
+        return [_view(row, last) for row in pages.take(rows)]
 
 
-def sink_create(*, actor: Actor, draft: SinkDraft, commit: Commit = lambda made: None) -> SinkView:
+def sink_create(*, actor: Actor, draft: SinkDraft) -> SinkView:
     """Push the trail there, from its first seal on. Raises Forbidden; Invalid; KeyUnavailable.
 
     Writes: AuditSink, AuditEntry.
@@ -86,9 +83,7 @@ def sink_create(*, actor: Actor, draft: SinkDraft, commit: Commit = lambda made:
     with acting(actor):
         sink.save(force_insert=True)
         _tell(actor, Verb.AUDIT_SINK_CREATED, sink)
-        view = _view(sink, _last_seal(actor))
-        commit(view)
-    return view
+        return _view(sink, _last_seal(actor))
 
 
 def sink_get(*, actor: Actor, sink_id: UUID) -> SinkView:
@@ -98,7 +93,7 @@ def sink_get(*, actor: Actor, sink_id: UUID) -> SinkView:
         return _view(_sink(actor, sink_id), _last_seal(actor))
 
 
-def sink_retry(*, actor: Actor, sink_id: UUID, commit: Commit = lambda made: None) -> SinkView:
+def sink_retry(*, actor: Actor, sink_id: UUID) -> SinkView:
     """Try again now, instead of when its pause is over. Raises Forbidden; NotFound. Writes: AuditSink, AuditEntry."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
@@ -106,9 +101,7 @@ def sink_retry(*, actor: Actor, sink_id: UUID, commit: Commit = lambda made: Non
         AuditSink.objects.filter(id=sink.id).update(next_at=Now(), failures=0)
         sink.failures = 0
         _tell(actor, Verb.AUDIT_SINK_UPDATED, sink)
-        view = _view(sink, _last_seal(actor))
-        commit(view)
-    return view
+        return _view(sink, _last_seal(actor))
 
 
 def sink_remove(*, actor: Actor, sink_id: UUID) -> None:

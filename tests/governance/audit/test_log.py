@@ -13,6 +13,7 @@ from governance.audit.services import record, record_denial
 from governance.database import acting
 from governance.errors import AuditUnavailable, Forbidden
 from governance.models import AuditEntry
+from governance.pages import First
 from governance.privacy.services import subject_ensure
 from governance.tenants.services import (
     apikey_create,
@@ -35,7 +36,7 @@ from vault.chat.services import (
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.selectors import cube_get, cubes_list, versions_list
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add
-from vault.jobs.adding import memories_add_later
+from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.models import Cube
 from vault.namespaces.services import namespace_for_writing
 from vault.retrieval.queries import SearchQuery
@@ -77,12 +78,10 @@ def _cases(world: World) -> dict[Verb, Callable[[], object]]:
         Verb.NAMESPACE_CREATED: lambda: namespace_for_writing(actor=actor, path="/new"),
         Verb.MEMORY_CREATED: lambda: cubes_add(actor=actor, drafts=[CubeDraft(content="new")]),
         Verb.MEMORY_READ: lambda: cube_get(actor=actor, cube_id=cube.id),
-        Verb.MEMORY_LISTED: lambda: cubes_list(actor=actor, matching=Q(), paginate=list),
+        Verb.MEMORY_LISTED: lambda: cubes_list(actor=actor, matching=Q(), pages=First(1000)),
         Verb.MEMORY_SEARCHED: lambda: memories_search(actor=actor, search=SearchQuery(query="known")),
-        Verb.VERSIONS_READ: lambda: versions_list(actor=actor, cube_id=cube.id, paginate=list),
-        Verb.MEMORY_UPDATED: lambda: cube_update(
-            actor=actor, cube_id=cube.id, expected_versions={1}, changes=lambda: changes
-        ),
+        Verb.VERSIONS_READ: lambda: versions_list(actor=actor, cube_id=cube.id, pages=First(1000)),
+        Verb.MEMORY_UPDATED: lambda: cube_update(actor=actor, cube_id=cube.id, expected_versions={1}, changes=changes),
         Verb.MEMORY_RESTORED: lambda: cube_restore(actor=actor, cube_id=gone.id),
         Verb.MEMORY_DELETED: lambda: cube_delete(actor=actor, cube_id=cube.id),
         Verb.MEMORY_PURGED: lambda: cube_purge(actor=actor, cube_id=gone.id),
@@ -90,7 +89,9 @@ def _cases(world: World) -> dict[Verb, Callable[[], object]]:
         Verb.TURN_CREATED: lambda: turn_run(actor=actor, conversation_id=talk, content="What is known?"),
         Verb.CONVERSATION_UPDATED: lambda: conversation_update(actor=actor, conversation_id=talk, title="t"),
         Verb.CONVERSATION_DELETED: lambda: conversation_delete(actor=actor, conversation_id=talk),
-        Verb.JOB_CREATED: lambda: memories_add_later(actor=actor, drafts=[CubeDraft(content="later")]),
+        Verb.JOB_CREATED: lambda: memories_add_later(
+            actor=actor, screened=drafts_screen(actor=actor, drafts=[CubeDraft(content="later")])
+        ),
     }
 
 
@@ -127,7 +128,7 @@ def test_a_row_says_who_did_what_to_which_object_in_what_context(world: World) -
 
 def test_a_list_is_one_row_that_names_every_memory(world: World) -> None:
     made = cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content=str(number)) for number in range(5)])
-    cubes_list(actor=world.alice.actor, matching=Q(), paginate=list)
+    cubes_list(actor=world.alice.actor, matching=Q(), pages=First(1000))
     with acting(world.olivia.actor):
         row = AuditEntry.objects.get(verb=Verb.MEMORY_LISTED)
     assert set(row.object_ids) == {one.cube.id for one in made}

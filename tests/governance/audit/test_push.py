@@ -23,6 +23,7 @@ from governance.database import acting
 from governance.errors import Forbidden, Invalid, NotFound
 from governance.models import AuditEntry, AuditSink
 from governance.outbound import Refused, Undelivered, is_public, limit_exchange, resolve_destination
+from governance.pages import First
 from governance.vocabulary import Outcome, SinkKind, Verb
 from tests.factories import World
 from tests.governance.audit.logs import entries_make, seal_all
@@ -248,7 +249,7 @@ def test_who_may_not_leaves_no_sink(world: World, superuser: Superuser, who: str
         lambda: sink_create(actor=actor, draft=_draft()),
         lambda: sink_remove(actor=actor, sink_id=sink),
         lambda: sink_retry(actor=actor, sink_id=sink),
-        lambda: sinks_list(actor=actor, paginate=list),
+        lambda: sinks_list(actor=actor, pages=First(1000)),
     ):
         with pytest.raises(Forbidden):
             call()
@@ -262,7 +263,7 @@ def test_the_other_tenant_does_not_find_it(world: World, superuser: Superuser) -
         with pytest.raises(NotFound):
             call(actor=world.charlie.actor, sink_id=sink)
     assert everything(superuser()) == before
-    assert sinks_list(actor=world.charlie.actor, paginate=list) == []
+    assert sinks_list(actor=world.charlie.actor, pages=First(1000)) == []
 
 
 def test_the_secret_is_sealed_and_told_to_nobody(world: World, superuser: Superuser) -> None:
@@ -298,7 +299,7 @@ def test_the_secret_is_sealed_and_told_to_nobody(world: World, superuser: Superu
 def test_what_is_no_address_is_refused(world: World, kind: SinkKind, address: str, secret: str) -> None:
     with pytest.raises(Invalid):
         sink_create(actor=world.olivia.actor, draft=SinkDraft("s", kind, address, secret))
-    assert sinks_list(actor=world.olivia.actor, paginate=list) == []
+    assert sinks_list(actor=world.olivia.actor, pages=First(1000)) == []
 
 
 # Only public addresses

@@ -14,6 +14,7 @@ from governance.audit.reading.exports import exports_list
 from governance.audit.signing import checkpoints_outside
 from governance.database import acting
 from governance.models import AuditEntry, AuditSink
+from governance.pages import First
 from governance.vocabulary import Verb
 from tests.factories import World
 from tests.governance.audit.logs import log_make
@@ -148,7 +149,7 @@ def test_an_export_is_asked_for_followed_and_fetched(world: World, ada: Client) 
     drain()
     text = words(ada, "/audit/exports/")
     assert "every 2s" not in text
-    (export,) = exports_list(actor=world.ada.actor, paginate=list)
+    (export,) = exports_list(actor=world.ada.actor, pages=First(1000))
     address = f"/audit/exports/{export.id}/file/"
     assert address in text
     fetched = cast(StreamingHttpResponse, ada.get(address))

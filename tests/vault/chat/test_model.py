@@ -157,7 +157,7 @@ def test_what_was_said_before_the_reader_left_is_kept_as_interrupted(
     events = turn_stream(plan=plan)
     assert isinstance(events, Iterator)
     assert isinstance(next(events), Token)
-    events.close()  # type: ignore[attr-defined]
+    events.close()
     (turn,) = alice.get(turns).json["results"]
     assert (turn["end"], turn["content"]) == ("interrupted", "A greyhound [1].")
     assert [one["marker"] for one in turn["citations"]] == [1]
@@ -169,7 +169,7 @@ def test_a_reader_who_left_before_the_first_word_leaves_no_turn(
     answers_with(model, "A greyhound [1].")
     before = stored(world)
     plan = turn_begin(actor=world.alice.actor, conversation_id=world_conversation(alice), content=QUESTION)
-    turn_stream(plan=plan).close()  # type: ignore[attr-defined]
+    turn_stream(plan=plan).close()
     assert stored(world) == before
 
 

@@ -76,7 +76,7 @@ def test_a_slow_job_does_not_store_the_vector_of_outdated_words(world: World, is
     (added,) = cubes_add(actor=actor, drafts=[CubeDraft(content="The heron nests by the mill.")])
     slow = cubes_index(actor, [{"ids": [str(added.cube.id)]}])
     changes = CubeChanges(content="An otter.")
-    cube_update(actor=actor, cube_id=added.cube.id, expected_versions={1}, changes=lambda: changes)
+    cube_update(actor=actor, cube_id=added.cube.id, expected_versions={1}, changes=changes)
     if is_indexed_again:
         run_jobs()
     with acting(actor):

@@ -422,7 +422,7 @@ def _anything(actor: Actor, random: Random) -> None:
             _edit(actor, cube_id, _said(random), version)
         elif chosen == "move":
             changes = CubeChanges(namespace=random.choice(["/a", "/b"]))
-            cube_update(actor=actor, cube_id=cube_id, expected_versions={version}, changes=lambda: changes)
+            cube_update(actor=actor, cube_id=cube_id, expected_versions={version}, changes=changes)
         elif chosen == "delete":
             cube_delete(actor=actor, cube_id=cube_id)
         elif chosen == "purge":
@@ -442,7 +442,7 @@ def _add(actor: Actor, *contents: str, session: str = "") -> list[UUID]:
 
 def _edit(actor: Actor, cube_id: UUID, content: str, version: int = 1) -> None:
     changes = CubeChanges(content=content)
-    cube_update(actor=actor, cube_id=cube_id, expected_versions={version}, changes=lambda: changes)
+    cube_update(actor=actor, cube_id=cube_id, expected_versions={version}, changes=changes)
 
 
 def _pack(actor: Actor) -> None:

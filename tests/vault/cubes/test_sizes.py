@@ -265,7 +265,7 @@ def _add(actor: Actor, *texts: str, namespace: str = "/team") -> list[UUID]:
 def _change(actor: Actor, cube_id: UUID, changes: CubeChanges) -> None:
     with acting(actor):
         version = Cube.objects.get(id=cube_id).version
-    cube_update(actor=actor, cube_id=cube_id, expected_versions=[version], changes=lambda: changes)
+    cube_update(actor=actor, cube_id=cube_id, expected_versions=[version], changes=changes)
 
 
 def _count(actor: Actor, namespace_id: UUID) -> None:

@@ -1,8 +1,6 @@
 """Versions are immutable, each names its past, and only their words can ever be blanked."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 
 import psycopg
 import pytest
@@ -24,7 +22,7 @@ def three_versions(world: World) -> Cube:
     actor = world.alice.actor
     cube = cubes_add(actor=actor, drafts=[CubeDraft(content="One.", tags=("a",))])[0].cube
     for version, changes in ((1, CubeChanges(content="Two.")), (2, CubeChanges(tags=("b",), importance=0.9))):
-        cube_update(actor=actor, cube_id=cube.id, expected_versions={version}, changes=partial(replace, changes))
+        cube_update(actor=actor, cube_id=cube.id, expected_versions={version}, changes=changes)
     return cube
 
 
@@ -105,10 +103,8 @@ def test_a_refused_change_leaves_no_version(world: World) -> None:
     cube = cubes_add(actor=actor, drafts=[CubeDraft(content="Ours.", namespace="/team")])[0].cube
     for who, failure in ((world.bob, Forbidden), (world.ada, Forbidden), (world.charlie, NotFound)):
         with pytest.raises(failure):
-            cube_update(
-                actor=who.actor, cube_id=cube.id, expected_versions={1}, changes=lambda: CubeChanges(content="Mine.")
-            )
+            cube_update(actor=who.actor, cube_id=cube.id, expected_versions={1}, changes=CubeChanges(content="Mine."))
     with pytest.raises(VersionConflict):
-        cube_update(actor=actor, cube_id=cube.id, expected_versions={2}, changes=lambda: CubeChanges(content="Late."))
+        cube_update(actor=actor, cube_id=cube.id, expected_versions={2}, changes=CubeChanges(content="Late."))
     with acting(actor):
         assert CubeVersion.objects.count() == 1

@@ -153,7 +153,7 @@ class Attacker:
         actor: Actor = self.dice.choice([system, self.world.olivia.actor, self.world.alice.actor])
         changes = CubeChanges(importance=self.dice.random(), tags=("other",))
         calls: Sequence[Callable[[], object]] = (
-            lambda: cube_update(actor=actor, cube_id=cube_id, expected_versions=[2], changes=lambda: changes),
+            lambda: cube_update(actor=actor, cube_id=cube_id, expected_versions=[2], changes=changes),
             lambda: cube_delete(actor=actor, cube_id=cube_id),
             lambda: cube_purge(actor=actor, cube_id=cube_id),
             lambda: cube_restore(actor=actor, cube_id=cube_id),

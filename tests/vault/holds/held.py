@@ -60,7 +60,7 @@ def holding(world: World) -> Holding:
     cube_delete(actor=alice, cube_id=deleted)
     with acting(alice):
         Cube.objects.filter(id=expiring).update(expires_at=Cube.objects.get(id=expiring).created_at)
-    cube_freeze(actor=alice, cube_id=frozen, reason=lambda: "Mine.")
+    cube_freeze(actor=alice, cube_id=frozen, reason="Mine.")
     drafts = [
         *(HoldDraft(reason="Case 17.", memory_id=one) for one in (single, deleted, expiring)),
         HoldDraft(reason="Case 18.", filters={"tags": "held"}),
@@ -75,7 +75,7 @@ def holding(world: World) -> Holding:
 def _two_versions(world: World, draft: CubeDraft) -> UUID:
     cube = cubes_add(actor=world.alice.actor, drafts=[draft])[0].cube
     changes = CubeChanges(title="Second")
-    cube_update(actor=world.alice.actor, cube_id=cube.id, expected_versions=[1], changes=lambda: changes)
+    cube_update(actor=world.alice.actor, cube_id=cube.id, expected_versions=[1], changes=changes)
     return cube.id
 
 

@@ -20,7 +20,7 @@ def test_the_key_of_what_is_held_is_needed_and_no_other(world: World) -> None:
     assert cube.subject_id is not None
     scopes = [subject_scope(cube.subject_id), member_scope(world.alice.member.id), TOKENS]
     assert [key_is_needed(actor=olivia, scope=scope) for scope in scopes] == [False, False, False]
-    cube_freeze(actor=alice, cube_id=cube.id, reason=lambda: "Mine.")
+    cube_freeze(actor=alice, cube_id=cube.id, reason="Mine.")
     assert [key_is_needed(actor=olivia, scope=scope) for scope in scopes] == [True, False, True]
     cube_unfreeze(actor=alice, cube_id=cube.id)
     assert [key_is_needed(actor=olivia, scope=scope) for scope in scopes] == [False, False, False]

@@ -154,7 +154,7 @@ def olivia_changes(world: World) -> None:
     """A change inside the transaction that is open."""
     policy_id = PolicyVersion.objects.get().policy_id
     changes = PolicyChanges(document={"action": "refuse"})
-    policy_change(actor=world.olivia.actor, policy_id=policy_id, expected_versions=[1], changes=lambda: changes)
+    policy_change(actor=world.olivia.actor, policy_id=policy_id, expected_versions=[1], changes=changes)
 
 
 def test_other_rooms_are_told_what_policies_say(world: World, olivia: Contract) -> None:

@@ -161,7 +161,7 @@ def test_a_memory_that_is_changed_or_written_during_the_move_is_not_lost(changed
     first = min(vectors(actor, OLD))
     reembedding_start(actor=actor)
     step()
-    cube_update(actor=actor, cube_id=first, expected_versions={1}, changes=lambda: CubeChanges(content="The crane."))
+    cube_update(actor=actor, cube_id=first, expected_versions={1}, changes=CubeChanges(content="The crane."))
     configure(settings, "hashing")  # a worker that was not started anew yet writes vectors of OLD alone
     (late,) = remember(actor, "The bittern booms.")
     with acting(actor):
