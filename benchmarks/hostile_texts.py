@@ -69,6 +69,9 @@ def hostile_texts(length: int) -> Iterator[tuple[str, str]]:
     chance = random.Random(SEED)
     for alphabet in ALPHABETS:
         yield f"any of {alphabet!r}", "".join(chance.choices(alphabet, k=length))
+    begin, end = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+    for last in ("", "-----END ", end, f"中{end}"):
+        yield f"keys that end with {last!r}", _repeated(begin, length - len(last)) + last
     yield "words", " ".join(chance.choices(WORDS, k=length))[:length]
     yield "numbers", " ".join(str(chance.randrange(10 ** chance.randint(1, 6))) for _ in range(length))[:length]
 

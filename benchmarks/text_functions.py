@@ -165,8 +165,8 @@ FUNCTIONS = (
         "secrets",
         partial(_rule, 5),
         {
-            f"{PII}.secrets": "MAKES PEM_BEGIN PEM_BODY PEM_REST IN_ADDRESS INTRODUCED PASSWORDS CODE NO_SECRET LATIN "
-            "DIGIT_OR_MARK"
+            f"{PII}.secrets": "MAKES PEM_BEGIN PEM_END PEM_OTHER PEM_REST IN_ADDRESS INTRODUCED PASSWORDS CODE "
+            "NO_SECRET LATIN DIGIT_OR_MARK"
         },
     ),
     TextFunction("phone numbers", partial(_rule, 6), {f"{PII}.phones": "BLOB GROUP"}),

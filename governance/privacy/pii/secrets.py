@@ -33,7 +33,8 @@ MAKES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("eyJ", "jwt", _make(r"eyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{0,4000}")),
 )
 PEM_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-PEM_BODY = re.compile(r"[A-Za-z0-9+/=:,\-\s\\]{0,16000}?-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+PEM_END = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+PEM_OTHER = re.compile(r"[^A-Za-z0-9+/=:,\-\s\\]")  # stands in no block
 PEM_REST = re.compile(r"[A-Za-z0-9+/=\s\\]*")
 IN_ADDRESS = re.compile(r"://[^\s:/@]{0,100}:([^\s/@]{1,200})@")
 HINTS = ("key", "token", "secret", "pass", "pwd", "credential", "密码", "口令", "密钥", "秘钥", "令牌")
@@ -50,6 +51,7 @@ NO_SECRET = re.compile(r"(?i)x{4,}|example|your[_-]|<|^(?:19|20)\d\d-\d\d-\d\d|^
 LATIN = re.compile("[A-Za-z]")
 DIGIT_OR_MARK = re.compile(r"[0-9!@#$%^&*?+]")
 SHORTEST_PASSWORD, SHORTEST_KEY = 6, 12
+LONGEST_BLOCK = 16_000  # characters of a private key in PEM
 LEAST_ENTROPY = 3.0  # bits a character (Shannon, over the value itself) of a key that only a word introduces
 
 
@@ -67,16 +69,32 @@ def secrets(text: str) -> Iterator[Span]:
         yield from _introduced(text)
 
 
+class _Next:
+    """The next match at or after places that only grow: no part of the text is searched twice."""
+
+    def __init__(self, pattern: re.Pattern[str], text: str) -> None:
+        self._pattern, self._text = pattern, text
+        self._found = pattern.search(text)
+
+    def after(self, place: int) -> re.Match[str] | None:
+        if self._found is not None and self._found.start() < place:
+            self._found = self._pattern.search(self._text, place)
+        return self._found
+
+
 def _private_keys(text: str) -> Iterator[Span]:
     """Whole blocks; where the end is missing, as far as it looks like one."""
     found = PEM_BEGIN.search(text)
+    if not found:
+        return
+    closings, others = _Next(PEM_END, text), _Next(PEM_OTHER, text)
     while found:
-        rest = PEM_REST.match(text, found.end())
-        end = rest.end() if rest else found.end()
-        closing = text.find("-----END ", found.end())
-        if closing != -1:
-            whole = PEM_BODY.match(text, found.end())
-            end = whole.end() if whole else end
+        begun = found.end()
+        rest = PEM_REST.match(text, begun)
+        end = rest.end() if rest else begun
+        closing, other = closings.after(begun), others.after(begun)
+        if closing and closing.start() - begun <= LONGEST_BLOCK and not (other and other.start() < closing.start()):
+            end = closing.end()
         yield Span(PiiKind.SECRET, found.start(), end, "secret:private_key")
         found = PEM_BEGIN.search(text, end)
 

@@ -12,6 +12,8 @@ from governance.vocabulary import PiiKind
 
 REGIONS = ("CN", "US", "GB")
 LONGEST = 30_000
+BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+KEY = f"{BEGIN}\nMIIB\n{END}"
 
 
 def found(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str, str]]:
@@ -41,6 +43,9 @@ def found(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str, s
         ("00:1a:2b:3c:4d:5e", [("network_address", "00:1a:2b:3c:4d:5e")]),
         ("postgres://app:s3cret@db.example.com/x", [("secret", "s3cret")]),
         ("-----BEGIN PRIVATE KEY-----\nMIIB", [("secret", "-----BEGIN PRIVATE KEY-----\nMIIB")]),
+        (f"x {KEY} y", [("secret", KEY)]),
+        (f"{BEGIN}中{KEY}", [("secret", BEGIN), ("secret", KEY)]),
+        (f"{BEGIN}{'a' * 16_001}{END}", [("secret", f"{BEGIN}{'a' * 16_001}")]),
         ("api_key = 'a8f3K2m9Qx71Lp0z'", [("secret", "a8f3K2m9Qx71Lp0z")]),
     ],
 )
