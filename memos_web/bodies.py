@@ -1,6 +1,7 @@
 """Reads bodies of requests: bounded before they are read, in memory alone, never in a file."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from io import BytesIO
@@ -10,25 +11,51 @@ from django.conf import settings
 from django.core.exceptions import RequestAborted
 
 from governance.errors import TooLarge
+from memos_web.slots import Busy
 
 DISCARDED_BYTES = 1024 * 1024  # of a refused body: who sends a little too much still reads the refusal
 DISCARDED_SECONDS = 2.0
+MOST_HELD_BYTES = 128 * 1024 * 1024  # of all large bodies that a process holds at once, and half of it of one caller
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
-async def read_body(scope: Any, receive: Receive, limit_of_caller: Callable[[], Awaitable[int]]) -> BytesIO:
+class HeldBodies:
+    """Counts the bytes of the large bodies in memory, for each caller. Used in one event loop."""
+
+    def __init__(self, most: int = MOST_HELD_BYTES) -> None:
+        self._most = most
+        self._held: Counter[str] = Counter()
+
+    def hold(self, caller: str, size: int) -> None:
+        """Raises Busy where there is no room for so many bytes more."""
+        if self._held.total() + size > self._most or self._held[caller] + size > self._most // 2:
+            raise Busy
+        self._held[caller] += size
+
+    def let_go(self, caller: str, size: int) -> None:
+        self._held[caller] -= size
+        self._held += Counter()  # forgets those who hold nothing
+
+
+async def read_body(
+    scope: Any, receive: Receive, limit_of_caller: Callable[[], Awaitable[int]], hold: Callable[[int], None]
+) -> BytesIO:
     """Read the body. What is longer than anybody may send is read only once `limit_of_caller` says how much they may.
 
-    Raises TooLarge; RequestAborted when the client goes; what `limit_of_caller` raises.
+    Before that, `hold` is told how many bytes the body has at most. Raises TooLarge; RequestAborted when the client
+    goes; what `limit_of_caller` and `hold` raise.
     """
     limit = settings.BODY_BYTES_UNAUTHENTICATED
-    body, announced, is_asked = BytesIO(), _announced(scope), False
+    body, announced, is_asked, is_held = BytesIO(), _announced(scope), False, False
     while True:
         if max(announced, body.tell()) > limit and not is_asked:
             limit, is_asked = await limit_of_caller(), True
         if max(announced, body.tell()) > limit:
             await _discard(scope, receive)
             raise TooLarge(_detail(limit))
+        if is_asked and not is_held:
+            hold(announced or limit)
+            is_held = True
         message = await receive()
         if message["type"] == "http.disconnect":
             raise RequestAborted

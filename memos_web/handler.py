@@ -8,13 +8,14 @@ the thread of its request. Requests at work and streams are bounded: beyond that
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from typing import IO, Any
+from uuid import UUID
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.conf import settings
@@ -27,11 +28,14 @@ from django.urls import set_script_prefix
 from governance.api.authentication import body_limit
 from governance.database import release_connection
 from governance.errors import DomainError
-from memos_web.bodies import read_body, with_length
-from memos_web.slots import Busy, Slots, send_busy
+from memos_web.bodies import HeldBodies, read_body, with_length
+from memos_web.callers import Callers
+from memos_web.slots import Busy, Slot, Slots, send_busy
 
 MOST_AT_WORK = 20  # requests, without streams; as many as the database has connections for
+MOST_AT_WORK_EACH, MOST_AT_WORK_CROWDED = 15, 1  # of one caller: always, and while there are others
 MOST_STREAMS = 100  # they hold no connection while a model writes
+MOST_STREAMS_EACH = 75
 QUEUE, QUEUE_SECONDS = 60, 2.0
 
 
@@ -41,6 +45,10 @@ class _Place:
 
     thread: ThreadPoolExecutor
     slots: Slots
+    slot: Slot
+
+    def give_slot(self) -> None:
+        self.slots.give(self.slot)
 
 
 class ThreadedHandler(ASGIHandler):
@@ -49,8 +57,12 @@ class ThreadedHandler(ASGIHandler):
     def __init__(self) -> None:
         self.load_middleware(is_async=False)
         self._idle: deque[ThreadPoolExecutor] = deque()
-        self._at_work = Slots(MOST_AT_WORK, queue=QUEUE, seconds=QUEUE_SECONDS)
-        self._streams = Slots(MOST_STREAMS)
+        self._at_work = Slots(
+            MOST_AT_WORK, each=MOST_AT_WORK_EACH, crowded=MOST_AT_WORK_CROWDED, queue=QUEUE, seconds=QUEUE_SECONDS
+        )
+        self._streams = Slots(MOST_STREAMS, each=MOST_STREAMS_EACH)
+        self._callers = Callers()
+        self._bodies = HeldBodies()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -61,21 +73,37 @@ class ThreadedHandler(ASGIHandler):
             await send_busy(scope, send)
 
     async def _served(self, scope: Any, receive: Any, send: Any) -> None:
-        refusal: DomainError | None = None
-        body = BytesIO()
-        try:
-            body = await read_body(scope, receive, partial(self._body_limit, scope))
-            scope = with_length(scope, body)
-        except RequestAborted:
-            return
-        except DomainError as failure:
-            refusal = failure
-        async with self._place() as place, ThreadSensitiveContext(executor=place.thread):
-            await self._handled(scope, body, refusal, receive, send, place)
+        caller = self._callers.caller_of(scope)
+        with self._held_bytes(caller) as hold:
+            refusal: DomainError | None = None
+            body = BytesIO()
+            try:
+                body = await read_body(scope, receive, partial(self._body_limit, scope, caller), hold)
+                scope = with_length(scope, body)
+            except RequestAborted:
+                return
+            except DomainError as failure:
+                refusal = failure
+            async with self._place(caller) as place, ThreadSensitiveContext(executor=place.thread):
+                await self._handled(scope, body, refusal, receive, send, place)
 
-    async def _body_limit(self, scope: Any) -> int:
+    @contextmanager
+    def _held_bytes(self, caller: str) -> Iterator[Callable[[int], None]]:
+        """What a large body calls with its size; it counts until the request has ended."""
+        held: list[int] = []
+
+        def hold(size: int) -> None:
+            self._bodies.hold(caller, size)
+            held.append(size)
+
+        try:
+            yield hold
+        finally:
+            self._bodies.let_go(caller, sum(held))
+
+    async def _body_limit(self, scope: Any, caller: str) -> int:
         """How many bytes the caller may send, found by the headers in a thread of its own."""
-        async with self._place() as place, ThreadSensitiveContext(executor=place.thread):
+        async with self._place(caller) as place, ThreadSensitiveContext(executor=place.thread):
             return await sync_to_async(self._limit_of_caller)(scope)
 
     def _limit_of_caller(self, scope: Any) -> int:
@@ -86,11 +114,11 @@ class ThreadedHandler(ASGIHandler):
             release_connection()
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[_Place]:
+    async def _place(self, caller: str) -> AsyncIterator[_Place]:
         """A thread for one request: the last one that became idle, which is the likeliest to be warm. Raises Busy."""
-        await self._at_work.take()
+        slot = await self._at_work.take(caller)
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
-        place = _Place(thread, self._at_work)
+        place = _Place(thread, self._at_work, slot)
         is_idle = False
         try:
             yield place
@@ -102,16 +130,16 @@ class ThreadedHandler(ASGIHandler):
         """A thread whose request was cancelled may still work: its slot is free once it has ended."""
         if is_idle and len(self._idle) < MOST_AT_WORK:
             self._idle.append(place.thread)
-            place.slots.give()
+            place.give_slot()
             return
-        place.thread.submit(asyncio.get_running_loop().call_soon_threadsafe, place.slots.give)
+        place.thread.submit(asyncio.get_running_loop().call_soon_threadsafe, place.give_slot)
         place.thread.shutdown(wait=False)
 
     async def _become_stream(self, place: _Place) -> None:
         """A stream holds a slot of its own kind. Raises Busy."""
-        await self._streams.take()
-        place.slots.give()
-        place.slots = self._streams
+        slot = await self._streams.take(place.slot.caller)
+        place.give_slot()
+        place.slots, place.slot = self._streams, slot
 
     async def _handled(
         self,
@@ -124,7 +152,9 @@ class ThreadedHandler(ASGIHandler):
     ) -> None:
         with body:
             set_script_prefix(get_script_prefix(scope))
-            response = await sync_to_async(self._answered)(scope, body, refusal)
+            response, tenant_id = await sync_to_async(self._answered)(scope, body, refusal)
+            if tenant_id is not None:
+                self._callers.learn(scope, tenant_id)
             if not response.streaming:
                 await self.send_response(response, send)
                 return
@@ -134,8 +164,11 @@ class ThreadedHandler(ASGIHandler):
             finally:
                 await sync_to_async(response.close)()
 
-    def _answered(self, scope: Any, body: IO[bytes], refusal: DomainError | None) -> Any:
-        """The response; closed already, and its database connection given back, unless it has yet to stream."""
+    def _answered(self, scope: Any, body: IO[bytes], refusal: DomainError | None) -> tuple[Any, UUID | None]:
+        """The response, and the caller's tenant where one was authenticated.
+
+        The response is closed already, and its database connection given back, unless it has yet to stream.
+        """
         signals.request_started.send(sender=self.__class__, scope=scope)
         request, unreadable = self.create_request(scope, body)
         if request is not None:
@@ -144,7 +177,8 @@ class ThreadedHandler(ASGIHandler):
         response._handler_class = self.__class__
         if not response.streaming:
             response.close()
-        return response
+        actor = getattr(request, "refused_actor", None) or getattr(request, "actor", None)
+        return response, actor and actor.tenant_id
 
     async def _streamed(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
         """Send what comes, until it ends or nobody listens."""

@@ -1,41 +1,161 @@
-"""A bound on what runs at once, with a short queue before it."""
+"""A bound on what runs at once, and a short queue before it in which callers take turns."""
 
 import asyncio
 import json
+import math
+import time
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 RETRY_SECONDS = 2  # what Retry-After says
 BUSY = "The server is busy. Try again in a few seconds."
+CROWD_SECONDS = 10.0  # so long after another caller's last request, each caller has few slots
+QUICK_SECONDS = 1.0  # a request at work for longer waits for something, a model say, and needs no processor
+USE_SECONDS = 10.0  # in which what a caller has used counts for 1/e
+MUCH = 4.0  # times what another has used
 
 
 class Busy(Exception):
     """The queue is full, or its longest wait is over."""
 
 
-class Slots:
-    """`most` run at once; `queue` more wait for up to `seconds`. Used in one event loop."""
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """Of one request at work."""
 
-    def __init__(self, most: int, *, queue: int = 0, seconds: float = 0.0) -> None:
-        self._free = asyncio.Semaphore(most)
+    caller: str
+    since: float
+
+
+class Slots:
+    """`most` run at once, of one caller `each`; `queue` more wait for up to `seconds`. Used in one event loop.
+
+    While there are several callers, each has `crowded` quick requests at work, and none begins beside a quick one of a
+    caller who has used much less: whoever sends many takes no processor from who sends few. Of those who wait, the one
+    who has used least is next; a full queue drops the last request of who waits with most.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        *,
+        each: int | None = None,
+        crowded: int | None = None,
+        queue: int = 0,
+        seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._free = most
+        self._each = each or most
+        self._crowded = crowded or most
         self._queue = queue
         self._seconds = seconds
-        self._waiting = 0
+        self._clock = clock
+        self._at_work: defaultdict[str, set[Slot]] = defaultdict(set)
+        self._waiting: OrderedDict[str, deque[asyncio.Future[Slot]]] = OrderedDict()  # whose turn it is comes first
+        self._seen: OrderedDict[str, float] = OrderedDict()  # when each caller last asked, the latest last
+        self._used: dict[str, tuple[float, float]] = {}  # seconds at work, as they counted at a moment, of those seen
 
-    async def take(self) -> None:
+    async def take(self, caller: str = "") -> Slot:
         """Raises Busy."""
-        if self._free.locked() and self._waiting >= self._queue:
-            raise Busy
-        self._waiting += 1
+        self._note(caller)
+        if caller not in self._waiting and self._may_begin(caller):
+            return self._begin(caller)
+        waiter = self._wait(caller)
         try:
-            async with asyncio.timeout(self._seconds if self._free.locked() else None):
-                await self._free.acquire()
+            async with asyncio.timeout(self._seconds):
+                return await waiter
         except TimeoutError as error:
+            self._leave(caller, waiter)
             raise Busy from error
-        finally:
-            self._waiting -= 1
+        except asyncio.CancelledError:
+            self._leave(caller, waiter)
+            raise
 
-    def give(self) -> None:
-        self._free.release()
+    def give(self, slot: Slot) -> None:
+        """The request has ended: the next one begins."""
+        at_work = self._at_work[slot.caller]
+        at_work.remove(slot)
+        if not at_work:
+            del self._at_work[slot.caller]
+        self._free += 1
+        if slot.caller in self._seen:
+            now = self._clock()
+            self._used[slot.caller] = (self._use(slot.caller) + min(now - slot.since, QUICK_SECONDS), now)
+        self._begin_waiting()
+
+    def _note(self, caller: str) -> None:
+        """A health check, which has no caller's name, makes no crowd."""
+        now = self._clock()
+        if caller:
+            self._seen[caller] = now
+            self._seen.move_to_end(caller)
+        while self._seen and next(iter(self._seen.values())) < now - CROWD_SECONDS:
+            gone, _ = self._seen.popitem(last=False)
+            self._used.pop(gone, None)
+
+    def _may_begin(self, caller: str) -> bool:
+        at_work = self._at_work.get(caller, set())
+        if not self._free or len(at_work) >= self._each:
+            return False
+        if len(self._seen) < 2:
+            return True
+        use = self._use(caller)
+        beside = [one for one in self._at_work if one == caller or use > MUCH * self._use(one)]
+        return all(self._quick(one) < (self._crowded if one == caller else 1) for one in beside)
+
+    def _quick(self, caller: str) -> int:
+        since = self._clock() - QUICK_SECONDS
+        return sum(slot.since > since for slot in self._at_work.get(caller, ()))
+
+    def _use(self, caller: str) -> float:
+        """Seconds at work, of which the latest count most."""
+        used, at = self._used.get(caller, (0.0, 0.0))
+        return used * math.exp((at - self._clock()) / USE_SECONDS)
+
+    def _begin(self, caller: str) -> Slot:
+        slot = Slot(caller, self._clock())
+        self._at_work[caller].add(slot)
+        self._free -= 1
+        return slot
+
+    def _wait(self, caller: str) -> "asyncio.Future[Slot]":
+        """Raises Busy where the queue is full and nobody waits with more than this caller would."""
+        if sum(map(len, self._waiting.values())) >= self._queue:
+            longest = max(self._waiting, key=lambda one: len(self._waiting[one]), default=None)
+            if longest is None or len(self._waiting[longest]) <= len(self._waiting.get(caller, ())) + 1:
+                raise Busy
+            dropped = self._waiting[longest].pop()
+            if not dropped.done():
+                dropped.set_exception(Busy())
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[Slot] = loop.create_future()
+        self._waiting.setdefault(caller, deque()).append(waiter)
+        loop.call_later(QUICK_SECONDS, self._begin_waiting)  # by then what is at work may no longer be quick
+        return waiter
+
+    def _leave(self, caller: str, waiter: "asyncio.Future[Slot]") -> None:
+        """Who waited has gone; a slot that was just handed over goes to the next."""
+        if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+            self.give(waiter.result())
+            return
+        queue = self._waiting.get(caller, deque())
+        if waiter in queue:
+            queue.remove(waiter)
+        if not queue:
+            self._waiting.pop(caller, None)
+
+    def _begin_waiting(self) -> None:
+        """Hand out slots to whoever has used least, and in turn, while there are any."""
+        while (caller := min(filter(self._may_begin, self._waiting), key=self._use, default=None)) is not None:
+            queue = self._waiting.pop(caller)
+            waiter = queue.popleft()
+            if queue:
+                self._waiting[caller] = queue  # behind the others
+            if not waiter.done():
+                waiter.set_result(self._begin(caller))
 
 
 async def send_busy(scope: Any, send: Any) -> None:

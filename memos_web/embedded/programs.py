@@ -32,6 +32,7 @@ class Program:
     stop_signal: signal.Signals = signal.SIGTERM
     orphan_signal: signal.Signals = signal.SIGKILL  # sent by the kernel when the parent dies first
     descriptors: tuple[int, ...] = ()  # open files that the child shares
+    niceness: int = 0
 
 
 def spawn(program: Program, *, capture: bool = False) -> subprocess.Popen[bytes]:
@@ -55,7 +56,7 @@ def spawn(program: Program, *, capture: bool = False) -> subprocess.Popen[bytes]
             start_new_session=True,
             pass_fds=program.descriptors,
             # Runs after the change of user, which would clear what it asks of the kernel. No thread holds a lock here.
-            preexec_fn=lambda: _bind_to(parent, program.orphan_signal),  # noqa: PLW1509
+            preexec_fn=lambda: _bind_to(parent, program),  # noqa: PLW1509
         )
 
 
@@ -116,9 +117,10 @@ def _open_log(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "ab")
 
 
-def _bind_to(parent: int, orphan_signal: signal.Signals) -> None:
+def _bind_to(parent: int, program: Program) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.nice(program.niceness)
     if sys.platform == "linux":
-        LIBC.prctl(PR_SET_PDEATHSIG, int(orphan_signal), 0, 0, 0)
+        LIBC.prctl(PR_SET_PDEATHSIG, int(program.orphan_signal), 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)

@@ -12,6 +12,7 @@ from memos_web.config import Config
 from memos_web.embedded.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]
+WORKER_NICENESS = 10  # people wait for the web processes
 OWNER_ONLY = ("DATABASE_OWNER_URL", "MEMOS_DATABASE_ROLE")
 
 
@@ -30,7 +31,7 @@ def health_path(config: Config, number: int) -> Path:
 def worker(config: Config) -> Program:
     argv = ["-m", "celery", "-A", "memos_web", "worker", "-P", "threads", "-l", "INFO"]
     argv += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    return _python(config, "worker", argv)
+    return replace(_python(config, "worker", argv), niceness=WORKER_NICENESS)
 
 
 def beat(config: Config) -> Program:

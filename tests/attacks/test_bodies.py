@@ -12,7 +12,9 @@ from django.conf import settings
 from django.db import connections
 from django.test import Client
 
+from memos_web.bodies import HeldBodies
 from memos_web.handler import ThreadedHandler
+from memos_web.slots import Busy
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 
@@ -72,7 +74,8 @@ def _send(
     asyncio.run(handler({**scope, "client": ("192.0.2.7", 40000)}, sender.receive, send))
     reply = b"".join(message.get("body", b"") for message in sent[1:])
     kinds = dict(sent[0]["headers"])
-    return sent[0]["status"], json.loads(reply) if b"json" in kinds[b"Content-Type"] else None, sender
+    kind = kinds.get(b"Content-Type") or kinds[b"content-type"]
+    return sent[0]["status"], json.loads(reply) if b"json" in kind else None, sender
 
 
 def _session(client: Client) -> str:
@@ -141,3 +144,30 @@ def test_file_in_a_form_stays_in_memory(world: World, settings: Any) -> None:
         file.write(b" " * (3 * KIB * KIB))
         file.seek(0)
         assert client.post("/api/v1/memories/", {"file": file}).status_code == 403
+
+
+def test_bodies_held_at_once_are_bounded_in_all_and_for_each_caller() -> None:
+    held = HeldBodies(100)
+    held.hold("a", 50)
+    with pytest.raises(Busy):
+        held.hold("a", 1)
+    held.hold("b", 40)
+    with pytest.raises(Busy):
+        held.hold("c", 11)
+    held.let_go("a", 50)
+    held.hold("c", 11)
+
+
+def test_large_body_without_room_is_answered_503_unread_and_room_comes_back(
+    handler: ThreadedHandler, world: World
+) -> None:
+    key = {"authorization": f"Bearer {world.alice.key.text}"}
+    body, size = json.dumps(MEMORY).encode(), 5 * KIB * KIB
+    handler._bodies = HeldBodies(8 * KIB * KIB)
+    status, problem, sender = _send(handler, "/api/v1/memories/", size, body=body, headers=key)
+    assert (status, problem["code"], sender.taken <= PART) == (503, "busy", True)
+    handler._bodies = HeldBodies(10 * KIB * KIB)
+    for _ in range(2):
+        assert _send(handler, "/api/v1/memories/", size, body=body, headers=key)[0] in {200, 201}
+    assert _send(handler, "/api/v1/memories/search/", size, headers=key)[0] == 413
+    assert not handler._bodies._held
