@@ -16,7 +16,7 @@ WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
 	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml
 
-.PHONY: help run demo test check lint lock verify-full chromium
+.PHONY: help run demo screenshots test check lint lock verify-full chromium
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ run: $(VENV)/.base ## install if needed, then serve on http://127.0.0.1:8000 unt
 
 demo: $(VENV)/.base ## fill the tenant `demo` with a month of memory; `make run` must be running
 	@exec $(MANAGE) demo
+
+screenshots: $(VENV)/.dev chromium ## take docs/screenshots/ anew, from a server of its own with the demo
+	@exec $(PYTHON) scripts/screenshots.py
 
 test: $(VENV)/.dev chromium ## install if needed, then run every test and list the 20 slowest
 	@exec $(PYTHON) -m pytest -n 2 --durations=20

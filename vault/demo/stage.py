@@ -258,10 +258,10 @@ class Stage:
         member_remove(actor=self.person(step["by"]), member_id=self.members[step["who"]].id)
 
     def date_rows(self, models: Iterable[type[Model]], now: datetime, moment: datetime) -> None:
-        """Rows of this transaction, which the database dated `now`, get the time of their step."""
+        """Rows of this transaction, which began at `now`, get the time of their step."""
         for model in models:
             rows: Any = model._default_manager
-            rows.filter(tenant_id=self.tenant_id, created_at=now).update(created_at=moment)
+            rows.filter(tenant_id=self.tenant_id, created_at__gte=now).update(created_at=moment)
 
     def _actor(self, kind: PrincipalKind, principal_id: UUID, channel: Channel) -> Actor:
         return actor_again(
