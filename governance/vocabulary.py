@@ -174,6 +174,7 @@ class Verb(StrEnum):
     RECOVERY_CODES_RENEWED = "recovery_codes.renewed"
     RECOVERY_CODE_USED = "recovery_code.used"
     MEMBERS_LISTED = "member.listed"
+    MEMBER_CHANGED = "member.changed"
     MEMBER_ROLE_CHANGED = "member.role_changed"
     MEMBER_REMOVED = "member.removed"
     INVITATION_CREATED = "invitation.created"

@@ -41,7 +41,10 @@ class TrustedBrowser:
 
 @dataclass(frozen=True)
 class SignedIn:
-    """A person in front of a browser. `strong`: they have shown a second factor in this session."""
+    """A person in front of a browser. `strong`: they have shown a second factor in this session.
+
+    timezone: an IANA name, in which this member's pages tell times.
+    """
 
     actor: Actor
     user_id: UUID
@@ -50,6 +53,7 @@ class SignedIn:
     strong: bool
     second_factor_required: bool
     is_operator: bool = False
+    timezone: str = "UTC"
 
     @property
     def lacks_second_factor(self) -> bool:

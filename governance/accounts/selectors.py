@@ -22,7 +22,8 @@ SEEN_EVERY_SECONDS = 300
 # One statement, by hand, because every page begins with it.
 SIGNED_IN = """
 SELECT role.name, tenant.second_factor_required,
-  session.last_used_at < transaction_timestamp() - make_interval(secs => %s), person.is_operator
+  session.last_used_at < transaction_timestamp() - make_interval(secs => %s), person.is_operator,
+  member.timezone
 FROM governance_browsersession AS session
   JOIN governance_member AS member ON member.user_id = session.user_id
   JOIN governance_role AS role ON role.id = member.role_id
@@ -164,6 +165,7 @@ def signed_in(*, kept: Kept, request_id: str, context: CallContext) -> SignedIn 
         strong=kept.strong,
         second_factor_required=row[1],
         is_operator=row[3],
+        timezone=row[4],
     )
 
 

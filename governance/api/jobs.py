@@ -86,7 +86,7 @@ class JobsView(ApiView):
             actor=self.actor(),
             pages=pages,
             kind=request.query_params.get("kind"),
-            status=_status(request),
+            statuses=_statuses(request),
         )
         return pages.envelope([job_json(view) for view in views])
 
@@ -136,9 +136,9 @@ class JobUndoView(JobChangeView):
         return self.change(request, job_id, job_undo)
 
 
-def _status(request: Request) -> JobStatus | None:
+def _statuses(request: Request) -> list[JobStatus]:
     """Raises Invalid."""
     text = request.query_params.get("status")
     if text is not None and text not in {*JobStatus}:
         raise Invalid(errors=[FieldError("status", f"one of {', '.join(JobStatus)}")])
-    return None if text is None else JobStatus(text)
+    return [] if text is None else [JobStatus(text)]

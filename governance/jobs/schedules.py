@@ -44,7 +44,8 @@ def schedules_list(*, actor: Actor, pages: Pages) -> Sequence[Schedule]:
     """Newest first. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
-        return list(pages.take(Schedule.objects.filter(tenant_id=actor.tenant_id).order_by("-id")))
+        rows = Schedule.objects.filter(tenant_id=actor.tenant_id).select_related("last_job")
+        return list(pages.take(rows.order_by("-id")))
 
 
 def schedule_get(*, actor: Actor, schedule_id: UUID) -> Schedule:

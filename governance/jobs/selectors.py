@@ -1,5 +1,6 @@
 """Jobs as their readers see them."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -34,7 +35,11 @@ class JobView:
     result: Any = field(repr=False)
     error: dict[str, Any] | None
     created_at: datetime | None
+    started_at: datetime | None
     finished_at: datetime | None
+
+
+OPEN = frozenset({JobStatus.PENDING, JobStatus.RUNNING, JobStatus.CANCELLING})
 
 
 def jobs_list(
@@ -42,15 +47,25 @@ def jobs_list(
     actor: Actor,
     pages: Pages,
     kind: str | None = None,
-    status: JobStatus | None = None,
+    statuses: Collection[JobStatus] = (),
+    dead_letters: bool = False,
 ) -> list[JobView]:
-    """The actor's own jobs, all of them for those who govern; newest first. Raises Forbidden."""
+    """The actor's own jobs, all of them for those who govern; newest first. Raises Forbidden.
+
+    statuses: only these; none: all. dead_letters: only those that failed in every attempt.
+    """
     authorize(actor, Permission.JOB_READ)
-    asked = {"kind": kind, "status": status}
+    asked = {"kind": kind, "status__in": list(statuses), "dead_letter": dead_letters}
     with acting(actor):
-        rows = _in_reach(actor).filter(**{name: value for name, value in asked.items() if value}).order_by("-id")
-        page = pages.take(rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id)))
-        return [job_view(job) for job in page]
+        rows = jobs_readable(actor).filter(**{name: value for name, value in asked.items() if value})
+        return [job_view(job) for job in pages.take(rows.order_by("-id"))]
+
+
+def jobs_readable(actor: Actor) -> QuerySet[Job]:
+    """The actor's own jobs, all of them for those who govern; within a transaction of the actor. Raises Forbidden."""
+    authorize(actor, Permission.JOB_READ)
+    rows = _in_reach(actor)
+    return rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id))
 
 
 def job_get(*, actor: Actor, job_id: UUID) -> JobView:
@@ -92,6 +107,7 @@ def job_view(job: Job) -> JobView:
         result=open_result(job),
         error=job.error,
         created_at=_time(job.created_at),
+        started_at=_time(job.started_at),
         finished_at=_time(job.finished_at),
     )
 

@@ -38,4 +38,7 @@ class Job(TenantModel):
                 name="governance_job_open",
                 condition=models.Q(status__in=["pending", "running", "cancelling"]),
             ),
+            models.Index(
+                fields=["tenant", "-id"], name="governance_job_dead_letter", condition=models.Q(dead_letter=True)
+            ),
         ]

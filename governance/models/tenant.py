@@ -37,6 +37,7 @@ class Member(TenantModel):
     role = models.ForeignKey(Role, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     display_name = models.CharField(max_length=200)
     removed_at = models.DateTimeField(null=True, blank=True)
+    timezone = models.CharField(max_length=64, default="UTC", db_default="UTC")  # in which their pages tell times
     proved_at = models.DateTimeField(null=True, blank=True)  # when the person first came by themselves
 
     class Meta:

@@ -28,9 +28,11 @@ from governance.accounts.selectors import (
     refuse_unproved,
     sessions_list,
 )
+from governance.accounts.time_zones import time_zone_set
 from governance.errors import Invalid
 from governance.web.pages import draw, go, person_page, see_other, wants_part
 from governance.web.sessions import client_address, mark_strong, request_id, sign_in
+from governance.web.zones import ZONES
 
 SECRET = "second_factor_secret"  # in the sealed session, until a code of it was seen
 
@@ -53,6 +55,18 @@ def password(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
         return _account(request, person, {"faults": faults}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     request.session.cycle_key()
     return see_other(f"{reverse('account')}?changed=password")
+
+
+@require_POST
+@person_page
+def time_zone(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    wanted = request.POST.get("timezone", "").strip()
+    try:
+        time_zone_set(person=person, timezone=wanted)
+    except Invalid:
+        more = {"timezone": wanted, "timezone_wrong": True}
+        return _account(request, person, more, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(f"{reverse('account')}?changed=timezone")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -128,6 +142,8 @@ def _account(
         "factor": factor_get(person=person) if is_proved else None,
         "sessions": sessions_list(person=person),
         "changed": request.GET.get("changed", ""),
+        "timezone": person.timezone,
+        "zones": ZONES,
         **(more or {}),
     }
     return draw(request, "governance/account/account.html", context, status=status)

@@ -74,3 +74,51 @@ def _round_up(value: float) -> float:
                 return size * factor
         size *= 10.0
     return size
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A column of a Spark's box. name: its class, or empty."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    name: str
+
+
+def bars_of(values: Sequence[float], *, every: str = "", last: str = "") -> list[Bar]:
+    """Columns in a box of 100 by 32; one of no value is a thin line. every: the class of those with one; last: of the
+    last column.
+    """
+    step, top = WIDTH / max(len(values), 1), max([*values, 1e-9])
+    bars = []
+    for at, value in enumerate(values):
+        height = round(max(value / top * (SPARK_HEIGHT - ROOM), 1.5), 1)
+        name = (last if at == len(values) - 1 else "") or (every if value else "")
+        bars.append(Bar(round(at * step, 1), round(SPARK_HEIGHT - height, 1), round(step * 0.7, 1), height, name))
+    return bars
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of a bar 100 wide. name: its class."""
+
+    x: float
+    width: float
+    percent: int
+    name: str
+
+
+SHARES = ("fill-long", "fill-mid", "fill-short", "fill-cold")
+
+
+def shares_of(counts: Sequence[tuple[str, int]]) -> list[tuple[str, Share]]:
+    """The parts of a whole, each with its label: the first four, largest first."""
+    total, x = sum(count for _label, count in counts) or 1, 0.0
+    found = []
+    for (label, count), name in zip(counts, SHARES, strict=False):
+        width = count / total * 100
+        found.append((label, Share(round(x, 1), round(width, 1), round(width), name)))
+        x += width
+    return found

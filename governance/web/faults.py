@@ -47,6 +47,8 @@ MESSAGES: dict[str, Promise] = {
     ),
     "1 to 100 characters": _("Give it a name, of at most 100 characters."),
     "16 to 200 characters, to sign with": _("A webhook needs a secret of 16 to 200 characters: deliveries are signed."),
+    "five fields: minute hour day month weekday": _("Write five fields, as in 0 3 * * 1."),
+    "a name as Europe/Berlin or UTC": _("Write the name of a time zone, as in Europe/Berlin."),
     "syslog has none": _("Leave it empty: syslog has no secret."),
     "must be in the future": _("Name a day that is still to come."),
     "a date such as 2027-01-31": _("Write a date, as in 2027-01-31."),

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.utils.functional import SimpleLazyObject
 from django.utils.http import urlencode
@@ -57,7 +58,8 @@ def page(view: PageView[Asked]) -> View[Asked]:
     def with_actor(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
         actor = web_actor(request)
         request.actor = actor  # type: ignore[attr-defined]
-        return view(request, actor, *args, **kwargs)
+        with timezone.override(request.timezone):  # type: ignore[attr-defined]
+            return view(request, actor, *args, **kwargs)
 
     return answered(with_actor)
 
@@ -69,7 +71,8 @@ def person_page(view: PersonView[Asked]) -> View[Asked]:
     def with_person(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
         person = web_person(request)
         request.actor = person.actor  # type: ignore[attr-defined]
-        return view(request, person, *args, **kwargs)
+        with timezone.override(person.timezone):
+            return view(request, person, *args, **kwargs)
 
     return answered(with_person)
 

@@ -61,7 +61,10 @@ def first_factor_kept(request: HttpRequest) -> tuple[FirstFactor, bool]:
 
 
 def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | None:
-    """The person who is signed in, or None: nobody is, or the session or the membership ended."""
+    """The person who is signed in, or None: nobody is, or the session or the membership ended.
+
+    `request.timezone` is then the time zone in which their pages tell times.
+    """
     words = {name: request.session.get(name) for name in (TENANT, MEMBER, USER, SESSION)}
     if not all(words.values()):
         return None
@@ -74,7 +77,10 @@ def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | 
         bound_to=UUID(bound_to) if bound_to else None,
         strong=bool(request.session.get(STRONG)),
     )
-    return signed_in(kept=kept, request_id=request_id(request), context=context)
+    person = signed_in(kept=kept, request_id=request_id(request), context=context)
+    if person is not None:
+        request.timezone = person.timezone  # type: ignore[attr-defined]
+    return person
 
 
 def actor_of_session(request: HttpRequest, context: CallContext) -> Actor | None:

@@ -1,7 +1,19 @@
 from django.urls import path
 from django.views.i18n import set_language
 
-from governance.web import access, account, keys, members, personas, recovering, role_templates, sign_in_rules, views
+from governance.web import (
+    access,
+    account,
+    jobs,
+    keys,
+    members,
+    personas,
+    recovering,
+    role_templates,
+    schedules,
+    sign_in_rules,
+    views,
+)
 
 urlpatterns = [
     path("", views.home, name="home"),
@@ -23,6 +35,7 @@ urlpatterns = [
     # a person's own
     path("account/", account.account, name="account"),
     path("account/password/", account.password, name="password"),
+    path("account/time-zone/", account.time_zone, name="time_zone"),
     path("account/second-factor/", account.second_factor, name="second_factor"),
     path("account/second-factor/remove/", account.second_factor_end, name="second_factor_end"),
     path("account/second-factor/codes/", account.recovery_codes, name="recovery_codes"),
@@ -42,6 +55,17 @@ urlpatterns = [
     path("settings/sign-in/", sign_in_rules.sign_in_rules, name="sign_in_rules"),
     path("settings/sign-in/second-factor/", sign_in_rules.second_factor_rule, name="second_factor_rule"),
     path("settings/sign-in/remove/", sign_in_rules.provider_end, name="provider_end"),
+    # work in the background
+    path("jobs/", jobs.jobs, name="jobs"),
+    path("jobs/<uuid:job_id>/", jobs.job, name="job"),
+    path("jobs/<uuid:job_id>/cancel/", jobs.cancel, name="job_cancel"),
+    path("jobs/<uuid:job_id>/retry/", jobs.retry, name="job_retry"),
+    path("jobs/<uuid:job_id>/undo/", jobs.undo, name="job_undo"),
+    path("jobs/schedules/new/", schedules.schedule_new, name="schedule_new"),
+    path("jobs/schedules/<uuid:schedule_id>/", schedules.schedule, name="schedule"),
+    path("jobs/schedules/<uuid:schedule_id>/switch/", schedules.schedule_switch, name="schedule_switch"),
+    path("jobs/schedules/<uuid:schedule_id>/run/", schedules.schedule_start, name="schedule_run"),
+    path("jobs/schedules/<uuid:schedule_id>/remove/", schedules.schedule_end, name="schedule_remove"),
     # who may do what
     path("access/", access.access_list, name="access_list"),
     path("access/<slug:object_type>/<uuid:object_id>/", access.access_object, name="access_object"),

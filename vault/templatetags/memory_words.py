@@ -5,6 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django import template
+from django.utils import timezone
 from django.utils.functional import Promise
 
 from governance.naming import Name
@@ -29,4 +30,4 @@ def field_name(name: str) -> str | Promise:
 def field_value(value: object) -> str:
     if value is None:
         return "—"
-    return f"{value:%Y-%m-%d %H:%M} UTC" if isinstance(value, datetime) else str(value)
+    return f"{timezone.localtime(value):%Y-%m-%d %H:%M %Z}" if isinstance(value, datetime) else str(value)

@@ -30,7 +30,7 @@ from vault.cubes.services import cube_update, cube_update_ask
 from vault.vocabulary import SemanticType, Sensitivity
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
 from vault.web.memories import memory_context
-from vault.web.memory_forms import day_read, member_read, tags_read
+from vault.web.memory_forms import day_read, member_read, moment_typed, tags_read
 
 LONGEST_REASON = 500
 
@@ -144,6 +144,6 @@ def _given(view: CubeView) -> dict[str, Any]:
         "tags": ", ".join(cube.tags),
         "semantic_type": cube.semantic_type,
         "sensitivity": cube.sensitivity,
-        "valid_from": f"{cube.valid_from:%Y-%m-%dT%H:%M}" if cube.valid_from else "",
-        "expires_at": f"{cube.expires_at:%Y-%m-%dT%H:%M}" if cube.expires_at else "",
+        "valid_from": moment_typed(cube.valid_from),
+        "expires_at": moment_typed(cube.expires_at),
     }

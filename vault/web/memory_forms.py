@@ -1,10 +1,11 @@
 """Fields of the forms about memories."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
 from django.http import QueryDict
+from django.utils import timezone
 
 from governance.errors import FieldError, Invalid
 
@@ -29,9 +30,14 @@ def member_read(kind: type[Kind], form: QueryDict, name: str) -> Kind:
 
 
 def day_read(form: QueryDict, name: str) -> datetime | None:
-    """A date, or a date and a time, in UTC; None for an empty field. Raises Invalid."""
+    """A date, or a date and a time, in the reader's time zone; None for an empty field. Raises Invalid."""
     text = form.get(name, "").strip()
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
+        return datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
     except ValueError as error:
         raise Invalid(errors=[FieldError(name, "a date such as 2027-01-31")]) from error
+
+
+def moment_typed(moment: datetime | None) -> str:
+    """A time as `day_read` reads it."""
+    return f"{timezone.localtime(moment):%Y-%m-%dT%H:%M}" if moment else ""

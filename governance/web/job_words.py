@@ -1,0 +1,113 @@
+"""Jobs in words: what a kind does, how a run stands, how long it took, when a schedule runs."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from governance.errors import DomainError
+from governance.jobs.selectors import JobView
+from governance.vocabulary import JobStatus, Topic
+from governance.web.explanations import EXPLANATIONS
+
+KINDS: dict[str, Promise] = {
+    Topic.MEMORIES_ADD: _("Add memories"),
+    Topic.CUBES_REEMBED: _("Move to another embedding model"),
+    Topic.AUDIT_EXPORT: _("Export the audit log"),
+    Topic.RETENTION_APPLY: _("Apply retention policies"),
+}
+STATUSES: dict[JobStatus, tuple[str, Promise]] = {
+    JobStatus.PENDING: ("waiting", _("Waiting")),
+    JobStatus.RUNNING: ("running", _("Running")),
+    JobStatus.CANCELLING: ("waiting", _("Cancelling")),
+    JobStatus.CANCELLED: ("archived", _("Cancelled")),
+    JobStatus.SUCCEEDED: ("activated", _("Done")),
+    JobStatus.FAILED: ("failed", _("Failed")),
+}
+EXHAUSTED: dict[str, Promise] = {
+    "time_limit": _("Every attempt took too long. Nothing is lost: retry once the cause is gone."),
+    "unavailable": _("A service did not answer in any attempt. Nothing is lost: retry once it does."),
+}
+WEEKDAYS = (
+    _("Sundays"),
+    _("Mondays"),
+    _("Tuesdays"),
+    _("Wednesdays"),
+    _("Thursdays"),
+    _("Fridays"),
+    _("Saturdays"),
+)
+
+
+def kind_words(kind: str) -> str:
+    """The code of a kind that has no words."""
+    return str(KINDS.get(kind, kind))
+
+
+def result_words(view: JobView) -> str:
+    """What a job brought about, where its result counts it."""
+    result = view.result if isinstance(view.result, Mapping) else {}
+    if isinstance(result.get("memory_ids"), list):
+        count = len(result["memory_ids"])
+        return ngettext("%(n)s memory", "%(n)s memories", count) % {"n": count}
+    if isinstance(result.get("rows"), int):
+        return ngettext("%(n)s entry", "%(n)s entries", result["rows"]) % {"n": result["rows"]}
+    return ""
+
+
+def error_words(view: JobView) -> str:
+    """Why a job failed, in one or two sentences."""
+    if view.error is None:
+        return ""
+    code = view.error.get("code", "")
+    if view.dead_letter and code in EXHAUSTED:
+        return str(EXHAUSTED[code])
+    explained = EXPLANATIONS.get(code, EXPLANATIONS[DomainError.code])
+    return str(explained.title)
+
+
+def duration_words(time: timedelta) -> str:
+    """As `2 min 10 s`; below a second, tenths of it."""
+    seconds = time.total_seconds()
+    if seconds < 1:
+        return gettext("%(seconds)s s") % {"seconds": f"{max(seconds, 0):.1f}"}
+    minutes, rest = divmod(int(seconds), 60)
+    if not minutes:
+        return gettext("%(seconds)s s") % {"seconds": rest}
+    hours, minutes = divmod(minutes, 60)
+    if not hours:
+        return gettext("%(minutes)s min %(seconds)s s") % {"minutes": minutes, "seconds": rest}
+    return gettext("%(hours)s h %(minutes)s min") % {"hours": hours, "minutes": minutes}
+
+
+def cron_words(cron: str) -> str:
+    """The times of a cron expression; the expression itself where no sentence is short enough."""
+    parts = cron.split()
+    if len(parts) != 5 or parts[3] != "*":
+        return cron
+    minute, hour, day, _month, weekday = parts
+    if hour == day == weekday == "*":
+        return _within_hours(minute) or cron
+    if not minute.isdigit() or not hour.isdigit():
+        return cron
+    return _at(f"{int(hour):02}:{int(minute):02}", day, weekday) or cron
+
+
+def _within_hours(minute: str) -> str:
+    if minute.startswith("*/") and minute[2:].isdigit():
+        return gettext("Every %(number)s min") % {"number": minute[2:]}
+    if minute == "0":
+        return gettext("Every hour")
+    return gettext("Every hour, %(number)s min past") % {"number": minute} if minute.isdigit() else ""
+
+
+def _at(time: str, day: str, weekday: str) -> str:
+    if day == weekday == "*":
+        return gettext("Daily at %(time)s") % {"time": time}
+    if day == "*" and weekday.isdigit() and int(weekday) < 7:
+        return gettext("%(weekday)s at %(time)s") % {"weekday": WEEKDAYS[int(weekday)], "time": time}
+    if weekday == "*" and day.isdigit():
+        return gettext("Monthly on day %(day)s at %(time)s") % {"day": day, "time": time}
+    return ""

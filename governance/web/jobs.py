@@ -1,0 +1,195 @@
+"""Jobs: what runs, what failed and what waits for a person; one job; its cancelling, retrying and undoing."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import is_allowed
+from governance.actor import Actor
+from governance.heartbeats import Part, silent_parts
+from governance.jobs.kinds import kind_of
+from governance.jobs.schedules import schedules_list
+from governance.jobs.selectors import OPEN, JobView, job_get, jobs_list
+from governance.jobs.services import job_cancel, job_retry, job_undo
+from governance.jobs.summary import jobs_summary
+from governance.pages import First
+from governance.vocabulary import JobStatus, Permission
+from governance.web.charts import bars_of, shares_of
+from governance.web.coming_back import is_here
+from governance.web.job_words import (
+    STATUSES,
+    cron_words,
+    duration_words,
+    error_words,
+    kind_words,
+    result_words,
+)
+from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.paging import Newest, uuid_or_none
+
+NOW, ALL, DEAD = "", "all", "dead"
+ROWS = {NOW: 8, ALL: 50, DEAD: 50}
+SCHEDULES = 50
+NARROWED = {"open": OPEN, "failed": frozenset({JobStatus.FAILED})}
+
+
+@dataclass(frozen=True)
+class ShownJob:
+    """A job as a row: what it is called, how it stands, what its reader may do about it."""
+
+    view: JobView
+    name: str
+    mark: str
+    status: str
+    note: str
+    error: str
+    took: str
+    may_cancel: bool
+    may_retry: bool
+    may_undo: bool
+
+    @property
+    def percent(self) -> int:
+        return int(self.view.progress * 100)
+
+    @property
+    def is_open(self) -> bool:
+        return self.view.status in OPEN
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def jobs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """What is at work, and the schedules; or, by `list`, all jobs, or those that wait for a person."""
+    shown = request.GET.get("list", NOW)
+    shown = shown if shown in ROWS else NOW
+    state = request.GET.get("state", "")
+    take = Newest(size=ROWS[shown], key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    views = jobs_list(actor=actor, pages=take, statuses=NARROWED.get(state, frozenset()), dead_letters=shown == DEAD)
+    context: dict[str, Any] = {
+        "list": shown,
+        "state": state,
+        "jobs": _jobs_drawn(actor, views),
+        "is_live": any(view.status in OPEN for view in views),
+        "older": take.older,
+        "here": request.get_full_path(),
+    }
+    if wants_part(request):
+        return draw(request, "governance/jobs/_runs.html", context)
+    return draw(request, "governance/jobs/list.html", {**context, **_beside(actor, shown)})
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def job(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
+    view = job_get(actor=actor, job_id=job_id)
+    raw = json.dumps(view.result, ensure_ascii=False, indent=2) if view.result else ""
+    error = json.dumps(view.error, ensure_ascii=False, indent=2) if view.error else ""
+    context = {"job": _jobs_drawn(actor, [view])[0], "result": raw, "error": error, "here": request.path}
+    template = "governance/jobs/_job.html" if wants_part(request) else "governance/jobs/job.html"
+    return draw(request, template, context)
+
+
+@require_POST
+@page
+def cancel(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
+    return _changed(request, job_cancel(actor=actor, job_id=job_id))
+
+
+@require_POST
+@page
+def retry(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
+    return _changed(request, job_retry(actor=actor, job_id=job_id))
+
+
+@require_POST
+@page
+def undo(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
+    return _changed(request, job_undo(actor=actor, job_id=job_id))
+
+
+def _jobs_drawn(actor: Actor, views: Sequence[JobView]) -> list[ShownJob]:
+    """Asks once for each kind whether the reader may run it."""
+    kinds = {view.kind for view in views}
+    runnable = {kind for kind in kinds if _may_run(actor, kind)}
+    return [_shown(view, view.kind in runnable) for view in views]
+
+
+def _may_run(actor: Actor, kind: str) -> bool:
+    """Whether the actor may ask for this kind of job; nobody may for one of a former release."""
+    try:
+        return is_allowed(actor, kind_of(kind).permission)
+    except LookupError:
+        return False
+
+
+def _shown(view: JobView, runnable: bool) -> ShownJob:
+    mark, status = STATUSES[view.status]
+    is_open, now = view.status in OPEN, timezone.now()
+    return ShownJob(
+        view=view,
+        name=kind_words(view.kind),
+        mark=mark,
+        status=str(status),
+        note=result_words(view),
+        error=error_words(view),
+        took=_took(view, now),
+        may_cancel=(is_open and view.status is not JobStatus.CANCELLING) or view.dead_letter,
+        may_retry=view.status is JobStatus.FAILED and runnable,
+        may_undo=view.undo_until is not None and now < view.undo_until and runnable,
+    )
+
+
+def _took(view: JobView, now: datetime) -> str:
+    """How long it has been at work; nothing before it began."""
+    if view.started_at is None:
+        return ""
+    return duration_words((view.finished_at or now) - view.started_at)
+
+
+def _beside(actor: Actor, shown: str) -> dict[str, Any]:
+    """What stands around the list of runs."""
+    summary = jobs_summary(actor=actor)
+    may_schedule = is_allowed(actor, Permission.OPERATIONS_MANAGE)
+    silent = silent_parts()
+    return {
+        "summary": summary,
+        "done": sum(summary.done),
+        "failed": sum(summary.failed),
+        "total": sum(count for _kind, count in summary.kinds),
+        "done_bars": bars_of(summary.done, last="is-on"),
+        "failed_bars": bars_of(summary.failed, every="is-bad"),
+        "shares": [(kind_words(kind), share) for kind, share in shares_of(summary.kinds)],
+        "waited": duration_words(timezone.now() - summary.oldest_open) if summary.oldest_open else "",
+        "parts": [(part, silent.get(part)) for part in Part] if may_schedule else [],
+        "at_work": len(Part) - len(silent),
+        "may_schedule": may_schedule,
+        "schedules": _schedules(actor) if may_schedule and shown == NOW else [],
+    }
+
+
+def _schedules(actor: Actor) -> list[tuple[Any, str, str, str, str]]:
+    """(schedule, what it runs, when, the mark and the status of its last job)."""
+    rows = schedules_list(actor=actor, pages=First(SCHEDULES))
+    return [(row, kind_words(row.kind), cron_words(row.cron), *_last(row.last_job)) for row in rows]
+
+
+def _last(job: Any) -> tuple[str, str]:
+    if job is None:
+        return "", ""
+    mark, status = STATUSES[JobStatus(job.status)]
+    return mark, str(status)
+
+
+def _changed(request: HttpRequest, view: JobView) -> HttpResponseBase:
+    wanted = request.POST.get("next", "")
+    return see_other(wanted if is_here(request, wanted) else reverse("job", args=[view.id]))

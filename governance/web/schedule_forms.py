@@ -1,0 +1,142 @@
+"""The form of a schedule: times as people say them, written as the cron expression that the API takes."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from governance.errors import Invalid
+from governance.jobs.schedules import ScheduleDraft
+from governance.web.faults import faults_told
+from governance.web.job_words import WEEKDAYS
+
+if TYPE_CHECKING:
+    from governance.models import Schedule
+
+RHYTHMS = [
+    ("minutes", _("Every few minutes")),
+    ("hour", _("Every hour")),
+    ("day", _("Every day")),
+    ("week", _("Every week")),
+    ("month", _("Every month")),
+    ("cron", _("As a cron expression")),
+]
+EVERY = [(number, number) for number in ("5", "10", "15", "20", "30")]
+
+
+class ScheduleForm(forms.Form):
+    """kind is fixed beside it. Fields of another rhythm than the chosen one are not looked at."""
+
+    rhythm = forms.ChoiceField(label=_("Runs"), choices=RHYTHMS)
+    minutes = forms.ChoiceField(label=_("Minutes between runs"), choices=EVERY, required=False)
+    at = forms.TimeField(label=_("At"), required=False, widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"))
+    weekday = forms.ChoiceField(
+        label=_("On"), choices=[(str(n), day) for n, day in enumerate(WEEKDAYS)], required=False
+    )
+    day = forms.IntegerField(label=_("Day of the month"), min_value=1, max_value=31, required=False)
+    cron = forms.CharField(
+        label=_("Cron expression"),
+        max_length=100,
+        required=False,
+        help_text=_("Minute, hour, day of the month, month, weekday."),
+    )
+    timezone = forms.CharField(label=_("Time zone"), max_length=64, widget=forms.TextInput(attrs={"list": "zones"}))
+    settings = forms.CharField(
+        label=_("Settings of the job, as JSON"), required=False, widget=forms.Textarea(attrs={"rows": 4})
+    )
+    enabled = forms.BooleanField(label=_("On"), required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for bound in self.visible_fields():
+            widget = bound.field.widget
+            style = "form-select" if isinstance(widget, forms.Select) else "form-control"
+            widget.attrs["class"] = "toggle" if isinstance(widget, forms.CheckboxInput) else style
+
+    def clean_settings(self) -> dict[str, Any]:
+        text = self.cleaned_data["settings"].strip()
+        try:
+            found = json.loads(text) if text else {}
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise forms.ValidationError(_('Write a JSON object, as in {"format": "csv"}, or nothing.'))
+        return found
+
+    def clean(self) -> dict[str, Any]:
+        said = super().clean() or {}
+        rhythm = said.get("rhythm")
+        if rhythm in {"day", "week", "month"} and not said.get("at"):
+            self.add_error("at", _("Say at what time."))
+        if rhythm == "month" and not said.get("day"):
+            self.add_error("day", _("Say on which day."))
+        return said
+
+    def changes(self) -> dict[str, Any]:
+        """What a valid form says, as a service takes it."""
+        said = self.cleaned_data
+        return {
+            "cron": cron_of(said),
+            "timezone": said["timezone"].strip(),
+            "enabled": said["enabled"],
+            "settings": said["settings"],
+        }
+
+    def draft(self, kind: str) -> ScheduleDraft:
+        return ScheduleDraft(kind=kind, **self.changes())
+
+    def blame(self, failure: Invalid) -> None:
+        """Show each fault at its field; what has none, above the form."""
+        for fault in failure.errors:
+            field = fault.field.partition(".")[0]
+            self.add_error(field if field in self.fields else None, str(faults_told([fault])[0].words))
+
+
+def cron_of(said: dict[str, Any]) -> str:
+    """The cron expression of the fields of a form."""
+    rhythm, at = said["rhythm"], said.get("at")
+    if rhythm == "cron":
+        return str(said["cron"]).strip()
+    if rhythm == "minutes":
+        return f"*/{said['minutes']} * * * *"
+    if rhythm == "hour":
+        return f"{at.minute if at else 0} * * * *"
+    days = {"day": "* * *", "week": f"* * {said['weekday']}", "month": f"{said['day']} * *"}
+    return f"{at.minute} {at.hour} {days[rhythm]}" if at else ""
+
+
+def initial_of(schedule: "Schedule") -> dict[str, Any]:
+    """The fields that say this schedule."""
+    settings = json.dumps(schedule.settings, ensure_ascii=False, indent=2) if schedule.settings else ""
+    return {
+        **rhythm_of(schedule.cron),
+        "timezone": schedule.timezone,
+        "enabled": schedule.enabled,
+        "settings": settings,
+    }
+
+
+def rhythm_of(cron: str) -> dict[str, str]:
+    """The fields that say this cron expression."""
+    minute, hour, day, month, weekday = cron.split()
+    plain = {"rhythm": "cron", "cron": cron}
+    if month != "*":
+        return plain
+    if hour == day == weekday == "*":
+        return _within_hours(minute) or plain
+    if not minute.isdigit() or not hour.isdigit():
+        return plain
+    at = f"{int(hour):02}:{int(minute):02}"
+    if day == weekday == "*":
+        return {"rhythm": "day", "at": at}
+    if day == "*" and weekday in {"0", "1", "2", "3", "4", "5", "6"}:
+        return {"rhythm": "week", "at": at, "weekday": weekday}
+    return {"rhythm": "month", "at": at, "day": day} if weekday == "*" and day.isdigit() else plain
+
+
+def _within_hours(minute: str) -> dict[str, str]:
+    if minute.isdigit():
+        return {"rhythm": "hour", "at": f"00:{int(minute):02}"}
+    every = minute.removeprefix("*/")
+    return {"rhythm": "minutes", "minutes": every} if (every, every) in EVERY and every != minute else {}

@@ -1,0 +1,116 @@
+"""Schedules: made, changed, tried out, run now and removed. Each form works without JavaScript."""
+
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import Conflict, Invalid, NotFound
+from governance.jobs.kinds import Preview, kind_of, schedulable_kinds
+from governance.jobs.schedules import (
+    schedule_create,
+    schedule_get,
+    schedule_preview,
+    schedule_remove,
+    schedule_run,
+    schedule_update,
+)
+from governance.vocabulary import Permission
+from governance.web.job_words import cron_words, kind_words
+from governance.web.pages import draw, page, see_other
+from governance.web.schedule_forms import ScheduleForm, initial_of
+from governance.web.zones import ZONES
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """First the kind of job is chosen, then its times."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    kind = request.GET.get("kind", "")
+    if not kind:
+        kinds = [(one, kind_words(one)) for one in schedulable_kinds()]
+        return draw(request, "governance/jobs/kinds.html", {"kinds": kinds})
+    if kind not in schedulable_kinds():
+        raise NotFound
+    if request.method != "POST":
+        initial = {"rhythm": "day", "at": "03:00", "timezone": timezone.get_current_timezone_name(), "enabled": True}
+        return _form(request, ScheduleForm(initial=initial), kind)
+    form = ScheduleForm(request.POST)
+    try:
+        if form.is_valid():
+            schedule_create(actor=actor, draft=form.draft(kind))
+            return see_other(reverse("jobs"))
+    except Invalid as failure:
+        form.blame(failure)
+    return _form(request, form, kind)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def schedule(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
+    """One schedule. `preview` in the address: also what a run would touch now."""
+    found = schedule_get(actor=actor, schedule_id=schedule_id)
+    more: dict[str, Any] = {"schedule": found, "words": cron_words(found.cron)}
+    if request.method != "POST":
+        more["preview"] = _preview(request, actor, schedule_id)
+        return _form(request, ScheduleForm(initial=initial_of(found)), found.kind, more)
+    form = ScheduleForm(request.POST)
+    try:
+        if form.is_valid():
+            schedule_update(actor=actor, schedule_id=schedule_id, changes=form.changes())
+            return see_other(reverse("jobs"))
+    except Invalid as failure:
+        form.blame(failure)
+    return _form(request, form, found.kind, more)
+
+
+@require_POST
+@page
+def schedule_switch(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
+    schedule_update(actor=actor, schedule_id=schedule_id, changes={"enabled": request.POST.get("enabled") == "yes"})
+    return see_other(reverse("jobs"))
+
+
+@require_POST
+@page
+def schedule_start(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
+    started = schedule_run(actor=actor, schedule_id=schedule_id)
+    return see_other(reverse("job", args=[started.id]))
+
+
+@require_POST
+@page
+def schedule_end(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
+    schedule_remove(actor=actor, schedule_id=schedule_id)
+    return see_other(reverse("jobs"))
+
+
+def _preview(request: HttpRequest, actor: Actor, schedule_id: UUID) -> Preview | None:
+    if "preview" not in request.GET:
+        return None
+    try:
+        return schedule_preview(actor=actor, schedule_id=schedule_id)
+    except Conflict:
+        return None  # this kind has none, and the page offers none
+
+
+def _form(request: HttpRequest, form: ScheduleForm, kind: str, more: dict[str, Any] | None = None) -> HttpResponseBase:
+    context = {
+        "form": form,
+        "kind": kind,
+        "kind_words": kind_words(kind),
+        "has_preview": kind in schedulable_kinds() and kind_of(kind).preview is not None,
+        "zones": ZONES,
+        "action": request.get_full_path(),
+        **(more or {}),
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    return draw(request, "governance/jobs/schedule.html", context, status=status)

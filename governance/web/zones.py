@@ -1,0 +1,25 @@
+"""Time zones that forms suggest; any other name of the IANA database can be typed."""
+
+ZONES = (
+    "UTC",
+    "Africa/Johannesburg",
+    "Africa/Lagos",
+    "America/Chicago",
+    "America/Los_Angeles",
+    "America/New_York",
+    "America/Sao_Paulo",
+    "America/Toronto",
+    "Asia/Dubai",
+    "Asia/Hong_Kong",
+    "Asia/Kolkata",
+    "Asia/Seoul",
+    "Asia/Shanghai",
+    "Asia/Singapore",
+    "Asia/Tokyo",
+    "Australia/Sydney",
+    "Europe/Berlin",
+    "Europe/London",
+    "Europe/Madrid",
+    "Europe/Paris",
+    "Europe/Zurich",
+)

@@ -1,0 +1,25 @@
+"""The pages of governance in a real browser: looked at in both themes, at a desk and on a phone."""
+
+import pytest
+
+from tests.browser.conftest import OpenVisit, memory_add
+from tests.browser.looks import looked_at
+from tests.harness.product import RunningServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+PAGES = (
+    "/jobs/",
+    "/jobs/?list=all",
+    "/jobs/?list=dead",
+    "/jobs/schedules/new/",
+    "/jobs/schedules/new/?kind=audit.export",
+)
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_of_governance_has_no_serious_finding(visit: OpenVisit, server: RunningServer, address: str) -> None:
+    memory_add(server, content="Leo is allergic to peanuts.", namespace="/families/okafor")
+    page = visit().page
+    page.goto(address)
+    assert looked_at(page) == []

@@ -1,0 +1,207 @@
+"""The page of jobs: whose they are, cancelled, retried, given up; schedules made, changed, run and removed."""
+
+import re
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from django.test import Client
+
+from governance.outbox.routes import MAX_ATTEMPTS
+from governance.web.job_words import cron_words
+from governance.web.schedule_forms import ScheduleForm, cron_of, rhythm_of
+from tests.factories import World
+from tests.governance.web.visitors import signed_in, statements
+from tests.vault.outbox import run_jobs
+
+Superuser = Callable[[], psycopg.Connection]
+NIGHTLY = {
+    "rhythm": "week",
+    "minutes": "5",
+    "at": "03:30",
+    "weekday": "1",
+    "day": "",
+    "cron": "",
+    "timezone": "Europe/Berlin",
+    "settings": '{"format": "csv"}',
+    "enabled": "on",
+}
+
+
+def promise(world: World, who: str, **body: object) -> str:
+    """A job of this person, as it waits; its id."""
+    reply = world.client(who).post("memories/?async=true", {"content": "Later."} | body)
+    return str(reply.json["job"]["id"])
+
+
+def text_of(client: Client, address: str) -> str:
+    response = client.get(address)
+    assert response.status_code == 200, response.content
+    return response.content.decode()
+
+
+def schedule_address(client: Client) -> str:
+    found = re.search(r'href="(/jobs/schedules/[0-9a-f-]{36}/)"', text_of(client, "/jobs/"))
+    assert found is not None
+    return found[1]
+
+
+def test_each_sees_their_own_jobs_and_who_governs_sees_all(world: World) -> None:
+    job = promise(world, "alice")
+    assert job in text_of(signed_in(world.alice), "/jobs/")
+    assert job in text_of(signed_in(world.olivia), "/jobs/")
+    for who, status in (("bob", 403), ("charlie", 404)):
+        client = signed_in(world.person(who))
+        assert job not in text_of(client, "/jobs/")
+        assert client.get(f"/jobs/{job}/").status_code == status
+        assert client.post(f"/jobs/{job}/cancel/").status_code == status
+
+
+def test_a_job_that_ended_tells_what_it_did(world: World) -> None:
+    job = promise(world, "alice")
+    client = signed_in(world.alice)
+    assert 'hx-trigger="every 3s"' in text_of(client, "/jobs/")
+    run_jobs()
+    page = text_of(client, "/jobs/")
+    assert "1 memory" in page
+    assert "hx-trigger" not in page.partition('id="runs"')[2].partition("</section>")[0]
+    assert "state-activated" in text_of(client, f"/jobs/{job}/")
+    part = client.get("/jobs/?list=all", headers={"HX-Request": "true"}).content.decode()
+    assert part.count("<section") == 1
+    assert "<html" not in part
+
+
+def test_a_waiting_job_is_cancelled_and_comes_back_to_the_list(world: World) -> None:
+    job = promise(world, "alice")
+    client = signed_in(world.alice)
+    response = client.post(f"/jobs/{job}/cancel/", {"next": "/jobs/?list=all"})
+    assert (response.status_code, response["Location"]) == (303, "/jobs/?list=all")
+    assert "Cancelled" in text_of(client, f"/jobs/{job}/")
+    assert client.post(f"/jobs/{job}/cancel/", {"next": "https://elsewhere.example/"}).status_code == 409
+
+
+def test_a_failed_job_says_why_and_is_retried(world: World, superuser: Superuser) -> None:
+    world.client("olivia").post("memories/", {"content": "Here I live."})
+    job = promise(world, "alice", namespace="/users/olivia")
+    run_jobs()
+    client = signed_in(world.alice)
+    assert "You may not do this." in text_of(client, "/jobs/?state=failed")
+    superuser().execute("UPDATE vault_namespace SET owner_id = NULL, kind = 'shared' WHERE path = '/users/olivia'")
+    assert client.post(f"/jobs/{job}/retry/").status_code == 303
+    run_jobs()
+    assert "state-activated" in text_of(client, f"/jobs/{job}/")
+
+
+def test_a_dead_letter_waits_for_a_person_who_gives_it_up(world: World, superuser: Superuser) -> None:
+    job = promise(world, "alice")
+    superuser().execute(
+        "UPDATE governance_outboxevent SET attempts = %s, parked_at = now() WHERE id = %s", [MAX_ATTEMPTS, job]
+    )
+    superuser().execute(
+        "UPDATE governance_job SET status = 'failed', dead_letter = true, finished_at = now(),"
+        """ error = '{"code": "unavailable", "detail": "It was tried many times."}' WHERE id = %s""",
+        [job],
+    )
+    client = signed_in(world.alice)
+    assert "A service did not answer in any attempt." in text_of(client, "/jobs/?list=dead")
+    assert client.post(f"/jobs/{job}/cancel/").status_code == 303
+    assert job not in text_of(client, "/jobs/?list=dead")
+
+
+def test_a_schedule_is_made_changed_switched_run_and_removed(world: World) -> None:
+    client = signed_in(world.olivia)
+    assert "audit.export" in text_of(client, "/jobs/schedules/new/")
+    assert client.post("/jobs/schedules/new/?kind=audit.export", NIGHTLY).status_code == 303
+    assert "Mondays at 03:30" in text_of(client, "/jobs/")
+    address = schedule_address(client)
+    page = text_of(client, f"{address}?preview")
+    assert 'value="03:30"' in page
+    assert "A run now would touch" in page
+    assert client.post(address, NIGHTLY | {"rhythm": "hour", "at": "00:05"}).status_code == 303
+    assert "Every hour, 5 min past" in text_of(client, "/jobs/")
+    assert client.post(f"{address}switch/", {"enabled": "no"}).status_code == 303
+    assert 'aria-checked="false"' in text_of(client, "/jobs/")
+    started = client.post(f"{address}run/")
+    assert started["Location"].startswith("/jobs/")
+    assert client.post(f"{address}remove/").status_code == 303
+    assert "Nothing is scheduled" in text_of(client, "/jobs/")
+    assert "Export the audit log" in text_of(client, started["Location"])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"timezone": "Mars/Base"}, "Write the name of a time zone"),
+        ({"rhythm": "cron", "cron": "daily"}, "Write five fields"),
+        ({"rhythm": "day", "at": ""}, "Say at what time."),
+        ({"rhythm": "month"}, "Say on which day."),
+        ({"settings": "[1]"}, "Write a JSON object"),
+        ({"settings": '{"colour": 1}'}, "unknown"),
+    ],
+)
+def test_a_form_that_cannot_be_used_keeps_what_was_typed(world: World, change: dict[str, str], told: str) -> None:
+    client = signed_in(world.olivia)
+    response = client.post("/jobs/schedules/new/?kind=audit.export", NIGHTLY | {"timezone": "Asia/Tokyo"} | change)
+    assert response.status_code == 422
+    assert told in response.content.decode()
+    assert (change | {"timezone": change.get("timezone", "Asia/Tokyo")})["timezone"] in response.content.decode()
+    assert "Nothing is scheduled" in text_of(client, "/jobs/")
+
+
+@pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("charlie", 404)])
+def test_schedules_are_for_those_who_operate_the_tenant(world: World, who: str, status: int) -> None:
+    olivia = signed_in(world.olivia)
+    olivia.post("/jobs/schedules/new/?kind=audit.export", NIGHTLY)
+    address, client = schedule_address(olivia), signed_in(world.person(who))
+    assert client.get(address).status_code == status
+    for call in ("", "switch/", "run/", "remove/"):
+        assert client.post(f"{address}{call}", NIGHTLY).status_code == status
+    assert "Mondays at 03:30" in text_of(olivia, "/jobs/")
+
+
+def test_the_page_of_jobs_costs_few_queries(world: World) -> None:
+    for number in range(12):
+        promise(world, "alice", content=f"Later {number}.")
+    client = signed_in(world.olivia)
+    client.get("/jobs/")
+    assert len(statements(client, "/jobs/")) <= 20
+
+
+@pytest.mark.parametrize(
+    ("cron", "words"),
+    [
+        ("*/20 * * * *", "Every 20 min"),
+        ("0 * * * *", "Every hour"),
+        ("15 * * * *", "Every hour, 15 min past"),
+        ("0 2 * * *", "Daily at 02:00"),
+        ("30 9 * * 5", "Fridays at 09:30"),
+        ("0 0 1 * *", "Monthly on day 1 at 00:00"),
+        ("0 0 1 1 *", "0 0 1 1 *"),
+        ("0 9-17 * * 1-5", "0 9-17 * * 1-5"),
+    ],
+)
+def test_a_cron_expression_becomes_a_sentence_where_it_is_short(cron: str, words: str) -> None:
+    assert cron_words(cron) == words
+
+
+@pytest.mark.parametrize(
+    "cron",
+    ["*/20 * * * *", "0 * * * *", "15 * * * *", "0 2 * * *", "30 9 * * 5", "0 0 1 * *", "0 0 1 1 *", "* * * * *"],
+)
+def test_the_form_of_a_schedule_says_its_cron_expression(cron: str) -> None:
+    form = ScheduleForm({"timezone": "UTC", "enabled": "on", **rhythm_of(cron)})
+    assert form.is_valid(), form.errors
+    assert cron_of(form.cleaned_data) == cron
+
+
+def test_pages_tell_times_in_the_time_zone_of_their_reader(world: World) -> None:
+    job = promise(world, "alice")
+    client = signed_in(world.alice)
+    assert " UTC</time>" in text_of(client, f"/jobs/{job}/")
+    assert client.post("/account/time-zone/", {"timezone": "Asia/Tokyo"}).status_code == 303
+    assert " JST</time>" in text_of(client, f"/jobs/{job}/")
+    assert " UTC</time>" in text_of(signed_in(world.olivia), f"/jobs/{job}/")
+    refused = client.post("/account/time-zone/", {"timezone": "Mars/Base"})
+    assert refused.status_code == 422
+    assert 'value="Mars/Base"' in refused.content.decode()
+    assert " JST</time>" in text_of(client, f"/jobs/{job}/")
