@@ -226,6 +226,7 @@ class Topic(StrEnum):
     WORDS_PLACED = "words.placed"
     PASSWORD_RESET_ASKED = "password.reset_asked"
     INVITATION_CREATED = "invitation.created"
+    COUNTS_DUE = "counts.due"
 
 
 class ExportFormat(StrEnum):

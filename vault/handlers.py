@@ -19,6 +19,7 @@ from vault.cubes.index.statistics import sizes_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.graph.jobs import cubes_link
 from vault.jobs import adding
+from vault.overview.counting import counts_write
 from vault.policies import jobs as retention
 
 JOBS = (adding, model_change, retention)  # `@handler` in a room registers a kind of job
@@ -52,3 +53,4 @@ event_handler(Topic.SIZES_DUE)(sizes_count)
 event_handler(Topic.WORDS_DUE)(words_place)
 event_handler(Topic.WORDS_PLACED)(words_pack)
 event_handler(Topic.RETENTION_CHANGED)(retention.retention_start)
+event_handler(Topic.COUNTS_DUE)(counts_write)

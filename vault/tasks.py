@@ -3,8 +3,14 @@
 from celery import shared_task
 
 from vault.cubes.storage import storage_reclaim
+from vault.overview.counting import counts_ask
 
 
 @shared_task(name="vault.storage_reclaim")  # type: ignore[untyped-decorator]
 def storage_reclaim_task() -> int:
     return storage_reclaim()
+
+
+@shared_task(name="vault.counts_ask")  # type: ignore[untyped-decorator]
+def counts_ask_task() -> int:
+    return counts_ask()

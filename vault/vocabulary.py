@@ -166,3 +166,16 @@ class HoldStatus(StrEnum):
     ACTIVE = "active"
     RELEASING = "releasing"
     RELEASED = "released"
+
+
+class Counted(StrEnum):
+    """What is counted each day (vault/overview/counting.py). EXPIRY: memories by the day on which they expire."""
+
+    LAYER = "layer"
+    STATE = "state"
+    SEMANTIC_TYPE = "semantic_type"
+    EXPIRY = "expiry"
+    SEARCH = "search"
+    JOB = "job"
+    USAGE = "usage"
+    AUDIT = "audit"

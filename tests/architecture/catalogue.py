@@ -117,6 +117,7 @@ APP_RIGHTS = {
     "vault_cubegrant": "DELETE INSERT SELECT",
     "vault_namespacegrant": "DELETE INSERT SELECT",
     "vault_savedview": "DELETE INSERT SELECT",
+    "vault_dailycount": "DELETE INSERT SELECT",
 }
 OTHER_RIGHTS = {
     ("memos_auditor", "governance_auditentry", READ),

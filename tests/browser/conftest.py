@@ -44,7 +44,7 @@ def cookies(chromium: Browser, server: RunningServer) -> StorageState:
     page = context.new_page()
     page.goto(sign_in_link(server))
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/memories/")
+    page.wait_for_url("**/overview/")
     state = context.storage_state()
     context.close()
     return state

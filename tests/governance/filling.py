@@ -6,7 +6,7 @@ from uuid import UUID
 from governance.access.grants.services import GrantDraft, grant_create
 from governance.access.role_templates.services import TemplateDraft, template_create
 from governance.accounts.identities import Claims, ProviderDraft, oidc_sign_in, provider_of, provider_save
-from governance.actor import Actor
+from governance.actor import Actor, system_actor
 from governance.audit.reading.exports import export_create
 from governance.audit.reading.queries import TrailQuery
 from governance.audit.reading.selectors import entries_list
@@ -43,6 +43,7 @@ from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.listing.views import ViewDraft, view_create
 from vault.models import ArchivedPosting, Namespace, PackedPostings, PackedWord, Packing
+from vault.overview.counting import counts_write
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,16 @@ def _keep_trail(person: Person) -> None:
     export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
     schedule_create(actor=actor, draft=ScheduleDraft(kind=Topic.RETENTION_APPLY, cron="0 3 * * *"))
     drain()
+    _count(actor)
     entries_list(actor=actor, query=TrailQuery(), pages=First(1000))
+
+
+def _count(actor: Actor) -> None:
+    """The counts of the overview, as its job keeps them."""
+    system = system_actor(tenant_id=actor.tenant_id, request_id=REQUEST_ID)
+    write = counts_write(system, [])
+    with acting(system):
+        write()
 
 
 def _grant(person: Person, canary: str, cube_id: UUID) -> None:

@@ -1,5 +1,6 @@
 from vault.models.conversation import Conversation, Turn
 from vault.models.cube import Cube, CubeGrant, CubeLink, CubeOrigin, CubeSource, CubeUse, CubeVersion
+from vault.models.daily_count import DailyCount
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.hold import Hold, HoldCube, HoldReleaseApproval
 from vault.models.index import ArchivedPosting, Embedding, NamespaceSize, PackedPostings, PackedWord, Packing, Posting
@@ -17,6 +18,7 @@ __all__ = [
     "CubeSource",
     "CubeUse",
     "CubeVersion",
+    "DailyCount",
     "Embedding",
     "EmbeddingModel",
     "Hold",

@@ -10,6 +10,7 @@ from vault.web import (
     memory_bulk,
     memory_edit,
     memory_list,
+    overview,
     palette,
     policies,
     provenance,
@@ -18,6 +19,7 @@ from vault.web import (
 )
 
 urlpatterns = [
+    path("overview/", overview.overview, name="overview"),
     path("chat/", chat.chat, name="chat"),
     path("chat/<uuid:conversation_id>/", chat.conversation, name="conversation"),
     path("chat/<uuid:conversation_id>/turns/", chat.turns, name="turns"),

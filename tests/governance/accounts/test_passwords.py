@@ -157,7 +157,7 @@ def test_a_new_password_by_mail_works_once_and_ends_every_session(world: World) 
     assert mail.outbox[-1].to == [world.alice.email]
     assert browser().get(link).status_code == 200
     new = "another heron at dusk"
-    assert browser().post(link, {"new": new})["Location"] == "/memories/"
+    assert browser().post(link, {"new": new})["Location"] == "/overview/"
     assert not is_in(client)
     assert not is_in(sign_in(world.alice.email))
     assert is_in(sign_in(world.alice.email, new))

@@ -24,7 +24,7 @@ def test_looking_at_a_link_does_not_spend_it(world: World) -> None:
         assert client.get(link).status_code == 200
     assert "sessionid" not in client.cookies
     response = client.post(link)
-    assert (response.status_code, response["Location"]) == (303, "/memories/")
+    assert (response.status_code, response["Location"]) == (303, "/overview/")
     assert client.get("/chat/").status_code == 200
 
 
@@ -76,7 +76,7 @@ def test_it_never_returns_to_another_site(world: World, elsewhere: str) -> None:
     client = Client()
     client.get("/sign-in/", {"next": elsewhere})
     client.cookies["after_sign_in"] = elsewhere
-    assert client.post(link_for(world.alice))["Location"] == "/memories/"
+    assert client.post(link_for(world.alice))["Location"] == "/overview/"
 
 
 def test_a_session_of_before_is_not_carried_over(world: World) -> None:
@@ -105,8 +105,8 @@ def test_a_member_who_was_removed_is_signed_out(world: World, superuser: Superus
 def test_the_bare_address_leads_on(world: World) -> None:
     assert Client().get("/")["Location"] == "/sign-in/"
     client = signed_in(world.alice)
-    assert client.get("/")["Location"] == "/memories/"
-    assert client.get("/sign-in/")["Location"] == "/memories/"
+    assert client.get("/")["Location"] == "/overview/"
+    assert client.get("/sign-in/")["Location"] == "/overview/"
 
 
 def test_scripts_are_told_to_sign_in_rather_than_shown_a_page(world: World) -> None:

@@ -1,0 +1,28 @@
+from django.db import models
+
+from governance.models.base import TenantModel
+from governance.models.tenant import Member
+from vault.models.namespace import Namespace
+from vault.vocabulary import Counted
+
+
+class DailyCount(TenantModel):
+    """How many of something there were on one day (UTC), so that a page shows it without a scan.
+
+    value: one of the counted kind, as a layer. namespace None: not by namespace. member: whose alone the rows are,
+    None: of everybody who sees the namespace.
+    """
+
+    day = models.DateField()
+    name = models.CharField(max_length=16, choices=[(name, name) for name in Counted])
+    value = models.CharField(max_length=40)
+    namespace = models.ForeignKey(
+        Namespace, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    member = models.ForeignKey(
+        Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    count = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "name", "day"], name="daily_count_by_day")]

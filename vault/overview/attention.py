@@ -1,0 +1,98 @@
+"""What waits for somebody, as far as the actor may solve it. Each count is capped, so that it costs little."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from django.db.models import Q
+
+from governance.access.decisions.rules import sees_private
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.database import acting, database_now
+from governance.ids import uuid7_floor
+from governance.models import ApiKey, Job
+from governance.vocabulary import JobStatus, Permission
+from vault.models import Cube, Namespace, Review
+from vault.overview.selectors import Overview
+from vault.vocabulary import ReviewStatus
+
+MOST = 100  # a larger count is shown as 100+
+LOOKED_AT = 1_000  # of the newest open reviews and failed jobs
+FAILED_DAYS = 7  # so long a failed job can be run again
+UNUSED_DAYS = 90
+NEARLY = 90  # percent of a quota
+
+
+class Waiting(StrEnum):
+    REVIEWS = "reviews"
+    EXPIRING = "expiring"
+    FAILED_JOBS = "failed_jobs"
+    QUOTA = "quota"
+    AUDIT = "audit"
+    UNUSED_KEYS = "unused_keys"
+
+
+@dataclass(frozen=True)
+class Attention:
+    """count: of what waits, of a quota its percent. about: the measure of a quota, or nothing."""
+
+    kind: Waiting
+    count: int
+    about: str = ""
+
+    @property
+    def shown(self) -> str:
+        return f"{MOST}+" if self.count > MOST and self.kind is not Waiting.EXPIRING else f"{self.count:,}"
+
+
+def attention_list(*, actor: Actor, overview: Overview) -> list[Attention]:
+    """The most urgent first. Raises Forbidden. Queries: at most three."""
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        return [one for one in _waiting(actor, overview) if one.count]
+
+
+def reviews_waiting(*, actor: Actor) -> int:
+    """Open reviews about memories that the actor may read, at most MOST + 1. Raises Forbidden."""
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        newest = Review.objects.filter(tenant_id=actor.tenant_id, status=ReviewStatus.OPEN).order_by("-id")
+        rows = Review.objects.filter(
+            id__in=newest.values("id")[:LOOKED_AT],
+            cube__in=Cube.objects.visible_to(actor),
+            version__namespace__in=Namespace.objects.visible_to(actor),
+        )
+        return len(rows.values_list("id")[: MOST + 1])
+
+
+def jobs_failed(*, actor: Actor) -> int:
+    """Failed jobs that the actor may see and that can still be run again, at most MOST + 1. Raises Forbidden."""
+    authorize(actor, Permission.JOB_READ)
+    with acting(actor):
+        since = uuid7_floor(database_now() - timedelta(days=FAILED_DAYS))
+        rows = Job.objects.filter(tenant_id=actor.tenant_id, status=JobStatus.FAILED, id__gte=since)
+        rows = rows if sees_private(actor) else rows.filter(Q(member_id=actor.member_id))
+        return len(rows.values_list("id")[: MOST + 1])
+
+
+def _waiting(actor: Actor, overview: Overview) -> Iterator[Attention]:
+    if overview.audit and overview.audit.fault is not None:
+        yield Attention(Waiting.AUDIT, max(1, overview.audit.fault))
+    if is_allowed(actor, Permission.JOB_READ):
+        yield Attention(Waiting.FAILED_JOBS, jobs_failed(actor=actor))
+    for measure, use in (overview.use or {}).items():
+        if use.percent is not None and use.percent >= NEARLY:
+            yield Attention(Waiting.QUOTA, use.percent, measure)
+    if is_allowed(actor, Permission.MEMORY_UPDATE):
+        yield Attention(Waiting.REVIEWS, reviews_waiting(actor=actor))
+        yield Attention(Waiting.EXPIRING, overview.expiring_soon)
+    if is_allowed(actor, Permission.APIKEY_MANAGE):
+        yield Attention(Waiting.UNUSED_KEYS, _keys_unused(actor))
+
+
+def _keys_unused(actor: Actor) -> int:
+    before = database_now() - timedelta(days=UNUSED_DAYS)
+    rows = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None, created_at__lt=before)
+    return len(rows.exclude(last_used_at__gte=before).exclude(expires_at__lt=database_now())[: MOST + 1])

@@ -1,0 +1,208 @@
+"""The overview of what an actor may see: read from the daily counts, never from the memories themselves."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from django.db.models import Q, Sum
+
+from governance.access.decisions.rules import sees_private
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.database import acting, database_now
+from governance.policies.active import policies_active
+from governance.policies.rules import Holder, limits_of
+from governance.vocabulary import HolderKind, JobStatus, Measure, Permission
+from vault.cubes.visibility import exceptions_of
+from vault.listing.facets import facets_count
+from vault.listing.queries import MemoryQuery
+from vault.models import DailyCount, Namespace
+from vault.overview.counting import ANSWERED, EMPTY, FAULT, MEASURES, VERIFIED
+from vault.vocabulary import Counted, State
+
+SOON = 7  # days in which something expires soon
+MOST_PLACES = 8
+GROUPS = (Counted.LAYER, Counted.STATE, Counted.SEMANTIC_TYPE)
+Series = dict[str, list[int]]
+"""By value, a number for each day, oldest first."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """How much of a measure the tenant uses. limit None: there is none."""
+
+    used: int
+    limit: int | None
+
+    @property
+    def percent(self) -> int | None:
+        return None if self.limit is None else min(100, self.used * 100 // max(1, self.limit))
+
+
+@dataclass(frozen=True)
+class AuditState:
+    """day: on which the log was last checked from its first entry; upto: the last seal that fits; fault: the first that
+    does not."""
+
+    day: date
+    upto: int
+    fault: int | None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """counted_at None: nothing was counted yet. is_live: single memories are hidden from the actor, so that its
+    memories were counted now, as far as `is_capped` allows, and have no history.
+
+    memories: searchable ones; growth: in the last seven days. series: by the value of the group. expiring: by day.
+    searches: answered and empty ones of each day. jobs: by status. use and audit: None without the right to see them.
+    """
+
+    days: tuple[date, ...]
+    counted_at: datetime | None
+    memories: int
+    is_live: bool = False
+    is_capped: bool = False
+    growth: int | None = None
+    series: Series = field(default_factory=dict)
+    states: Mapping[str, int] = field(default_factory=dict)
+    places: Sequence[tuple[str, int]] = ()
+    expiring: Mapping[date, int] = field(default_factory=dict)
+    searches: Series = field(default_factory=dict)
+    jobs: Series = field(default_factory=dict)
+    use: Mapping[Measure, Use] | None = None
+    audit: AuditState | None = None
+
+    @property
+    def expiring_soon(self) -> int:
+        return sum(self.expiring.values())
+
+    @property
+    def searches_total(self) -> int:
+        return sum(map(sum, self.searches.values()))
+
+    @property
+    def answered_percent(self) -> float | None:
+        total = self.searches_total
+        return None if not total else 100 * sum(self.searches.get(ANSWERED, [])) / total
+
+
+Counts = dict[Counted, dict[date, dict[str, int]]]
+
+
+def overview_get(*, actor: Actor, days: int, group: Counted = Counted.LAYER) -> Overview:
+    """The last `days` days, grouped by one of GROUPS. Raises Forbidden. Queries: three; for a live count five.
+
+    Writes: AuditEntry for a live count.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        today = database_now().date()
+        span = tuple(today - timedelta(days=back) for back in range(days - 1, -1, -1))
+        is_live = bool(exceptions_of(actor, lambda: Namespace.objects.visible_to(actor)).hidden)
+        counts, counted_at = _counts(actor, span, group)
+        shown = _live(actor) if is_live else _memories(actor, counts, span, group)
+        return Overview(
+            days=span,
+            counted_at=counted_at,
+            is_live=is_live,
+            searches=_daily(counts[Counted.SEARCH], span, (ANSWERED, EMPTY)),
+            jobs=_daily(counts[Counted.JOB], span, tuple(JobStatus)),
+            use=_use(actor, counts) if is_allowed(actor, Permission.POLICY_READ) else None,
+            audit=_audit(counts) if is_allowed(actor, Permission.AUDIT_READ) else None,
+            **shown,
+        )
+
+
+def _counts(actor: Actor, span: Sequence[date], group: Counted) -> tuple[Counts, datetime | None]:
+    """What the actor may see of the counts, and when the newest were made. A day before the span is looked at, too."""
+    mine = Q(member=None) | Q(member_id=actor.member_id)
+    everybodys = Q() if sees_private(actor) else mine
+    memory = Q(namespace__in=Namespace.objects.visible_to(actor)) & everybodys
+    people = Q(name=Counted.SEARCH) & (
+        Q() if is_allowed(actor, Permission.AUDIT_READ) else Q(member_id=actor.member_id)
+    )
+    jobs = Q(name=Counted.JOB) & (Q() if sees_private(actor) else Q(member_id=actor.member_id))
+    tenant = Q(name__in=[Counted.USAGE, Counted.AUDIT])
+    of_memories = Q(name__in={group, Counted.LAYER, Counted.STATE, Counted.EXPIRY}) & memory
+    rows = DailyCount.objects.filter(of_memories | people | jobs | tenant, tenant_id=actor.tenant_id)
+    rows = rows.filter(name__in=[*GROUPS, Counted.EXPIRY, Counted.SEARCH, Counted.JOB, Counted.USAGE, Counted.AUDIT])
+    found: Counts = defaultdict(lambda: defaultdict(dict))
+    since = span[0] - timedelta(days=SOON)
+    summed = rows.filter(day__gte=since).order_by().values_list("name", "day", "value").annotate(total=Sum("count"))
+    for name, day, value, total in summed:
+        found[Counted(name)][day][value] = int(total)
+    newest = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.USAGE).order_by("-day")
+    return found, newest.values_list("created_at", flat=True).first()
+
+
+def _memories(actor: Actor, counts: Counts, span: Sequence[date], group: Counted) -> dict[str, Any]:
+    layers, today = counts[Counted.LAYER], span[-1]
+    present = _searchable(_at(layers, today))
+    before = _at(layers, today - timedelta(days=SOON))
+    until = today + timedelta(days=SOON)
+    expiring = {date.fromisoformat(day): count for day, count in _at(counts[Counted.EXPIRY], today).items()}
+    return {
+        "memories": present,
+        "growth": present - _searchable(before) if before else None,
+        "series": _carried(counts[group], span),
+        "states": _at(counts[Counted.STATE], today),
+        "places": _places(actor, max(layers, default=today)),
+        "expiring": {day: count for day, count in sorted(expiring.items()) if today <= day < until},
+    }
+
+
+def _live(actor: Actor) -> dict[str, Any]:
+    counted = facets_count(actor=actor, query=MemoryQuery())
+    total = counted["total"][0] if counted["total"] else None
+    return {
+        "memories": (total.count or 0) if total else 0,
+        "is_capped": bool(total and total.capped),
+        "states": {one.value: one.count or 0 for one in counted["state"]},
+        "places": [(one.value, one.count) for one in counted["namespace"] if one.count][:MOST_PLACES],
+    }
+
+
+def _places(actor: Actor, day: date) -> list[tuple[str, int]]:
+    """The namespaces with the most memories, by the counts of `day`."""
+    rows = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.LAYER, day=day)
+    rows = rows.filter(namespace__in=Namespace.objects.visible_to(actor)).exclude(value=State.ARCHIVED)
+    if not sees_private(actor):
+        rows = rows.filter(Q(member=None) | Q(member_id=actor.member_id))
+    summed = rows.values_list("namespace__path").annotate(total=Sum("count")).order_by("-total", "namespace__path")
+    return [(path, int(total)) for path, total in summed[:MOST_PLACES]]
+
+
+def _searchable(counts: Mapping[str, int]) -> int:
+    return sum(count for value, count in counts.items() if value != State.ARCHIVED)
+
+
+def _at(counts: Mapping[date, dict[str, int]], day: date) -> dict[str, int]:
+    """The counts of `day`, or of the last day before on which anything was counted."""
+    return counts[max(known)] if (known := [one for one in counts if one <= day]) else {}
+
+
+def _carried(counts: Mapping[date, dict[str, int]], span: Sequence[date]) -> Series:
+    by_day = [_at(counts, day) for day in span]
+    values = dict.fromkeys(value for one in by_day for value in one)
+    return {value: [one.get(value, 0) for one in by_day] for value in values}
+
+
+def _daily(counts: Mapping[date, dict[str, int]], span: Sequence[date], values: Sequence[str]) -> Series:
+    return {value: [counts.get(day, {}).get(value, 0) for day in span] for value in values}
+
+
+def _use(actor: Actor, counts: Counts) -> dict[Measure, Use]:
+    used = _at(counts[Counted.USAGE], date.max)
+    limits = limits_of(policies_active(actor).quotas, Holder(HolderKind.TENANT, actor.tenant_id))
+    return {measure: Use(used.get(measure, 0), limits.of(measure)) for measure in MEASURES}
+
+
+def _audit(counts: Counts) -> AuditState | None:
+    days = counts[Counted.AUDIT]
+    if not days:
+        return None
+    last = max(days)
+    return AuditState(last, days[last].get(VERIFIED, 0), days[last].get(FAULT))

@@ -1,0 +1,173 @@
+"""The first page: how much there is, what is used, what waits, and what was done lately."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.audit.reading.activity import activity_list
+from governance.database import acting
+from governance.vocabulary import Measure, Permission
+from governance.web.charts import chart_of
+from governance.web.navigation import address_of
+from governance.web.pages import draw, page
+from vault.overview.attention import Attention, Waiting, attention_list
+from vault.overview.selectors import Overview, overview_get
+from vault.vocabulary import Counted, Layer, State
+from vault.web.activity_words import activity_lines
+from vault.web.labels import LAYERS, SEMANTIC_TYPES, STATES
+from vault.web.overview_tiles import tiles_of
+
+PERIODS = (7, 30, 90)
+LINES, LOOKED_AT = 8, 60  # of recent activity; entries that are folded into so many
+MOST_BANDS = 7
+GROUPS: dict[Counted, Promise] = {
+    Counted.LAYER: gettext_lazy("Layer"),
+    Counted.STATE: gettext_lazy("State"),
+    Counted.SEMANTIC_TYPE: gettext_lazy("Type"),
+}
+TITLES: dict[Counted, Promise] = {
+    Counted.LAYER: gettext_lazy("Memories by layer"),
+    Counted.STATE: gettext_lazy("Memories by state"),
+    Counted.SEMANTIC_TYPE: gettext_lazy("Memories by type"),
+}
+LABELS: Mapping[Counted, Mapping[str, Promise]] = {
+    Counted.LAYER: {**{str(one): LAYERS[one] for one in Layer}, State.ARCHIVED: gettext_lazy("archive")},
+    Counted.STATE: {str(one): words for one, words in STATES.items()},
+    Counted.SEMANTIC_TYPE: {str(one): words for one, words in SEMANTIC_TYPES.items()},
+}
+FILLS = {
+    Layer.LONG_TERM: "fill-long",
+    Layer.MID_TERM: "fill-mid",
+    State.ARCHIVED: "fill-cold",
+    Layer.SHORT_TERM: "fill-short",
+}
+OTHER_FILLS = ("fill-long", "fill-mid", "fill-short", "fill-ok", "fill-warn", "fill-bad", "fill-cold")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of what waits, with the page that solves it."""
+
+    icon: str
+    tone: str
+    title: str
+    note: str
+    button: str
+    address: str
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def overview(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    authorize(actor, Permission.MEMORY_READ)
+    days = _days(request)
+    group = next((one for one in GROUPS if one == request.GET.get("group")), Counted.LAYER)
+    may_audit = is_allowed(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        found = overview_get(actor=actor, days=days, group=group)
+        waiting = attention_list(actor=actor, overview=found)
+        done = activity_list(actor=actor, most=LOOKED_AT)
+        context = {
+            "overview": found,
+            "tiles": tiles_of(found, waiting, days),
+            "waiting": [line for one in waiting if (line := _line(one, found))],
+            "activity": activity_lines(done, may_audit=may_audit, most=LINES),
+            "may_audit": may_audit,
+            "may_add": is_allowed(actor, Permission.MEMORY_CREATE),
+            "days": days,
+            "periods": PERIODS,
+            "group": group,
+            "groups": GROUPS,
+            "title": TITLES[group],
+            **_chart(found, group),
+        }
+        return draw(request, "vault/overview/overview.html", context)
+
+
+def _days(request: HttpRequest) -> int:
+    asked = request.GET.get("days", "")
+    return int(asked) if asked in map(str, PERIODS) else 30
+
+
+def _chart(found: Overview, group: Counted) -> dict[str, Any]:
+    """The chart with its key: each value with its class, words and present number."""
+    values = list(found.series)
+    if group is Counted.LAYER:
+        values.sort(key=lambda one: list(FILLS).index(one))  # type: ignore[arg-type]
+    else:
+        values.sort(key=lambda one: -found.series[one][-1])
+    shown = values[:MOST_BANDS]
+    fills = [FILLS[one] if group is Counted.LAYER else OTHER_FILLS[at] for at, one in enumerate(shown)]  # type: ignore[index]
+    return {
+        "chart": chart_of([(fill, found.series[one]) for fill, one in zip(fills, shown, strict=True)]),
+        "keys": [
+            (fill, LABELS[group][one], found.series[one][-1], _list_address(group, one))
+            for fill, one in zip(fills, shown, strict=True)
+        ],
+        "begin": date_format(found.days[0], "j M"),
+        "end": date_format(found.days[-1], "j M"),
+    }
+
+
+def _list_address(group: Counted, value: str) -> str:
+    name = Counted.STATE if value == State.ARCHIVED else group
+    return f"{reverse('memories')}?{name}={value}"
+
+
+def _line(one: Attention, found: Overview) -> Line | None:
+    """None where this installation has no page for it."""
+    n = {"n": one.shown}
+    lines = {
+        Waiting.AUDIT: lambda: Line(
+            "alert-circle", "bad", _("The audit log does not fit its seals"),
+            _("The first fault is at entry %(n)s") % n, _("Verify"), reverse("audit_verify"),
+        ),
+        Waiting.FAILED_JOBS: lambda: Line(
+            "alert-circle", "bad", ngettext("%(n)s job failed", "%(n)s jobs failed", one.count) % n,
+            _("Failed jobs can be run again for 7 days"), _("Look"), f"{address_of('jobs')}?list=all&state=failed",
+        ),
+        Waiting.QUOTA: lambda: Line(
+            "database", "warn", _("A quota is used to %(n)s %%") % n, _about_quota(one.about), _("Look"),
+            address_of("quotas"),
+        ),
+        Waiting.REVIEWS: lambda: Line(
+            "inbox", "warn", ngettext("%(n)s review waits", "%(n)s reviews wait", one.count) % n,
+            _("Accept or reject each"), _("Review"), reverse("reviews"),
+        ),
+        Waiting.EXPIRING: lambda: Line(
+            "hourglass", "warn",
+            ngettext("%(n)s memory expires in 7 days", "%(n)s memories expire in 7 days", one.count) % n,
+            _most_on(found), _("Check"), f"{reverse('memories')}?order=expiring",
+        ),
+        Waiting.UNUSED_KEYS: lambda: Line(
+            "key", "muted", ngettext("%(n)s API key is unused", "%(n)s API keys are unused", one.count) % n,
+            _("No use in 90 days"), _("Look"), reverse("keys"),
+        ),
+    }  # fmt: skip
+    line = lines[one.kind]()
+    return line if line.address else None
+
+
+def _about_quota(measure: str) -> str:
+    words = {
+        Measure.MEMORIES: _("Memories of the organisation"),
+        Measure.BYTES: _("Storage of the organisation"),
+        Measure.MODEL_TOKENS: _("Model tokens of this month"),
+    }
+    return words[Measure(measure)]
+
+
+def _most_on(found: Overview) -> str:
+    day, count = max(found.expiring.items(), key=lambda one: one[1])
+    return _("%(n)s of them on %(day)s") % {"n": f"{count:,}", "day": date_format(day, "j M")}

@@ -1,0 +1,109 @@
+"""The numbers at the top of the overview, each a link to the rows behind it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from governance.vocabulary import JobStatus, Measure
+from governance.web.charts import Bar, Spark, bars_of, spark_of
+from governance.web.navigation import address_of
+from vault.overview.attention import Attention, Waiting
+from vault.overview.selectors import SOON, Overview, Use
+
+MOST_BARS = 15
+
+
+@dataclass(frozen=True)
+class Tile:
+    label: str
+    value: str
+    note: str
+    icon: str
+    address: str = ""
+    small: str = ""
+    spark: Spark | None = None
+    bars: Sequence[Bar] = ()
+    meter: int | None = None
+    meter_extra: str = ""
+
+
+def tiles_of(found: Overview, waiting: list[Attention], days: int) -> list[Tile]:
+    tiles = [_memories_tile(found), _searches_tile(found, days), _expiring_tile(found)]
+    reviews = next((one for one in waiting if one.kind is Waiting.REVIEWS), None)
+    note = _("Somebody should decide") if reviews else _("Nothing waits")
+    tiles.append(Tile(_("Reviews waiting"), reviews.shown if reviews else "0", note, "inbox", address_of("reviews")))
+    tiles.append(_jobs_tile(found))
+    if found.use is not None:
+        tiles += [_storage_tile(found.use[Measure.BYTES]), _tokens_tile(found.use[Measure.MODEL_TOKENS])]
+    if found.audit is not None:
+        tiles.append(_audit_tile(found))
+    return tiles
+
+
+def _memories_tile(found: Overview) -> Tile:
+    value = f"{found.memories:,}{'+' if found.is_capped else ''}"
+    note = "" if found.growth is None else _("%(n)s in 7 days") % {"n": f"{found.growth:+,}"}
+    totals = [sum(some) for some in zip(*found.series.values(), strict=True)]
+    return Tile(_("Memories"), value, note, "cards", reverse("memories"), spark=spark_of(totals) if totals else None)
+
+
+def _searches_tile(found: Overview, days: int) -> Tile:
+    percent = found.answered_percent
+    note = _("of %(n)s searches in %(days)s days") % {"n": f"{found.searches_total:,}", "days": days}
+    value = "—" if percent is None else f"{percent:.1f} %"
+    address = f"{reverse('audit_log')}?verb=memory.searched" if found.audit is not None else ""
+    daily = [sum(some) for some in zip(*found.searches.values(), strict=True)]
+    spark = spark_of(daily) if any(daily) else None
+    return Tile(_("Searches answered"), value, note, "zoom-scan", address, spark=spark)
+
+
+def _expiring_tile(found: Overview) -> Tile:
+    days = [found.days[-1] + timedelta(days=ahead) for ahead in range(SOON)]
+    counts = [found.expiring.get(day, 0) for day in days]
+    bars = bars_of(counts, every="is-warn") if any(counts) else []
+    note = ""
+    if any(counts):
+        day = days[counts.index(max(counts))]
+        note = _("most on %(day)s") % {"day": date_format(day, "j M")}
+    address = f"{reverse('memories')}?order=expiring"
+    return Tile(_("Expiring in 7 days"), f"{found.expiring_soon:,}", note, "hourglass", address, bars=bars)
+
+
+def _jobs_tile(found: Overview) -> Tile:
+    counts = {status: sum(found.jobs.get(status, [])) for status in JobStatus}
+    running = counts[JobStatus.RUNNING] + counts[JobStatus.PENDING] + counts[JobStatus.CANCELLING]
+    note = _("%(failed)s failed, %(running)s running") % {"failed": counts[JobStatus.FAILED], "running": running}
+    daily = [sum(some) for some in zip(*found.jobs.values(), strict=True)][-MOST_BARS:]
+    bars = bars_of(daily) if any(daily) else []
+    value = f"{counts[JobStatus.SUCCEEDED]:,}"
+    return Tile(_("Jobs"), value, note, "clock-play", address_of("jobs"), small=_("done"), bars=bars)
+
+
+def _storage_tile(use: Use) -> Tile:
+    note = _("no quota") if use.limit is None else _("of %(limit)s") % {"limit": filesizeformat(use.limit)}
+    extra = "is-bad" if (use.percent or 0) >= 90 else ""
+    address = address_of("quotas")
+    return Tile(_("Storage"), filesizeformat(use.used), note, "database", address, meter=use.percent, meter_extra=extra)
+
+
+def _tokens_tile(use: Use) -> Tile:
+    note = (
+        _("this month, no quota") if use.limit is None else _("of %(limit)s this month") % {"limit": f"{use.limit:,}"}
+    )
+    return Tile(_("Model tokens"), f"{use.used:,}", note, "cpu", address_of("quotas"), meter=use.percent)
+
+
+def _audit_tile(found: Overview) -> Tile:
+    assert found.audit is not None
+    address = reverse("audit_verify")
+    if found.audit.fault is not None:
+        return Tile(
+            _("Audit log"), _("Broken"), _("at entry %(n)s") % {"n": found.audit.fault}, "shield-check", address
+        )
+    note = _("until entry %(n)s, %(day)s") % {"n": f"{found.audit.upto:,}", "day": date_format(found.audit.day, "j M")}
+    return Tile(_("Audit log"), _("Verified"), note, "shield-check", address)
