@@ -1,4 +1,4 @@
-"""Denials are told to the trail by whoever tells them to the caller: pages, the API, streams and jobs."""
+"""Denials are told to the audit log by whoever tells them to the caller: pages, the API, streams and jobs."""
 
 from django.db import Error
 

@@ -44,7 +44,7 @@ class Unauthenticated(DomainError):
 
 
 class Forbidden(DomainError):
-    """Names the permission that was missing and the rule that decided; both go into the audit trail."""
+    """Names the permission that was missing and the rule that decided; both go into the audit log."""
 
     status, code, title = 403, "forbidden", "You may not do this"
 
@@ -67,6 +67,12 @@ class Forbidden(DomainError):
         self.rule = rule
         self.object_type = object_type
         self.object_id = object_id
+
+
+class SharingForbidden(Forbidden):
+    """A sharing policy forbids the grant, whatever the role of who gives it."""
+
+    title = "A sharing policy forbids this"
 
 
 class NotFound(DomainError):
@@ -164,7 +170,7 @@ class Unavailable(DomainError):
 class AuditUnavailable(Unavailable):
     """What cannot be recorded does not happen."""
 
-    code, title = "audit_unavailable", "The audit trail cannot be written"
+    code, title = "audit_unavailable", "The audit log cannot be written"
 
 
 class KeyUnavailable(Unavailable):

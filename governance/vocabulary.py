@@ -135,7 +135,7 @@ class Verb(StrEnum):
     REVIEW_LISTED = "review.listed"
     REVIEW_ACCEPTED = "review.accepted"
     REVIEW_REJECTED = "review.rejected"
-    # the trail itself
+    # the audit log itself
     AUDIT_LISTED = "audit.listed"
     AUDIT_READ = "audit.read"
     AUDIT_REPORTED = "audit.reported"
@@ -230,7 +230,7 @@ class Topic(StrEnum):
 
 
 class ExportFormat(StrEnum):
-    """How the trail leaves: one JSON object a line, or one row of a table."""
+    """How the audit log leaves: one JSON object a line, or one row of a table."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -254,7 +254,7 @@ class Weight(StrEnum):
 
 
 class SinkKind(StrEnum):
-    """Where the trail is pushed to."""
+    """Where the audit log is pushed to."""
 
     SYSLOG = "syslog"
     WEBHOOK = "webhook"

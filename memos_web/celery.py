@@ -26,7 +26,7 @@ app.autodiscover_tasks(["governance", "vault"])
 
 app.conf.beat_schedule = {
     "tidy": {"task": "governance.tidy", "schedule": 3600.0},
-    "keys' last use": {"task": "governance.last_uses_write", "schedule": 300.0},
+    "keys' last use": {"task": "governance.last_uses_write", "schedule": 240.0},
     "wrong API keys": {"task": "governance.key_refusals_write", "schedule": 60.0},
     "start schedules": {"task": "governance.schedules_start", "schedule": 30.0},
     "tidy jobs": {"task": "governance.jobs_tidy", "schedule": 3600.0},

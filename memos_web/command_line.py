@@ -18,7 +18,10 @@ class CommandLine(ManagementUtility):
         _forget(OF_PASSWORDS)
         if commands_only:
             return super().main_help_text(commands_only)
-        lines = [f"    {name:<22} {load_command_class(app, name).help}" for name, app in sorted(_ours().items())]
+        lines = [
+            f"    {name:<22} {load_command_class(app, name).help.partition(chr(10))[0]}"
+            for name, app in sorted(_ours().items())
+        ]
         others = sorted(set(get_commands()) - set(_ours()))
         wrapped = textwrap.wrap(", ".join(others), width=100, initial_indent="    ", subsequent_indent="    ")
         start = f"Type '{self.prog_name} help COMMAND' for the options of one command."

@@ -102,7 +102,7 @@ def _refused(user_id: UUID, verb: Verb, request_id: str, address: str) -> None:
 
 
 def _stranger_refused(email: str, verb: Verb, request_id: str, address: str) -> None:
-    """No tenant's trail can hold it. The hash tells whether it is the same address again, and not which."""
+    """No tenant's audit log can hold it. The hash tells whether it is the same address again, and not which."""
     hashed = credential_hash(email.strip().lower()).hex()[:32]
     logger.warning("%s: unknown email_hash=%s address=%s request=%s", verb, hashed, address, request_id)
 
@@ -149,7 +149,7 @@ def _prove_password(person: SignedIn, current: str) -> User:
 def password_begin(*, user_id: UUID, new: str) -> None:
     """The first password of a person who comes by a mailed invitation; one who has a password keeps it. Raises Invalid.
 
-    Writes: User. The acceptance of the invitation is on the trail.
+    Writes: User. The acceptance of the invitation is on the audit log.
     """
     user = person_get(user_id)
     if user is None:

@@ -1,4 +1,4 @@
-"""audit/ of the REST contract: reading, checking and taking away the trail."""
+"""audit/ of the REST contract: reading, checking and taking away the audit log."""
 
 import json
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ AFTER = OpenApiParameter(
 class AuditView(ApiView):
     @described("audit_list", AuditListSchema, tag=TAG, parameters=[*FILTER_PARAMETERS, *PAGE])
     def get(self, request: Request) -> Response:
-        """The trail, newest first."""
+        """The audit log, newest first."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         pages = CursorPages(request, also_known=FILTERS)
@@ -74,7 +74,7 @@ class AuditView(ApiView):
 class AuditEntryView(ApiView):
     @described("audit_get", SealedEntrySchema, tag=TAG, may=[404])
     def get(self, request: Request, entry_id: UUID) -> Response:
-        """One row of the trail, with its seal."""
+        """One row of the audit log, with its seal."""
         view = entry_get(actor=self.actor(), entry_id=entry_id)
         asked_only(request)
         return Response(sealed_entry_json(view))
@@ -84,7 +84,7 @@ class AuditVerifyView(ApiView):
     @described("audit_verify", VerificationSchema, tag=TAG, parameters=[AFTER])
     @heavy
     def get(self, request: Request) -> Response:
-        """Check the trail against its seals and signed checkpoints: up to 200,000 seals in one call."""
+        """Check the audit log against its seals and signed checkpoints: up to 200,000 seals in one call."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         asked_only(request, "after")

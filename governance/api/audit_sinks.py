@@ -1,4 +1,4 @@
-"""audit/sinks/ of the REST contract: where the trail is pushed to."""
+"""audit/sinks/ of the REST contract: where the audit log is pushed to."""
 
 from uuid import UUID
 
@@ -20,14 +20,14 @@ TAG = "audit"
 class SinksView(ApiView):
     @described("audit_sinks_list", SinkListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """Where the trail is pushed to, and how far each has come."""
+        """Where the audit log is pushed to, and how far each has come."""
         pages = CursorPages(request)
         views = sinks_list(actor=self.actor(), pages=pages)
         return pages.envelope([sink_json(view) for view in views])
 
     @described("audit_sinks_add", SinkSchema, tag=TAG, status=201, request=SinkInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Push the trail to a webhook or to syslog, from its first seal on."""
+        """Push the audit log to a webhook or to syslog, from its first seal on."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
         asked_only(request)

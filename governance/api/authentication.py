@@ -98,7 +98,7 @@ class BearerKey(BaseAuthentication):
             raise Unauthenticated
         said = call_context(request)
         actor = _actor_by_key(request._request, presented, said)
-        # For the trail, should the next line refuse.
+        # For the audit log, should the next line refuse.
         request._request.refused_actor = actor  # type: ignore[attr-defined]
         _refuse_other_purpose(actor, said)
         return actor, None
@@ -114,7 +114,7 @@ class Session(BaseAuthentication):
         actor = actor_of_session(request._request, call_context(request))
         if actor is None:
             return None
-        # For the trail, should the next line refuse.
+        # For the audit log, should the next line refuse.
         request._request.refused_actor = actor  # type: ignore[attr-defined]
         self._enforce_csrf(request)
         return actor, None

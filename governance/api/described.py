@@ -22,6 +22,13 @@ ONCE = OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER, descrip
 IF_MATCH = OpenApiParameter(
     "If-Match", str, OpenApiParameter.HEADER, description='The ETag read, as in `"3"`; a list of them; or `*` for any.'
 )
+PURPOSE = OpenApiParameter(
+    "X-Memory-Purpose",
+    str,
+    OpenApiParameter.HEADER,
+    description="What the memories are read for, in at most 200 characters. Some policies open memories for certain "
+    "purposes only.",
+)
 DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
 ANY_CALL = (400, 401, 403, 405, 406, 429, 503)
 
@@ -42,10 +49,11 @@ def described(
     parameters: Sequence[OpenApiParameter] = (),
     also: Mapping[Any, Any] | None = None,
     may: Sequence[int] = (),
+    memories: bool = False,
 ) -> Callable[[Handler], Handler]:
     """`extend_schema` with the problems of every call, of its body and headers, and those it `may` have beside.
 
-    tag: None: the first word of the name.
+    tag: None: the first word of the name. memories: the call reads or writes memories, for a purpose.
     """
     codes = {*ANY_CALL, *may}
     if request is not None or ONCE in parameters:
@@ -63,7 +71,7 @@ def described(
             description=text,
             request=request,
             responses={**problems(*sorted(codes)), status: reply, **(also or {})},
-            parameters=list(parameters),
+            parameters=[*parameters, *([PURPOSE] if memories else [])],
             tags=[tag or name.partition("_")[0]],
         )
         return decorator(handler)

@@ -61,9 +61,16 @@ class StrictSerializer(serializers.Serializer[Any]):
         }
 
 
+LIST_NEEDED, WHOLE_NEEDED = "a list is needed", "a whole number is needed"
+
+
 def _name_choices(field: Any) -> None:
     """Let a choice field, or a list of them, tell its choices to who names another."""
+    if isinstance(field, serializers.ListField):
+        field.error_messages["not_a_list"] = LIST_NEEDED
     field = getattr(field, "child", field)
+    if isinstance(field, serializers.IntegerField):
+        field.error_messages["invalid"] = WHOLE_NEEDED
     if isinstance(field, serializers.ChoiceField):
         field.error_messages["invalid_choice"] = f"one of {', '.join(map(str, field.choices))} is needed"
 

@@ -44,7 +44,7 @@ class PersonaOfKeySchema(serializers.Serializer[Any]):
 
 
 class KeySchema(serializers.Serializer[Any]):
-    """`previous_until`: how long the secret of before a rotation works. `last_used_at` is some minutes behind."""
+    """`previous_until`: how long the secret of before a rotation works."""
 
     id = serializers.UUIDField()
     prefix = serializers.CharField()
@@ -56,7 +56,7 @@ class KeySchema(serializers.Serializer[Any]):
     revoked_at = serializers.DateTimeField(allow_null=True)
     rotated_at = serializers.DateTimeField(allow_null=True)
     previous_until = serializers.DateTimeField(allow_null=True)
-    last_used_at = serializers.DateTimeField(allow_null=True)
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="Up to 5 minutes behind.")
     persona = PersonaOfKeySchema(allow_null=True)
     namespaces = serializers.ListField(child=serializers.CharField())
     purpose = serializers.CharField(allow_blank=True)

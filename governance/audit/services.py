@@ -1,4 +1,4 @@
-"""The trail. A row is written in the transaction of what it tells of; denials have one of their own."""
+"""The audit log. A row is written in the transaction of what it tells of; denials have one of their own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Checks a tenant's trail as it stands in the database against its seals and its signed checkpoints."""
+"""Checks a tenant's audit log as it stands in the database against its seals and its signed checkpoints."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -149,7 +149,7 @@ def log_verify_whole(
         try:
             return _joined(one.result() for one in found)
         except BrokenProcessPool as error:
-            raise Unavailable("A process that verified a piece was killed: nothing is known of the trail.") from error
+            raise Unavailable("A process that verified a piece was killed: the audit log was not checked.") from error
 
 
 def _joined(pieces: Iterable[Verification]) -> Verification:

@@ -1,4 +1,4 @@
-"""Verifies an export of the audit trail, offline. One file that needs Python 3.11 and nothing else: copy it anywhere.
+"""Verifies an export of the audit log, offline. One file that needs Python 3.11 and nothing else: copy it anywhere.
 
     python3 verifier.py EXPORT --public-key public-key.json --checkpoint checkpoint.json
 
@@ -76,7 +76,7 @@ class Fault:
 
 
 class Broken(Exception):
-    """The trail is not what was sealed."""
+    """The audit log is not what was sealed."""
 
     def __init__(self, seq: int, entry_id: bytes | None, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -175,7 +175,7 @@ class Chain:
         """Raises Broken when a checkpoint knows of more."""
         for seq in sorted((one for one in self._checkpoints if one > self.seq), reverse=True):
             if any(map(self._trusted, self._checkpoints[seq])):
-                detail = f"the trail ends with seal {self.seq}, yet a signed checkpoint stands at seal {seq}"
+                detail = f"the audit log ends with seal {self.seq}, yet a signed checkpoint stands at seal {seq}"
                 raise Broken(self.seq + 1, None, "cut_off", detail)
 
     def signed_up_to(self) -> int:
@@ -539,7 +539,7 @@ def _younger(report: Report, kept: Sequence[Checkpoint]) -> str:
         return ""
     return (
         f"\nYour checkpoint at seal {younger.seq} is younger than the end of this export. Was the export made before "
-        f"{younger.at}? Then the trail had not come so far: compare a checkpoint at seal {end} or before, or make a "
+        f"{younger.at}? Then the log had not come so far: compare a checkpoint at seal {end} or before, or make a "
         "new export. Was it made later? Then its end was cut off."
     )
 

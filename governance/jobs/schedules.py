@@ -22,6 +22,7 @@ from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.models import Schedule
 from governance.pages import Pages
+from governance.policies.rules.documents import message_of
 from governance.tenants.principals import actor_again
 from governance.vocabulary import Channel, Permission, PrincipalKind, Verb
 
@@ -185,11 +186,12 @@ def _checked(kind: JobKind, settings: Mapping[str, Any]) -> dict[str, Any]:
     assert kind.settings is not None
     unknown = sorted(set(settings) - {one.name for one in fields(kind.settings)})
     if unknown:
-        raise Invalid(errors=[FieldError(f"settings.{name}", "unknown") for name in unknown])
+        known = ", ".join(one.name for one in fields(kind.settings))
+        raise Invalid(errors=[FieldError(f"settings.{name}", f"unknown field; known are {known}") for name in unknown])
     try:
         return asdict(TypeAdapter(kind.settings).validate_python(dict(settings)))
     except ValidationError as error:
-        faults = [FieldError(".".join(["settings", *map(str, one["loc"])]), one["msg"]) for one in error.errors()]
+        faults = [FieldError(".".join(["settings", *map(str, one["loc"])]), message_of(one)) for one in error.errors()]
         raise Invalid(errors=faults) from error
 
 

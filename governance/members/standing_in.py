@@ -1,6 +1,6 @@
 """Whether a member acts themselves, where two members must be two persons: nobody else made the way by which they come.
 
-Who governs can make keys and sign-in links for others. The trail knows of each, and nobody can take that back.
+Who governs can make keys and sign-in links for others. The audit log knows of each, and nobody can take that back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ class WayIn:
 def refuse_stand_in(actor: Actor) -> None:
     """Raises OwnHandNeeded where another member of the tenant may be behind this one.
 
-    A session that began with a proved address is the member's own. Cost: looks through the tenant's trail.
+    A session that began with a proved address is the member's own. Cost: looks through the tenant's audit log.
     """
     if actor.is_proved or actor.member_id is None:
         return

@@ -64,7 +64,7 @@ class AuditCheckpoint(TenantModel):
 
 
 class AuditSink(TenantModel):
-    """Where the sealed trail is sent, in the order of its seals, and how far it has come."""
+    """Where the sealed audit log is sent, in the order of its seals, and how far it has come."""
 
     name = models.CharField(max_length=100)
     kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in SinkKind])

@@ -65,7 +65,7 @@ class ApiKey(TenantModel):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     rotated_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, blank=True)  # some minutes behind: see tenants/last_use.py
+    last_used_at = models.DateTimeField(null=True, blank=True)  # up to 5 minutes behind: see tenants/last_use.py
     # What the key is bound to: it sees and writes only there. No persona, no namespaces: it is not bound.
     persona = models.ForeignKey(
         "governance.Persona",

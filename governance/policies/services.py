@@ -1,4 +1,4 @@
-"""Making and changing policies: each change is a version, and each is on the trail with what it was before."""
+"""Making and changing policies: each change is a version, and each is on the audit log with what it was before."""
 
 import hashlib
 import json

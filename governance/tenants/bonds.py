@@ -41,7 +41,7 @@ def bonds_set(key: ApiKey, bonds: KeyBonds, parts: Collection[str] = BONDS) -> N
 
 
 def bonds_detail(actor: Actor, key: ApiKey) -> dict[str, str | int | bool | None]:
-    """The bonds as the trail has them: ids and numbers, since paths and purposes are free text.
+    """The bonds as the audit log has them: ids and numbers, since paths and purposes are free text.
 
     namespaces: how many; namespace_ids: those that there are already.
     """

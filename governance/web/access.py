@@ -16,12 +16,12 @@ from governance.access.grants.selectors import GrantFilter, grant_get, grants_li
 from governance.access.grants.services import GrantDraft, grant_create, grant_revoke
 from governance.actor import Actor, CallContext
 from governance.database import acting
-from governance.errors import FieldError, Invalid
+from governance.errors import FieldError, Forbidden, Invalid
 from governance.naming import names_find
 from governance.vocabulary import Action, Channel, Effect, GranteeKind
 from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS
 from governance.web.grant_lines import about_of, grants_shown
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, page, policy_refused, see_other
 from governance.web.paging import NewestMerged, NewestOf
 
 MEMBERS, GRANTS = 50, 50  # of one page
@@ -48,6 +48,9 @@ def access_object(request: HttpRequest, actor: Actor, object_type: str, object_i
         grant_create(actor=actor, draft=_draft(request.POST, object_type, object_id))
     except Invalid as fault:
         return _show(request, actor, object_type, object_id, fault=_told(fault))
+    except Forbidden as denial:
+        told = policy_refused(request, denial)
+        return _show(request, actor, object_type, object_id, fault=told, status=HTTPStatus.FORBIDDEN)
     return see_other(reverse("access_object", args=[object_type, object_id]))
 
 
@@ -63,7 +66,13 @@ def grant_remove(request: HttpRequest, actor: Actor, grant_id: UUID) -> HttpResp
 
 
 def _show(
-    request: HttpRequest, actor: Actor, object_type: str, object_id: UUID, *, fault: str = ""
+    request: HttpRequest,
+    actor: Actor,
+    object_type: str,
+    object_id: UUID,
+    *,
+    fault: str = "",
+    status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY,
 ) -> HttpResponseBase:
     context = _context(request)
     members, grants = NewestOf(MEMBERS, request.GET.get("m", "")), NewestMerged(GRANTS, request.GET.get("g", ""))
@@ -86,10 +95,10 @@ def _show(
             "channels": CHANNELS.items(),
             "context": context,
             "asked": request.POST,
+            "asked_channels": request.POST.getlist("channel"),
             "fault": fault,
         }
-        status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
-        return draw(request, "governance/access/object.html", shown, status=status)
+        return draw(request, "governance/access/object.html", shown, status=status if fault else HTTPStatus.OK)
 
 
 def _context(request: HttpRequest) -> CallContext:

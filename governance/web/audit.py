@@ -1,4 +1,4 @@
-"""The auditor's pages: the trail, one entry, whether it is intact, its checkpoints, reports."""
+"""The auditor's pages: the audit log, one entry, whether it is intact, its checkpoints, reports."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit import verifier
-from governance.audit.reading.queries import FILTERS, TrailQuery, query_read
+from governance.audit.reading.queries import FILTERS, AuditQuery, query_read
 from governance.audit.reading.reports import changes_csv
 from governance.audit.reading.selectors import (
     checkpoint_get,
@@ -165,13 +165,13 @@ def _list(actor: Actor, request: HttpRequest, entries: "Sequence[AuditEntry]", t
     }
 
 
-def _query(actor: Actor, asked: Mapping[str, str]) -> tuple[TrailQuery, Sequence[FieldError]]:
-    """What is asked for, or what is wrong with it; whoever may not read the trail is not told."""
+def _query(actor: Actor, asked: Mapping[str, str]) -> tuple[AuditQuery, Sequence[FieldError]]:
+    """What is asked for, or what is wrong with it; whoever may not read the audit log is not told."""
     authorize(actor, Permission.AUDIT_READ)
     try:
         return query_read(filters_named(actor=actor, asked=asked)), ()
     except Invalid as failure:
-        return TrailQuery(), failure.errors
+        return AuditQuery(), failure.errors
 
 
 def _period(request: HttpRequest) -> dict[str, str]:

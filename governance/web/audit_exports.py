@@ -1,4 +1,4 @@
-"""What of the trail leaves: exports, and where it is pushed to."""
+"""What of the audit log leaves: exports, and where it is pushed to."""
 
 from collections.abc import Sequence
 from http import HTTPStatus

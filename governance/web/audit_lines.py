@@ -1,4 +1,4 @@
-"""Rows of the trail as people read them: names beside ids, for which the whole page costs one query."""
+"""Rows of the audit log as people read them: names beside ids, for which the whole page costs one query."""
 
 import json
 from collections.abc import Mapping, Sequence

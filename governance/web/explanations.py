@@ -6,7 +6,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from governance.errors import DomainError, Forbidden
+from governance.errors import DomainError, Forbidden, SharingForbidden
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("Something that this needs is down. Nothing was changed; try again in a moment."),
     ),
     "audit_unavailable": Explanation(
-        _("The audit trail cannot be written."), _("What cannot be recorded does not happen. Try again in a moment.")
+        _("The audit log cannot be written."), _("What cannot be recorded does not happen. Try again in a moment.")
     ),
     "key_unavailable": Explanation(
         _("The key store cannot be reached."), _("Without its keys nothing can be opened. Try again in a moment.")
@@ -105,6 +105,15 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
 }
 
+
+# A role would be allowed to do these: a policy is what forbids them.
+BY_PURPOSE = Explanation(
+    _("A policy does not allow this for your purpose."),
+    _("Choose another purpose at the top of the page, or ask an admin about the policy."),
+)
+BY_SHARING = Explanation(
+    _("A sharing policy does not allow this."), _("Choose somebody else, or ask an admin about the policy.")
+)
 
 # What errors say of themselves and a page may show; the API says the same in English.
 DETAILS: dict[str, Promise] = {
@@ -135,11 +144,13 @@ def detail_of(failure: DomainError) -> str:
 
 def _by_policy(failure: Forbidden) -> str:
     """Which policy closes it, and for what."""
+    if isinstance(failure, SharingForbidden):
+        return gettext("The sharing policy %(policy)s forbids this grant.") % {"policy": failure.policy}
     if not failure.purpose:
-        return gettext("The policy %(policy)s asks what it is read for, and none was named.") % {
+        return gettext("The policy %(policy)s opens this for certain purposes only, and you have chosen none.") % {
             "policy": failure.policy
         }
-    return gettext("The policy %(policy)s does not open it for the purpose %(purpose)s.") % {
+    return gettext("The policy %(policy)s closes this to the purpose %(purpose)s.") % {
         "policy": failure.policy,
         "purpose": failure.purpose,
     }
@@ -147,4 +158,8 @@ def _by_policy(failure: Forbidden) -> str:
 
 def explanation_of(failure: DomainError) -> Explanation:
     """The words for `failure`; a test holds the table to the whole tree of errors."""
+    if isinstance(failure, SharingForbidden):
+        return BY_SHARING
+    if isinstance(failure, Forbidden) and failure.policy:
+        return BY_PURPOSE
     return EXPLANATIONS[failure.code]

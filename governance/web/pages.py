@@ -51,6 +51,9 @@ def answered(view: View[Asked]) -> View[Asked]:
     return answer
 
 
+SHORT = 20  # characters that are typed again as quickly as they are copied
+
+
 def page(view: PageView[Asked]) -> View[Asked]:
     """A view for members: it gets the actor behind the session, or the reader is asked to sign in."""
 
@@ -122,6 +125,19 @@ def recognise(request: HttpRequest) -> None:
         request.actor = actor  # type: ignore[attr-defined]
 
 
+def policy_refused(request: HttpRequest, failure: Forbidden) -> str:
+    """What a form says that a policy refused: the denial is recorded, and the form stays as it was typed.
+
+    Raises `failure` where no policy decided; AuditUnavailable.
+    """
+    if not failure.policy:
+        raise failure
+    told = _told(request, failure)
+    if told is not failure:
+        raise told
+    return f"{detail_of(failure)} {explanation_of(failure).advice}"
+
+
 def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
     """The answer that tells of `failure`: a page, a part of one, or JSON for a script. A denial is recorded."""
     failure = _told(request, failure)
@@ -141,6 +157,7 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
         "failure": failure,
         "explanation": explanation_of(failure),
         "detail": detail_of(failure),
+        "typed": _typed(request) if isinstance(failure, Forbidden) and failure.policy else [],
     }
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         context["me"] = context["shell"] = None  # the database may not be there to say who reads, and what they may
@@ -150,6 +167,12 @@ def _problem_page(request: HttpRequest, failure: DomainError, template: str) -> 
     elif isinstance(failure, Unavailable):
         response["Retry-After"] = "5"
     return response
+
+
+def _typed(request: HttpRequest) -> list[str]:
+    """The texts of a form that was refused, so that nobody has to write them twice."""
+    texts = [str(text) for name, text in request.POST.items() if name != "csrfmiddlewaretoken"]
+    return [text for text in texts if len(text) > SHORT]
 
 
 def _problem_json(request: HttpRequest, failure: DomainError) -> JsonResponse:

@@ -25,7 +25,7 @@ RIGHTS: dict[Permission, Promise] = {
     Permission.NAMESPACE_CREATE: _("make namespaces"),
     Permission.CONVERSATION_USE: _("chat"),
     Permission.JOB_READ: _("see jobs"),
-    Permission.AUDIT_READ: _("read the audit trail"),
+    Permission.AUDIT_READ: _("read the audit log"),
     Permission.MEMBER_MANAGE: _("manage members"),
     Permission.APIKEY_MANAGE: _("manage API keys"),
     Permission.OPERATIONS_MANAGE: _("operate the installation"),

@@ -115,7 +115,7 @@ ATTEMPTS_LONGEST_WAIT_SECONDS = 3600
 # API keys
 KEY_OVERLAP_SECONDS = 24 * 3600  # how long a rotated key's former secret works, unless asked otherwise
 KEY_LONGEST_OVERLAP_SECONDS = 30 * 24 * 3600
-KEY_LAST_USE_SECONDS = 600  # a key's last use is noted once in this time
+KEY_LAST_USE_SECONDS = 60  # a key's last use is noted once in this time, and written by beat within four minutes more
 
 # Mail, and where else the product itself calls: never an address of the inside, unless the operator allows it
 EMAIL_BACKEND = CONFIG.mail.backend
@@ -234,7 +234,7 @@ PII_DETECTOR = "governance.privacy.pii.detector.PatternDetector"  # takes the re
 PII_PHONE_REGIONS = CONFIG.phone_regions
 PII_ACTION = "flag"  # where no policy says otherwise
 
-# The audit trail
+# The audit log
 AUDIT_CHECKPOINT_SECONDS = 60  # a checkpoint is signed so long after the last, if there are new seals
 AUDIT_CHECKPOINT_SEALS = 10_000  # or as soon as there are so many
 AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept

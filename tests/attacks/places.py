@@ -52,7 +52,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("account/", "sign-in/", "sign-out/", "invitation/", "reset/", "you/"), "a person's own access"),
     **dict.fromkeys(("settings/", "api/v1/members/", "api/v1/me/", "api/v1/api-keys/"), "members and keys"),
     **dict.fromkeys(("access/", "api/v1/grants/", "presets/", "api/v1/role-templates/"), "rights, by ids and paths"),
-    **dict.fromkeys(("audit/", "api/v1/audit/"), "the trail holds ids, never words"),
+    **dict.fromkeys(("audit/", "api/v1/audit/"), "the audit log holds ids, never words"),
     **dict.fromkeys(("holds/", "api/v1/holds/"), "what a member wrote about a hold"),
     **dict.fromkeys(("personas/", "api/v1/personas/"), "names of personas"),
     **dict.fromkeys(("api/v1/namespaces/", "api/v1/schedules/"), "paths, times and counts"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memos_web.command_line import CommandLine
 from tests.harness.servers import ROOT, clean_environ
 
 pytestmark = pytest.mark.long
@@ -79,3 +80,10 @@ def test_help_lists_our_commands_first_each_with_what_it_does(tmp_path: Path) ->
     assert all(len(told) > 10 for told in listed.values())
     assert "migrate" in others
     assert "migrate" not in listed
+
+
+def test_help_lists_our_commands_first_in_one_line_each() -> None:
+    lines = CommandLine(["manage.py"]).main_help_text().splitlines()
+    ours = lines[lines.index("Commands:") + 1 : lines.index("Commands of Django and libraries:") - 1]
+    assert {line.split()[0] for line in ours} >= {"up", "doctor", "demo", "tenant_create", "audit_verify"}
+    assert all(line.startswith("    ") and len(line.split()) > 1 for line in ours)

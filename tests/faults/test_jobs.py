@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from governance.actor import Actor
 from governance.audit.reading.exports import export_create
-from governance.audit.reading.queries import TrailQuery
+from governance.audit.reading.queries import AuditQuery
 from governance.database import acting
 from governance.members.services import invitation_create
 from governance.models import AuditEntry, Job, OutboxEvent
@@ -89,7 +89,7 @@ def work(world: World, settings: Settings) -> World:
     cube_get(actor=actor, cube_id=added.cube.id)
     drafts = [CubeDraft(content=f"Row {number}.", namespace="/team", allow_duplicates=True) for number in range(3)]
     memories_add_later(actor=actor, screened=drafts_screen(actor=actor, drafts=drafts))
-    export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
+    export_create(actor=actor, query=AuditQuery(), form=ExportFormat.JSONL)
     invitation_create(actor=actor, email="new@acme.example", role=RoleName.VIEWER)
     retention = {"where": {"namespace": "/team"}, "max_seconds": 3600}
     policy_create(actor=actor, draft=PolicyDraft(PolicyKind.RETENTION, "an hour", retention))

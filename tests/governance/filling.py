@@ -8,7 +8,7 @@ from governance.access.role_templates.services import TemplateDraft, template_cr
 from governance.accounts.identities import Claims, ProviderDraft, oidc_sign_in, provider_of, provider_save
 from governance.actor import Actor, system_actor
 from governance.audit.reading.exports import export_create
-from governance.audit.reading.queries import TrailQuery
+from governance.audit.reading.queries import AuditQuery
 from governance.audit.reading.selectors import entries_list
 from governance.audit.reading.sinks import SinkDraft, sink_create
 from governance.database import acting, database_now
@@ -148,11 +148,11 @@ def _keep_trail(person: Person) -> None:
     """An export, a sink, seals and a checkpoint; and one entry that waits for its seal."""
     actor = person.actor
     sink_create(actor=actor, draft=SinkDraft(name="log", kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))
-    export_create(actor=actor, query=TrailQuery(), form=ExportFormat.JSONL)
+    export_create(actor=actor, query=AuditQuery(), form=ExportFormat.JSONL)
     schedule_create(actor=actor, draft=ScheduleDraft(kind=Topic.RETENTION_APPLY, cron="0 3 * * *"))
     drain()
     _count(actor)
-    entries_list(actor=actor, query=TrailQuery(), pages=First(1000))
+    entries_list(actor=actor, query=AuditQuery(), pages=First(1000))
 
 
 def _count(actor: Actor) -> None:

@@ -72,7 +72,7 @@ def found(
     tmp_path_factory: pytest.TempPathFactory,
     django_db_blocker: DjangoDbBlocker,
 ) -> Callable[[], Founded]:
-    """Gives this worker's template of a world, which is never so old that a test could tell (an entry of the trail
+    """Gives this worker's template of a world, which is never so old that a test could tell (an entry of the audit log
     that waits for its seal for a minute is a fault)."""
     last: list[Founded] = []
 

@@ -14,13 +14,14 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.described import DRY_RUN, ONCE, PAGE, described
+from governance.api.described import DRY_RUN, ONCE, PAGE
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, flag
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Channel, Permission
+from vault.api.described import of_memories
 from vault.api.inputs import ConversationInput, TitleInput, TurnInput, read
 from vault.api.representations import conversation_json, dry_run_json, event_json, turn_json
 from vault.api.schema import (
@@ -55,14 +56,14 @@ STREAM = "text/event-stream"
 
 
 class ConversationsView(ApiView):
-    @described("conversations_list", ConversationListSchema, parameters=PAGE)
+    @of_memories("conversations_list", ConversationListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
         """The caller's own conversations, newest first."""
         pages = CursorPages(request)
         views = conversations_list(actor=self.actor(), pages=pages)
         return pages.envelope([conversation_json(view) for view in views])
 
-    @described(
+    @of_memories(
         "conversations_create",
         ConversationSchema,
         status=201,
@@ -84,7 +85,7 @@ class ConversationsView(ApiView):
 
 
 class ConversationView(ApiView):
-    @described("conversations_get", ConversationSchema, may=[404])
+    @of_memories("conversations_get", ConversationSchema, may=[404])
     def get(self, request: Request, conversation_id: UUID) -> Response:
         """One conversation."""
         actor = self.actor()
@@ -93,7 +94,7 @@ class ConversationView(ApiView):
             asked_only(request)
         return Response(conversation_json(view))
 
-    @described("conversations_update", ConversationSchema, request=TitleInput, may=[404, 409])
+    @of_memories("conversations_update", ConversationSchema, request=TitleInput, may=[404, 409])
     def patch(self, request: Request, conversation_id: UUID) -> Response:
         """Rename it."""
         actor = self.actor()
@@ -104,7 +105,7 @@ class ConversationView(ApiView):
             view = conversation_update(actor=actor, conversation_id=conversation_id, title=title)
         return Response(conversation_json(view))
 
-    @described(
+    @of_memories(
         "conversations_delete", None, status=204, parameters=[DRY_RUN], also={200: DryRunSchema}, may=[404, 409, 423]
     )
     def delete(self, request: Request, conversation_id: UUID) -> Response:
@@ -130,7 +131,7 @@ class TurnsView(ApiView):
         """Only what is asked now can be streamed; what was said before is a list."""
         return [JSONRenderer(), *([EventStreamRenderer()] if self.request.method == "POST" else [])]
 
-    @described("turns_list", TurnListSchema, parameters=[*PAGE, PROVENANCE], may=[404])
+    @of_memories("turns_list", TurnListSchema, parameters=[*PAGE, PROVENANCE], may=[404])
     def get(self, request: Request, conversation_id: UUID) -> Response:
         """The turns of a conversation, oldest first; `content` is the answer."""
         actor = self.actor()
@@ -146,7 +147,7 @@ class TurnsView(ApiView):
         response.data |= manifest
         return response
 
-    @described(
+    @of_memories(
         "turns_create",
         TurnAnswerSchema,
         status=201,

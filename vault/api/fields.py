@@ -13,7 +13,7 @@ from rest_framework import serializers
 from governance.api.fields import TextField, refuse_broken_text
 from governance.errors import Invalid, TooLarge
 from governance.personas.services import PERSONA_NAME, is_persona_name
-from vault.cubes.filters import moment
+from vault.cubes.filters import moment, moment_or_date
 from vault.namespaces.rules import PathError, path_checked
 
 DEEPEST_METADATA = 64
@@ -37,6 +37,16 @@ class MomentField(serializers.DateTimeField):
     def to_internal_value(self, data: Any) -> datetime:
         try:
             return moment(data, self.field_name or "")
+        except Invalid as fault:
+            raise serializers.ValidationError(fault.errors[0].message) from fault
+
+
+class MomentOrDateField(MomentField):
+    """A time, or a date, which stands for its first moment in UTC."""
+
+    def to_internal_value(self, data: Any) -> datetime:
+        try:
+            return moment_or_date(data, self.field_name or "")
         except Invalid as fault:
             raise serializers.ValidationError(fault.errors[0].message) from fault
 

@@ -21,6 +21,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
+from vault.api.described import of_memories
 from vault.api.fields import refuse_deep
 from vault.api.inputs import read
 from vault.api.representations import dry_run_json, memory_json
@@ -155,7 +156,7 @@ class HoldReleaseView(ApiView):
 
 
 class FreezeView(ApiView):
-    @described("memories_freeze", MemorySchema, request=ReasonInput, parameters=[ONCE], may=[404])
+    @of_memories("memories_freeze", MemorySchema, request=ReasonInput, parameters=[ONCE], may=[404])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Keep a memory as it is: a member's own hold, ended by its maker or an admin."""
         actor = self.actor()
@@ -167,7 +168,7 @@ class FreezeView(ApiView):
 
 
 class UnfreezeView(ApiView):
-    @described("memories_unfreeze", MemorySchema, request=None, parameters=[ONCE], may=[404])
+    @of_memories("memories_unfreeze", MemorySchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """End the caller's freeze of a memory, or for those who govern all of them. Legal holds stay."""
         actor = self.actor()

@@ -10,7 +10,15 @@ from rest_framework.request import Request
 
 from governance.api.fields import FlagField, NumberField, OneOfField, StrictSerializer, TextField, WholeField
 from governance.errors import FieldError, Invalid
-from vault.api.fields import ContentField, FiltersField, MetadataField, MomentField, PathField, PersonaField
+from vault.api.fields import (
+    ContentField,
+    FiltersField,
+    MetadataField,
+    MomentField,
+    MomentOrDateField,
+    PathField,
+    PersonaField,
+)
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
@@ -178,9 +186,10 @@ class SearchInput(StrictSerializer):
     layers = serializers.ListField(child=OneOfField(Layer), required=False)
     types = serializers.ListField(child=OneOfField(MemoryType), required=False)
     filters = FiltersField(required=False)
-    as_of = MomentField(
+    as_of = MomentOrDateField(
         required=False,
-        help_text="Only what was true at that moment, by valid_from and valid_to; nothing about when it was stored. "
+        help_text="A time, or a date: its first moment in UTC. Only what was true then, by valid_from and valid_to; "
+        "nothing about when it was stored. "
         "Without it validity is not looked at.",
     )
     min_score = NumberField(min_value=0, max_value=1, required=False, help_text="Default: 0.")

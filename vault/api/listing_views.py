@@ -14,6 +14,7 @@ from governance.api.fields import StrictSerializer, TextField
 from governance.api.views import ApiView, asked_only, flag
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
+from vault.api.described import of_memories
 from vault.api.inputs import read
 from vault.api.schema import Schema
 from vault.listing.facets import COUNTED, MOST, facets_count, facets_json
@@ -69,7 +70,7 @@ class ViewListSchema(Schema):
 
 
 class FacetsView(ApiView):
-    @described("memories_facets", FacetsSchema, parameters=PARAMETERS)
+    @of_memories("memories_facets", FacetsSchema, parameters=PARAMETERS)
     def get(self, request: Request) -> Response:
         """How many memories each value of a filter would leave, the other filters staying as they are."""
         actor = self.actor()

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
-from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE, described
+from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE
 from governance.api.idempotency import Once
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
@@ -25,6 +25,7 @@ from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.policies.heavy import heavy_call, large_write
 from governance.vocabulary import Permission
+from vault.api.described import of_memories
 from vault.api.inputs import (
     BulkInput,
     ChangesInput,
@@ -84,7 +85,7 @@ ASYNC = OpenApiParameter("async", OpenApiTypes.BOOL, description="Answer 202 wit
 class MemoriesView(ApiView):
     longest_body = settings.BODY_BYTES_BULK
 
-    @described("memories_list", MemoryListSchema, parameters=[*LIST_PARAMETERS, PROVENANCE])
+    @of_memories("memories_list", MemoryListSchema, parameters=[*LIST_PARAMETERS, PROVENANCE])
     def get(self, request: Request) -> Response:
         """List memories, newest first."""
         actor = self.actor()
@@ -102,7 +103,7 @@ class MemoriesView(ApiView):
         response.data |= manifest
         return response
 
-    @described(
+    @of_memories(
         "memories_add",
         AddedSchema,
         status=201,
@@ -126,7 +127,7 @@ class MemoriesView(ApiView):
 class BulkView(ApiView):
     longest_body = settings.BODY_BYTES_BULK
 
-    @described(
+    @of_memories(
         "memories_add_bulk",
         BulkSchema,
         status=201,
@@ -151,7 +152,7 @@ class BulkView(ApiView):
 
 
 class SearchView(ApiView):
-    @described(
+    @of_memories(
         "memories_search",
         SearchSchema,
         request=SearchInput,
@@ -179,7 +180,7 @@ class SearchView(ApiView):
 
 
 class MemoryView(ApiView):
-    @described("memories_get", MemoryAnswerSchema, parameters=[PROVENANCE], may=[404])
+    @of_memories("memories_get", MemoryAnswerSchema, parameters=[PROVENANCE], may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Read one memory."""
         actor = self.actor()
@@ -189,7 +190,7 @@ class MemoryView(ApiView):
             manifest = _manifest(actor, [view]) if flag(request, "provenance") else {}
         return _one(memory_json(view) | manifest)
 
-    @described(
+    @of_memories(
         "memories_update",
         MemorySchema,
         request=ChangesInput,
@@ -210,7 +211,7 @@ class MemoryView(ApiView):
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
         return _one(memory_json(view))
 
-    @described(
+    @of_memories(
         "memories_delete",
         None,
         status=204,
@@ -233,7 +234,7 @@ class MemoryView(ApiView):
 
 
 class RestoreView(ApiView):
-    @described("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404, 423])
+    @of_memories("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404, 423])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Take a deletion back within the grace period; a memory that was not deleted is answered as it is."""
         actor, versions = self.actor(), expected_versions(request)
@@ -255,7 +256,7 @@ class RestoreView(ApiView):
 
 
 class VersionsView(ApiView):
-    @described("memories_versions", VersionListSchema, parameters=PAGE, may=[404])
+    @of_memories("memories_versions", VersionListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
         """The versions of a memory, newest first."""
         pages = CursorPages(request, "-number")

@@ -15,6 +15,7 @@ from governance.api.views import ApiView, asked_only
 from governance.database import acting
 from governance.keys.signing import signing_key
 from governance.vocabulary import Permission
+from vault.api.described import of_memories
 from vault.api.fields import refuse_deep
 from vault.api.inputs import read
 from vault.api.schema import Schema
@@ -77,7 +78,7 @@ class SigningKeySchema(Schema):
 
 
 class MemoryProvenanceView(ApiView):
-    @described("memories_provenance", ProvenanceSchema, may=[404])
+    @of_memories("memories_provenance", ProvenanceSchema, may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Where a memory comes from: its versions with their authors, what it was made of, what was made of it."""
         actor = self.actor()

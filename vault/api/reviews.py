@@ -10,12 +10,13 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.described import IF_MATCH, ONCE, PAGE, described
+from governance.api.described import IF_MATCH, ONCE, PAGE
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, expected_versions
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
+from vault.api.described import of_memories
 from vault.api.inputs import AcceptInput, RedactInput, read
 from vault.api.representations import memory_json, review_json
 from vault.api.schema import MemorySchema, ReviewListSchema, ReviewSchema
@@ -34,7 +35,7 @@ STATUS = OpenApiParameter("status", str, enum=[*ReviewStatus], description="Defa
 
 
 class ReviewsView(ApiView):
-    @described("reviews_list", ReviewListSchema, parameters=[KIND, STATUS, *PAGE])
+    @of_memories("reviews_list", ReviewListSchema, parameters=[KIND, STATUS, *PAGE])
     def get(self, request: Request) -> Response:
         """What waits for a decision, newest first; places of personal data, never the data."""
         actor = self.actor()
@@ -51,7 +52,7 @@ class ReviewsView(ApiView):
 
 
 class ReviewAcceptView(ApiView):
-    @described("reviews_accept", ReviewSchema, request=AcceptInput, parameters=[ONCE], may=[404, 409])
+    @of_memories("reviews_accept", ReviewSchema, request=AcceptInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, review_id: UUID) -> Response:
         """Redact what was found; earlier versions of the memory are blanked unless `redact_history` is false.
 
@@ -69,7 +70,7 @@ class ReviewAcceptView(ApiView):
 
 
 class ReviewRejectView(ApiView):
-    @described("reviews_reject", ReviewSchema, request=None, parameters=[ONCE], may=[404])
+    @of_memories("reviews_reject", ReviewSchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, review_id: UUID) -> Response:
         """What was found is no personal data. `source_withdrawn`: delete the memory."""
         actor = self.actor()
@@ -83,7 +84,7 @@ class ReviewRejectView(ApiView):
 
 
 class RedactView(ApiView):
-    @described("memories_redact", MemorySchema, request=RedactInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423])
+    @of_memories("memories_redact", MemorySchema, request=RedactInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Blank the words of one version for good; its row and its hash stay."""
         actor, expected = self.actor(), expected_versions(request)

@@ -10,13 +10,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.described import IF_MATCH, ONCE, described
+from governance.api.described import IF_MATCH, ONCE
 from governance.api.fields import StrictSerializer, TextField, WholeField
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only, expected_versions
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
+from vault.api.described import of_memories
 from vault.api.fields import PathField
 from vault.api.inputs import read
 from vault.api.representations import memory_json, version_json
@@ -70,7 +71,7 @@ class DifferenceSchema(Schema):
 
 
 class VersionView(ApiView):
-    @described("memories_version", VersionSchema, may=[404])
+    @of_memories("memories_version", VersionSchema, may=[404])
     def get(self, request: Request, memory_id: UUID, number: int) -> Response:
         """One version of a memory."""
         actor = self.actor()
@@ -81,7 +82,7 @@ class VersionView(ApiView):
 
 
 class DifferenceView(ApiView):
-    @described("memories_diff", DifferenceSchema, parameters=[FROM, TO], may=[404])
+    @of_memories("memories_diff", DifferenceSchema, parameters=[FROM, TO], may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
         """What changed from one version to another: the texts word by word, the other fields as a whole."""
         actor = self.actor()
@@ -93,7 +94,7 @@ class DifferenceView(ApiView):
 
 
 class RollbackView(ApiView):
-    @described(
+    @of_memories(
         "memories_rollback", MemorySchema, request=RollbackInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423]
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
@@ -116,7 +117,7 @@ class RollbackView(ApiView):
 
 
 class MoveView(ApiView):
-    @described("memories_move", MemorySchema, request=MoveInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423])
+    @of_memories("memories_move", MemorySchema, request=MoveInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423])
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Move a memory to another namespace, as a new version."""
 

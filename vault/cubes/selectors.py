@@ -1,4 +1,4 @@
-"""Reading cubes. What is opened is on the audit trail, in the transaction that opened it: one row names all the ids."""
+"""Reading cubes. What is opened is on the audit log, in the transaction that opened it: one row names all the ids."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field

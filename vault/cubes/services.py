@@ -356,7 +356,7 @@ def _together(new: Sequence[Built]) -> Iterator[Sequence[Built]]:
 
 
 def pii_detail(built: Sequence[Built]) -> Detail:
-    """For the trail: how much personal data was found or redacted; nothing where there was none."""
+    """For the audit log: how much personal data was found or redacted; nothing where there was none."""
     counted = {
         "pii_found": sum(len(one.findings) for one in built),
         "pii_redacted": sum(one.redacted for one in built),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from governance.keys.services import TokenMaker
-from vault.cubes.filters import moment, persona_ids
+from vault.cubes.filters import moment_or_date, persona_ids
 from vault.cubes.index import marks
 from vault.cubes.index.facets import KIND_BITS, LAYERS, NO_FACETS, TIME_BITS, TYPES, Facets
 from vault.retrieval.queries import SearchQuery
@@ -69,7 +69,7 @@ def _leaves(body: Mapping[str, Any]) -> tuple[list[Leaf], bool]:
 def _narrowed(facets: Facets, name: str, operator: str, value: Any) -> Facets | None:
     """With one leaf more; None where it is no column of the index."""
     if name == "event_time" and operator in SIDES:
-        return _within(facets, operator, moment(value, name))
+        return _within(facets, operator, moment_or_date(value, name))
     if operator not in {"eq", "in"}:
         return None
     values = list(value) if operator == "in" else [value]

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from governance.access.decisions.services import authorize, is_allowed
 from governance.access.grants.selectors import GrantFilter, grants_list
 from governance.actor import Actor
-from governance.audit.reading.queries import TrailQuery
+from governance.audit.reading.queries import AuditQuery
 from governance.audit.reading.selectors import entries_list
 from governance.database import acting
 from governance.vocabulary import Outcome, Permission, Verb
@@ -64,6 +64,6 @@ def _grants(actor: Actor, view: CubeView) -> Any:
 def _readers(actor: Actor, memory_id: UUID) -> list[Line]:
     """The newest of the rows of the audit log that tell of a reading, or of one that was refused."""
     take = Newest(size=READERS * 4, key="id")
-    entries = entries_list(actor=actor, query=TrailQuery(object_id=memory_id), pages=take)
+    entries = entries_list(actor=actor, query=AuditQuery(object_id=memory_id), pages=take)
     reads = [one for one in entries if one.verb in READINGS or one.outcome == Outcome.DENIED]
     return lines_of(actor, reads[:READERS])

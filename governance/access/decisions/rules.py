@@ -48,7 +48,7 @@ ROLE_PERMISSIONS: dict[RoleName, frozenset[Permission]] = {
     RoleName.ADMIN: READING | WRITING | CHATTING | SHARING | MANAGING | AUDITING,
     RoleName.EDITOR: READING | WRITING | CHATTING | SHARING,
     RoleName.VIEWER: READING | CHATTING,
-    RoleName.AUDITOR: AUDITING,
+    RoleName.AUDITOR: AUDITING | {Permission.JOB_READ},
 }
 SCOPE_PERMISSIONS: dict[Scope, frozenset[Permission]] = {
     Scope.MEMORIES_READ: READING,
@@ -145,7 +145,7 @@ class Decision:
 
     @property
     def named(self) -> str:
-        """The rule as the trail has it."""
+        """The rule as the audit log has it."""
         return f"{self.rule}:{self.grant_id}" if self.grant_id else self.rule
 
 
@@ -163,7 +163,7 @@ def action_on(permission: Permission, target: Target | None) -> Action | None:
 
 
 def sees_private(actor: Actor) -> bool:
-    """Owners, admins and the system reach private memory; every such read is on the audit trail."""
+    """Owners, admins and the system reach private memory; every such read is on the audit log."""
     return actor.is_system or actor.role in SEES_PRIVATE
 
 

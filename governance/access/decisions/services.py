@@ -64,8 +64,8 @@ def _told(actor: Actor, permission: Permission, rule: str) -> str:
     if not policy:
         return TOLD.get(rule, f"The permission {permission} is missing.")
     if not purpose:
-        return f"The policy {policy} asks what it is read for, and the call names no purpose."
-    return f"The policy {policy} does not open it for the purpose {purpose}."
+        return f"The policy {policy} opens this for certain purposes only. Name one in X-Memory-Purpose."
+    return f"The policy {policy} closes this to the purpose {purpose}. Name another in X-Memory-Purpose."
 
 
 def _on_anything(actor: Actor, permission: Permission) -> Decision:

@@ -191,7 +191,7 @@ def _condition_ensure(actor: Actor, conditions: Mapping[str, Any]) -> GrantCondi
 
 
 def _tell(actor: Actor, verb: Verb, view: GrantView) -> None:
-    """To the trail, and to what this transaction thought it knew."""
+    """To the audit log, and to what this transaction thought it knew."""
     forget_known()
     record(
         actor=actor,

@@ -15,12 +15,12 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from governance.access.decisions.grantables import Grantable, grantables
-from governance.access.decisions.rules import Target
+from governance.access.decisions.rules import Target, policy_named
 from governance.access.decisions.services import authorize
 from governance.access.grants.holders import Holder, holders_named
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Forbidden
+from governance.errors import SharingForbidden
 from governance.models import AccessGroup
 from governance.personas.locating import OBJECT_TYPE as PERSONA
 from governance.policies.active import policies_active
@@ -55,12 +55,14 @@ def refuse_unshared(actor: Actor, target: Target, holder: Holder) -> None:
     facts = _facts[target.object_type]([target.object_id])[target.object_id]
     answer = sharing_allowed(actor=actor, facts=facts, recipient=Recipient(holder.kind), roles=holder.reaches)
     if not answer.allowed:
-        raise Forbidden(
-            f"A sharing policy forbids this: {answer.rule}.",
+        raise SharingForbidden(
+            f"The sharing policy {policy_named(answer.rule)} forbids this grant. Give it to somebody else, or ask an "
+            "admin about the policy.",
             permission=Permission.ACCESS_SHARE,
             rule=answer.rule,
             object_type=target.object_type,
             object_id=target.object_id,
+            policy=policy_named(answer.rule),
         )
 
 

@@ -14,7 +14,7 @@ from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.reading.files import export_path, export_write
-from governance.audit.reading.queries import TrailQuery, query_read, query_words
+from governance.audit.reading.queries import AuditQuery, query_read, query_words
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import Conflict, Forbidden, NotFound
@@ -56,7 +56,7 @@ class ExportView:
     finished_at: datetime | None
 
 
-def export_create(*, actor: Actor, query: TrailQuery, form: ExportFormat) -> ExportView:
+def export_create(*, actor: Actor, query: AuditQuery, form: ExportFormat) -> ExportView:
     """Promise a file with the rows that fit `query`, and the proof of them.
 
     Raises Forbidden. Writes: Job, AuditEntry …, OutboxEvent.

@@ -23,7 +23,7 @@ from django.db import connection
 from governance.actor import Actor
 from governance.audit import verifier
 from governance.audit.lines import IN_UTC, LINE
-from governance.audit.reading.queries import TrailQuery, query_words
+from governance.audit.reading.queries import AuditQuery, query_words
 from governance.audit.sealing import entries_seal
 from governance.audit.signing import checkpoint_write, manifest_signed, public_key
 from governance.audit.verifier import COLUMNS, EXPORT_FORMAT, Checkpoint, checkpoint_read
@@ -83,7 +83,7 @@ def export_path(tenant_id: UUID, export_id: UUID) -> Path:
     return path
 
 
-def export_write(*, actor: Actor, path: Path, query: TrailQuery, form: ExportFormat, progress: Progress) -> Written:
+def export_write(*, actor: Actor, path: Path, query: AuditQuery, form: ExportFormat, progress: Progress) -> Written:
     """Write the file, whole or not at all. What has no seal yet is sealed first, and a checkpoint is signed.
 
     The caller has asked whether the actor may. Raises KeyUnavailable.
@@ -104,7 +104,7 @@ def export_write(*, actor: Actor, path: Path, query: TrailQuery, form: ExportFor
     return Written(rows=rows, size=path.stat().st_size)
 
 
-def _start(actor: Actor, query: TrailQuery) -> Checkpoint | None:
+def _start(actor: Actor, query: AuditQuery) -> Checkpoint | None:
     """The last checkpoint before the time that is asked for: nothing from then on is older than it."""
     if query.since is None:
         return None
@@ -114,7 +114,7 @@ def _start(actor: Actor, query: TrailQuery) -> Checkpoint | None:
     return checkpoint_read(row.text) if row else None
 
 
-def _fill(file: IO[bytes], actor: Actor, query: TrailQuery, form: ExportFormat, span: Span, progress: Progress) -> int:
+def _fill(file: IO[bytes], actor: Actor, query: AuditQuery, form: ExportFormat, span: Span, progress: Progress) -> int:
     """The entries are written as they are read; the seals, which are smaller, wait for their turn in a second pass."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         with archive.open(f"entries.{form}", "w", force_zip64=True) as entries:
@@ -127,7 +127,7 @@ def _fill(file: IO[bytes], actor: Actor, query: TrailQuery, form: ExportFormat, 
 
 
 def _entries(
-    file: IO[bytes], actor: Actor, query: TrailQuery, form: ExportFormat, span: Span, progress: Progress
+    file: IO[bytes], actor: Actor, query: AuditQuery, form: ExportFormat, span: Span, progress: Progress
 ) -> int:
     rows = 0
     if form is ExportFormat.CSV:
@@ -140,7 +140,7 @@ def _entries(
     return rows
 
 
-def _seals(file: IO[bytes], actor: Actor, query: TrailQuery, span: Span, progress: Progress) -> str:
+def _seals(file: IO[bytes], actor: Actor, query: AuditQuery, span: Span, progress: Progress) -> str:
     """Write every seal of the span. Returns the places that the filters left out: a line `first last` for each run."""
     runs: list[list[int]] = []
     for batch, wanted in _batches(actor, query, span, progress):
@@ -157,7 +157,7 @@ def _seals(file: IO[bytes], actor: Actor, query: TrailQuery, span: Span, progres
 
 
 def _batches(
-    actor: Actor, query: TrailQuery, span: Span, progress: Progress
+    actor: Actor, query: AuditQuery, span: Span, progress: Progress
 ) -> Iterator[tuple[list[SealedRow], frozenset[UUID]]]:
     """The seals of the span with their entries, and which of them are asked for; a transaction for each batch."""
     for low in range(span.after, span.upto, BATCH):
@@ -170,7 +170,7 @@ def _batches(
         progress((low + BATCH - span.after) / (span.upto - span.after + BATCH))
 
 
-def _wanted(actor: Actor, query: TrailQuery, batch: list[SealedRow]) -> frozenset[UUID]:
+def _wanted(actor: Actor, query: AuditQuery, batch: list[SealedRow]) -> frozenset[UUID]:
     ids = [row.entry_id for row in batch]
     if query.whole:
         return frozenset(ids)
@@ -199,7 +199,7 @@ def _cell(value: object) -> str:
 
 
 def _others(
-    actor: Actor, query: TrailQuery, form: ExportFormat, span: Span, rows: int, left_out: str
+    actor: Actor, query: AuditQuery, form: ExportFormat, span: Span, rows: int, left_out: str
 ) -> dict[str, str]:
     """The small files, by name."""
     with acting(actor):

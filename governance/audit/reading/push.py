@@ -1,4 +1,4 @@
-"""Pushes the sealed trail to its sinks, in the order of the seals, each row at least once.
+"""Pushes the sealed audit log to its sinks, in the order of the seals, each row at least once.
 
 A sink's cursor moves on only after the other side has taken the rows; a failure leaves it where it is, with a growing
 pause. While rows are on their way no transaction is open, and the sink is leased, so that no other process sends them.

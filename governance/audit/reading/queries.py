@@ -1,4 +1,4 @@
-"""What of the trail is asked for: the same filters for lists, exports and pages."""
+"""What of the audit log is asked for: the same filters for lists, exports and pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ CLOCKS_DIFFER = timedelta(days=1)  # ids have the application's clock, times the
 
 
 @dataclass(frozen=True)
-class TrailQuery:
+class AuditQuery:
     """Conditions that all must hold; `since` is included, `before` is not."""
 
     verb: Verb | None = None
@@ -33,7 +33,7 @@ class TrailQuery:
 
     @property
     def whole(self) -> bool:
-        return self == TrailQuery()
+        return self == AuditQuery()
 
     def condition(self) -> Q:
         """A principal is also the member behind a key. Times bound the ids too, which have the index."""
@@ -55,7 +55,7 @@ class TrailQuery:
         return found
 
 
-def query_read(asked: Mapping[str, str]) -> TrailQuery:
+def query_read(asked: Mapping[str, str]) -> AuditQuery:
     """The query that an address, a body or a form asks for; empty values ask for nothing. Raises Invalid."""
     given = {name: value.strip() for name, value in asked.items() if name in FILTERS and value and value.strip()}
     request_id = given.get("request_id", "")
@@ -64,7 +64,7 @@ def query_read(asked: Mapping[str, str]) -> TrailQuery:
     since, before = moment(given, "from"), moment(given, "to")
     if since and before and before < since:
         raise Invalid(errors=[FieldError("to", "must not be before from")])
-    return TrailQuery(
+    return AuditQuery(
         verb=_one_of(given, "verb", Verb),
         outcome=_one_of(given, "outcome", Outcome),
         principal=_id(given, "principal"),
@@ -75,7 +75,7 @@ def query_read(asked: Mapping[str, str]) -> TrailQuery:
     )
 
 
-def query_words(query: TrailQuery) -> dict[str, str]:
+def query_words(query: AuditQuery) -> dict[str, str]:
     """The inverse of `query_read`."""
     words = {
         "verb": query.verb,

@@ -5,7 +5,7 @@ import io
 import json
 
 from governance.actor import Actor
-from governance.audit.reading.queries import TrailQuery
+from governance.audit.reading.queries import AuditQuery
 from governance.audit.reading.selectors import permission_changes
 from governance.errors import FieldError, Invalid
 from governance.models import AuditEntry
@@ -25,7 +25,7 @@ COLUMNS = (
 )
 
 
-def changes_csv(*, actor: Actor, query: TrailQuery) -> str:
+def changes_csv(*, actor: Actor, query: AuditQuery) -> str:
     """Every permission change within `query`, oldest first. Raises Forbidden; Invalid (too many rows)."""
     rows = permission_changes(actor=actor, query=query, pages=First(MOST_ROWS + 1))
     if len(rows) > MOST_ROWS:

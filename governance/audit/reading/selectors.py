@@ -1,4 +1,4 @@
-"""Reading the trail: what auditors see. No content stands in it, and reading it leaves a row of its own."""
+"""Reading the audit log: what auditors see. No content stands in it, and reading it leaves a row of its own."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from uuid import UUID
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.audit.reading.queries import TrailQuery, query_words
+from governance.audit.reading.queries import AuditQuery, query_words
 from governance.audit.services import record
 from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verification import Verification, log_verify
@@ -77,7 +77,7 @@ CHANGES = frozenset(
 
 @dataclass(frozen=True)
 class EntryView:
-    """A row of the trail and its seal; None while it waits for one."""
+    """A row of the audit log and its seal; None while it waits for one."""
 
     entry: AuditEntry
     seal: AuditSeal | None
@@ -91,7 +91,7 @@ class CheckpointView:
     text: str
 
 
-def entries_list(*, actor: Actor, query: TrailQuery, pages: Pages) -> Sequence[AuditEntry]:
+def entries_list(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequence[AuditEntry]:
     """The rows that fit, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
@@ -115,7 +115,7 @@ def entry_get(*, actor: Actor, entry_id: UUID) -> EntryView:
 
 
 def names_of(*, actor: Actor, ids: Collection[UUID]) -> dict[UUID, Name]:
-    """What members, keys and things that the trail names by their ids are called. One query. Raises Forbidden."""
+    """What members, keys and things that the audit log names by their ids are called. One query. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         return names_find(actor.tenant_id, ids)
@@ -179,7 +179,7 @@ def public_key_get(*, actor: Actor) -> PublicKey:
     return public_key(actor.tenant_id)
 
 
-def permission_changes(*, actor: Actor, query: TrailQuery, pages: Pages) -> Sequence[AuditEntry]:
+def permission_changes(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequence[AuditEntry]:
     """Every one of CHANGES within `query`. Raises Forbidden.
 
     Writes: AuditEntry.

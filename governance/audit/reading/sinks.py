@@ -1,4 +1,4 @@
-"""Where a tenant's trail is pushed to: settings of its admins."""
+"""Where a tenant's audit log is pushed to: settings of its admins."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -69,7 +69,7 @@ def sinks_list(*, actor: Actor, pages: Pages) -> list[SinkView]:
 
 
 def sink_create(*, actor: Actor, draft: SinkDraft) -> SinkView:
-    """Push the trail there, from its first seal on. Raises Forbidden; Invalid; KeyUnavailable.
+    """Push the audit log there, from its first seal on. Raises Forbidden; Invalid; KeyUnavailable.
 
     Writes: AuditSink, AuditEntry.
     """

@@ -140,7 +140,7 @@ def document_read(kind: PolicyKind, raw: object, terms: Terms) -> AnyDocument:
     try:
         document: AnyDocument = ADAPTERS[kind].validate_python(raw)
     except ValidationError as error:
-        raise Invalid(errors=[FieldError(_path(one["loc"]), _message(one)) for one in error.errors()]) from error
+        raise Invalid(errors=[FieldError(_path(one["loc"]), message_of(one)) for one in error.errors()]) from error
     faults = [*_unknown_words(document, terms), *_contradictions(document)]
     if faults:
         raise Invalid(errors=faults)
@@ -158,19 +158,22 @@ MESSAGES = {
     "less_than_equal": "{le} or less is needed",
     "bool_type": "true or false is needed",
     "string_type": "a text is needed",
+    "string_too_short": "{min_length} characters or more are needed",
+    "string_too_long": "{max_length} characters or fewer are needed",
+    "too_long": "{max_length} or fewer are needed",
     "frozen_set_type": "a list is needed",
     "dataclass_type": "an object is needed",
     "uuid_parsing": "an id is needed",
 }
 
 
-def _message(fault: ErrorDetails) -> str:
+def message_of(fault: ErrorDetails) -> str:
     """What is wrong, in words: a pattern tells people nothing."""
     context = fault.get("ctx", {})
     if pattern := context.get("pattern"):
         return PATTERNS[pattern]
     words = MESSAGES.get(fault["type"])
-    return words.format(**context) if words else fault["msg"]
+    return words.format(**context).replace("'", "") if words else fault["msg"]
 
 
 def document_stored(kind: PolicyKind, raw: object) -> AnyDocument:

@@ -74,12 +74,12 @@ class Bender:
         return found.fetchall() if found.description else []
 
     def keep(self, name: str) -> None:
-        """Copy the trail, to go back to."""
+        """Copy the audit log, to go back to."""
         for table in TABLES:
             self.run(f"CREATE TABLE {name}_{table} AS SELECT * FROM {table} WHERE tenant_id = '{self.tenant_id}'")
 
     def back_to(self, name: str) -> None:
-        """The trail is again what it was when it was kept."""
+        """The audit log is again what it was when it was kept."""
         for table in TABLES:
             # Also rows that were moved to another tenant.
             self.run(

@@ -1,4 +1,4 @@
-"""Audited or refused, for accounts: where the trail cannot be written nobody gets in and nothing changes."""
+"""Audited or refused, for accounts: where the audit log cannot be written nobody gets in and nothing changes."""
 
 from collections.abc import Callable
 

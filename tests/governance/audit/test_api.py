@@ -13,7 +13,7 @@ import pytest
 
 from governance.audit.reading.exports import export_create, exports_tidy
 from governance.audit.reading.files import export_path
-from governance.audit.reading.queries import TrailQuery
+from governance.audit.reading.queries import AuditQuery
 from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verifier import checkpoint_read, export_verify, public_key_read
 from governance.database import acting
@@ -232,7 +232,7 @@ def test_an_export_is_promised_once_for_one_key(world: World) -> None:
 
 
 def test_files_of_exports_go_when_their_time_is_over(world: World) -> None:
-    view = export_create(actor=world.ada.actor, query=TrailQuery(), form=ExportFormat.JSONL)
+    view = export_create(actor=world.ada.actor, query=AuditQuery(), form=ExportFormat.JSONL)
     drain()
     path = export_path(world.acme.id, view.id)
     assert exports_tidy() == 0

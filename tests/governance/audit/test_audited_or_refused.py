@@ -1,4 +1,4 @@
-"""Audited or refused, over every route: where the trail cannot be written, nothing changes and nothing is told."""
+"""Audited or refused, over every route: where the audit log cannot be written, nothing changes and nothing is told."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The trail: a row in the transaction of what it tells of, that nobody changes, and that holds no content."""
+"""The audit log: a row in the transaction of what it tells of, that nobody changes, and that holds no content."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -61,7 +61,7 @@ def _token(world: World) -> str:
 
 
 def _cases(world: World) -> dict[Verb, Callable[[], object]]:
-    """A call of each service that the trail tells of, on rows that were made before."""
+    """A call of each service that the audit log tells of, on rows that were made before."""
     actor = world.olivia.actor
     cube = cubes_add(actor=actor, drafts=[CubeDraft(content="known")])[0].cube
     gone = cubes_add(actor=actor, drafts=[CubeDraft(content="gone")])[0].cube

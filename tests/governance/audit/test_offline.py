@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from governance.audit.reading.files import export_write
-from governance.audit.reading.queries import TrailQuery, query_read
+from governance.audit.reading.queries import AuditQuery, query_read
 from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verifier import (
     EXPORT_FORMAT,
@@ -43,10 +43,10 @@ BOTH = pytest.mark.parametrize("form", list(ExportFormat))
 FILES = {ExportFormat.JSONL: "entries.jsonl", ExportFormat.CSV: "entries.csv"}
 
 
-def export_of(world: World, folder: Path, form: ExportFormat, query: TrailQuery | None = None) -> Path:
-    """An unpacked export of acme's trail, as ada asked for it."""
+def export_of(world: World, folder: Path, form: ExportFormat, query: AuditQuery | None = None) -> Path:
+    """An unpacked export of acme's audit log, as ada asked for it."""
     packed = folder / f"{uuid7()}.zip"
-    export_write(actor=world.ada.actor, path=packed, query=query or TrailQuery(), form=form, progress=lambda part: None)
+    export_write(actor=world.ada.actor, path=packed, query=query or AuditQuery(), form=form, progress=lambda part: None)
     unpacked = packed.with_suffix("")
     zipfile.ZipFile(packed).extractall(unpacked)
     return unpacked
@@ -229,7 +229,7 @@ def test_it_says_what_a_kept_checkpoint_means_that_is_younger_or_older_than_the_
     code, text = said(older, younger)
     assert code == 1, "an export that was cut back to an older checkpoint looks the same"
     assert f"BROKEN at seal {end + 1}: " in text
-    assert f"Was the export made before {younger.at}? Then the trail had not come so far" in text
+    assert f"Was the export made before {younger.at}? Then the audit log had not come so far" in text
     assert f"compare a checkpoint at seal {end} or before, or make a new export" in text
 
     with acting(world.ada.actor):
@@ -258,7 +258,7 @@ def test_a_cut_end_that_no_checkpoint_signs_is_not_taken_for_an_older_export(
     arguments = [str(export), "--public-key", str(tmp_path / "key.json"), "--checkpoint", str(tmp_path / "kept.json")]
     assert main(arguments) == 1
     text = capsys.readouterr().out
-    assert text.startswith("BROKEN at seal 34: the trail ends with seal 33")
+    assert text.startswith("BROKEN at seal 34: the audit log ends with seal 33")
     assert "younger" not in text
 
 

@@ -1,4 +1,4 @@
-"""The trail is pushed in its order, each row at least once, and goes on where it stopped; never into the inside."""
+"""The audit log is pushed in its order, each row at least once, and goes on where it stopped; never into the inside."""
 
 import hashlib
 import hmac

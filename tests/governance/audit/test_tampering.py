@@ -1,4 +1,4 @@
-"""Tampering shows (promise 7): whatever a superuser does to the sealed trail is found, and the first bad row named."""
+"""Tampering shows (promise 7): what a superuser does to the sealed audit log is found, and the first bad row named."""
 
 import json
 import os

@@ -72,4 +72,4 @@ def test_no_database_is_said_as_what_it_is(world: World, superuser: Callable[[],
     superuser().execute("ALTER TABLE governance_auditentry RENAME TO gone")
     response = client.get("/chat/")
     assert response.status_code == 503
-    assert "The audit trail cannot be written." in response.content.decode()
+    assert "The audit log cannot be written." in response.content.decode()

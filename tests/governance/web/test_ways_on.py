@@ -67,7 +67,7 @@ def test_an_auditor_begins_on_a_page_of_their_own(world: World) -> None:
     assert client.post(link_for(world.ada))["Location"] == "/audit/"
     assert client.get("/")["Location"] == client.get("/sign-in/")["Location"] == "/audit/"
     page = client.get("/you/").content.decode()
-    for shown in ("Signed in as ada", "auditor", "read the audit trail", "Sign out"):
+    for shown in ("Signed in as ada", "auditor", "read the audit log", "Sign out"):
         assert shown in page
     assert "read memories" not in page
     assert 'href="/chat/"' not in page

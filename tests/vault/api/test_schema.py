@@ -119,3 +119,14 @@ def test_me_tells_who_the_caller_is(world: World, alice: Contract) -> None:
     assert [persona["name"] for persona in me["personas"]] == ["alice"]
     assert me["limits"]["content_characters"] == 32_000
     assert world.alice.key.text not in str(me)
+
+
+def test_each_call_about_memories_names_the_header_of_its_purpose() -> None:
+    operations = {
+        operation["operationId"]: {one["name"] for one in operation.get("parameters", ())}
+        for methods in document()["paths"].values()
+        for operation in methods.values()
+    }
+    about = {name for name in operations if name.startswith(("memories_", "conversations_", "turns_", "reviews_"))}
+    assert len(about) > 20
+    assert {name for name, parameters in operations.items() if "X-Memory-Purpose" in parameters} == about

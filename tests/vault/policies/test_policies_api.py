@@ -1,4 +1,4 @@
-"""policies/ of the contract: versions, who may, what is refused, what it leaves on the trail."""
+"""policies/ of the contract: versions, who may, what is refused, what it leaves on the audit log."""
 
 from collections.abc import Callable
 from typing import Any

@@ -11,6 +11,7 @@ from governance.models import AuditEntry
 from governance.policies.purposes import denied_rows, where_condition
 from governance.policies.rules import Purposes, Rule, Where, is_denied, matches, purpose_levels
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract, without_id
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import changed, made
@@ -74,12 +75,14 @@ def test_a_denial_names_the_policy(notes: dict[str, str], bob: Contract, world: 
     address = f"memories/{notes['/clinic/therapy']}/"
     reply = bob.get(address, x_memory_purpose="billing")
     assert (reply.status, reply.json["code"]) == (403, "forbidden")
-    assert reply.json["detail"] == "The policy therapy does not open it for the purpose billing."
+    assert reply.json["detail"] == (
+        "The policy therapy closes this to the purpose billing. Name another in X-Memory-Purpose."
+    )
     with acting(world.olivia.actor):
         row = AuditEntry.objects.filter(outcome="denied").latest("id")
     assert (row.detail["rule"], row.context["purpose"]) == ("policy:therapy@1", "billing")
     silent = bob.get(address).json["detail"]
-    assert silent == "The policy therapy asks what it is read for, and the call names no purpose."
+    assert silent == "The policy therapy opens this for certain purposes only. Name one in X-Memory-Purpose."
 
 
 def test_whoever_may_not_know_of_a_memory_hears_of_no_policy(
@@ -215,3 +218,16 @@ def test_the_query_says_of_every_memory_what_the_rules_say(world: World, alice: 
             assert denied == {cube.id for cube in cubes if is_denied(levels, facts_of(cube))}
             compared, denials = compared + len(cubes), denials + len(denied)
     assert 0 < denials < compared
+
+
+def test_page_names_the_purpose_policy_and_keeps_what_was_written(notes: dict[str, str], world: World) -> None:
+    written = "The otter was given 40 mg on Monday morning."
+    form = {"version": "1", "content": written, "title": "", "tags": ""}
+    form |= {"semantic_type": "fact", "sensitivity": "internal"}
+    response = signed_in(world.alice).post(f"/memories/{notes['/clinic']}/edit/", form)
+    page = response.content.decode()
+    assert response.status_code == 403
+    assert "The policy clinic opens this for certain purposes only, and you have chosen none." in page
+    assert "Choose another purpose at the top of the page" in page
+    assert "Your role does not allow it" not in page
+    assert written in page

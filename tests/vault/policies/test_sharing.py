@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from governance.access.decisions.rules import policy_named
 from governance.vocabulary import RoleName, Scope
 from tests.factories import World, key_for, person_add
 from tests.governance.access.grants.test_grants import _but_denials, grant_body
@@ -31,7 +32,7 @@ def to(kind: str, holder: object, body: dict[str, Any]) -> dict[str, Any]:
 
 def refused(reply: Any, rule: str) -> bool:
     assert reply.status == 403, reply
-    return bool(reply.code == "forbidden" and rule in reply.json["detail"])
+    return bool(reply.code == "forbidden" and f"policy {policy_named(rule)} forbids" in reply.json["detail"])
 
 
 @pytest.mark.parametrize("who", ["alice", "olivia"])
@@ -189,3 +190,19 @@ def test_only_an_owner_takes_something_from_an_owners_key(world: World, memory: 
     body = to("api_key", world.olivia.key.id, grant_body(world, "bob", "memory", memory["id"], effect="deny"))
     assert admin.post("grants/", body).status == 403
     assert Contract(key=world.olivia.key.text).post("grants/", body).status == 201
+
+
+def test_page_names_the_sharing_policy_and_keeps_the_form(
+    world: World, olivia: Contract, memory: dict[str, Any]
+) -> None:
+    made(olivia, "sharing", {"where": TEAM}, name="Team")
+    form = {"holder": f"member:{world.bob.member.id}", "action": "write", "effect": "allow"}
+    form |= {"purpose": "treatment", "channel": "api"}
+    response = signed_in(world.olivia).post(f"/access/memory/{memory['id']}/", form)
+    page = response.content.decode()
+    assert response.status_code == 403
+    assert "The sharing policy Team forbids this grant." in page
+    assert "Your role does not allow it" not in page
+    assert 'value="treatment"' in page
+    assert '<option value="write" selected>' in page
+    assert 'name="channel" value="api" checked' in page

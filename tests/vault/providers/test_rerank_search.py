@@ -1,4 +1,4 @@
-"""A search with a reranker: the best are read again and change places; who sees what, and the trail, do not."""
+"""A search with a reranker: the best are read again and change places; who sees what, and the audit log, do not."""
 
 import json
 from collections.abc import Callable

@@ -58,7 +58,7 @@ def run(*command: str) -> list[dict[str, Any]]:
 
 
 def traces(actor: Actor) -> tuple[int, int]:
-    """Open steps of a move, and rows of the trail about moves."""
+    """Open steps of a move, and rows of the audit log about moves."""
     with acting(actor):
         events = OutboxEvent.objects.filter(topic__startswith="reembed") | OutboxEvent.objects.filter(
             topic=Topic.CUBES_REEMBED, done_at=None

@@ -63,7 +63,7 @@ RULES = [
     ("a bound key stays in its namespaces", "outside = target.path is not None and", "outside = False and"),
     ("a bound key stays with its persona", "of_others = target.object_type in OF_PERSONAS", "of_others = False"),
     ("a bound key passes nothing on", "if permission not in BOUND:", "if False:"),
-    ("an auditor reads nothing", "RoleName.AUDITOR: AUDITING", "RoleName.AUDITOR: AUDITING | READING"),
+    ("an auditor reads nothing", "RoleName.AUDITOR: AUDITING", "RoleName.AUDITOR: READING | AUDITING"),
     ("a viewer writes nothing", "RoleName.VIEWER: READING | CHATTING", "RoleName.VIEWER: READING | CHATTING | WRITING"),
     (
         "to share is to read",

@@ -50,7 +50,7 @@ BY_ROLE = {
     RoleName.ADMIN: READ | WRITE | CHAT | SHARE | GOVERN,
     RoleName.EDITOR: READ | WRITE | CHAT | SHARE,
     RoleName.VIEWER: READ | CHAT,
-    RoleName.AUDITOR: {Permission.AUDIT_READ, Permission.POLICY_READ},
+    RoleName.AUDITOR: {Permission.AUDIT_READ, Permission.POLICY_READ, Permission.JOB_READ},
 }
 BY_SCOPE = {Scope.MEMORIES_READ: READ, Scope.MEMORIES_WRITE: WRITE, Scope.CHAT: CHAT, Scope.ADMIN: GOVERN | SHARE}
 

@@ -294,7 +294,7 @@ def test_grants_are_on_the_trail(world: World, alice: Contract, memory_id: str, 
 
 
 def _but_denials(rows: dict[str, list[str]]) -> dict[str, list[str]]:
-    """What may not change; a refusal is told to the trail, and new tokens' keys are made on demand."""
+    """What may not change; a refusal is told to the audit log, and new tokens' keys are made on demand."""
     return {
         table: [row for row in found if ",access.denied,denied," not in row]
         for table, found in rows.items()

@@ -1,0 +1,8 @@
+"""How calls that read or write memories are described in the OpenAPI document."""
+
+from functools import partial
+
+from governance.api.described import described
+
+of_memories = partial(described, memories=True)
+"""`described`, with the header that names the purpose of the call."""
