@@ -14,6 +14,13 @@ PAGES = (
     "/jobs/?list=dead",
     "/jobs/schedules/new/",
     "/jobs/schedules/new/?kind=audit.export",
+    "/policies/",
+    "/policies/new/retention/",
+    "/quotas/",
+    "/holds/",
+    "/holds/new/?q=peanuts",
+    "/holds/new/?over=query",
+    "/holds/new/?over=subject",
 )
 
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -14,16 +14,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
-from governance.access.decisions.services import is_allowed
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import FieldError, Invalid
+from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.naming import Name, ids_in, names_find
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import Newest, uuid_or_none
 from vault.cubes.lookup import cube_target
-from vault.cubes.selectors import CubeView
+from vault.cubes.selectors import CubeView, cube_get
 from vault.holds.selectors import HoldView, Keeping, cube_keeping, hold_get, holds_list
 from vault.holds.services import (
     LONGEST_REASON,
@@ -32,11 +32,21 @@ from vault.holds.services import (
     cube_freeze,
     cube_unfreeze,
     hold_create,
+    hold_rehearse,
     hold_release,
 )
+from vault.listing.queries import MemoryQuery
+from vault.listing.selectors import memories_page, paths_list
 from vault.vocabulary import HoldKind, HoldStatus
+from vault.web.memory_rows import MemoryRow, row_shown, rows_shown
 
 HOLDS = 30  # of one page
+MATCHES = 10  # memories that a search for one to hold shows
+OVER: dict[str, Promise] = {
+    HoldKind.MEMORY: gettext_lazy("One memory"),
+    HoldKind.QUERY: gettext_lazy("All that match"),
+    HoldKind.SUBJECT: gettext_lazy("All about a person"),
+}
 KINDS: dict[HoldKind, Promise] = {
     HoldKind.FREEZE: gettext_lazy("freeze"),
     HoldKind.MEMORY: gettext_lazy("one memory"),
@@ -47,6 +57,11 @@ STATUSES: dict[HoldStatus, Promise] = {
     HoldStatus.ACTIVE: gettext_lazy("active"),
     HoldStatus.RELEASING: gettext_lazy("one approval of two"),
     HoldStatus.RELEASED: gettext_lazy("released"),
+}
+MARKS = {
+    HoldStatus.ACTIVE: "state-activated",
+    HoldStatus.RELEASING: "state-waiting",
+    HoldStatus.RELEASED: "state-archived",
 }
 NO_QUERY = "filters as text"  # what a field is called here that the API does not know
 UNHELD = Keeping(freezes=(), legal=False)
@@ -60,6 +75,10 @@ class ShownHold:
     over: str
 
     @property
+    def mark(self) -> str:
+        return MARKS[self.hold.status]
+
+    @property
     def released(self) -> bool:
         return self.hold.status is HoldStatus.RELEASED
 
@@ -67,14 +86,25 @@ class ShownHold:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def holds(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """The legal holds of the tenant, and a form for a new one."""
+    """The legal holds of the tenant; POST makes one, or with `count` says how many memories it would keep."""
     if request.method != "POST":
         return _listed(request, actor)
     try:
+        if "count" in request.POST:
+            counted = hold_rehearse(actor=actor, draft=_draft(request), most=0)[0]
+            return _new(request, actor, request.POST, counted=counted)
         made = hold_create(actor=actor, draft=_draft(request))
     except Invalid as failure:
-        return _listed(request, actor, given=request.POST.dict(), fault=_fault(failure))
+        return _new(request, actor, request.POST, fault=_fault(failure))
     return see_other(reverse("hold", args=[made.id]))
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def hold_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Choose what to hold: a memory that is searched for, what matches a query, or all about a person."""
+    authorize(actor, Permission.HOLD_MANAGE)
+    return _new(request, actor, request.GET)
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -152,24 +182,58 @@ def _kept(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBa
     return draw(request, "vault/holds/_keeping.html", context)
 
 
-def _listed(
-    request: HttpRequest, actor: Actor, *, given: dict[str, Any] | None = None, fault: str = ""
-) -> HttpResponseBase:
+def _listed(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     take = Newest(size=HOLDS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     found = holds_list(actor=actor, pages=take)
+    context = {"holds": [shown(view) for view in found], "holds_older": take.older}
+    return draw(request, "vault/holds/holds.html", context)
+
+
+def _new(
+    request: HttpRequest, actor: Actor, given: QueryDict, *, counted: int | None = None, fault: str = ""
+) -> HttpResponseBase:
+    """The form of a hold, with the memories that `q` finds."""
+    over = given.get("over", "")
+    over = over if over in OVER else _over(given)
+    chosen = uuid_or_none(given.get("memory_id", ""))
     context = {
-        "holds": [shown(view) for view in found],
-        "holds_older": take.older,
-        "given": given or {},
+        "over": over,
+        "ways": OVER.items(),
+        "given": given.dict(),
+        "text": given.get("q", ""),
+        "rows": _matches(actor, given.get("q", ""), chosen) if over == HoldKind.MEMORY else [],
+        "paths": paths_list(actor=actor) if over == HoldKind.QUERY else [],
+        "chosen": chosen,
+        "counted": counted,
         "fault": fault,
         "longest": LONGEST_REASON,
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
-    return draw(request, "vault/holds/holds.html", context, status=status)
+    return draw(request, "vault/holds/new.html", context, status=status)
+
+
+def _over(given: QueryDict) -> HoldKind:
+    """What a form is about that does not say so."""
+    if given.get("subject"):
+        return HoldKind.SUBJECT
+    return HoldKind.QUERY if given.get("filters") else HoldKind.MEMORY
+
+
+def _matches(actor: Actor, text: str, chosen: UUID | None) -> list[MemoryRow]:
+    """The memories that a search finds, as rows; the chosen one alone where nothing was searched for."""
+    if text.strip():
+        found = memories_page(actor=actor, query=MemoryQuery(text=text))
+        return rows_shown(found, text)[:MATCHES]
+    if chosen is None:
+        return []
+    try:
+        return [row_shown(cube_get(actor=actor, cube_id=chosen))]
+    except (NotFound, Forbidden):
+        return []  # it can be held by its id, and its words are not shown to who may not read them
 
 
 def _draft(request: HttpRequest) -> HoldDraft:
-    """The form: fields left empty are not meant. Raises Invalid."""
+    """The form: fields left empty are not meant, nor are those of another way to choose. Raises Invalid."""
     memory, subject, filters = (request.POST.get(name, "").strip() for name in ("memory_id", "subject", "filters"))
     memory_id = uuid_or_none(memory)
     if memory and memory_id is None:
@@ -178,8 +242,15 @@ def _draft(request: HttpRequest) -> HoldDraft:
         reason=request.POST.get("reason", "").strip(),
         memory_id=memory_id,
         subject=subject or None,
-        filters=_filters(filters) if filters else None,
+        filters=_filters(filters) if filters else _chosen(request.POST) or None,
     )
+
+
+def _chosen(given: QueryDict) -> dict[str, Any]:
+    """The query that the fields of the form say."""
+    said = {name: given.get(name, "").strip() for name in ("namespace", "tag")}
+    names = {"namespace": "namespace", "tag": "tags"}
+    return {names[name]: text for name, text in said.items() if text}
 
 
 def _filters(text: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
@@ -20,9 +22,9 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, Invalid, NotFound, VersionConflict
 from governance.naming import Name, id_called, named_in, names_find
-from governance.policies.rules import Quota, document_json
+from governance.policies.rules import Quota, document_json, document_read
 from governance.policies.selectors import PolicyView, policies_list, policy_get, policy_versions
-from governance.policies.services import PolicyChanges, PolicyDraft, policy_change, policy_create
+from governance.policies.services import PolicyChanges, PolicyDraft, policy_change, policy_create, terms
 from governance.vocabulary import HolderKind, Measure, Permission, PolicyKind
 from governance.web.access_words import KINDS as GRANTEES
 from governance.web.grant_lines import about_of
@@ -32,8 +34,10 @@ from vault.policies.rules import Effect, Outcome
 from vault.policies.selectors import QuotaView, quotas_list
 from vault.policies.simulating import policy_simulate
 from vault.web.policy_forms import FORMS, KINDS, MEANT, PolicyForm, initial_of
+from vault.web.policy_words import sentence_of
 
 SHOWN = 50  # of one page
+NEARLY_FULL = 90  # percent
 EFFECTS = {
     Effect.EXPIRES_AT_ONCE: _("would expire at once"),
     Effect.EXPIRES_NEWLY: _("would expire, and would not now"),
@@ -54,17 +58,47 @@ HOLDERS = {
     HolderKind.MEMBER: _("Member"),
     HolderKind.API_KEY: _("API key"),
 }
-WHOSE = {
-    HolderKind.TENANT: _("the whole organisation"),
-    HolderKind.MEMBER: _("each member"),
-    HolderKind.API_KEY: _("each API key"),
-}
 MEASURES = {
     Measure.MEMORIES: _("Memories"),
     Measure.BYTES: _("Bytes"),
     Measure.REQUESTS: _("Requests a minute"),
     Measure.MODEL_TOKENS: _("Model tokens a month"),
 }
+
+
+@dataclass(frozen=True)
+class ShownMeasure:
+    """What one holder uses of one measure. used: None where it is not counted; limit: None where there is none."""
+
+    label: Promise
+    measure: Measure
+    used: int | None
+    limit: int | None
+
+    @property
+    def percent(self) -> int | None:
+        if self.used is None or self.limit is None:
+            return None
+        return min(100, self.used * 100 // max(1, self.limit))
+
+    @property
+    def mark(self) -> str:
+        return "is-bad" if self.percent is not None and self.percent >= NEARLY_FULL else ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.label}: {self.percent} %"
+
+    @property
+    def used_text(self) -> str:
+        return self._text(self.used)
+
+    @property
+    def limit_text(self) -> str:
+        return self._text(self.limit)
+
+    def _text(self, amount: int | None) -> str:
+        return filesizeformat(amount or 0) if self.measure is Measure.BYTES else f"{amount or 0:,}"
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -74,7 +108,7 @@ def policies(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     views = policies_list(actor=actor, pages=take)
     names = _names(actor, {one for view in views for one in _holder_ids(view)})
     context = {
-        "policies": [(view, named_in(view.name, names), KINDS[view.kind], _about(view, names)) for view in views],
+        "policies": [_listed(view, names) for view in views],
         "older": take.older,
         "kinds": [(kind, KINDS[kind], MEANT[kind]) for kind in PolicyKind],
         "may_change": is_allowed(actor, Permission.POLICY_MANAGE),
@@ -106,7 +140,11 @@ def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseB
     initial = initial_of(view.kind, view.document, names)
     form = form_class(initial={**initial, "name": view.name, "enabled": view.enabled, "version": view.version})
     more = _forbidden(actor) if view.kind is PolicyKind.SHARING else {}
-    more["name"] = named_in(view.name, names)
+    more |= {
+        "name": named_in(view.name, names),
+        "sentence": sentence_of(view.document, names),
+        "document": _text(view),
+    }
     return _form(request, form, view, may_change=is_allowed(actor, Permission.POLICY_MANAGE), more=more)
 
 
@@ -125,7 +163,7 @@ def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpRespons
     views = policy_versions(actor=actor, policy_id=policy_id, pages=take)
     names = _names(actor, {one for view in views for one in (view.author_id, *_holder_ids(view))})
     policy = policy_get(actor=actor, policy_id=policy_id)
-    shown = [(view, _text(view), _about(view, names), names.get(view.author_id)) for view in views]
+    shown = [(view, _text(view), sentence_of(view.document, names), names.get(view.author_id)) for view in views]
     context = {"versions": shown, "older": take.older, "policy": policy, "name": named_in(policy.name, names)}
     return draw(request, "vault/policies/versions.html", context)
 
@@ -140,14 +178,14 @@ def quotas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     return draw(request, "vault/policies/quotas.html", context)
 
 
-def _measures(view: QuotaView) -> list[tuple[Any, int | None, int | None, int | None]]:
-    """(measure, used, limit, percent) of one holder; requests are counted by the minute, and not shown."""
-    rows = []
-    for measure in Measure:
-        used, limit = view.used.get(measure), view.limits.of(measure)
-        percent = min(100, used * 100 // max(1, limit)) if used is not None and limit is not None else None
-        rows.append((MEASURES[measure], used, limit, percent))
-    return rows
+def _measures(view: QuotaView) -> list[ShownMeasure]:
+    """Requests are counted by the minute, and their use is not shown."""
+    return [ShownMeasure(MEASURES[one], one, view.used.get(one), view.limits.of(one)) for one in Measure]
+
+
+def _listed(view: PolicyView, names: Mapping[UUID, Name]) -> tuple[PolicyView, str, Promise, str]:
+    """A policy with its name, its kind and what it does."""
+    return view, named_in(view.name, names), KINDS[view.kind], sentence_of(view.document, names)
 
 
 def _answer(request: HttpRequest, actor: Actor, form: PolicyForm, view: PolicyView | None) -> HttpResponseBase:
@@ -159,7 +197,7 @@ def _answer(request: HttpRequest, actor: Actor, form: PolicyForm, view: PolicyVi
         if "simulate" in request.POST:
             effects = _simulated(actor, form, view)
             names = _names(actor, {one for effect in effects for one in effect.sample_ids})
-            return _form(request, form, view, effects=effects, more={"names": names})
+            return _form(request, form, view, effects=effects, more={"names": names, **_as_typed(actor, form)})
         saved = _saved(actor, form, view)
     except (Invalid, Conflict, VersionConflict) as failure:
         form.blame(failure if isinstance(failure, Invalid) else Invalid(failure.detail))
@@ -214,6 +252,15 @@ def _form(
     return draw(request, "vault/policies/_form.html" if part else "vault/policies/policy.html", context, status=status)
 
 
+def _as_typed(actor: Actor, form: PolicyForm) -> dict[str, str]:
+    """The document and the sentence of a form that is not saved yet."""
+    document = document_read(form.kind, _document(actor, form), terms())
+    holder = document.holder.id if isinstance(document, Quota) else None
+    names = _names(actor, [holder] if holder else [])
+    text = json.dumps(document_json(form.kind, document), ensure_ascii=False, indent=2)
+    return {"sentence": sentence_of(document, names), "document": text}
+
+
 def _document(actor: Actor, form: PolicyForm) -> dict[str, Any]:
     """What the form says, with the id of the member or key that it names. Raises Invalid."""
     document = form.document()
@@ -233,15 +280,6 @@ def _names(actor: Actor, ids: Collection[UUID]) -> Mapping[UUID, Name]:
 def _holder_ids(view: PolicyView) -> list[UUID]:
     document = view.document
     return [document.holder.id] if isinstance(document, Quota) and document.holder.id else []
-
-
-def _about(view: PolicyView, names: Mapping[UUID, Name]) -> str | Promise:
-    """Whose use it limits, or where; empty: everywhere."""
-    document = view.document
-    if isinstance(document, Quota):
-        named = document.holder.id and names.get(document.holder.id)
-        return str(named) if named else WHOSE[document.holder.kind]
-    return document.where.namespace
 
 
 def _text(view: PolicyView) -> str:

@@ -51,6 +51,7 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/freeze/", holds.freeze, name="memory_freeze"),
     path("memories/<uuid:memory_id>/unfreeze/", holds.unfreeze, name="memory_unfreeze"),
     path("holds/", holds.holds, name="holds"),
+    path("holds/new/", holds.hold_new, name="hold_new"),
     path("holds/<uuid:hold_id>/", holds.hold, name="hold"),
     path("holds/<uuid:hold_id>/release/", holds.release, name="hold_release"),
 ]

@@ -45,7 +45,68 @@ def test_a_policy_of_each_kind_is_made_and_changed_by_its_form(world: World, oli
     assert changed.status_code == 303
     after = olivia.get("policies/?enabled=false").json["results"][0]
     assert (after["version"], after["enabled"], after["document"]) == (2, False, stored["document"])
-    assert browser.get(f"{address}versions/").content.decode().count('class="version"') == 2
+    versions = browser.get(f"{address}versions/").content.decode()
+    assert "Version 1" in versions
+    assert "Version 2" in versions
+
+
+@pytest.mark.parametrize(
+    ("kind", "document", "sentence"),
+    [
+        (
+            "retention",
+            {"where": {"namespace": "/guests", "tags": ["visit"]}, "ttl_seconds": 30 * DAY, "grace_days": 1},
+            "Memories in /guests (tag visit) expire after 30 days, unless their writer says otherwise. "
+            "Memories in /guests (tag visit) can be restored for 1 day after their deletion.",
+        ),
+        ("retention", {"max_seconds": 7200}, "Memories everywhere live for 2 hours at most."),
+        (
+            "sharing",
+            {"share_with": ["member"], "roles": ["admin"], "publish": True},
+            "Memories everywhere may be shared with: Members. Of the roles, only: admin. Packs may publish them.",
+        ),
+        ("sharing", {}, "Memories everywhere may be shared with nobody. No pack may publish them."),
+        (
+            "purpose",
+            {"where": {"sensitivities": ["restricted"]}, "purposes": ["treatment"]},
+            "Memories everywhere (restricted) can be read for these purposes only: treatment.",
+        ),
+        (
+            "pii",
+            {"action": "redact", "kinds": {"card": "refuse"}},
+            "When a text has personal data or a secret: replace what was found. Memories everywhere. "
+            "Otherwise for: payment card: refuse it.",
+        ),
+        (
+            "quota",
+            {"holder": {"kind": "member"}, "limits": {"memories": 5000, "requests_per_minute": 60}},
+            "Each member may use at most 5,000 memories, 60 requests a minute.",
+        ),
+    ],
+)
+def test_a_policy_is_explained_in_a_sentence_beside_its_document(
+    world: World, olivia: Contract, kind: str, document: dict[str, Any], sentence: str
+) -> None:
+    policy_id = made(olivia, kind, document)
+    browser = signed_in(world.olivia)
+    for address in ("/policies/", f"/policies/{policy_id}/", f"/policies/{policy_id}/versions/"):
+        assert sentence in browser.get(address).content.decode(), address
+    assert "&quot;where&quot;" in browser.get(f"/policies/{policy_id}/").content.decode() or kind == "quota"
+
+
+def test_a_preview_explains_what_is_not_saved_yet(world: World, olivia: Contract) -> None:
+    page = signed_in(world.olivia).post("/policies/new/retention/", {**sent("retention"), "simulate": "yes"})
+    assert "Memories in /team expire after 1 day" in page.content.decode()
+    assert olivia.get("policies/").json["count"] == 0
+
+
+def test_quotas_have_bars_that_warn_when_they_are_nearly_full(world: World, olivia: Contract) -> None:
+    olivia.add("One.")
+    made(olivia, "quota", {"holder": {"kind": "tenant"}, "limits": {"memories": 1, "bytes": 10**9}})
+    page = signed_in(world.olivia).get("/quotas/").content.decode()
+    assert "1 of 1" in page
+    assert 'class="meter is-bad"' in page
+    assert 'class="meter "' in page
 
 
 def test_it_says_what_saving_would_do_and_saves_nothing(world: World, alice: Contract, superuser: Superuser) -> None:
@@ -107,7 +168,6 @@ def test_everyone_sees_their_use(world: World, alice: Contract) -> None:
     alice.add("One.")
     page = signed_in(world.alice).get("/quotas/")
     assert page.status_code == 200
-    assert "Member alice" in page.content.decode()
     assert "alice@acme.example" in page.content.decode()
     assert str(world.alice.member.id) not in page.content.decode()
     assert "/policies/new/quota/" not in page.content.decode()

@@ -93,6 +93,50 @@ def test_two_members_release_a_hold_on_its_page(world: World, memory: str) -> No
     assert not held(world, memory)
 
 
+def test_what_to_hold_is_searched_for_and_counted_before_it_is_held(world: World, memory: str) -> None:
+    olivia = signed_in(world.olivia)
+    assert "Search for the memory first." in olivia.get("/holds/new/").content.decode()
+    assert "No memory matches." in olivia.get("/holds/new/?q=zzzz").content.decode()
+    page = olivia.get("/holds/new/?q=pump").content.decode()
+    assert f'name="memory_id" value="{memory}"' in page
+    assert "<mark>pump</mark>" in page
+    form = {"over": "memory", "q": "pump", "memory_id": memory, "reason": "Case 17"}
+    counted = olivia.post("/holds/", form | {"count": "yes"}).content.decode()
+    assert "1 memory would be held now." in counted
+    assert 'value="Case 17"' in counted
+    assert f'value="{memory}" checked' in counted
+    assert not held(world, memory)
+    assert olivia.post("/holds/", form).status_code == 303
+    assert held(world, memory)
+
+
+def test_all_that_match_a_namespace_and_a_tag_are_held_without_a_query_by_hand(world: World, memory: str) -> None:
+    olivia = signed_in(world.olivia)
+    assert '<option value="/team"' in olivia.get("/holds/new/?over=query").content.decode()
+    form = {"over": "query", "namespace": "/team", "tag": "pump", "filters": "", "reason": "Case 17"}
+    assert (
+        "0 memories would be held now."
+        in olivia.post("/holds/", form | {"tag": "drill", "count": "yes"}).content.decode()
+    )
+    made = olivia.post("/holds/", form)
+    assert made.status_code == 303
+    assert held(world, memory)
+
+
+@pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403), ("ada", 403)])
+def test_who_may_not_hold_is_offered_no_form(world: World, memory: str, who: str, status: int) -> None:
+    browser = signed_in(world.person(who))
+    assert browser.get("/holds/new/?q=pump").status_code == status
+    counted = browser.post("/holds/", {"memory_id": memory, "reason": "x", "count": "yes"})
+    assert counted.status_code == status
+
+
+def test_a_stranger_finds_no_memory_to_hold(world: World, memory: str) -> None:
+    charlie = signed_in(world.charlie)
+    assert memory not in charlie.get("/holds/new/?q=pump").content.decode()
+    assert charlie.post("/holds/", {"memory_id": memory, "reason": "x"}).status_code == 422
+
+
 @pytest.mark.parametrize(
     ("form", "told"),
     [

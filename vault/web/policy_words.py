@@ -1,0 +1,136 @@
+"""What a policy does, in sentences."""
+
+from collections.abc import Collection, Iterable, Mapping
+from uuid import UUID
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from governance.naming import Name
+from governance.policies.rules import AnyDocument, Pii, Purposes, Quota, Retention, Sharing, Where
+from governance.vocabulary import HolderKind, Measure, RoleName
+from vault.web.labels import PII_KINDS, SEMANTIC_TYPES, SENSITIVITIES
+from vault.web.policy_forms import ACTIONS, DAY, RECIPIENTS, ROLES
+
+LIMITS: dict[Measure, Promise] = {
+    Measure.MEMORIES: gettext_lazy("%(amount)s memories"),
+    Measure.BYTES: gettext_lazy("%(amount)s bytes"),
+    Measure.REQUESTS: gettext_lazy("%(amount)s requests a minute"),
+    Measure.MODEL_TOKENS: gettext_lazy("%(amount)s model tokens a month"),
+}
+HOLDERS: dict[HolderKind, Promise] = {
+    HolderKind.TENANT: gettext_lazy("The organisation"),
+    HolderKind.MEMBER: gettext_lazy("Each member"),
+    HolderKind.API_KEY: gettext_lazy("Each API key"),
+}
+
+
+def sentence_of(document: AnyDocument, names: Mapping[UUID, Name]) -> str:
+    """One to three sentences that say all that the document says."""
+    if isinstance(document, Quota):
+        return _quota(document, names)
+    about = where_words(document.where)
+    if isinstance(document, Retention):
+        return _retention(document, about)
+    if isinstance(document, Sharing):
+        return _sharing(document, about)
+    return _purposes(document, about) if isinstance(document, Purposes) else _pii(document, about)
+
+
+def where_words(where: Where) -> str:
+    """As `Memories in /guests (confidential; tag leo)`."""
+    about = _("Memories in %(path)s") % {"path": where.namespace} if where.namespace else _("Memories everywhere")
+    conditions = [
+        _listed(SENSITIVITIES.get(one, one) for one in where.sensitivities),  # type: ignore[call-overload]
+        _listed(SEMANTIC_TYPES.get(one, one) for one in where.semantic_types),  # type: ignore[call-overload]
+        _listed(where.types),
+        _("tag %(tags)s") % {"tags": _listed(where.tags)} if where.tags else "",
+    ]
+    narrowed = "; ".join(one for one in conditions if one)
+    return f"{about} ({narrowed})" if narrowed else about
+
+
+def _retention(said: Retention, about: str) -> str:
+    sentences = []
+    if said.ttl_seconds is not None:
+        sentences.append(
+            _("%(about)s expire after %(time)s, unless their writer says otherwise.")
+            % {"about": about, "time": _time(said.ttl_seconds)}
+        )
+    if said.max_seconds is not None:
+        sentences.append(_("%(about)s live for %(time)s at most.") % {"about": about, "time": _time(said.max_seconds)})
+    if said.grace_days is not None:
+        words = ngettext(
+            "%(about)s can be restored for %(n)s day after their deletion.",
+            "%(about)s can be restored for %(n)s days after their deletion.",
+            said.grace_days,
+        )
+        sentences.append(words % {"about": about, "n": said.grace_days})
+    return _together(sentences) or _("%(about)s live until somebody deletes them.") % {"about": about}
+
+
+def _sharing(said: Sharing, about: str) -> str:
+    whom = _listed(RECIPIENTS[one] for one in said.share_with)
+    sentences = [
+        _("%(about)s may be shared with: %(whom)s.") % {"about": about, "whom": whom}
+        if whom
+        else _("%(about)s may be shared with nobody.") % {"about": about}
+    ]
+    if said.share_with and said.roles != frozenset(RoleName):
+        sentences.append(_("Of the roles, only: %(roles)s.") % {"roles": _listed(ROLES[one] for one in said.roles)})
+    sentences.append(_("Packs may publish them.") if said.publish else _("No pack may publish them."))
+    return _together(sentences)
+
+
+def _purposes(said: Purposes, about: str) -> str:
+    if not said.purposes:
+        return _("%(about)s can be read for no purpose at all.") % {"about": about}
+    named = {"about": about, "purposes": _listed(said.purposes)}
+    return _("%(about)s can be read for these purposes only: %(purposes)s.") % named
+
+
+def _pii(said: Pii, about: str) -> str:
+    sentences = [
+        _("When a text has personal data or a secret: %(action)s. %(about)s.")
+        % {"action": ACTIONS[said.action], "about": about}
+    ]
+    others = [
+        f"{PII_KINDS.get(kind, kind)}: {ACTIONS[action]}"  # type: ignore[call-overload]
+        for kind, action in sorted(said.kinds.items())
+    ]
+    if others:
+        sentences.append(_("Otherwise for: %(kinds)s.") % {"kinds": "; ".join(others)})
+    return _together(sentences)
+
+
+def _quota(said: Quota, names: Mapping[UUID, Name]) -> str:
+    named = names.get(said.holder.id) if said.holder.id else None
+    whose = str(named) if named else str(HOLDERS[said.holder.kind])
+    limits = [
+        str(words) % {"amount": f"{amount:,}"}
+        for measure, words in LIMITS.items()
+        if (amount := said.limits.of(measure)) is not None
+    ]
+    if not limits:
+        return _("%(whose)s: no limit.") % {"whose": whose}
+    return _("%(whose)s may use at most %(limits)s.") % {"whose": whose, "limits": _listed(limits)}
+
+
+def _time(seconds: int) -> str:
+    """As days where they are whole, else as hours or seconds."""
+    if seconds % DAY == 0:
+        days = seconds // DAY
+        return ngettext("%(n)s day", "%(n)s days", days) % {"n": days}
+    if seconds % 3600 == 0:
+        hours = seconds // 3600
+        return ngettext("%(n)s hour", "%(n)s hours", hours) % {"n": hours}
+    return ngettext("%(n)s second", "%(n)s seconds", seconds) % {"n": seconds}
+
+
+def _listed(words: Iterable[object] | Collection[object]) -> str:
+    return ", ".join(sorted(str(one) for one in words))
+
+
+def _together(sentences: list[str]) -> str:
+    return " ".join(sentences)
