@@ -233,7 +233,7 @@ def reviews(reader: Contract) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_derived_text_is_withheld_until_a_person_keeps_it(
-    world: World, alice: Contract, bob: Contract, superuser: Superuser, way: str
+    world: World, alice: Contract, bob: Contract, olivia: Contract, superuser: Superuser, way: str
 ) -> None:
     derived = made_of(world, memory_id := alice.add(FACT, namespace="/team")["id"])
     assert (alice.get(f"memories/{derived}/").json["parents"], reviews(alice)) == ([memory_id], [])
@@ -241,7 +241,11 @@ def test_a_derived_text_is_withheld_until_a_person_keeps_it(
     assert alice.get(f"memories/{derived}/").status == 404
     (review,) = reviews(alice)
     assert (review["memory_id"], review["status"]) == (derived, "open")
-    assert SECRET not in alice.get("reviews/").body.decode()
+    assert SECRET in review["content"], "who decides sees what about"
+    assert SECRET not in bob.get("reviews/").body.decode(), "who may not decide does not"
+    assert (SECRET in olivia.get("reviews/").body.decode()) is (way != "purge"), (
+        "whose a purged source was is not known"
+    )
     assert bob.post(f"reviews/{review['id']}/accept/", {}).status == 403
     assert alice.get(f"memories/{derived}/").status == 404
     assert alice.post(f"reviews/{review['id']}/accept/", {}).status == 200
@@ -284,14 +288,29 @@ def test_what_was_erased_leaves_no_sealed_copy(
     assert root.execute(left).fetchone() == (0,)
 
 
-def test_the_inbox_page_keeps_or_deletes_what_waits_and_shows_none_of_its_words(world: World, alice: Contract) -> None:
+def test_a_text_that_waits_is_not_shown_to_whom_its_source_was_closed(
+    world: World, alice: Contract, olivia: Contract
+) -> None:
+    source = alice.add(FACT, namespace="/team")["id"]
+    made_of(world, source)
+    other = alice.add("The weir has four gates.", namespace="/team")["id"]
+    made_of(world, other, f"In short: four gates, and the {SECRET}.")
+    given(olivia, world, "alice", "memory", source, effect="deny")
+    alice.delete(f"memories/{other}/")
+    olivia.delete(f"memories/{source}/")
+    shown = {review["content"] for review in reviews(alice)}
+    assert shown - {None} == {f"In short: four gates, and the {SECRET}."}
+
+
+def test_the_inbox_page_shows_what_waits_to_who_may_decide_and_keeps_or_deletes(world: World, alice: Contract) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
     derived = made_of(world, memory_id)
     alice.delete(f"memories/{memory_id}/")
     browser = signed_in(world.alice)
     page = browser.get("/reviews/").content.decode()
     assert derived in page
-    assert SECRET not in page
+    assert SECRET in page
+    assert SECRET not in signed_in(world.bob).get("/reviews/").content.decode()
     (review,) = reviews(alice)
     assert browser.get(f"/reviews/{review['id']}/accept/").status_code == 303
     assert browser.post(f"/reviews/{review['id']}/accept/").status_code == 303

@@ -195,7 +195,7 @@ def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:
 
 
 def review_json(view: ReviewView) -> dict[str, Any]:
-    """Places of personal data, never the data."""
+    """Places of personal data, never the data; of a memory whose source was withdrawn the text that waits."""
     row = view.row
     return {
         "id": str(row.id),
@@ -205,6 +205,7 @@ def review_json(view: ReviewView) -> dict[str, Any]:
         "version": row.version.number,
         "is_current": view.is_current,
         "findings": [finding_json(one) for one in view.findings],
+        "content": view.words.content if view.words else None,
         "created_at": time_json(row.created_at),
         "decided_at": time_json(row.decided_at),
         "decided_by": {"kind": row.decided_kind, "id": str(row.decided_by)} if row.decided_by else None,

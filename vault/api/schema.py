@@ -275,6 +275,9 @@ class ReviewSchema(Schema):
     version = serializers.IntegerField()
     is_current = serializers.BooleanField()
     findings = FindingSchema(many=True)
+    content = serializers.CharField(
+        allow_null=True, help_text="Of an open `source_withdrawn`: the text that waits, for who may decide."
+    )
     created_at = serializers.DateTimeField()
     decided_at = serializers.DateTimeField(allow_null=True)
     decided_by = AuthorSchema(allow_null=True)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import F, Q
 
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
@@ -17,9 +17,9 @@ from vault.cubes.lookup import cube_target, locate
 from vault.cubes.screening.findings import finding_of
 from vault.cubes.screening.screen import Finding
 from vault.cubes.screening.texts import Texts, leaves_of, paths_of
-from vault.cubes.words import words_open
+from vault.cubes.words import Words, words_open
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
-from vault.reviews.withdrawn import withdrawn_locate, withdrawn_refresh
+from vault.reviews.withdrawn import withdrawn_locate, withdrawn_refresh, withheld_shown_to
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 AROUND = 40  # characters of context at each side of a span
@@ -47,12 +47,13 @@ class FindingView:
 
 @dataclass(frozen=True)
 class ReviewView:
-    """`is_current`: it is about the memory as it is now."""
+    """`is_current`: it is about the memory as it is now. `words`: the text that waits, where it may be shown."""
 
     row: Review
     cube: Cube
     is_current: bool
     findings: tuple[FindingView, ...]
+    words: Words | None = field(default=None, repr=False)
 
 
 def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus, pages: Pages) -> list[ReviewView]:
@@ -69,7 +70,7 @@ def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus,
             readable | withheld, status=status, version__namespace__in=Namespace.objects.visible_to(actor)
         )
         page = pages.take(rows.filter(kind=kind) if kind else rows)
-        views = _views(page)
+        views = _with_words(actor, _views(page))
         ids = list(dict.fromkeys(view.cube.id for view in views))
         record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=ids)
     return views
@@ -99,7 +100,7 @@ def review_get(*, actor: Actor, review_id: UUID) -> ReviewView:
         row = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id).first()
         if row is None:
             raise NotFound
-        view = review_view(actor=actor, review=row)
+        (view,) = _with_words(actor, [review_view(actor=actor, review=row)])
         record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=[row.cube_id])
     return view
 
@@ -115,7 +116,8 @@ def _authorize(actor: Actor, review: Review) -> None:
 def _views(rows: Iterable[Review]) -> list[ReviewView]:
     """Opened, in the order given: three queries, whatever their number."""
     rows = list(rows)
-    cubes = {cube.id: cube for cube in Cube.objects.filter(id__in=[row.cube_id for row in rows])}
+    of_rows = Cube.objects.filter(id__in=[row.cube_id for row in rows]).select_related("namespace")
+    cubes = {cube.id: cube for cube in of_rows}
     versions = {one.id: one for one in CubeVersion.objects.filter(id__in=[row.version_id for row in rows])}
     found: dict[UUID, list[PiiFinding]] = {}
     for finding in PiiFinding.objects.filter(version_id__in=versions).order_by("field", "leaf", "begins"):
@@ -131,6 +133,29 @@ def _views(rows: Iterable[Review]) -> list[ReviewView]:
     ]
 
 
+def _with_words(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
+    """With the texts that wait for a decision, for who may decide and may read what they were made from."""
+    waiting = {
+        view.cube.id
+        for view in views
+        if view.row.kind == ReviewKind.SOURCE_WITHDRAWN and view.row.status == ReviewStatus.OPEN
+    }
+    shown = set(withheld_shown_to(actor).filter(id__in=waiting).values_list("id", flat=True)) if waiting else set()
+    return [
+        replace(view, words=_words_of(view.row.version)) if view.cube.id in shown and _may_decide(actor, view) else view
+        for view in views
+    ]
+
+
+def _may_decide(actor: Actor, view: ReviewView) -> bool:
+    return is_allowed(actor, Permission.MEMORY_UPDATE, replace(cube_target(view.cube), sources=()))
+
+
+def _words_of(version: CubeVersion) -> Words:
+    """Raises KeyUnavailable."""
+    return words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
+
+
 def _with_versions(rows: Sequence[Review], versions: dict[UUID, CubeVersion]) -> Sequence[Review]:
     for row in rows:
         row.version = versions[row.version_id]
@@ -140,7 +165,7 @@ def _with_versions(rows: Sequence[Review], versions: dict[UUID, CubeVersion]) ->
 def _finding_views(version: CubeVersion, findings: Sequence[PiiFinding]) -> Iterable[FindingView]:
     if not findings:
         return
-    words = words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
+    words = _words_of(version)
     texts = Texts(words.content, words.title, words.metadata, tuple(version.tags), words.speaker)
     leaves = {(leaf.part, leaf.index): leaf.text for leaf in leaves_of(texts)}
     names = paths_of(words.metadata)

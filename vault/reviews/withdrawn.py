@@ -29,6 +29,19 @@ def withheld_reached_by(actor: Actor) -> CubeQuerySet:
     return derived.filter(Exists(lost))
 
 
+def withheld_shown_to(actor: Actor) -> CubeQuerySet:
+    """Withheld texts that the actor may look at to decide: each source is theirs to read, were it not withdrawn.
+
+    Who could read a source that was purged is not known any more: then it is the owner of the text alone.
+    """
+    sources = CubeSource.objects.filter(cube_id=OuterRef("pk")).exclude(kind=SourceKind.QUOTE)
+    present = CubeOrigin.objects.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"))
+    closed = sources.filter(Exists(present)).exclude(Exists(present.reached_by(actor)))
+    purged = sources.exclude(Exists(present))
+    open_to_them = withheld_reached_by(actor).exclude(Exists(closed))
+    return open_to_them.filter(Q(owner_id=actor.member_id) | ~Exists(purged))
+
+
 def withdrawn_refresh(*, actor: Actor) -> None:
     """Open a review for each memory that is withheld now, and close those of memories that are not any longer.
 
