@@ -7,7 +7,7 @@ Sealed fields are matched by their keyed marks, clear ones by their columns.
 
 import operator as op
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -31,6 +31,7 @@ LENGTH_OF_DATE = len("2026-05-01")
 DEEPEST = 8
 MOST_LEAVES = 100
 MOST_JOINED = 3
+MOST_LOOKUPS = 100  # of marks, each a subquery
 MOST_VALUES = 400  # names, operators and values of one filter together
 EQUALITY = ("eq", "ne", "in", "contains")
 ORDER = {"gt": "__gt", "gte": "__gte", "lt": "__lt", "lte": "__lte"}
@@ -57,6 +58,7 @@ class _Reading:
     maker: TokenMaker
     archived: bool
     leaves: int = 0
+    lookups: int = 0
 
     def node(self, node: Any, path: str, depth: int) -> Q:
         if not isinstance(node, Mapping):
@@ -97,10 +99,8 @@ class _Reading:
         return condition
 
     def _condition(self, name: str, operator: str, operand: Any, path: str) -> Q:
-        if name in marks.KEYED_FIELDS:
-            return _any_of(operator, operand, path, lambda value: self._keyed(name, operator, _text(value, path)))
-        if name.startswith("metadata."):
-            return _any_of(operator, operand, path, lambda value: self._keyed(name, operator, value))
+        if name in marks.KEYED_FIELDS or name.startswith("metadata."):
+            return self._keyed(name, operator, operand, path)
         if name == "tags":
             return _any_of(operator, operand, path, lambda value: Q(tags__contains=[_text(value, path)]))
         if name in ENUMERATIONS:
@@ -112,9 +112,15 @@ class _Reading:
             return _ordered(name, operator, operand, path)
         raise _fault(path, f"unknown field; known are {', '.join(KNOWN)}")
 
-    def _keyed(self, name: str, operator: str, value: Any) -> Q:
-        mark = (marks.contains if operator == "contains" else marks.same)(self.maker, name, value)
-        return mark_condition(mark, archived=self.archived)
+    def _keyed(self, name: str, operator: str, operand: Any, path: str) -> Q:
+        self.lookups += 1
+        if self.lookups > MOST_LOOKUPS:
+            raise _fault(path, f"a filter may look up sealed fields {MOST_LOOKUPS} times")
+        mark = marks.contains if operator == "contains" else marks.same
+        values = _operands(operator, operand, path)
+        texts = [_text(value, path) if name in marks.KEYED_FIELDS else value for value in values]
+        found = mark_condition(*(mark(self.maker, name, text) for text in texts), archived=self.archived)
+        return ~found if operator == "ne" else found
 
 
 def filter_read(maker: TokenMaker, body: Mapping[str, Any], *, path: str = "filters", archived: bool = False) -> Q:
@@ -174,13 +180,14 @@ def _lookup(child: Any) -> Exists | None:
     return child if isinstance(child, Exists) else None
 
 
-def mark_condition(mark: int, *, archived: bool = False) -> Q:
-    """Cubes that bear this mark; of archived ones too if asked."""
-    return Q(_bears(Posting, mark)) | Q(_bears(ArchivedPosting, mark)) if archived else Q(_bears(Posting, mark))
+def mark_condition(*any_of: int, archived: bool = False) -> Q:
+    """Cubes that bear one of these marks; of archived ones too if asked."""
+    return Q(_bears(Posting, any_of)) | Q(_bears(ArchivedPosting, any_of)) if archived else Q(_bears(Posting, any_of))
 
 
-def _bears(index: type[Posting | ArchivedPosting], mark: int) -> Exists:
-    return Exists(index.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"), term=mark))
+def _bears(index: type[Posting | ArchivedPosting], any_of: Sequence[int]) -> Exists:
+    rows = index.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
+    return Exists(rows.filter(term=any_of[0]) if len(any_of) == 1 else rows.filter(term__in=any_of))
 
 
 def persona_condition(references: Iterable[str]) -> Q:
@@ -200,17 +207,22 @@ def persona_ids(references: Iterable[str]) -> list[UUID]:
 
 
 def _any_of(operator: str, operand: Any, path: str, one: Callable[[Any], Q]) -> Q:
-    """eq, ne, contains take a value, `in` a list of them; tags and lists are equal to what they hold."""
+    """The condition of any of the values; tags and lists are equal to what they hold."""
+    condition, *others = map(one, _operands(operator, operand, path))
+    for other in others:
+        condition |= other
+    return ~condition if operator == "ne" else condition
+
+
+def _operands(operator: str, operand: Any, path: str) -> list[Any]:
+    """eq, ne, contains take a value, `in` a list of them. Raises Invalid."""
     if operator not in EQUALITY:
         raise _fault(path, f"unknown operator {operator}; known here are {', '.join(EQUALITY)}")
     if operator != "in":
-        return ~one(operand) if operator == "ne" else one(operand)
+        return [operand]
     if not isinstance(operand, list) or not 1 <= len(operand) <= MOST_LEAVES:
         raise _fault(path, f"`in` takes a list of 1 to {MOST_LEAVES} values")
-    condition = one(operand[0])
-    for value in operand[1:]:
-        condition |= one(value)
-    return condition
+    return operand
 
 
 def _ordered(name: str, operator: str, operand: Any, path: str) -> Q:

@@ -6,7 +6,7 @@ from governance.database import acting
 from governance.keys.services import token_maker
 from tests.factories import World
 from tests.vault.api.contract import Contract
-from vault.cubes.filters import MOST_JOINED, MOST_LEAVES, filter_read
+from vault.cubes.filters import MOST_JOINED, MOST_LEAVES, MOST_LOOKUPS, filter_read
 from vault.models import Cube
 
 COLOURS = {f"k{number}": number for number in range(60)}
@@ -54,3 +54,15 @@ def test_few_of_them_are_joins_that_a_planner_has_to_put_in_order(world: World, 
 def test_what_was_never_used_has_the_heat_that_is_shown(alice: Contract, heat: object, holds: bool) -> None:
     assert alice.add("Cold.")["heat"] == 0
     assert len(alice.search("cold", filters={"heat": heat})) == holds
+
+
+def test_filter_looks_sealed_fields_up_a_bounded_number_of_times(alice: Contract) -> None:
+    """The values of one `in` are looked up together."""
+    wanted = alice.add("A heron.", metadata={"n": 7})
+    most = [{"metadata.n": 100 + number} for number in range(MOST_LOOKUPS - 1)]
+    found = alice.search("heron", filters={"OR": [*most, {"metadata.n": {"in": [5, 6, 7]}}]})
+    assert [hit["id"] for hit in found] == [wanted["id"]]
+    both = {"metadata.n": {"in": [1], "ne": 3}}
+    refused = alice.post("memories/search/", {"query": "heron", "filters": {"OR": [*most, both]}})
+    assert (refused.status, refused.json["code"]) == (400, "invalid")
+    assert "100 times" in refused.json["errors"][0]["message"]
