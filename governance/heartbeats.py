@@ -20,9 +20,17 @@ class Part(StrEnum):
     DISPATCHER = "dispatcher"
     SEALER = "sealer"
     BEAT = "beat"
+    WORKER = "worker"  # takes tasks that somebody waits for, and those that follow a write
+    WORKER_HEAVY = "worker-heavy"
 
 
-LONGEST_SILENCE = {Part.DISPATCHER: 30.0, Part.SEALER: 30.0, Part.BEAT: 120.0}  # seconds
+LONGEST_SILENCE = {  # seconds
+    Part.DISPATCHER: 30.0,
+    Part.SEALER: 30.0,
+    Part.BEAT: 120.0,
+    Part.WORKER: 120.0,
+    Part.WORKER_HEAVY: 600.0,  # all its threads may be at work on what takes long
+}
 _written: dict[Part, float] = {}
 
 

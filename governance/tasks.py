@@ -9,6 +9,7 @@ from governance.accounts.key_refusals import key_refusals_write
 from governance.accounts.tidying import accounts_tidy
 from governance.audit.reading.exports import exports_tidy
 from governance.audit.reading.push import push_due
+from governance.heartbeats import Part, heartbeat
 from governance.jobs.schedules import schedules_start
 from governance.jobs.tidying import jobs_tidy
 from governance.outbox.routes import Task
@@ -22,6 +23,12 @@ def run_task(topic: str, tenant_id: str, lease: str, event_ids: Sequence[str], a
     """Run the handler of a topic for events under one lease; safe to run twice. Returns how many events ended."""
     ids = tuple(UUID(one) for one in event_ids)
     return task_watch(Task(UUID(tenant_id), topic, UUID(lease), ids, attempt))
+
+
+@shared_task(name="governance.worker_heartbeat")  # type: ignore[untyped-decorator]
+def worker_heartbeat_task(part: str) -> None:
+    """A worker that takes no task writes none."""
+    heartbeat(Part(part))
 
 
 @shared_task(name="governance.tidy")  # type: ignore[untyped-decorator]

@@ -16,6 +16,7 @@ from celery.signals import (
 from kombu.exceptions import OperationalError as BrokerError
 
 if TYPE_CHECKING:
+    from governance.heartbeats import Part
     from governance.outbox.routes import Task
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
@@ -25,6 +26,13 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["governance", "vault"])
 
 app.conf.beat_schedule = {
+    "worker at work": {"task": "governance.worker_heartbeat", "schedule": 15.0, "args": ["worker"]},
+    "heavy worker at work": {
+        "task": "governance.worker_heartbeat",
+        "schedule": 15.0,
+        "args": ["worker-heavy"],
+        "options": {"queue": "heavy"},
+    },
     "tidy": {"task": "governance.tidy", "schedule": 3600.0},
     "keys' last use": {"task": "governance.last_uses_write", "schedule": 240.0},
     "wrong API keys": {"task": "governance.key_refusals_write", "schedule": 60.0},
@@ -80,6 +88,16 @@ def start_dispatcher(**_: Any) -> None:
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
+def note_worker(**_: Any) -> None:
+    """It takes tasks from now on; a task every 15 seconds shows that it still does."""
+    from governance.heartbeats import Part
+
+    for part, queue in ((Part.WORKER, "background"), (Part.WORKER_HEAVY, "heavy")):
+        if queue in app.amqp.queues.consume_from:
+            _note(part)
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
 def start_sealer(**_: Any) -> None:
     from governance.audit.sealer import seal_forever
 
@@ -93,16 +111,22 @@ def follow_beat(**_: Any) -> None:
 
 
 def note_beat(**_: Any) -> None:
-    """Without a database the sending goes on, and the silence shows in `/readyz`."""
+    from governance.heartbeats import Part
+
+    _note(Part.BEAT)
+
+
+def _note(part: "Part") -> None:
+    """Without a database the work goes on, and the silence shows in `/readyz`."""
     from django.db import DatabaseError, connection
 
     from governance.errors import DomainError
-    from governance.heartbeats import Part, heartbeat
+    from governance.heartbeats import heartbeat
 
     try:
-        heartbeat(Part.BEAT)
+        heartbeat(part)
     except (DatabaseError, DomainError) as error:
-        logger.warning("beat: no heartbeat: %s", type(error).__name__)
+        logger.warning("%s: no heartbeat: %s", part, type(error).__name__)
     finally:
         connection.close()
 

@@ -48,17 +48,22 @@ def lost_master_key(config: Config) -> str:
     return f"{_secret(config, 'master.key')} is missing: restore the file, or set MEMOS_MASTER_KEY"
 
 
-def secrets_make(config: Config) -> None:
-    """Make what the environment does not give and no earlier start has left.
+def secrets_make(config: Config) -> str:
+    """Make what the environment does not give and no earlier start has left; returns what people should know of it.
 
+    Nothing is sealed under Django's key: a new one beside existing data ends all sessions and opens nothing.
     Raises ConfigError, also where the master key of existing data is lost: a new one would open none of it.
     """
     if needs_lost_master_key(config):
         raise ConfigError(lost_master_key(config))
+    notice = ""
     for name, given in zip(SECRETS, (config.master_key, config.secret_key), strict=True):
         path = _secret(config, name)
         if not given and _read(path) is None:
             _write(path, base64.b64encode(secrets.token_bytes(32)).decode())
+            if name == "django.key" and key_store_path(config).exists():
+                notice = f"{path} was missing: a new one was made, and everybody has to sign in again"
+    return notice
 
 
 def public_url(config: Config) -> str:

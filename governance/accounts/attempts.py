@@ -2,15 +2,15 @@
 
 Counted first, so that many at once get no more tries than one after the other; a try that succeeds is taken off again.
 A count lives for a day from its first try, and a pause for an hour at most, so that nobody is locked out for good. What
-is counted is a keyed hash: who reads Redis learns no address. Redis down, each process counts for itself: more lenient,
-never open.
+is counted is a keyed hash: who reads Redis learns no address. Redis down, each process counts for itself, with its
+share of the free tries.
 """
 
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import redis
@@ -117,11 +117,13 @@ def attempts_forget(kind: str, *who: str) -> None:
 
 def _count(one: Counter) -> bool:
     answer = volatile(lambda client: _try_in_redis(client, one.name, one.limits))
+    free = one.free
     if answer is None:
-        answer = _here.attempt(one.name, one.limits)
+        free = max(1, one.free // settings.WEB_PROCESSES)
+        answer = _here.attempt(one.name, replace(one.limits, free=free))
     if answer > 0:
         raise TooManyAttempts(retry_after=answer)
-    return -answer >= one.free
+    return -answer >= free
 
 
 def _try_in_redis(client: redis.Redis, name: str, limits: Limits) -> int:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 from pydantic import TypeAdapter, ValidationError
 
 from governance.access.decisions.rules import Target
@@ -15,7 +15,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor, CallContext
 from governance.audit.services import record
 from governance.database import acting, database_now, no_tenant, tenant_transaction
-from governance.errors import Conflict, DomainError, FieldError, Invalid, NotFound
+from governance.errors import Conflict, DomainError, FieldError, Forbidden, Invalid, NotFound
 from governance.jobs.cron import next_run
 from governance.jobs.kinds import JobKind, Preview, kind_of, schedulable_kinds
 from governance.jobs.selectors import JobView
@@ -27,6 +27,8 @@ from governance.tenants.principals import actor_again
 from governance.vocabulary import Channel, Permission, PrincipalKind, Verb
 
 MOST = 100  # schedules of one look
+MOST_OF_TENANT = 100
+LASTING = (Forbidden, NotFound, Invalid)  # refusals that the next time would meet again
 logger = logging.getLogger(__name__)
 
 
@@ -57,11 +59,13 @@ def schedule_get(*, actor: Actor, schedule_id: UUID) -> Schedule:
 
 
 def schedule_create(*, actor: Actor, draft: ScheduleDraft) -> Schedule:
-    """Raises Forbidden; Invalid. Writes: Schedule, AuditEntry."""
+    """Raises Forbidden; Invalid; Conflict with MOST_OF_TENANT there already. Writes: Schedule, AuditEntry."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     kind = _kind(draft.kind)
     authorize(actor, kind.permission)
     with acting(actor):
+        if Schedule.objects.filter(tenant_id=actor.tenant_id).count() >= MOST_OF_TENANT:
+            raise Conflict(f"There are {MOST_OF_TENANT} schedules already. Remove one first.")
         schedule = Schedule(
             tenant_id=actor.tenant_id,
             kind=draft.kind,
@@ -139,7 +143,11 @@ def schedules_start() -> int:
 
 
 def _start_due(schedule_id: UUID, tenant_id: UUID) -> bool:
-    """Whether its job was started. One that cannot be started any more, by right or by its times, is disabled."""
+    """Whether its job was started.
+
+    One that cannot be started any more, by right or by its times, is disabled; one that is refused for what passes, a
+    quota or a service that is down, starts at its next time.
+    """
     with tenant_transaction(tenant_id):
         rows = Schedule.objects.select_for_update(skip_locked=True)
         schedule = rows.filter(id=schedule_id, enabled=True, next_run_at__lte=database_now()).first()
@@ -147,10 +155,14 @@ def _start_due(schedule_id: UUID, tenant_id: UUID) -> bool:
             return False
         try:
             schedule.next_run_at = next_run(schedule.cron, schedule.timezone, database_now())
-            _start(_owner(schedule), schedule)
+            with transaction.atomic():
+                _start(_owner(schedule), schedule)
         except DomainError as error:
-            logger.warning("schedule disabled: tenant=%s id=%s error=%s", tenant_id, schedule_id, error.code)
-            schedule.enabled, schedule.next_run_at = False, None
+            is_over = isinstance(error, LASTING)
+            what = "disabled" if is_over else "not started"
+            logger.warning("schedule %s: tenant=%s id=%s error=%s", what, tenant_id, schedule_id, error.code)
+            if is_over:
+                schedule.enabled, schedule.next_run_at = False, None
             schedule.save(update_fields=["enabled", "next_run_at"])
             return False
     return True

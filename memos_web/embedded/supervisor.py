@@ -69,7 +69,8 @@ class Supervisor:
         prepare_data_dir(self.config.data_dir)
         self.lock = lock_data_dir(self.config.data_dir)
         self.shared = bind_port(self.config)
-        secrets_make(self.config)
+        if notice := secrets_make(self.config):
+            say(notice)
         address_write(self.config)
         adopt_orphans()
         self._start_servers()

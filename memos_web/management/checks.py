@@ -45,6 +45,9 @@ ORDER BY 1
 """
 
 
+REMEDIES = {Part.BEAT: "beat", Part.WORKER: "the worker, and beat,", Part.WORKER_HEAVY: "the heavy worker, and beat,"}
+
+
 class Failed(Exception):
     """A check found something wrong; the message is one line for a person."""
 
@@ -85,7 +88,7 @@ def _checks(config: Config) -> dict[str, Callable[[], str]]:
         "row-level security": row_level_security,
         "purged bytes": purged_bytes,
         "redis": redis_server,
-        "worker": worker,
+        "workers": worker,
         **{part.value: partial(background, part) for part in Part},
         "checkpoints": checkpoints,
         "key store": keys,
@@ -186,7 +189,7 @@ def background(part: Part) -> str:
     silence = silent_parts().get(part)
     if silence is not None:
         since = "never been at work" if silence == inf else f"been silent for {silence:.0f} seconds"
-        raise Failed(f"has {since}: start {'beat' if part is Part.BEAT else 'the worker'} again")
+        raise Failed(f"has {since}: start {REMEDIES.get(part, 'the worker')} again")
     late = audit_health()
     if part is Part.SEALER and late.is_sealing_late:
         raise Failed(

@@ -250,6 +250,7 @@ POLICY_TERMS = {
 }
 POLICY_SIMULATED_DAYS = 30
 HEAVY_CALLS = 2  # of one tenant at once, over all web processes
+WEB_PROCESSES = CONFIG.web_processes  # each counts its share of the tries of a guesser while Redis is down
 RATE_SECONDS = 0.2  # how long a request waits for Redis to count it
 
 # Jobs

@@ -26,3 +26,4 @@ DATA_DIR = Path("/nonexistent")
 KEY_STORE_PATH = Path("/nonexistent/keystore.sqlite3")
 CELERY_BROKER_URL = "redis+socket:///nonexistent/redis.sock?virtual_host=0"
 REDIS_ADDRESS = "unix:///nonexistent/redis.sock?db=0"
+WEB_PROCESSES = 1

@@ -19,6 +19,7 @@ from governance.keys.services import GENERAL, key_store, open_sealed, seal_for
 from governance.keys.store import DAMAGED, FOREIGN, KEY_MISSING, MISSING, OTHER_MASTER
 from tests.factories import World, client_for
 from tests.governance.keys.stores import MemoryRegistry, store_at
+from tests.governance.web.visitors import link_for, signed_in
 from tests.harness.databases import Clone
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT, Servers
@@ -279,3 +280,16 @@ def test_start_without_its_keys_is_refused_with_one_line_and_makes_nothing(stopp
     (keys / "aside").rename(keys / "keystore.sqlite3")
     assert stopped.is_ready()
     stopped.stop()
+
+
+def test_another_django_key_ends_sessions_and_opens_and_loses_nothing(world: World) -> None:
+    """It signs what browsers and sessions hold for a while; keys, links and content hang on the master key."""
+    memory = client_for(world.alice.key.text).post("memories/", {"content": "The spare key hangs by the weir."}).json
+    browser, link = signed_in(world.alice), link_for(world.alice)
+    assert browser.get("/memories/").status_code == 200
+    with override_settings(SECRET_KEY="another, as of a start without the file"):
+        assert browser.get("/memories/").status_code == 303, "to the sign-in page"
+        again = client_for(world.alice.key.text).get(f"memories/{memory['results'][0]['id']}/")
+        assert again.json["content"].startswith("The spare key")
+        assert Client().post(link).status_code == 303
+        assert Client().get("/readyz").json()["checks"]["keys"] == "up"

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from uuid import UUID
 
 import psycopg
+import pytest
 
+from governance.errors import DomainError, Forbidden, NotFound, QuotaExceeded, Unavailable
 from governance.jobs import schedules
 from governance.jobs.schedules import schedules_start
 from tests.factories import World
+from tests.vault.api.contract import contract
 
 Superuser = Callable[[], psycopg.Connection]
 MANY = """
@@ -16,6 +19,8 @@ INSERT INTO governance_schedule (id, tenant_id, kind, cron, timezone, enabled, s
 SELECT gen_random_uuid(), %s, 'retention.apply', %s, 'UTC', true, '{}', 'api_key', %s, now() - %s * interval '1 minute'
 FROM generate_series(1, %s)
 """
+STATE = "SELECT enabled, next_run_at > now() FROM governance_schedule WHERE tenant_id = %s"
+DAILY = {"kind": "retention.apply", "cron": "0 3 * * *"}
 STARTED = "SELECT count(*) FROM governance_schedule WHERE tenant_id = %s AND last_job_id IS NOT NULL"
 
 
@@ -42,3 +47,31 @@ def test_a_schedule_whose_time_is_no_time_any_more_is_disabled_and_the_others_st
     assert root.execute(STARTED, [world.other.id]).fetchone() == (1,)
     enabled = root.execute("SELECT enabled FROM governance_schedule WHERE tenant_id = %s", [world.acme.id])
     assert enabled.fetchall() == [(False,)]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "stays"),
+    [(QuotaExceeded(""), True), (Unavailable(), True), (Forbidden("", rule=""), False), (NotFound(), False)],
+)
+def test_schedule_is_disabled_by_a_refusal_that_lasts_and_not_by_one_that_passes(
+    world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch, refusal: DomainError, stays: bool
+) -> None:
+    root = superuser()
+    _leave(root, world.acme.id, world.olivia.key.id, count=1, late=60, cron="0 3 * * *")
+
+    def refuse(**_: object) -> None:
+        raise refusal
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(schedules, "job_create", refuse)
+        assert schedules_start() == 0
+    assert root.execute(STATE, [world.acme.id]).fetchone() == ((True, True) if stays else (False, None))
+
+
+def test_tenant_has_a_hundred_schedules_at_most(world: World, superuser: Superuser) -> None:
+    _leave(superuser(), world.acme.id, world.olivia.key.id, count=99, late=-60, cron="0 3 * * *")
+    olivia, charlie = contract(world, "olivia"), contract(world, "charlie")
+    assert olivia.post("schedules/", DAILY).status == 201
+    refused = olivia.post("schedules/", DAILY)
+    assert (refused.status, refused.json["code"]) == (409, "conflict")
+    assert charlie.post("schedules/", DAILY).status == 201

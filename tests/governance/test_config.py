@@ -70,6 +70,10 @@ def test_an_installation_has_both_secrets_and_keeps_them(tmp_path: Path) -> None
     assert missing(config) == ""
     (tmp_path / "keys" / "django.key").unlink()
     assert missing(config) != ""
+    (tmp_path / "keys" / "keystore.sqlite3").touch()
+    assert "sign in again" in secrets_make(config)
+    assert secrets_make(config) == ""
+    (tmp_path / "keys" / "django.key").unlink()
     assert missing(read_config({"MEMOS_DATA_DIR": str(tmp_path), "MEMOS_SECRET_KEY": "given"})) == ""
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.test import Client, override_settings
 
 from governance.audit.signing import checkpoint_folder, checkpoints_folder
 from governance.heartbeats import EVERY_SECONDS, Part, heartbeat, silent_parts
-from memos_web.celery import note_beat
+from governance.tasks import worker_heartbeat_task
+from memos_web.celery import app, note_beat, note_worker
 from memos_web.management.checks import Failed, background, checkpoints, disk
 from tests.factories import World
 from tests.governance.audit.logs import entries_make, seal_all
@@ -38,17 +40,26 @@ def test_all_at_work_is_ready() -> None:
     code, status, checks = ready()
     assert (code, status) == (200, "ready"), checks
     assert {name for name, state in checks.items() if state == "up"} == {*checks} - {"outbox"}
-    assert [background(part) for part in Part] == ["at work"] * 3
+    assert [background(part) for part in Part] == ["at work"] * len(Part)
     assert checkpoints() == str(checkpoints_folder())
     assert disk().endswith("GB free")
 
 
-@pytest.mark.parametrize(("part", "seconds"), [(Part.DISPATCHER, 31), (Part.SEALER, 31), (Part.BEAT, 121)])
+@pytest.mark.parametrize(
+    ("part", "seconds"),
+    [
+        (Part.DISPATCHER, 31),
+        (Part.SEALER, 31),
+        (Part.BEAT, 121),
+        (Part.WORKER, 121),
+        (Part.WORKER_HEAVY, 601),
+    ],
+)
 def test_silent_part_degrades_and_fails_its_check(superuser: Superuser, part: Part, seconds: int) -> None:
     superuser().execute(f"UPDATE governance_heartbeat SET at = {SECONDS_AGO} WHERE part = %s", [seconds, part])
     code, status, checks = ready()
     assert (code, status, checks[part]) == (200, "degraded", "silent")
-    assert [checks[other] for other in Part if other is not part] == ["up", "up"]
+    assert [checks[other] for other in Part if other is not part] == ["up"] * (len(Part) - 1)
     with pytest.raises(Failed, match=f"silent for {seconds} seconds"):
         background(part)
     superuser().execute("DELETE FROM governance_heartbeat WHERE part = %s", [part])
@@ -72,6 +83,19 @@ def test_heartbeat_is_written_once_in_a_while_and_by_beat_when_it_sends(superuse
     heartbeats._written.clear()
     note_beat()
     assert Part.BEAT not in silent_parts()
+    note_worker()
+    worker_heartbeat_task(Part.WORKER_HEAVY)
+    assert set(silent_parts()) == {Part.DISPATCHER, Part.SEALER}
+
+
+def test_each_kind_of_worker_gets_a_task_that_shows_it_at_work() -> None:
+    """Sent to a queue of each: a worker that lives, and takes nothing, does not run it."""
+    sent = {
+        entry["args"][0]: entry.get("options", {}).get("queue", settings.CELERY_TASK_DEFAULT_QUEUE)
+        for entry in app.conf.beat_schedule.values()
+        if entry["task"] == worker_heartbeat_task.name
+    }
+    assert sent == {Part.WORKER: "background", Part.WORKER_HEAVY: "heavy"}
 
 
 def test_sealer_that_does_not_seal_degrades(world: World, superuser: Superuser) -> None:

@@ -77,6 +77,14 @@ def test_a_redis_that_does_not_answer_costs_little_and_once() -> None:
         attempt_count("place", "somebody")
 
 
+@override_settings(REDIS_ADDRESS="redis://192.0.2.1:6379/0", WEB_PROCESSES=2)
+def test_each_of_several_processes_allows_its_share_without_redis() -> None:
+    counted_here_forget()
+    _tries(2)
+    with pytest.raises(TooManyAttempts):
+        attempt_count("place", "somebody")
+
+
 @pytest.mark.parametrize(("tries", "wait"), [(1, 0), (4, 0), (5, 30), (6, 60), (7, 120), (12, 3600), (10_000, 3600)])
 def test_waiting_doubles_up_to_an_end(tries: int, wait: int) -> None:
     assert wait_after(tries, LIMITS) == wait
