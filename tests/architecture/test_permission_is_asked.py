@@ -73,6 +73,7 @@ ASK_NOBODY = {
     ("governance.policies.selectors", "pii_action"): "tells what policies say to whoever is about to write",
     ("vault.chat.selectors", "speaker_of"): "the caller has asked for the conversation",
     ("vault.chat.selectors", "conversation_views"): "of rows that the caller found in the actor's reach",
+    ("vault.cubes.services", "changed_texts_prepared"): "asks before it reads, and shows nothing",
     ("vault.cubes.selectors", "record_quoted"): "tells of what was opened for who may read it",
     ("vault.policies.selectors", "quotas_list"): "everyone may know what limits them; others' by the right to read",
     ("vault.policies.selectors", "quota_view"): "for a holder whom the caller may know of",
@@ -93,6 +94,11 @@ LISTED_ABOVE = {
     ("governance.personas.locating", "persona_locate"),
     ("vault.cubes.blanking", "copies_blank"),  # part of an erasure that was allowed
     ("vault.reviews.withdrawn", "withdrawn_locate"),  # the caller asks about what it found
+    # ask before they read, and show nothing
+    ("vault.cubes.services", "changed_texts_prepared"),
+    ("vault.cubes.changing", "earlier_texts_prepared"),
+    ("vault.cubes.screening.redaction", "clean_texts_prepared"),
+    ("vault.reviews.services", "review_texts_prepared"),
 }
 
 

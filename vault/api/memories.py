@@ -63,15 +63,16 @@ from vault.cubes.drafts import CubeDraft, InvalidDraft
 from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
 from vault.cubes.services import (
     Added,
+    changed_texts_prepared,
     cube_delete,
     cube_purge,
     cube_restore,
     cube_update,
     cube_update_ask,
     cubes_add,
-    read_changed_texts,
 )
 from vault.cubes.writer.building import texts_index
+from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
@@ -205,9 +206,8 @@ class MemoryView(ApiView):
         with self.after(lambda: cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             asked_only(request)
             changes = changes_of(read(ChangesInput, request))
-        read_before = read_changed_texts(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes)
-        with acting(actor):
-            cube_update(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes, read=read_before)
+        with changed_texts_prepared(actor=actor, cube_id=memory_id, changes=changes), acting(actor):
+            cube_update(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes)
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
         return _one(memory_json(view))
 
@@ -250,7 +250,8 @@ class RestoreView(ApiView):
             read(NoInput, request)
             return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
 
-        response = self.post_once(call, ask=ask)
+        with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
+            response = self.post_once(call, ask=ask)
         response["ETag"] = f'"{response.data["version"]}"'
         return response
 

@@ -23,7 +23,13 @@ from vault.api.schema import MemorySchema, ReviewListSchema, ReviewSchema
 from vault.cubes.screening.redaction import cube_redact, cube_redact_ask
 from vault.cubes.selectors import cubes_view
 from vault.reviews.selectors import review_view, reviews_list
-from vault.reviews.services import review_accept, review_accept_ask, review_reject, review_reject_ask
+from vault.reviews.services import (
+    review_accept,
+    review_accept_ask,
+    review_reject,
+    review_reject_ask,
+    review_texts_prepared,
+)
 from vault.vocabulary import ReviewKind, ReviewStatus
 
 if TYPE_CHECKING:
@@ -66,7 +72,8 @@ class ReviewAcceptView(ApiView):
             body = read(AcceptInput, request)
             return _decided(actor, review_accept(actor=actor, review_id=review_id, **body))
 
-        return self.post_once(call, ask=lambda: review_accept_ask(actor=actor, review_id=review_id))
+        with review_texts_prepared(actor=actor, review_id=review_id):
+            return self.post_once(call, ask=lambda: review_accept_ask(actor=actor, review_id=review_id))
 
 
 class ReviewRejectView(ApiView):

@@ -22,10 +22,12 @@ from vault.api.fields import PathField
 from vault.api.inputs import read
 from vault.api.representations import memory_json, version_json
 from vault.api.schema import MemorySchema, Schema, VersionSchema
-from vault.cubes.changing import cube_change_ask, cube_move, cube_rollback
+from vault.cubes.changing import cube_change_ask, cube_move, cube_rollback, earlier_texts_prepared
 from vault.cubes.comparing import FieldChange, VersionDifference, versions_compare
 from vault.cubes.differences import Edit, TextDifference
+from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.selectors import cubes_view, version_get
+from vault.cubes.writer.prepared import stored_texts_prepared
 
 LARGEST = 2**31 - 1
 FROM = OpenApiParameter("from", int, required=True, description="Number of one version.")
@@ -86,11 +88,10 @@ class DifferenceView(ApiView):
     def get(self, request: Request, memory_id: UUID) -> Response:
         """What changed from one version to another: the texts word by word, the other fields as a whole."""
         actor = self.actor()
-        with acting(actor):
-            version_get(actor=actor, cube_id=memory_id)  # 404 and 403, before what is wrong with the address
+        with self.after(lambda: version_get(actor=actor, cube_id=memory_id)):
             asked_only(request, "from", "to")
             before, after = _number(request, "from"), _number(request, "to")
-            return Response(_json(versions_compare(actor=actor, cube_id=memory_id, before=before, after=after)))
+        return Response(_json(versions_compare(actor=actor, cube_id=memory_id, before=before, after=after)))
 
 
 class RollbackView(ApiView):
@@ -113,7 +114,8 @@ class RollbackView(ApiView):
                 expected_versions=versions,
             )
 
-        return _changed(self, memory_id, change)
+        with earlier_texts_prepared(actor=actor, cube_id=memory_id, number=body["version"]):
+            return _changed(self, memory_id, change)
 
 
 class MoveView(ApiView):
@@ -129,7 +131,8 @@ class MoveView(ApiView):
         def change() -> None:
             cube_move(actor=actor, cube_id=memory_id, namespace=namespace, expected_versions=versions)
 
-        return _changed(self, memory_id, change)
+        with stored_texts_prepared(actor=actor, cube_ids=[memory_id], screened=EVERYWHERE):
+            return _changed(self, memory_id, change)
 
 
 def _changed(view: ApiView, memory_id: UUID, change: Any) -> Response:

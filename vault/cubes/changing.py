@@ -1,6 +1,7 @@
 """Changes of one memory that are told by their aim: to another namespace, back to an earlier version."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from uuid import UUID
 
 from governance.access.decisions.services import authorize
@@ -11,11 +12,14 @@ from governance.vocabulary import Permission
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
+from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.selectors import versions_view
 from vault.cubes.services import check_version, cube_update
 from vault.cubes.versions import versions_visible
 from vault.cubes.words import GONE
-from vault.models import Cube
+from vault.cubes.writer.building import changed_reading
+from vault.cubes.writer.prepared import Reading, stored_texts_prepared, texts_prepared
+from vault.models import Cube, CubeVersion
 from vault.vocabulary import SemanticType, Sensitivity
 
 
@@ -44,7 +48,7 @@ def cube_move(
 
     Raises as `cube_update`, without PreconditionRequired. Writes as `cube_update`, and Namespace?.
     """
-    with acting(actor):
+    with stored_texts_prepared(actor=actor, cube_ids=[cube_id], screened=EVERYWHERE), acting(actor):
         present = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions).version
         return cube_update(
             actor=actor,
@@ -67,7 +71,7 @@ def cube_rollback(
     Place, persona, data subject and expiry stay as they are. Raises as `cube_update`; Invalid where the
     actor reads no such version; Conflict where its words were removed. Writes as `cube_update`.
     """
-    with acting(actor):
+    with earlier_texts_prepared(actor=actor, cube_id=cube_id, number=number), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         return cube_update(
             actor=actor,
@@ -76,6 +80,22 @@ def cube_rollback(
             changes=_as_in(actor, cube, number),
             reason=reason or f"Rolled back to version {number}",
         )
+
+
+@contextmanager
+def earlier_texts_prepared(*, actor: Actor, cube_id: UUID, number: int) -> Iterator[None]:
+    """Read the texts of a version before the transaction of `cube_rollback`. Raises KeyUnavailable; Unavailable."""
+
+    def find() -> list[Reading]:
+        with acting(actor):
+            cube = locate(actor, cube_id)
+            authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+            before = CubeVersion.objects.get(cube=cube, number=cube.version)
+            changes = _as_in(actor, cube, number)
+        return [changed_reading(cube, before, changes)]
+
+    with texts_prepared(actor.tenant_id, find):
+        yield
 
 
 def _as_in(actor: Actor, cube: Cube, number: int) -> CubeChanges:

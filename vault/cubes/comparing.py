@@ -72,7 +72,7 @@ def versions_compare(*, actor: Actor, cube_id: UUID, before: int, after: int) ->
         if faults:
             raise Invalid(errors=faults)
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
-        return difference_of(views[before], views[after])
+    return difference_of(views[before], views[after])
 
 
 def difference_of(before: VersionView, after: VersionView) -> VersionDifference:

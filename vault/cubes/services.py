@@ -1,6 +1,7 @@
 """The one writer of Cube and CubeVersion."""
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -33,14 +34,14 @@ from vault.cubes.words import Words
 from vault.cubes.writer.building import (
     NO_TEXTS,
     Built,
-    ChangedTexts,
     TextIndexes,
     build_all,
     build_version,
-    changed_texts,
+    changed_reading,
     refused_times,
 )
 from vault.cubes.writer.bulk_insert import insert_together, sent
+from vault.cubes.writer.prepared import Reading, stored_texts_prepared, texts_prepared
 from vault.models import Cube, CubeVersion
 from vault.vocabulary import AccessLevel, NamespaceKind
 
@@ -106,17 +107,19 @@ def cubes_add(
     return [_added(one, holds) for one in built]
 
 
-def read_changed_texts(
-    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None, changes: CubeChanges
-) -> ChangedTexts:
-    """Read the texts of a change before `cube_update`, outside any transaction.
+@contextmanager
+def changed_texts_prepared(*, actor: Actor, cube_id: UUID, changes: CubeChanges) -> Iterator[None]:
+    """Read the texts of a change before the transaction of `cube_update`. Raises KeyUnavailable; Unavailable."""
 
-    Raises NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, KeyUnavailable, in this order.
-    """
-    with acting(actor):
-        cube = cube_update_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
-        before = CubeVersion.objects.get(cube=cube, number=cube.version)
-    return changed_texts(cube, before, changes)
+    def find() -> list[Reading]:
+        with acting(actor):
+            cube = locate(actor, cube_id)
+            authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+            before = CubeVersion.objects.get(cube=cube, number=cube.version)
+        return [changed_reading(cube, before, changes)]
+
+    with texts_prepared(actor.tenant_id, find):
+        yield
 
 
 def cube_update_ask(
@@ -144,20 +147,18 @@ def cube_update(
     expected_versions: Collection[int] | None,
     changes: CubeChanges,
     reason: str = "",
-    read: ChangedTexts | None = None,
 ) -> Cube:
-    """Make a new version.
+    """Make a new version. Its texts are read before the transaction, unless the caller has opened one.
 
-    `read`: what `read_changed_texts` found before the transaction.
     Raises, in this order: NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, Invalid, QuotaExceeded.
     Writes: Cube, CubeVersion, Posting …, HoldCube?, AuditEntry, OutboxEvent.
     """
-    with acting(actor):
+    with changed_texts_prepared(actor=actor, cube_id=cube_id, changes=changes), acting(actor):
         cube = cube_update_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions, lock=True)
         _ask_to_open(actor, cube, changes)
         was, owner_id = cube_target(cube), cube.owner_id
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
-        built = build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason, read=read)
+        built = build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason)
         if built.cube.owner_id != owner_id:  # moved into somebody's private place, it is theirs from then on
             authorize(actor, Permission.ACCESS_GOVERN, was)
         refused_times(built.cube, database_now())
@@ -234,10 +235,10 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_versions: Collection[i
     """Take a deletion back within the grace period; a memory that was not deleted stays as it is.
 
     Raises: NotFound (also after the grace period, and once it has expired); Forbidden; Held; VersionConflict;
-    QuotaExceeded.
+    QuotaExceeded. Its text is read before the transaction, unless the caller has opened one.
     Writes: Cube, Posting …, AuditEntry, OutboxEvent.
     """
-    with acting(actor):
+    with stored_texts_prepared(actor=actor, cube_ids=[cube_id]), acting(actor):
         earliest = database_now() - timedelta(days=settings.DELETED_GRACE_DAYS)
         cube = _deletable(actor, locate_for_restoring(actor, cube_id, earliest), expected_versions)
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))  # the reply shows it

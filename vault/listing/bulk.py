@@ -1,6 +1,7 @@
 """One action on several memories: what may not be changed is left out, and said why; nothing else is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -16,8 +17,11 @@ from governance.vocabulary import Permission
 from vault.cubes.changing import cube_move
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.lookup import locate
+from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.services import cube_delete, cube_restore, cube_update
+from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.holds.services import cube_freeze, cube_unfreeze
+from vault.vocabulary import PiiField
 
 MOST_CHOSEN = 200  # memories of one call
 
@@ -60,12 +64,13 @@ PERMISSIONS = {
     BulkAction.FREEZE: Permission.MEMORY_FREEZE,
     BulkAction.UNFREEZE: Permission.MEMORY_FREEZE,
 }
+READING = frozenset({BulkAction.TAG, BulkAction.MOVE, BulkAction.EXPIRE, BulkAction.RESTORE})
 
 
 def bulk_rehearse(*, actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: BulkArguments) -> BulkOutcome:
     """What `bulk_apply` would do: everything is tried, and taken back. Raises Forbidden; Invalid. Writes nothing."""
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
-    with acting(actor):
+    with _texts_prepared(actor, action, ids), acting(actor):
         outcome = _applied(actor, action, ids, arguments)
         transaction.set_rollback(True)
     return outcome
@@ -77,7 +82,7 @@ def bulk_apply(*, actor: Actor, action: BulkAction, ids: Sequence[UUID], argumen
     Raises Forbidden; Invalid (arguments, more than MOST_CHOSEN). Writes: what the action writes for each memory.
     """
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
-    with acting(actor):
+    with _texts_prepared(actor, action, ids), acting(actor):
         return _applied(actor, action, ids, arguments)
 
 
@@ -98,6 +103,17 @@ def _applied(actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: B
         except DomainError as failure:
             skipped.append((cube_id, failure))
     return BulkOutcome(tuple(done), tuple(skipped))
+
+
+@contextmanager
+def _texts_prepared(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> Iterator[None]:
+    """What writes a version or restores reads texts: before the transaction, which would hold all memories for long."""
+    if action in READING and len(ids) <= MOST_CHOSEN:
+        moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()
+        with stored_texts_prepared(actor=actor, cube_ids=ids, screened=moved):
+            yield
+    else:
+        yield
 
 
 def _change(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Callable[[UUID], object]:

@@ -1,5 +1,7 @@
 """What a person decides in the inbox: about personal data, and about memories whose source was withdrawn."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -15,11 +17,16 @@ from governance.vocabulary import Permission, PiiKind, Verb
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.screening.findings import findings_insert
-from vault.cubes.screening.redaction import cube_redact, cube_redact_findings, locate_for_redacting
+from vault.cubes.screening.redaction import (
+    clean_texts_prepared,
+    cube_redact,
+    cube_redact_findings,
+    locate_for_redacting,
+)
 from vault.cubes.screening.screen import EVERYWHERE, Finding
-from vault.cubes.screening.texts import Texts, places_in
+from vault.cubes.screening.texts import places_in
 from vault.cubes.services import cubes_hide
-from vault.cubes.words import words_open
+from vault.cubes.writer.prepared import Reading, places_prepared, texts_of_version, texts_prepared
 from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.withdrawn import withdrawn_locate, withdrawn_sources_drop
 from vault.vocabulary import ReviewKind, ReviewStatus
@@ -32,7 +39,7 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
     What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
     decided already; PiiUnavailable. Writes: as a redaction does, Review, AuditEntry.
     """
-    with acting(actor):
+    with review_texts_prepared(actor=actor, review_id=review_id), acting(actor):
         review, cube = _locate(actor, review_id)
         if review.kind == ReviewKind.SOURCE_WITHDRAWN:
             _refuse_decided(review)
@@ -42,6 +49,29 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
         _decide(actor, review, ReviewStatus.ACCEPTED)
         record(actor=actor, verb=Verb.REVIEW_ACCEPTED, object_type="review", object_ids=[review.id])
     return review
+
+
+@contextmanager
+def review_texts_prepared(*, actor: Actor, review_id: UUID) -> Iterator[None]:
+    """Read what accepting a review leaves of its memory, before the transaction of `review_accept`.
+
+    Of a version that could not be checked, what personal data is in it. Raises KeyUnavailable; Unavailable.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        pii = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id, kind=ReviewKind.PII)
+        review = pii.select_related("version").first()
+        failed = PiiFinding.objects.filter(version=review.version if review else None, kind=PiiKind.UNCHECKED)
+        unchecked = failed.exists()
+    if review is None:
+        yield
+    elif unchecked:
+        reading = Reading(texts_of_version(review.version), EVERYWHERE)
+        with texts_prepared(actor.tenant_id, lambda: [reading] if review.version.sealed else []):
+            yield
+    else:
+        with clean_texts_prepared(actor=actor, cube_id=review.cube_id):
+            yield
 
 
 def _redact(actor: Actor, review: Review, cube: Cube, redact_history: bool) -> None:
@@ -119,10 +149,10 @@ def _check_again(review: Review) -> None:
     if not unchecked.exists():
         return
     version = review.version
-    words = words_open(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed)
-    texts = Texts(words.content, words.title, words.metadata, tuple(version.tags), words.speaker)
+    texts = texts_of_version(version)
     try:
-        places = places_in(detector(), texts, EVERYWHERE)
+        places = places_prepared(texts, EVERYWHERE)
+        places = places_in(detector(), texts, EVERYWHERE) if places is None else places
     except DetectorFailed as failure:
         raise PiiUnavailable("It still cannot be checked.") from failure
     unchecked.delete()

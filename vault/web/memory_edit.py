@@ -64,10 +64,9 @@ def memory_rollback(request: HttpRequest, actor: Actor, memory_id: UUID) -> Http
 def _save(form: QueryDict, actor: Actor, memory_id: UUID) -> None:
     number = number_or_none(form.get("version", ""))
     expected = {number} if number else None
-    with acting(actor):
-        cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=expected, lock=True)
-        changes, reason = _changes(form), _reason(form)
-        cube_update(actor=actor, cube_id=memory_id, expected_versions=expected, changes=changes, reason=reason)
+    cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=expected)  # before what is wrong with the form
+    changes, reason = _changes(form), _reason(form)
+    cube_update(actor=actor, cube_id=memory_id, expected_versions=expected, changes=changes, reason=reason)
 
 
 def _changes(form: QueryDict) -> CubeChanges:

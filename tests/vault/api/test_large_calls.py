@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -14,7 +16,7 @@ from django.db import connection
 from governance.database import acting
 from governance.errors import Unavailable
 from governance.keys.services import TokenMaker
-from governance.privacy.pii.detector import Detector
+from governance.privacy.pii.detector import Detector, DetectorFailed, PatternDetector
 from tests.factories import World
 from tests.harness.processes import is_alive
 from tests.harness.product import wait_until
@@ -26,11 +28,12 @@ from vault.cubes import services
 from vault.cubes.rules import TextIndex, Worded, text_index
 from vault.cubes.screening import screen
 from vault.cubes.screening.texts import Place, Texts, places_in
-from vault.cubes.writer import building, outside
-from vault.cubes.writer.building import ChangedTexts
+from vault.cubes.writer import building, outside, prepared
 from vault.cubes.writer.bulk_insert import insert_together
+from vault.listing.bulk import BulkAction, BulkArguments, bulk_apply, bulk_rehearse
 from vault.models import Cube
 from vault.reader.rules import statements
+from vault.reviews import services as reviewing
 from vault.vocabulary import PiiField
 
 TEXTS = [f"Number {number} met a heron, the otter and 水獭 in 20{number:02}." for number in range(9)]
@@ -56,6 +59,9 @@ def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(chat, "statements", noted_statements)
 
     monkeypatch.setattr(building, "text_index", noted)
+    monkeypatch.setattr(prepared, "text_index", noted)
+    monkeypatch.setattr(prepared, "places_in", noted_places)
+    monkeypatch.setattr(reviewing, "places_in", noted_places)
     monkeypatch.setattr(building, "places_in", noted_places)
     monkeypatch.setattr(screen, "places_in", noted_places)
     return read
@@ -91,20 +97,72 @@ def test_texts_that_changed_since_they_were_read_are_read_again(
 ) -> None:
     """Another change came between: `If-Match` may name several versions."""
     memory = alice.add(TEXTS[0])
-    read = services.read_changed_texts
+    read = services.changed_texts_prepared
 
-    def read_then_change(**arguments: Any) -> ChangedTexts:
-        found = read(**arguments)
-        monkeypatch.setattr(memories, "read_changed_texts", read)
-        body = {"content": "A walrus, call 13800138000."}
-        assert alice.patch(f"memories/{memory['id']}/", body, if_match='"1"').status == 200
-        return found
+    @contextmanager
+    def read_then_change(**arguments: Any) -> Iterator[None]:
+        with read(**arguments):
+            monkeypatch.setattr(memories, "changed_texts_prepared", read)
+            body = {"content": "A walrus, call 13800138000."}
+            assert alice.patch(f"memories/{memory['id']}/", body, if_match='"1"').status == 200
+            yield
 
-    monkeypatch.setattr(memories, "read_changed_texts", read_then_change)
+    monkeypatch.setattr(memories, "changed_texts_prepared", read_then_change)
     body = {"title": "On walruses"}
     assert alice.patch(f"memories/{memory['id']}/", body, if_match='"1", "2"').status == 200
     assert [hit["id"] for hit in alice.search("walrus", min_score=0.01)] == [memory["id"]]
     assert alice.search("heron", min_score=0.01) == []
+
+
+def test_texts_of_other_changes_are_read_before_their_transactions(alice: Contract, within: list[bool]) -> None:
+    """Rolled back, moved, restored, and many at once."""
+    memory = alice.add(TEXTS[0])
+    address = f"memories/{memory['id']}/"
+    assert alice.patch(address, {"content": TEXTS[1]}, if_match='"1"').status == 200
+    within.clear()
+    assert alice.post(f"{address}rollback/", {"version": 1}).status == 200
+    assert alice.post(f"{address}move/", {"namespace": "/elsewhere"}).status == 200
+    assert alice.delete(address).status == 204
+    assert alice.post(f"{address}restore/").status == 200
+    assert (len(within), set(within)) == (5, {False})
+    assert [hit["content"] for hit in alice.search("Number 0", min_score=0.01)] == [TEXTS[0]]
+
+
+@pytest.mark.parametrize("action", ["tag", "move", "expire", "restore"])
+def test_texts_of_many_at_once_are_read_before_their_transaction(
+    alice: Contract, world: World, within: list[bool], action: str
+) -> None:
+    ids = [UUID(alice.add(text)["id"]) for text in TEXTS]
+    actor = world.alice.actor
+    if action == "restore":
+        bulk_apply(actor=actor, action=BulkAction.DELETE, ids=ids, arguments=BulkArguments())
+    within.clear()
+    arguments = BulkArguments(tag="heron", namespace="/elsewhere")
+    for call in (bulk_rehearse, bulk_apply):
+        outcome = call(actor=actor, action=BulkAction(action), ids=ids, arguments=arguments)
+        assert len(outcome.done) == len(ids)
+    assert within.count(False) >= 2 * len(ids)
+    assert sum(within) == (2 * len(ids) if action == "tag" else 0), "a new tag is looked at with its memory locked"
+
+
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_texts_of_a_redaction_are_read_before_its_transaction(
+    alice: Contract, within: list[bool], monkeypatch: pytest.MonkeyPatch, is_checked: bool
+) -> None:
+    with monkeypatch.context() as broken:
+        if not is_checked:
+            broken.setattr(PatternDetector, "find", _failing)
+        memory = alice.add("Ann met a heron, call 13800138000.")
+    (review,) = alice.get("reviews/").json["results"]
+    within.clear()
+    assert alice.post(f"reviews/{review['id']}/accept/", {}).status == 200
+    assert within[0] is False
+    assert sum(within) == (0 if is_checked else 1), "what only the check found is left out in the transaction"
+    assert "13800138000" not in alice.get(f"memories/{memory['id']}/").json["content"]
+
+
+def _failing(*_: object) -> None:
+    raise DetectorFailed
 
 
 def test_the_texts_of_a_turn_are_read_before_its_transaction(alice: Contract, within: list[bool]) -> None:

@@ -1,6 +1,7 @@
 """Taking words away for good: a whole version, or the personal data in it. Rows, numbers and hashes stay."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
@@ -17,10 +18,10 @@ from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.screening.findings import findings_of
 from vault.cubes.screening.screen import Finding
-from vault.cubes.screening.texts import Texts, moved, without
+from vault.cubes.screening.texts import Place, moved, without
 from vault.cubes.services import check_version, version_write
-from vault.cubes.words import words_open
 from vault.cubes.writer.building import build_version
+from vault.cubes.writer.prepared import Reading, texts_of_version, texts_prepared
 from vault.models import Cube, CubeVersion
 from vault.vocabulary import ReviewStatus
 
@@ -47,10 +48,11 @@ def cube_redact_findings(
 ) -> Cube:
     """Make a version with placeholders for the open findings of the present one; then blank all earlier versions.
 
-    Without `redact_history` they keep their words. What was decided to be no personal data stays as it is.
+    Without `redact_history` they keep their words. What was decided to be no personal data stays as it is. The new
+    texts are read before the transaction, unless the caller has opened one.
     Raises NotFound; Forbidden; VersionConflict. Writes: as a change of the memory does, and as `cube_redact`.
     """
-    with acting(actor):
+    with clean_texts_prepared(actor=actor, cube_id=cube_id), acting(actor):
         cube = locate_for_redacting(actor, cube_id, expected_versions)
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         findings = findings_of(before)
@@ -81,13 +83,31 @@ def locate_for_redacting(actor: Actor, cube_id: UUID, expected_versions: Collect
     return cube
 
 
+@contextmanager
+def clean_texts_prepared(*, actor: Actor, cube_id: UUID) -> Iterator[None]:
+    """Read what `cube_redact_findings` leaves, before its transaction. Raises KeyUnavailable; Unavailable."""
+
+    def find() -> list[Reading]:
+        with acting(actor):
+            cube = locate(actor, cube_id)
+            authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+            before = CubeVersion.objects.get(cube=cube, number=cube.version)
+            places = _places([one for one in findings_of(before) if one.status is ReviewStatus.OPEN])
+        return [Reading(without(texts_of_version(before), places))] if before.sealed else []
+
+    with texts_prepared(actor.tenant_id, find):
+        yield
+
+
+def _places(opened: Sequence[Finding]) -> list[Place]:
+    return [one.place for one in opened if one.place.span.kind is not PiiKind.UNCHECKED]
+
+
 def _write_without(
     actor: Actor, cube: Cube, before: CubeVersion, findings: Sequence[Finding], opened: Sequence[Finding]
 ) -> Cube:
-    places = [one.place for one in opened if one.place.span.kind is not PiiKind.UNCHECKED]
-    words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=before.number, blob=before.sealed)
-    texts = Texts(words.content, words.title, words.metadata, tuple(cube.tags), words.speaker)
-    clean = without(texts, places)
+    places = _places(opened)
+    clean = without(texts_of_version(before), places)
     changes = CubeChanges(
         content=clean.content, title=clean.title, metadata=clean.metadata, tags=clean.tags, speaker=clean.speaker
     )

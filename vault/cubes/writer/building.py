@@ -28,7 +28,6 @@ from vault.cubes.retention import expiry_settle
 from vault.cubes.rules import (
     Indexed,
     TextIndex,
-    Worded,
     approximate_tokens,
     index_of,
     text_index,
@@ -41,11 +40,18 @@ from vault.cubes.screening.texts import Texts, places_in
 from vault.cubes.words import Words, key_scope, words_open, words_seal
 from vault.cubes.writer.bulk_insert import defaults_of, row_made
 from vault.cubes.writer.outside import run_outside
+from vault.cubes.writer.prepared import (
+    LARGE_CALL,
+    Reading,
+    places_prepared,
+    text_index_of,
+    text_key,
+    texts_of_words,
+)
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.services import namespace_for_writing
 from vault.vocabulary import AccessLevel, MemoryType, NamespaceKind, PiiField, Sensitivity, State
 
-LARGE_CALL = 100_000  # characters, about half a second of work; from here on it is done in another process
 CLEAR_FIELDS = (
     "namespace_id",
     "persona_id",
@@ -122,26 +128,13 @@ def read_texts(maker: TokenMaker, drafts: Sequence[CubeDraft]) -> TextIndexes:
     for position, draft in enumerate(drafts):
         with suppress(DetectorFailed):  # asked again where the policy is known, which says what follows
             places[position] = places_in(detector(), texts_of(draft), EVERYWHERE)
-    return TextIndexes({_key(draft): text_index(maker, draft) for draft in drafts}, places)
+    return TextIndexes({text_key(draft): text_index(maker, draft) for draft in drafts}, places)
 
 
-@dataclass(frozen=True)
-class ChangedTexts:
-    """What `texts` tell, the texts of one memory with a change laid over them."""
-
-    texts: Texts
-    indexes: TextIndexes
-
-
-def changed_texts(cube: Cube, before: CubeVersion, changes: CubeChanges) -> ChangedTexts:
-    """Read the texts of a change before its transaction. Raises KeyUnavailable."""
-    words = _changed(_words_of(cube, before), changes)
+def changed_reading(cube: Cube, before: CubeVersion, changes: CubeChanges) -> Reading:
+    """The texts of a version with a change laid over them. Raises KeyUnavailable."""
     tags = tuple(cube.tags) if isinstance(changes.tags, Unset) else changes.tags
-    texts = _texts_of_words(words, tags)
-    places: dict[int, Sequence[Location]] = {}
-    with suppress(DetectorFailed):  # asked again where the policy is known, which says what follows
-        places[0] = places_in(detector(), texts, _new_fields(changes))
-    return ChangedTexts(texts, TextIndexes({_key(words): text_index(token_maker(cube.tenant_id), words)}, places))
+    return Reading(texts_of_words(_changed(_words_of(cube, before), changes), tags), frozenset(_new_fields(changes)))
 
 
 class Resolver:
@@ -159,7 +152,7 @@ class Resolver:
         self._places: dict[tuple[str | None, str | None, str | None], Place] = {}
 
     def text_index(self, words: Words) -> TextIndex:
-        return self.texts.words.get(_key(words)) or text_index(self.maker, words)
+        return self.texts.words.get(text_key(words)) or text_index_of(self.maker, words)
 
     def settle(self, drafts: Sequence[CubeDraft]) -> None:
         """Make what is missing in one order for all callers, so that two of them never wait for each other."""
@@ -212,10 +205,6 @@ class Resolver:
             "state": State.GENERATED,
         }
         return Place(namespace, columns, {"namespace": namespace, "persona": persona})
-
-
-def _key(words: Worded) -> tuple[str, str, str]:
-    return words.title, words.speaker, words.content
 
 
 def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], permission: Permission, texts: TextIndexes) -> list[Built]:
@@ -353,14 +342,12 @@ def build_version(
     changes: CubeChanges,
     reason: str,
     findings: Sequence[Finding] | None = None,
-    read: ChangedTexts | None = None,
 ) -> Built:
     """The next version of `cube`, with `changes` laid over it. Raises Invalid, Forbidden, KeyUnavailable.
 
-    `findings`: what is known of its personal data, for a redaction; None: what is new is screened. `read`: what was
-    read before the transaction; texts that have changed since are read again.
+    `findings`: what is known of its personal data, for a redaction; None: what is new is screened.
     """
-    resolver = Resolver(actor, Permission.MEMORY_CREATE, read.indexes if read else NO_TEXTS)
+    resolver = Resolver(actor, Permission.MEMORY_CREATE)
     words = _words_of(cube, before)
     for name in changes.given() & {"tags", *CLEAR_FIELDS}:
         value = getattr(changes, name)
@@ -376,7 +363,7 @@ def build_version(
     words = _changed(words, changes)
     redacted = 0
     if findings is None:
-        screened, findings = _screened_again(actor, cube, before, changes, words, read)
+        screened, findings = _screened_again(actor, cube, before, changes, words)
         words, redacted = _reworded(words, screened.texts), screened.redacted
         cube.tags = list(screened.texts.tags)
     return _sealed(resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted)
@@ -388,11 +375,10 @@ def _screened_again(
     before: CubeVersion,
     changes: CubeChanges,
     words: Words,
-    read: ChangedTexts | None,
 ) -> tuple[Screened, Sequence[Finding]]:
     """What is new is looked at; what was decided about the rest stays decided."""
-    new, texts = _new_fields(changes), _texts_of_words(words, tuple(cube.tags))
-    places = read.indexes.places.get(0) if read and read.texts == texts else None
+    new, texts = _new_fields(changes), texts_of_words(words, tuple(cube.tags))
+    places = places_prepared(texts, new)
     screened = Screen(actor).texts(
         texts, new, namespace_path=cube.namespace.path, sensitivity=Sensitivity(cube.sensitivity), places=places
     )
@@ -410,16 +396,12 @@ def _words_of(cube: Cube, version: CubeVersion) -> Words:
     return words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=version.number, blob=version.sealed)
 
 
-def _texts_of_words(words: Words, tags: tuple[str, ...]) -> Texts:
-    return Texts(words.content, words.title, words.metadata, tags, words.speaker)
-
-
 def rebuilt(cube: Cube, version: CubeVersion) -> Built:
     """A stored cube with the postings that its words give, as far as the version knows them: what deletes them goes by
     its terms, and words that were stored before a change of the lexicon may give others now."""
     words = _words_of(cube, version)
     maker, known = token_maker(cube.tenant_id), set(version.terms)
-    entries = index_of(maker, words, text_index(maker, words)).entries
+    entries = index_of(maker, words, text_index_of(maker, words)).entries
     kept = {term: count for term, count in entries.items() if term in known}
     return Built(cube, version, words, Indexed(kept, cube.term_count))
 
