@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.attacks.load import WORDS
@@ -34,19 +36,26 @@ FROM (SELECT * FROM governance_outboxevent WHERE tenant_id = %s AND topic = 'cub
      generate_series(1, %s)
 """
 STARTED = "SELECT extract(epoch FROM started_at - created_at)::float8 FROM governance_job WHERE id = %s"
+CLOSE = """
+UPDATE governance_outboxevent SET done_at = now(), lease = NULL
+WHERE id IN (
+  SELECT id FROM governance_outboxevent WHERE tenant_id = %s AND done_at IS NULL AND parked_at IS NULL
+  FOR UPDATE SKIP LOCKED)
+"""
 OPEN = "SELECT count(*) FROM governance_outboxevent WHERE tenant_id = %s AND done_at IS NULL AND parked_at IS NULL"
 
 
 @dataclass(frozen=True)
 class Size:
-    """memories: of A and of B; jobs: of A, in thousands of events; seconds: of each of the two measurements."""
+    """memories: of A and of B; jobs: of A, in thousands of events; rounds: each of `seconds` alone and under load."""
 
     memories: tuple[int, int]
     thousands: int
+    rounds: int
     seconds: float
 
 
-FULL, SMALL = Size((10_000, 1_000), 50, 60.0), Size((1_000, 500), 20, 8.0)
+FULL, SMALL = Size((10_000, 1_000), 50, 6, 15.0), Size((1_000, 500), 20, 2, 5.0)
 
 
 @pytest.fixture(scope="module")
@@ -79,34 +88,43 @@ def _tenant(server: RunningServer, slug: str, memories: int) -> Tenant:
 
 
 @contextmanager
-def _load(server: RunningServer, tenant: Tenant, seconds: float) -> Iterator[dict[str, int]]:
-    """200 searches a second; the statuses are there once it has ended."""
+def _load(
+    server: RunningServer, tenant: Tenant, thousands: int, seconds: float, answered: Counter[str]
+) -> Iterator[None]:
+    """200 searches a second, and jobs; what was answered is counted once it has ended, and no job is left."""
     words = ["127.0.0.1", str(server.port), tenant.live.key, "200", str(seconds)]
     argv = [sys.executable, str(Path(__file__).with_name("load.py")), *words]
-    counts: dict[str, int] = {}
-    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE) as process:
-        yield counts
-        answered, _ = process.communicate(timeout=seconds + 60)
-    counts.update(json.loads(answered))
+    with superuser(server) as connection:
+        connection.execute(AGAIN, [tenant.id, thousands])
+        with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE) as process:
+            yield
+            printed, _ = process.communicate(timeout=seconds + 60)
+        wait_until(lambda: _is_idle(connection, tenant), seconds=60, why=server.report)
+    answered.update(json.loads(printed))
+
+
+def _is_idle(connection: psycopg.Connection, tenant: Tenant) -> bool:
+    """Close what no worker has; whether nothing is open then."""
+    connection.execute(CLOSE, [tenant.id])
+    return connection.execute(OPEN, [tenant.id]).fetchone() == (0,)
 
 
 @dataclass(frozen=True)
 class Measured:
     """Searches of one tenant: milliseconds of each, and how often which status came."""
 
-    milliseconds: list[float]
-    statuses: dict[int, int]
+    milliseconds: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
 
     def quantile(self, share: float) -> float:
         """share .5: the median."""
         return sorted(self.milliseconds)[int(share * (len(self.milliseconds) - 1))]
 
 
-def _searches(server: RunningServer, tenant: Tenant, seconds: float) -> Measured:
+def _search(server: RunningServer, tenant: Tenant, seconds: float, measured: Measured) -> None:
     """Two a second, one after the other, on one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     headers = {"Authorization": f"Bearer {tenant.live.key}", "Content-Type": "application/json"}
-    taken, statuses = [], dict[int, int]()
     begun = time.perf_counter()
     pause = threading.Event()
     for index in range(int(seconds * SEARCHES_A_SECOND)):
@@ -116,10 +134,9 @@ def _searches(server: RunningServer, tenant: Tenant, seconds: float) -> Measured
         connection.request("POST", "/api/v1/memories/search/", body, headers)
         answer = connection.getresponse()
         answer.read()
-        taken.append((time.perf_counter() - started) * 1000)
-        statuses[answer.status] = statuses.get(answer.status, 0) + 1
+        measured.milliseconds.append((time.perf_counter() - started) * 1000)
+        measured.statuses[answer.status] += 1
     connection.close()
-    return Measured(taken, statuses)
 
 
 def _job_starts(server: RunningServer, tenant: Tenant) -> float:
@@ -144,16 +161,17 @@ def test_tenant_under_the_load_of_another_searches_and_starts_jobs_as_before(
     size = FULL if full_size else SMALL
     a, b = (_tenant(server, slug, count) for slug, count in zip(("loud", "calm"), size.memories, strict=True))
     wait_until(lambda: number(server, UNEMBEDDED) == 0, seconds=300, why=server.report)
-    _searches(server, b, 4)  # what the first searches of a process load is no load of A's
-    alone = _searches(server, b, size.seconds)
-    with superuser(server) as connection:
-        connection.execute(AGAIN, [a.id, size.thousands])
-    with _load(server, a, size.seconds + 6) as answered:
-        _searches(server, b, 2)
-        under_load = _searches(server, b, size.seconds)
-        starts = [_job_starts(server, b) for _ in range(3)]
-        with superuser(server) as connection:
-            (waiting,) = connection.execute(OPEN, [a.id]).fetchone() or (0,)
+    alone, under_load, answered = Measured(), Measured(), Counter[str]()
+    starts: list[float] = []
+    waiting: list[int] = []
+    _search(server, b, 4, Measured())  # what the first searches of a process load is no load of A's
+    for _ in range(size.rounds):  # in turns, since whatever else runs on the machine comes and goes
+        _search(server, b, size.seconds, alone)
+        with _load(server, a, size.thousands, size.seconds + 3, answered):
+            _search(server, b, size.seconds, under_load)
+            starts.append(_job_starts(server, b))
+            with superuser(server) as connection:
+                waiting += connection.execute(OPEN, [a.id]).fetchone() or []
     figures = {
         "B alone: p95 ms": round(alone.quantile(0.95), 1),
         "B under load: p95 ms": round(under_load.quantile(0.95), 1),
@@ -162,15 +180,15 @@ def test_tenant_under_the_load_of_another_searches_and_starts_jobs_as_before(
         "B under load: median ms": round(under_load.quantile(0.5), 1),
         "searches of B, each": len(alone.milliseconds),
         "B's answers other than 200": sum(count for status, count in under_load.statuses.items() if status != 200),
-        "seconds until B's job starts, the longest of three": round(max(starts), 2),
-        "jobs of A": size.thousands * 1000,
-        "jobs of A that still waited at the end": waiting,
+        "seconds until B's job starts, the longest": round(max(starts), 2),
+        "jobs of A, each time": size.thousands * 1000,
+        "jobs of A that still waited then, the fewest": min(waiting),
         **{f"A's answers {status}": count for status, count in sorted(answered.items())},
     }
     evidence(row=21, name="load-of-one-tenant", figures=figures)
     assert under_load.statuses == {200: len(under_load.milliseconds)}, figures
     assert max(starts) <= MOST_SECONDS_TO_START, figures
-    assert waiting > 0, "A's jobs were done before B's job was asked for"
-    assert answered.get("200", 0) > size.seconds, f"turns leave A something: {figures}"
+    assert min(waiting) > 0, "A's jobs were done before B's job was asked for"
+    assert answered["200"] > size.rounds * size.seconds, f"turns leave A something: {figures}"
     share, most = (0.95, MOST_TIMES_SLOWER) if full_size else (0.5, MOST_TIMES_SLOWER_SMALL)
     assert under_load.quantile(share) <= most * alone.quantile(share), figures
