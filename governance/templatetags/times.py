@@ -5,8 +5,19 @@ from datetime import datetime
 from django import template
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.html import format_html
 
 register = template.Library()
+
+
+@register.filter
+def time_element(moment: datetime | None) -> str:
+    """A `time` element: short, with the whole time as its title; a dash for none. Faster than filters in a template."""
+    if moment is None:
+        return "—"
+    there = timezone.localtime(moment)
+    whole = f"{there:%Y-%m-%d %H:%M %Z}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', there.isoformat(), whole, moment_short(moment))
 
 
 @register.filter

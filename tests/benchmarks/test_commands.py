@@ -198,6 +198,21 @@ def test_the_first_journey_is_measured(running_server: RunningServer, tmp_path: 
     assert recalled["recall@10"] == ["1.0"]
 
 
+def test_pages_are_timed_and_their_queries_do_not_grow_with_the_tenant(
+    running_server: RunningServer, tmp_path: Path
+) -> None:
+    run = run_of(running_server, tmp_path, "pages", "--sizes", "60", "150", "--rounds", "2")
+    small, large = run.figures["sizes"]["60"], run.figures["sizes"]["150"]
+    assert set(small) == set(large) >= {"memories", "reading pane", "memory", "conversation", "reviews"}
+    for name in ("memories, trash", "reading pane", "memory", "memory, edit", "reviews"):
+        assert large[name]["queries"] == small[name]["queries"], name
+    ours = ("memories", "memories, searched", "reading pane", "memory", "memory, edit", "chat", "conversation")
+    assert all(large[name]["queries"] <= run.figures["goal queries"] for name in ours)
+    load = run.figures["first load"]
+    assert 0 < load["page"] < load["all"] <= load["goal"]
+    assert run.tables[1]["all"] == [str(load["all"])]
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [

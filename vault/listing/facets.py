@@ -18,7 +18,7 @@ from vault.listing.selectors import rows_of
 from vault.models import Namespace
 from vault.vocabulary import Layer, SemanticType, Sensitivity, Source, State
 
-COUNTED = 5_000  # the newest rows that are counted
+COUNTED = 2_000  # the newest rows that are counted
 MOST = 1_000  # a larger count is shown as 1,000+
 MOST_VALUES = 20  # of one facet
 TOTAL = "total"

@@ -24,7 +24,7 @@ from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import State
 
-PAGE = 50
+PAGE = 30  # rows that a page shows at once; the next follow while one scrolls
 HITS = 50  # of one search
 MOST_PATHS = 100
 LEAST_SCORE = 0.05  # what scores less only fills an answer

@@ -1,17 +1,29 @@
 """Filters of the pages of memories: names for ids, words for fields."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from uuid import UUID
 
 from django import template
 from django.utils import timezone
 from django.utils.functional import Promise
+from django.utils.html import format_html, format_html_join
 
 from governance.naming import Name
 from vault.web.labels import FIELD_NAMES
+from vault.web.memory_rows import TextPiece
 
 register = template.Library()
+
+
+@register.filter
+def marked(pieces: Iterable[TextPiece]) -> str:
+    """Texts one after another, the hits of a search marked. Faster than a loop in a template."""
+    return format_html_join("", "{}", ((_piece(one),) for one in pieces))
+
+
+def _piece(piece: TextPiece) -> str:
+    return format_html("<mark>{}</mark>", piece.text) if piece.is_hit else piece.text
 
 
 @register.filter

@@ -1,5 +1,6 @@
 """The chat: conversations at the left, turns in the middle. Each page works without JavaScript."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -181,7 +182,8 @@ def _show(
         "api_address": f"{settings.PUBLIC_URL}/api/v1/memories/",
     }
     with acting(actor):  # one transaction for all that the page reads
-        context |= _listed(request, actor) | _opened(request, actor, conversation_id)
+        context |= _listed(request, actor)
+        context |= _opened(request, actor, conversation_id, context["conversations"])
         context["quoting"] = is_extractive(context["conversation"])
         return draw(request, "vault/chat/chat.html", context, status=status)
 
@@ -197,11 +199,14 @@ def _listed(request: HttpRequest, actor: Actor) -> dict[str, Any]:
     return {"conversations": conversations_list(actor=actor, pages=take), "conversations_older": take.older}
 
 
-def _opened(request: HttpRequest, actor: Actor, conversation_id: UUID | None) -> dict[str, Any]:
-    """The conversation in the middle, if one is open."""
+def _opened(
+    request: HttpRequest, actor: Actor, conversation_id: UUID | None, listed: Sequence[ConversationView]
+) -> dict[str, Any]:
+    """The conversation in the middle, if one is open; `listed`: those at the left, whose titles are read already."""
     if conversation_id is None:
         return {"conversation": None, "turns": [], "turns_older": None}
-    known = conversation_get(actor=actor, conversation_id=conversation_id)
+    known = next((one for one in listed if one.id == conversation_id), None)
+    known = known or conversation_get(actor=actor, conversation_id=conversation_id)
     take = NewestLast(size=TURNS, key="position", cursor=number_or_none(request.GET.get("before", "")))
     found = turns_list(actor=actor, conversation_id=conversation_id, pages=take)
     return {"conversation": known, "turns": [shown_turn(turn) for turn in found], "turns_older": take.older}

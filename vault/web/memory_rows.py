@@ -46,6 +46,15 @@ class Heat:
     level: int
     width: float
 
+    @property
+    def text(self) -> str:
+        return f"{self.value:.1f}"
+
+    @property
+    def drawn(self) -> str:
+        """The width as an attribute of SVG, in no language's own form."""
+        return str(self.width)
+
 
 @dataclass(frozen=True)
 class MemoryRow:

@@ -18,6 +18,7 @@ from benchmarks.first_journey import first_journey, first_journey_table
 from benchmarks.hostile_texts import hostile_texts_benchmark, hostile_texts_table
 from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.nearest import nearest, nearest_table
+from benchmarks.pages import Measuring, pages, pages_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
 from benchmarks.retrieval import retrieval, retrieval_table
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
@@ -68,6 +69,10 @@ BENCHMARKS = {
     "ingest": Benchmark(
         lambda target, options: ingest(target, Load(options["cubes"], options["singles"], options["profile"])),
         ingest_table,
+    ),
+    "pages": Benchmark(
+        lambda target, options: pages(Measuring(tuple(options["sizes"]), options["rounds"])),
+        pages_table,
     ),
     "authorization": Benchmark(
         lambda target, options: authorization(target, Access(options["cubes"], options["queries"])),
@@ -127,7 +132,10 @@ class Command(InstalledCommand):
         access = names.add_parser("authorization", help="decisions a second; searches and lists with 0 … 10,000 grants")
         access.add_argument("--cubes", type=_count, default=20_000, help="half of them private; default %(default)s")
         access.add_argument("--queries", type=_count, default=200, help="default %(default)s")
-        for one in (journey, quality, without, around, latency, by_vector, small, hostile, writing, access):
+        html = names.add_parser("pages", help="server time, queries and bytes of every page, and the first load")
+        html.add_argument("--sizes", type=_count, nargs="+", default=[1_000, 100_000], help="memories of each tenant")
+        html.add_argument("--rounds", type=_count, default=20, help="of each page; default %(default)s")
+        for one in (journey, quality, without, around, latency, by_vector, small, hostile, writing, access, html):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
             one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
 

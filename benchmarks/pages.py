@@ -1,0 +1,255 @@
+"""What each page costs: server time, queries and bytes, in tenants of two sizes; and the first load of all.
+
+Pages are asked for in this process, through all middleware, as a browser of the tenant's owner would. Statements are
+counted in a run of their own, without the bounds of transactions; a page is timed without counting.
+"""
+
+import gzip
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.db import connection
+from django.http import HttpResponse
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from benchmarks.client import BenchmarkError
+from benchmarks.databases import settled
+from benchmarks.report import timing
+from benchmarks.synthetic import conversation
+from benchmarks.tables import markdown
+from benchmarks.tenants import OWNER, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from governance.actor import Actor, CallContext
+from governance.database import acting
+from governance.policies.services import PolicyDraft, policy_create
+from governance.tenants.principals import actor_again
+from governance.tenants.selectors import member_by_email
+from governance.tenants.services import command_line_actor, sign_in_link_create
+from governance.vocabulary import Channel, PolicyKind, PrincipalKind
+from vault.chat.selectors import EXTRACTIVE
+from vault.chat.services import ConversationDraft, conversation_create, turn_run
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.services import cube_update
+from vault.models import Conversation, Cube
+
+SEED = 20_261_123
+OPEN = "/open"
+WARM_UP = 3  # requests of a page that are not counted
+GOAL_MS, GOAL_QUERIES, GOAL_KB = 50.0, 20, 190.0
+BOUNDS = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
+LINKED = re.compile(r'(?:href|src)="(/static/[^"#?]+)')
+IMPORTED = re.compile(r'(?:from|import)\s*\(?["\'](\./[^"\']+)["\']|url\(["\']?([^"\')]+)["\']?\)')
+PAGES = {
+    "overview": "/overview/",
+    "memories": "/memories/",
+    "memories, filtered": "/memories/?layer=long_term&namespace=%2Fopen",
+    "memories, searched": "/memories/?q={word}",
+    "memories, trash": "/memories/?deleted=true",
+    "memories, next rows": "/memories/?after={memory}",
+    "reading pane": "/memories/{memory}/pane/",
+    "memory": "/memories/{memory}/",
+    "memory, edit": "/memories/{memory}/edit/",
+    "memory, readers": "/memories/{memory}/readers/",
+    "provenance": "/memories/{memory}/provenance/",
+    "add a memory": "/memories/new/",
+    "chat": "/chat/",
+    "conversation": "/chat/{conversation}/",
+    "reviews": "/reviews/",
+    "access": "/access/",
+    "access to a memory": "/access/memory/{memory}/",
+    "personas": "/personas/",
+    "namespaces": "/namespaces/",
+    "policies": "/policies/",
+    "quotas": "/quotas/",
+    "holds": "/holds/",
+    "audit": "/audit/",
+    "jobs": "/jobs/",
+    "members": "/settings/members/",
+    "keys": "/settings/keys/",
+    "palette": "/palette/?q={word}",
+}
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """sizes: memories of each tenant. rounds: timed requests of each page."""
+
+    sizes: tuple[int, ...]
+    rounds: int
+
+
+def pages(measuring: Measuring) -> dict[str, Any]:
+    """The figures of one run. The tenants stay, so that the next run need not load them. Raises BenchmarkError."""
+    figures: dict[str, Any] = {
+        "rounds": measuring.rounds,
+        "seed": SEED,
+        "goal ms": GOAL_MS,
+        "goal queries": GOAL_QUERIES,
+    }
+    figures["sizes"] = {}
+    for size in measuring.sizes:
+        browser, known = _prepared(size)
+        figures["sizes"][str(size)] = _measured(browser, known, measuring.rounds)
+    figures["first load"] = _first_load(browser)
+    return figures
+
+
+def pages_table(figures: dict[str, Any]) -> str:
+    rows = [
+        [
+            f"{name}, {int(size):,}",
+            one["p50"],
+            one["p95"],
+            one["processor p50"],
+            one["queries"],
+            one["bytes"],
+            one["gzip"],
+        ]
+        for size, found in figures["sizes"].items()
+        for name, one in found.items()
+    ]
+    table = markdown(["page, memories", "p50 ms", "p95 ms", "processor ms", "queries", "bytes", "gzip"], rows)
+    load = figures["first load"]
+    return f"{table}\n\n{markdown(['first load', 'KB gzip'], [[name, load[name]] for name in load])}"
+
+
+def _prepared(size: int) -> tuple[Client, dict[str, str]]:
+    """A browser of the owner of a tenant with `size` memories, and ids of what it opens."""
+    owner = _member(owner_of(f"benchmark-pages-{size}").actor)
+    turns = conversation(size, SEED)
+    if cubes_in(owner) < size:
+        filled(owner, drafts_of(turns, OPEN))
+    with acting(owner):
+        opened = Conversation.objects.filter(tenant_id=owner.tenant_id).order_by("id").first()
+    conversation_id = opened.id if opened else _furnished(owner)
+    jobs_awaited(owner)
+    settled()
+    with acting(owner):
+        changed = Cube.objects.filter(tenant_id=owner.tenant_id, version__gt=1).order_by("id").first()
+    if changed is None:
+        raise BenchmarkError("the tenant was not loaded as a whole: remove it")
+    word = max(turns[0].text.rstrip(".").split(), key=len)
+    return _signed_in(owner), {"memory": str(changed.id), "conversation": str(conversation_id), "word": word}
+
+
+def _member(actor: Actor) -> Actor:
+    """Whose key the actor is, in a browser."""
+    assert actor.member_id is not None
+    return actor_again(
+        tenant_id=actor.tenant_id,
+        kind=PrincipalKind.MEMBER,
+        principal_id=actor.member_id,
+        request_id=actor.request_id,
+        context=CallContext(channel=Channel.WEB),
+    )
+
+
+def _furnished(owner: Actor) -> Any:
+    """A memory with three versions, a policy, and a conversation of two turns; the id of the latter."""
+    with acting(owner):
+        cube = Cube.objects.filter(tenant_id=owner.tenant_id, version=1).order_by("-id")[0]
+    for number in (1, 2):
+        changes = CubeChanges(tags=(f"round-{number}",))
+        cube_update(actor=owner, cube_id=cube.id, expected_versions={number}, changes=changes)
+    system = command_line_actor(owner.tenant_id)
+    document = {"where": {"tags": ["round-2"]}, "max_seconds": 10**9}
+    policy_create(actor=system, draft=PolicyDraft(PolicyKind.RETENTION, f"benchmark {cube.id}", document))
+    made = conversation_create(actor=owner, draft=ConversationDraft(model=EXTRACTIVE))
+    for question in ("Who knows about it?", "When was that?"):
+        turn_run(actor=owner, conversation_id=made.id, content=question)
+    return made.id
+
+
+def _signed_in(owner: Actor) -> Client:
+    system = command_line_actor(owner.tenant_id)
+    link = sign_in_link_create(actor=system, member=member_by_email(actor=system, email=OWNER))
+    browser = Client(headers={"host": settings.ALLOWED_HOSTS[0], "accept-language": "en"})
+    browser.post(urlsplit(link.url).path)
+    browser.post(reverse("sign_in_organisation"), {"organisation": str(owner.member_id)})  # of several sizes
+    return browser
+
+
+def _measured(browser: Client, known: dict[str, str], rounds: int) -> dict[str, dict[str, Any]]:
+    """The figures of each page that is there."""
+    found = {}
+    for name, pattern in PAGES.items():
+        address = pattern.format(**known)
+        answer = browser.get(address)
+        if answer.status_code == 404:
+            continue
+        for _ in range(WARM_UP - 1):
+            _opened(browser, address)
+        taken = [_timed(browser, address) for _ in range(rounds)]
+        time_of = timing([wall for wall, _ in taken])
+        found[name] = {
+            "p50": time_of.p50,
+            "p95": time_of.p95,
+            "processor p50": timing([processor for _, processor in taken]).p50,
+            "queries": min(_queries(browser, address) for _ in range(WARM_UP)),  # what is cached expires in between
+            "bytes": len(answer.content),
+            "gzip": len(gzip.compress(answer.content)),
+        }
+    return found
+
+
+def _opened(browser: Client, address: str) -> HttpResponse:
+    """Raises BenchmarkError for every answer that is no page."""
+    answer: Any = browser.get(address)
+    if answer.status_code != 200:
+        raise BenchmarkError(f"{address} answered {answer.status_code}")
+    page: HttpResponse = answer
+    return page
+
+
+def _timed(browser: Client, address: str) -> tuple[float, float]:
+    """Milliseconds by the clock, and of this process's processor time; the rest is the database, or waiting."""
+    started, began = time.perf_counter(), time.process_time()
+    _opened(browser, address)
+    return (time.perf_counter() - started) * 1000, (time.process_time() - began) * 1000
+
+
+def _queries(browser: Client, address: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        _opened(browser, address)
+    return sum(not query["sql"].startswith(BOUNDS) for query in captured.captured_queries)
+
+
+def _first_load(browser: Client) -> dict[str, float]:
+    """KB, compressed, of the list of memories with all that it loads, by kind of file; `all` is their sum."""
+    page = _opened(browser, "/memories/").content
+    sizes = {"page": len(gzip.compress(page))}
+    for path in sorted(set(_files(page.decode()))):
+        kind = path.suffix.removeprefix(".")
+        data = path.read_bytes()
+        sizes[kind] = sizes.get(kind, 0) + (len(data) if kind == "woff2" else len(gzip.compress(data)))
+    kilobytes = {kind: round(size / 1000, 1) for kind, size in sizes.items()}
+    return kilobytes | {"all": round(sum(sizes.values()) / 1000, 1), "goal": GOAL_KB}
+
+
+def _files(page: str) -> Iterator[Path]:
+    """The static files that a page links to, and what those import."""
+    waiting = [Path(found) for one in LINKED.findall(page) if (found := finders.find(_source(one)))]
+    seen: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        yield path
+        if path.suffix in {".js", ".css"}:
+            names = [one or other for one, other in IMPORTED.findall(path.read_text(encoding="utf-8"))]
+            files = [(path.parent / name.partition("#")[0].partition("?")[0]).resolve() for name in names]
+            waiting += [file for file in files if file.is_file()]
+
+
+def _source(address: str) -> str:
+    """The name of a file without the hash that its address has."""
+    return re.sub(r"\.[0-9a-f]{12}(?=\.\w+$)", "", address.removeprefix("/static/"))
