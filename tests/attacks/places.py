@@ -35,6 +35,8 @@ CONTENT = frozenset(
         "chat/<uuid:conversation_id>/rename/",
         "chat/<uuid:conversation_id>/turns/",
         "chat/<uuid:conversation_id>/turns/<uuid:turn_id>/",
+        "jobs/",
+        "jobs/<uuid:job_id>/",
         "memories/",
         "memories/<uuid:memory_id>/",
         "memories/<uuid:memory_id>/edit/",
@@ -42,6 +44,7 @@ CONTENT = frozenset(
         "memories/<uuid:memory_id>/manifest/",
         "memories/<uuid:memory_id>/pane/",
         "memories/<uuid:memory_id>/provenance/",
+        "overview/",
         "palette/",
         "reviews/",
         "reviews/<uuid:review_id>/accept/",
@@ -74,6 +77,8 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(
         ("api/v1/reviews/<uuid:review_id>/accept/", "api/v1/reviews/<uuid:review_id>/reject/"), "ids alone"
     ),
+    "jobs/schedules/": "kinds of jobs, times and counts",
+    **dict.fromkeys((f"jobs/<uuid:job_id>/{one}/" for one in ("cancel", "retry", "undo")), "POST alone; lead to the job"),
     "reviews/<uuid:review_id>/reject/": "POST alone; shows the review as reviews/ does",
 }
 QUERIES: Mapping[str, str] = {
