@@ -78,7 +78,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
         ("api/v1/reviews/<uuid:review_id>/accept/", "api/v1/reviews/<uuid:review_id>/reject/"), "ids alone"
     ),
     "jobs/schedules/": "kinds of jobs, times and counts",
-    **dict.fromkeys((f"jobs/<uuid:job_id>/{one}/" for one in ("cancel", "retry", "undo")), "POST alone; lead to the job"),
+    **dict.fromkeys((f"jobs/<uuid:job_id>/{one}/" for one in ("cancel", "retry", "undo")), "POST alone"),
     "reviews/<uuid:review_id>/reject/": "POST alone; shows the review as reviews/ does",
 }
 QUERIES: Mapping[str, str] = {
