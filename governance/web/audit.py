@@ -1,6 +1,7 @@
 """The auditor's pages: the audit log, one entry, whether it is intact, its checkpoints, reports."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +9,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods
 
@@ -22,6 +24,7 @@ from governance.audit.reading.selectors import (
     entries_list,
     entry_get,
     filters_named,
+    log_summary,
     names_of,
     permission_changes,
     public_key_get,
@@ -30,7 +33,9 @@ from governance.audit.reading.selectors import (
 from governance.audit.reading.unusual import unusual_reading
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Outcome, Permission, Verb
+from governance.web.audit_days import chips_of, days_of, in_own_zone, period_choices
 from governance.web.audit_lines import OBJECTS_OF_ONE, lines_of
+from governance.web.audit_words import sentence_of
 from governance.web.faults import faults_told
 from governance.web.pages import draw, page, wants_part
 from governance.web.paging import Newest, number_or_none, uuid_or_none
@@ -39,13 +44,16 @@ if TYPE_CHECKING:
     from governance.models import AuditEntry
 
 ROWS = 50  # of one page
+KINDS = {"reads": True, "writes": False}
 SAFE = ["GET", "HEAD"]
 
 
 @require_http_methods(SAFE)
 @page
 def audit_log(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    query, faults = _query(actor, request.GET.dict())
+    query, faults = _query(actor, in_own_zone(request.GET.dict()))
+    kind = request.GET.get("kind", "")
+    query = replace(query, is_reading=KINDS.get(kind))
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     entries = entries_list(actor=actor, query=query, pages=take) if not faults else []
     context = {
@@ -53,6 +61,10 @@ def audit_log(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         "faults": faults_told(faults),
         "verbs": [*Verb],
         "outcomes": [*Outcome],
+        "kind": kind if kind in KINDS else "",
+        "chips": chips_of(request.GET),
+        "periods": period_choices(timezone.localdate()),
+        "summary": log_summary(actor=actor),
     }
     template = "governance/audit/_entries.html" if wants_part(request) else "governance/audit/list.html"
     return draw(request, template, context, status=_status(faults))
@@ -63,8 +75,10 @@ def audit_log(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def audit_entry(request: HttpRequest, actor: Actor, entry_id: UUID) -> HttpResponseBase:
     view = entry_get(actor=actor, entry_id=entry_id)
     entry = view.entry
+    line = lines_of(actor, [entry], objects=OBJECTS_OF_ONE)[0]
     context = {
-        "line": lines_of(actor, [entry], objects=OBJECTS_OF_ONE)[0],
+        "line": line,
+        "sentence": sentence_of(line),
         "seal": view.seal
         and {
             "seq": view.seal.seq,
@@ -130,7 +144,7 @@ def audit_unusual(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @page
 def audit_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """What changed of who may do what, between two times."""
-    query, faults = _query(actor, _period(request))
+    query, faults = _query(actor, in_own_zone(_period(request)))
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     entries = permission_changes(actor=actor, query=query, pages=take) if not faults else []
     context = {
@@ -146,7 +160,7 @@ def audit_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @page
 def audit_changes_csv(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.AUDIT_READ)
-    text = changes_csv(actor=actor, query=query_read(_period(request)))
+    text = changes_csv(actor=actor, query=query_read(in_own_zone(_period(request))))
     return download(text, "permission-changes.csv", "text/csv; charset=utf-8")
 
 
@@ -155,10 +169,12 @@ def download(text: str, name: str, kind: str) -> HttpResponse:
 
 
 def _list(actor: Actor, request: HttpRequest, entries: "Sequence[AuditEntry]", take: Newest) -> dict[str, object]:
-    asked = {name: request.GET.get(name, "") for name in FILTERS}
+    asked = {name: request.GET.get(name, "") for name in (*FILTERS, "kind")}
+    lines = lines_of(actor, entries)
     older = {name: value for name, value in asked.items() if value} | {"before": str(take.older)}
     return {
-        "lines": lines_of(actor, entries),
+        "lines": lines,
+        "days": days_of(lines, reader=actor.principal_id),
         "asked": asked,
         "since": asked["from"],
         "older": urlencode(older) if take.older else "",

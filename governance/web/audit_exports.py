@@ -17,6 +17,7 @@ from governance.audit.reading.selectors import filters_named
 from governance.audit.reading.sinks import SinkDraft, sink_create, sink_remove, sink_retry, sinks_list
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import ExportFormat, JobStatus, Outcome, Permission, SinkKind, Verb
+from governance.web.audit_days import in_own_zone
 from governance.web.audit_lines import facts_of
 from governance.web.faults import faults_told
 from governance.web.files import file_response
@@ -36,7 +37,7 @@ def audit_exports(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return _exports(request, actor)
     try:
         asked = {name: request.POST.get(name, "") for name in FILTERS}
-        query = query_read(filters_named(actor=actor, asked=asked))
+        query = query_read(filters_named(actor=actor, asked=in_own_zone(asked)))
         form = _form_of(request.POST.get("format", ""))
     except Invalid as failure:
         return _exports(request, actor, failure.errors)

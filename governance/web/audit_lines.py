@@ -9,6 +9,7 @@ from uuid import UUID
 from governance.actor import Actor
 from governance.audit.reading.selectors import names_of
 from governance.naming import PLACED, Name, ids_in, named_in
+from governance.vocabulary import PrincipalKind
 
 if TYPE_CHECKING:
     from governance.models import AuditEntry
@@ -45,6 +46,14 @@ class Line:
     @property
     def placed(self) -> bool:
         return self.entry.object_type == PLACED
+
+    @property
+    def is_key(self) -> bool:
+        return self.entry.principal_kind == PrincipalKind.API_KEY
+
+    @property
+    def is_system(self) -> bool:
+        return self.entry.principal_kind == PrincipalKind.SYSTEM
 
     @property
     def more(self) -> int:

@@ -16,12 +16,17 @@ from governance.vocabulary import Outcome, Verb
 FILTERS = ("verb", "outcome", "principal", "object", "request_id", "from", "to")
 LONGEST_REQUEST_ID = 64
 Kind = TypeVar("Kind", bound=StrEnum)
+READING = frozenset(
+    {"read", "listed", "searched", "versions_read", "checked", "reported", "export_read", "checkpoint_read", "verified"}
+)
+"""The last parts of the verbs that change nothing."""
+READS = sorted(verb for verb in Verb if verb.rpartition(".")[2] in READING)
 CLOCKS_DIFFER = timedelta(days=1)  # ids have the application's clock, times the database's
 
 
 @dataclass(frozen=True)
 class AuditQuery:
-    """Conditions that all must hold; `since` is included, `before` is not."""
+    """Conditions that all must hold; `since` is included, `before` is not. is_reading: reads or writes only."""
 
     verb: Verb | None = None
     outcome: Outcome | None = None
@@ -30,6 +35,7 @@ class AuditQuery:
     request_id: str = ""
     since: datetime | None = None
     before: datetime | None = None
+    is_reading: bool | None = None
 
     @property
     def whole(self) -> bool:
@@ -48,6 +54,8 @@ class AuditQuery:
             found &= Q(object_ids__contains=[self.object_id])
         if self.request_id:
             found &= Q(request_id=self.request_id) | Q(context__causes__contains=[self.request_id])
+        if self.is_reading is not None:
+            found &= Q(verb__in=READS) if self.is_reading else ~Q(verb__in=READS)
         if self.since:
             found &= Q(at__gte=self.since, id__gte=uuid7_floor(self.since - CLOCKS_DIFFER))
         if self.before:

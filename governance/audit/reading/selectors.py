@@ -91,6 +91,16 @@ class CheckpointView:
     text: str
 
 
+@dataclass(frozen=True)
+class LogSummary:
+    """seals: entries that are sealed; checkpoint: the last seal that was signed."""
+
+    seals: int
+    sealed_at: datetime | None
+    checkpoint: int | None
+    signed_at: datetime | None
+
+
 def entries_list(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequence[AuditEntry]:
     """The rows that fit, newest first. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.AUDIT_READ)
@@ -136,6 +146,20 @@ def filters_named(*, actor: Actor, asked: Mapping[str, str]) -> dict[str, str]:
     if faults:
         raise Invalid(errors=faults)
     return found
+
+
+def log_summary(*, actor: Actor) -> LogSummary:
+    """How far the log is sealed and signed. Two queries by index. Raises Forbidden."""
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        seal = AuditSeal.objects.filter(tenant_id=actor.tenant_id).order_by("-seq").first()
+        checkpoint = AuditCheckpoint.objects.filter(tenant_id=actor.tenant_id).order_by("-seq").first()
+    return LogSummary(
+        seals=seal.seq if seal else 0,
+        sealed_at=_moment(seal),
+        checkpoint=checkpoint.seq if checkpoint else None,
+        signed_at=_moment(checkpoint),
+    )
 
 
 def verify(*, actor: Actor, after: int = 0) -> Verification:
@@ -190,6 +214,10 @@ def permission_changes(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequ
         page = pages.take(rows.order_by("-id"))
         _tell(actor, Verb.AUDIT_REPORTED, rows=len(page), filters=" ".join(query_words(query)))
     return page
+
+
+def _moment(row: AuditSeal | AuditCheckpoint | None) -> datetime | None:
+    return row.created_at if row is not None and isinstance(row.created_at, datetime) else None
 
 
 def _view(row: AuditCheckpoint) -> CheckpointView:

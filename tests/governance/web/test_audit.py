@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable
 from typing import cast
+from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
 from asgiref.sync import async_to_sync
 from django.http import StreamingHttpResponse
 from django.test import Client
+from django.utils import timezone
 
 from governance.audit.reading.exports import exports_list
 from governance.audit.signing import checkpoints_outside
@@ -16,6 +18,7 @@ from governance.database import acting
 from governance.models import AuditEntry, AuditSink
 from governance.pages import First
 from governance.vocabulary import Verb
+from governance.web.audit_days import in_own_zone
 from tests.factories import World
 from tests.governance.audit.logs import log_make
 from tests.governance.filling import drain
@@ -71,7 +74,7 @@ def test_the_way_to_the_trail_is_shown_to_those_who_may(world: World, ada: Clien
 def test_the_list_names_who_and_turns_its_pages(ada: Client) -> None:
     text = words(ada, "/audit/?verb=memory.updated")
     assert "alice" in text
-    assert text.count("<code>memory.updated</code>") == 50
+    assert text.count('title="memory.updated"') == 50
     whole = words(ada, "/audit/")
     assert "before=" in whole
     address = whole.partition('href="?before=')[2].partition('"')[0]
@@ -80,11 +83,73 @@ def test_the_list_names_who_and_turns_its_pages(ada: Client) -> None:
 
 def test_filters_work_without_a_script_and_as_a_part(ada: Client) -> None:
     text = words(ada, "/audit/?verb=member.added&from=2001-01-01")
-    assert "<code>member.added</code>" in text
-    assert "<code>memory.updated</code>" not in text
+    assert 'title="member.added"' in text
+    assert 'title="memory.updated"' not in text
     response = ada.get("/audit/?verb=member.added", headers={"HX-Request": "true"})
     assert "<html" not in response.content.decode()
     assert "member.added" in response.content.decode()
+
+
+def test_entries_are_sentences_with_names_counts_and_places(world: World) -> None:
+    alice = world.client("alice")
+    for number in range(3):
+        alice.post("memories/", {"content": f"Note {number}."})
+    assert len(alice.get("memories/").json["results"]) == 3
+    page = words(signed_in(world.ada), "/audit/?verb=memory.listed")
+    text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert "looked at 3 memories in /users/alice" in text
+    assert "Key of a test" in text
+    assert "(key of alice@acme.example)" in text
+
+
+def test_the_readers_own_reading_is_folded_and_others_is_not(world: World, ada: Client) -> None:
+    for _ in range(3):
+        words(ada, "/audit/")
+    page = words(ada, "/audit/?verb=audit.listed")
+    assert "You looked at 3 pages" in page
+    others = words(signed_in(world.olivia), "/audit/?verb=audit.listed")
+    assert "You looked at" not in others
+    assert 'title="audit.listed"' in others
+
+
+def test_reads_writes_and_refusals_are_shown_apart(world: World, ada: Client) -> None:
+    assert signed_in(world.bob).get("/audit/").status_code == 403
+    world.client("alice").get("memories/")
+    reads, writes = words(ada, "/audit/?kind=reads"), words(ada, "/audit/?kind=writes")
+    assert 'title="memory.listed"' in reads
+    assert 'title="memory.updated"' not in reads
+    assert 'title="memory.updated"' in writes
+    assert 'title="memory.listed"' not in writes
+    refused = words(ada, "/audit/?outcome=denied")
+    assert 'class="entry entry-bad"' in refused
+    assert 'title="memory.updated"' not in refused
+
+
+def test_a_filter_is_a_chip_that_leads_to_the_list_without_it(ada: Client) -> None:
+    page = words(ada, "/audit/?verb=memory.updated&from=2001-01-01")
+    assert 'href="?from=2001-01-01"' in page
+    assert 'href="?verb=memory.updated"' in page
+
+
+def test_a_period_begins_at_midnight_of_the_reader(world: World, ada: Client) -> None:
+    assert ada.post("/account/time-zone/", {"timezone": "Asia/Tokyo"}).status_code == 303
+    with acting(world.ada.actor):
+        at = AuditEntry.objects.filter(verb=Verb.MEMBER_ADDED).latest("id").at
+    day = at.astimezone(ZoneInfo("Asia/Tokyo")).date()
+    assert 'title="member.added"' in words(ada, f"/audit/?verb=member.added&from={day}")
+    assert "No entry fits." in words(ada, f"/audit/?verb=member.added&to={day}")
+
+
+def test_days_of_a_form_are_those_of_the_reader() -> None:
+    with timezone.override("Asia/Tokyo"):
+        asked = in_own_zone({"from": "2026-03-01", "to": "x", "verb": "2026-03-01"})
+    assert asked == {"from": "2026-03-01T00:00:00+09:00", "to": "x", "verb": "2026-03-01"}
+
+
+def test_the_banner_names_the_seals_and_the_checkpoint(world: World, ada: Client) -> None:
+    page = words(ada, "/audit/")
+    assert re.search(r"\d+ entries are sealed", page)
+    assert "is kept outside the database." in page
 
 
 @pytest.mark.parametrize("address", ["/audit/?principal=me", "/audit/?from=x", "/audit/permission-changes/?to=x"])

@@ -1,0 +1,123 @@
+"""Audit entries by days of the reader, their own reading folded; the filters that are set, and periods to choose."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import groupby
+from uuid import UUID
+
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.http import urlencode
+from django.utils.translation import gettext_lazy as _
+
+from governance.audit.reading.queries import FILTERS
+from governance.web.audit_lines import Line
+from governance.web.audit_words import Sentence, sentence_of
+
+LABELS: dict[str, Promise] = {
+    "verb": _("Action"),
+    "outcome": _("Outcome"),
+    "principal": _("Principal"),
+    "object": _("Object"),
+    "request_id": _("Request"),
+    "from": _("From"),
+    "to": _("Before"),
+}
+FEWEST = 2  # entries that are worth a fold
+
+
+@dataclass(frozen=True)
+class EntryRow:
+    """An entry as a sentence."""
+
+    line: Line
+    sentence: Sentence
+
+
+@dataclass(frozen=True)
+class EntryGroup:
+    """Entries one below the other. is_folded: the reader's own reading, which is shown on demand."""
+
+    rows: tuple[EntryRow, ...]
+    is_folded: bool
+
+
+@dataclass(frozen=True)
+class Day:
+    date: date
+    groups: tuple[EntryGroup, ...]
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A filter that is set. without: the query of the address that takes it off."""
+
+    label: str | Promise
+    value: str
+    without: str
+
+
+@dataclass(frozen=True)
+class Period:
+    """since, before: days of the reader; the last one is not included."""
+
+    label: Promise
+    since: date
+    before: date | None = None
+
+
+def days_of(lines: Sequence[Line], *, reader: UUID) -> list[Day]:
+    """The lines in their order, by days of the reader's time zone."""
+    by_day = groupby(lines, key=lambda line: timezone.localtime(line.entry.at).date())
+    return [
+        Day(day, tuple(_groups([EntryRow(one, sentence_of(one)) for one in found], reader))) for day, found in by_day
+    ]
+
+
+def _groups(rows: Sequence[EntryRow], reader: UUID) -> Iterator[EntryGroup]:
+    for is_own, found in groupby(rows, key=lambda row: _is_own_reading(row, reader)):
+        group = tuple(found)
+        yield EntryGroup(group, is_folded=is_own and len(group) >= FEWEST)
+
+
+def _is_own_reading(row: EntryRow, reader: UUID) -> bool:
+    return row.line.entry.principal_id == reader and row.sentence.is_reading and not row.sentence.is_denied
+
+
+def chips_of(asked: QueryDict) -> list[Chip]:
+    """The filters of an address."""
+    given = {name: asked.get(name, "").strip() for name in (*FILTERS, "kind")}
+    given = {name: value for name, value in given.items() if value}
+    return [
+        Chip(LABELS[name], value, urlencode({other: text for other, text in given.items() if other != name}))
+        for name, value in given.items()
+        if name in LABELS
+    ]
+
+
+def period_choices(today: date) -> list[Period]:
+    month = today.replace(day=1)
+    return [
+        Period(_("Today"), today),
+        Period(_("Yesterday"), today - timedelta(days=1), today),
+        Period(_("7 days"), today - timedelta(days=6)),
+        Period(_("30 days"), today - timedelta(days=29)),
+        Period(_("Last month"), (month - timedelta(days=1)).replace(day=1), month),
+    ]
+
+
+def in_own_zone(asked: Mapping[str, str]) -> dict[str, str]:
+    """What a form asks for, with times of the reader's zone as times that need none; what is no time stays."""
+    return {name: _zoned(value) if name in {"from", "to"} else value for name, value in asked.items()}
+
+
+def _zoned(text: str) -> str:
+    try:
+        moment = datetime.fromisoformat(text.strip().replace(" ", "+"))
+    except ValueError:
+        return text  # the query says what is wrong with it
+    if moment.tzinfo is not None:
+        return text
+    return moment.replace(tzinfo=timezone.get_current_timezone()).isoformat()

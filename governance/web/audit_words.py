@@ -1,0 +1,175 @@
+"""Audit entries as sentences: `Alice read 14 memories in /users/alice`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from governance.audit.reading.queries import READING
+from governance.vocabulary import Outcome, PrincipalKind, Verb
+from governance.web.audit_lines import Line
+
+ENDINGS: dict[str, Promise] = {
+    "created": gettext_lazy("added %(what)s"),
+    "added": gettext_lazy("added %(what)s"),
+    "updated": gettext_lazy("changed %(what)s"),
+    "changed": gettext_lazy("changed %(what)s"),
+    "deleted": gettext_lazy("deleted %(what)s"),
+    "removed": gettext_lazy("removed %(what)s"),
+    "restored": gettext_lazy("restored %(what)s"),
+    "purged": gettext_lazy("erased %(what)s"),
+    "redacted": gettext_lazy("redacted %(what)s"),
+    "read": gettext_lazy("read %(what)s"),
+    "listed": gettext_lazy("looked at %(what)s"),
+    "searched": gettext_lazy("searched and received %(what)s"),
+    "versions_read": gettext_lazy("read the versions of %(what)s"),
+    "indexed": gettext_lazy("made %(what)s searchable"),
+    "frozen": gettext_lazy("froze %(what)s"),
+    "unfrozen": gettext_lazy("unfroze %(what)s"),
+    "released": gettext_lazy("released %(what)s"),
+    "release_approved": gettext_lazy("approved the release of %(what)s"),
+    "retried": gettext_lazy("retried %(what)s"),
+    "finished": gettext_lazy("finished %(what)s"),
+    "cancelled": gettext_lazy("cancelled %(what)s"),
+    "undone": gettext_lazy("undid %(what)s"),
+    "accepted": gettext_lazy("accepted %(what)s"),
+    "rejected": gettext_lazy("rejected %(what)s"),
+    "revoked": gettext_lazy("revoked %(what)s"),
+    "rotated": gettext_lazy("rotated %(what)s"),
+    "bound": gettext_lazy("bound %(what)s"),
+    "disabled": gettext_lazy("put %(what)s out of force"),
+    "applied": gettext_lazy("applied %(what)s"),
+    "issued": gettext_lazy("issued %(what)s"),
+    "verified": gettext_lazy("verified %(what)s"),
+    "checked": gettext_lazy("checked %(what)s"),
+    "export_created": gettext_lazy("asked for %(what)s"),
+    "export_finished": gettext_lazy("finished %(what)s"),
+    "export_read": gettext_lazy("downloaded %(what)s"),
+    "checkpoint_read": gettext_lazy("downloaded %(what)s"),
+    "reported": gettext_lazy("made a report of %(what)s"),
+    "linked": gettext_lazy("linked %(what)s to a sign-in server"),
+    "used": gettext_lazy("used %(what)s"),
+}
+PHRASES: dict[str, Promise] = {
+    Verb.MEMBER_SIGNED_IN: gettext_lazy("signed in"),
+    Verb.MEMBER_SIGNED_OUT: gettext_lazy("signed out"),
+    Verb.MEMBER_ROLE_CHANGED: gettext_lazy("changed the role of %(what)s"),
+    Verb.ACCESS_DENIED: gettext_lazy("was refused %(what)s"),
+    Verb.SIGN_IN_LINK_CREATED: gettext_lazy("made a sign-in link for %(what)s"),
+    Verb.SIGN_IN_LINK_USED: gettext_lazy("opened a sign-in link"),
+    Verb.SIGN_IN_FAILED: gettext_lazy("failed to sign in"),
+    Verb.SIGN_IN_LOCKED: gettext_lazy("was made to wait after failed sign-ins"),
+    Verb.PASSWORD_SET: gettext_lazy("set a password"),
+    Verb.PASSWORD_RESET_ASKED: gettext_lazy("asked for a new password"),
+    Verb.SECOND_FACTOR_ADDED: gettext_lazy("set up a second factor"),
+    Verb.SECOND_FACTOR_REMOVED: gettext_lazy("removed a second factor"),
+    Verb.RECOVERY_CODES_RENEWED: gettext_lazy("made new recovery codes"),
+    Verb.RECOVERY_CODE_USED: gettext_lazy("used a recovery code"),
+    Verb.SIGN_IN_RULES_READ: gettext_lazy("looked at the rules of sign-in"),
+    Verb.SIGN_IN_RULES_CHANGED: gettext_lazy("changed the rules of sign-in"),
+    Verb.APIKEY_REFUSED: gettext_lazy("was refused with a wrong API key"),
+    Verb.REPLY_REPEATED: gettext_lazy("got an earlier answer again"),
+    Verb.WORK_RESUMED: gettext_lazy("resumed work that had failed"),
+    Verb.PII_CHECKED: gettext_lazy("checked %(what)s for personal data"),
+    Verb.RETENTION_APPLIED: gettext_lazy("applied retention to %(what)s"),
+    Verb.OPERATOR_CHANGED: gettext_lazy("changed who operates the installation"),
+    Verb.AUDIT_LISTED: gettext_lazy("looked at the audit log"),
+    Verb.AUDIT_REPORTED: gettext_lazy("made a report of permission changes"),
+    Verb.AUDIT_VERIFIED: gettext_lazy("verified the audit log"),
+    Verb.QUOTA_CHANGED: gettext_lazy("changed the quota %(what)s"),
+}
+
+
+def _nouns() -> dict[str, Callable[[int], str]]:
+    """What objects of a type are called, by how many they are."""
+    return {
+        "memory": lambda n: ngettext("%(n)s memory", "%(n)s memories", n),
+        "member": lambda n: ngettext("%(n)s member", "%(n)s members", n),
+        "conversation": lambda n: ngettext("%(n)s conversation", "%(n)s conversations", n),
+        "invitation": lambda n: ngettext("%(n)s invitation", "%(n)s invitations", n),
+        "api_key": lambda n: ngettext("%(n)s API key", "%(n)s API keys", n),
+        "job": lambda n: ngettext("%(n)s job", "%(n)s jobs", n),
+        "schedule": lambda n: ngettext("%(n)s schedule", "%(n)s schedules", n),
+        "hold": lambda n: ngettext("%(n)s legal hold", "%(n)s legal holds", n),
+        "namespace": lambda n: ngettext("%(n)s namespace", "%(n)s namespaces", n),
+        "session": lambda n: ngettext("%(n)s session", "%(n)s sessions", n),
+        "review": lambda n: ngettext("%(n)s review", "%(n)s reviews", n),
+        "grant": lambda n: ngettext("%(n)s grant", "%(n)s grants", n),
+        "persona": lambda n: ngettext("%(n)s persona", "%(n)s personas", n),
+        "policy": lambda n: ngettext("%(n)s policy", "%(n)s policies", n),
+        "role_template": lambda n: ngettext("%(n)s preset", "%(n)s presets", n),
+        "subject": lambda n: ngettext("%(n)s data subject", "%(n)s data subjects", n),
+        "turn": lambda n: ngettext("%(n)s turn of a conversation", "%(n)s turns of a conversation", n),
+        "manifest": lambda n: ngettext("%(n)s manifest", "%(n)s manifests", n),
+        "audit_export": lambda n: ngettext("%(n)s export", "%(n)s exports", n),
+        "audit_entry": lambda n: ngettext("%(n)s audit entry", "%(n)s audit entries", n),
+        "audit_checkpoint": lambda n: ngettext("%(n)s checkpoint", "%(n)s checkpoints", n),
+        "audit_sink": lambda n: ngettext("%(n)s destination of the log", "%(n)s destinations of the log", n),
+        "tenant": lambda n: ngettext("%(n)s organisation", "%(n)s organisations", n),
+        "view": lambda n: ngettext("%(n)s saved view", "%(n)s saved views", n),
+    }
+
+
+NOUNS = _nouns()
+AROUND = "\u2063"  # stands for the object while a phrase is cut at it; no text of the product has this character
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """`who` did `before` `what` `after`: what was done, cut around its object. code: the verb."""
+
+    who: str
+    before: str
+    what: str
+    after: str
+    code: str
+    is_reading: bool
+    is_denied: bool
+
+    def __str__(self) -> str:
+        return " ".join(one for one in (self.who, self.before, self.what, self.after) if one)
+
+
+def sentence_of(line: Line) -> Sentence:
+    """The sentence of an entry; a verb of another release stands in it as its code."""
+    verb = line.entry.verb
+    ending = verb.rpartition(".")[2]
+    phrase = PHRASES.get(verb) or ENDINGS.get(ending)
+    words = (str(phrase) if phrase else f"{verb} %(what)s").replace("%(what)s", AROUND)
+    before, cut, after = words.partition(AROUND)
+    return Sentence(
+        who=who_words(line),
+        before=before.strip(),
+        what=what_words(line) if cut else "",
+        after=after.strip(),
+        code=verb,
+        is_reading=ending in READING,
+        is_denied=line.entry.outcome == Outcome.DENIED,
+    )
+
+
+def who_words(line: Line) -> str:
+    """The name; a key with whose it is, the product by its own name."""
+    if line.entry.principal_kind == PrincipalKind.SYSTEM:
+        return "MemOS"
+    who = str(line.who) if line.who else str(line.entry.principal_kind)
+    if line.entry.principal_kind == PrincipalKind.API_KEY:
+        return _("Key %(name)s") % {"name": who}
+    return who
+
+
+def what_words(line: Line) -> str:
+    """The objects: their names, memories by how many they are and where they lie."""
+    entry = line.entry
+    count = len(entry.object_ids)
+    noun = NOUNS.get(entry.object_type)
+    counted = noun(count) % {"n": count} if noun else entry.object_type.replace("_", " ")
+    if line.placed and line.names:
+        places = ", ".join(str(one) for one in line.names) + (" …" if line.more else "")
+        return _("%(what)s in %(path)s") % {"what": counted, "path": places}
+    if not line.names:
+        return counted
+    names = ", ".join(str(one) for one in line.names)
+    return _("%(names)s and %(number)s more") % {"names": names, "number": line.more} if line.more else names
