@@ -111,6 +111,7 @@ class Verb(StrEnum):
     MEMORY_DELETED = "memory.deleted"
     MEMORY_RESTORED = "memory.restored"
     MEMORY_PURGED = "memory.purged"
+    MEMORY_EXPORTED = "memory.exported"
     VERSIONS_READ = "memory.versions_read"
     MEMORY_INDEXED = "memory.indexed"
     CONVERSATION_CREATED = "conversation.created"
@@ -227,6 +228,9 @@ class Topic(StrEnum):
     PASSWORD_RESET_ASKED = "password.reset_asked"
     INVITATION_CREATED = "invitation.created"
     COUNTS_DUE = "counts.due"
+    MEMORIES_ACT = "memories.act"
+    MEMORIES_ACT_UNDO = "memories.act_undo"
+    MEMORIES_EXPORT = "memories.export"
 
 
 class ExportFormat(StrEnum):

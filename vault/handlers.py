@@ -19,10 +19,11 @@ from vault.cubes.index.statistics import sizes_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.graph.jobs import cubes_link
 from vault.jobs import adding
+from vault.listing import actions
 from vault.overview.counting import counts_write
 from vault.policies import jobs as retention
 
-JOBS = (adding, model_change, retention)  # `@handler` in a room registers a kind of job
+JOBS = (actions, adding, model_change, retention)  # `@handler` in a room registers a kind of job
 _WRITING: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()  # of each tenant, while it is used
 
 

@@ -15,6 +15,9 @@ from governance.web.explanations import EXPLANATIONS
 KINDS: dict[str, Promise] = {
     Topic.MEMORIES_ADD: _("Add memories"),
     Topic.CUBES_REEMBED: _("Move to another embedding model"),
+    Topic.MEMORIES_ACT: _("Change memories"),
+    Topic.MEMORIES_ACT_UNDO: _("Undo a change of memories"),
+    Topic.MEMORIES_EXPORT: _("Export memories"),
     Topic.AUDIT_EXPORT: _("Export the audit log"),
     Topic.RETENTION_APPLY: _("Apply retention policies"),
 }
@@ -52,6 +55,10 @@ def result_words(view: JobView) -> str:
     if isinstance(result.get("memory_ids"), list):
         count = len(result["memory_ids"])
         return ngettext("%(n)s memory", "%(n)s memories", count) % {"n": count}
+    if isinstance(result.get("changed"), int):
+        left = sum(result.get("codes", {}).values())
+        words = ngettext("%(n)s memory", "%(n)s memories", result["changed"]) % {"n": result["changed"]}
+        return words + (gettext(", %(left)s left out") % {"left": left} if left else "")
     if isinstance(result.get("rows"), int):
         return ngettext("%(n)s entry", "%(n)s entries", result["rows"]) % {"n": result["rows"]}
     return ""

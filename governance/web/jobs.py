@@ -22,7 +22,7 @@ from governance.jobs.selectors import OPEN, JobView, job_get, jobs_list
 from governance.jobs.services import job_cancel, job_retry, job_undo
 from governance.jobs.summary import jobs_summary
 from governance.pages import First
-from governance.vocabulary import JobStatus, Permission
+from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.charts import bars_of, shares_of
 from governance.web.coming_back import is_here
 from governance.web.job_words import (
@@ -39,6 +39,7 @@ from governance.web.paging import Newest, uuid_or_none
 NOW, ALL, DEAD = "", "all", "dead"
 ROWS = {NOW: 8, ALL: 50, DEAD: 50}
 SCHEDULES = 50
+FILES = {Topic.MEMORIES_EXPORT: "memories_export"}  # the page that gives out what a job made
 NARROWED = {"open": OPEN, "failed": frozenset({JobStatus.FAILED})}
 
 
@@ -95,6 +96,8 @@ def job(request: HttpRequest, actor: Actor, job_id: UUID) -> HttpResponseBase:
     raw = json.dumps(view.result, ensure_ascii=False, indent=2) if view.result else ""
     error = json.dumps(view.error, ensure_ascii=False, indent=2) if view.error else ""
     context = {"job": _jobs_drawn(actor, [view])[0], "result": raw, "error": error, "here": request.path}
+    if view.status is JobStatus.SUCCEEDED and view.kind in FILES:
+        context["file"] = reverse(FILES[Topic(view.kind)], args=[view.id])
     template = "governance/jobs/_job.html" if wants_part(request) else "governance/jobs/job.html"
     return draw(request, template, context)
 

@@ -118,6 +118,7 @@ APP_RIGHTS = {
     "vault_namespacegrant": "DELETE INSERT SELECT",
     "vault_savedview": "DELETE INSERT SELECT",
     "vault_dailycount": "DELETE INSERT SELECT",
+    "vault_actionitem": "INSERT SELECT",
 }
 OTHER_RIGHTS = {
     ("memos_auditor", "governance_auditentry", READ),

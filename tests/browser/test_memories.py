@@ -64,6 +64,7 @@ def test_the_palette_opens_what_it_finds(page: Page) -> None:
     expect(page.locator("#palette-memory-1")).to_contain_text("green tea")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/memories/[0-9a-f-]{36}/$"))
+    page.wait_for_load_state()
     page.keyboard.press("g")
     page.keyboard.press("c")
     expect(page).to_have_url(re.compile("/chat/$"))
@@ -98,3 +99,33 @@ def test_search_edit_delete_and_restore_without_scripts(visit: OpenVisit) -> Non
     page.get_by_role("button", name="Restore 1").click()
     page.goto("/memories/?q=black+tea")
     expect(page.locator("#rows .memory-text").first).to_have_text("Bo drinks black tea.")
+
+
+def test_all_that_match_a_filter_expire_and_are_taken_back(server: RunningServer, page: Page) -> None:
+    for one in range(52):
+        memory_add(server, content=f"Shift {one} of the spring rota.", tags=["spring"])
+    page.goto("/memories/")
+    page.locator("[data-facet=tag] summary").click()
+    page.locator("[data-facet=tag]").get_by_label("spring").check()
+    expect(page).to_have_url(re.compile("tag=spring"))
+    page.locator("#select-all").check()
+    page.get_by_label("All 52 that match").check()
+    page.get_by_role("button", name="Expire…").click()
+    expect(page.locator(".dryrun")).to_contain_text("52")
+    page.get_by_label("Expires").fill("2099-01-01T00:00")
+    assert looked_at(page) == []
+    page.get_by_role("button", name="Set expiry 52").click()
+    expect(page.locator("#job .state").first).to_have_text("Done", timeout=30_000)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("heading", name="Undo a change of memories")).to_be_visible()
+    expect(page.locator("#job .state").first).to_have_text("Done", timeout=30_000)
+    page.goto("/memories/?tag=spring&order=expiring")
+    expect(page.locator("#rows tr")).to_have_count(0)
+
+
+def test_the_overview_leads_to_its_rows(server: RunningServer, page: Page) -> None:
+    page.goto("/overview/")
+    assert looked_at(page) == []
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.locator(".tile").first.click()
+    expect(page).to_have_url(re.compile("/memories/$"))

@@ -41,6 +41,8 @@ from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.listing.actions import ActionDraft, action_create
+from vault.listing.bulk import BulkArguments
 from vault.listing.views import ViewDraft, view_create
 from vault.models import ArchivedPosting, Namespace, PackedPostings, PackedWord, Packing
 from vault.overview.counting import counts_write
@@ -91,6 +93,7 @@ def fill(person: Person, canary: str) -> Filled:
     reply = client_for(person.key.text).post("memories/", {"content": f"{canary} once"}, idempotency_key=canary)
     assert reply.status == 201, reply
     view_create(actor=actor, draft=ViewDraft(name=f"{canary} view", query=f"q={canary}"))
+    action_create(actor=actor, draft=ActionDraft("tag", ids=(cube_id,), arguments=BulkArguments(tag=f"{canary}-tag-2")))
     policy_id = _policies_fill(actor)
     _words_pack(actor, cube_id)
     _grant(person, canary, cube_id)

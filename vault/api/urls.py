@@ -1,5 +1,6 @@
 from django.urls import path
 
+from vault.api.actions import ActionsView, ExportFileView
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
 from vault.api.listing_views import FacetsView, ViewsView, ViewView
@@ -22,6 +23,8 @@ urlpatterns = [
     path("namespaces/", NamespacesView.as_view()),
     path("memories/", MemoriesView.as_view()),
     path("memories/bulk/", BulkView.as_view()),
+    path("memories/actions/", ActionsView.as_view()),
+    path("memories/actions/<uuid:job_id>/file/", ExportFileView.as_view(), name="memories_export"),
     path("memories/search/", SearchView.as_view()),
     path("memories/<uuid:memory_id>/", MemoryView.as_view(), name="api_memory"),
     path("memories/<uuid:memory_id>/restore/", RestoreView.as_view()),

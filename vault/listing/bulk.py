@@ -11,18 +11,20 @@ from django.db import transaction
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.database import acting
+from governance.database import acting, database_now
 from governance.errors import DomainError, FieldError, Forbidden, Invalid
 from governance.vocabulary import Permission
-from vault.cubes.changing import cube_move
+from vault.cubes.changing import cube_change_ask, cube_move
 from vault.cubes.drafts import CubeChanges
-from vault.cubes.lookup import locate
 from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.services import cube_delete, cube_restore, cube_update
 from vault.cubes.writer.prepared import stored_texts_prepared
-from vault.holds.services import cube_freeze, cube_unfreeze
+from vault.holds.services import LONGEST_REASON, cube_freeze, cube_unfreeze
+from vault.models import Cube
+from vault.namespaces.rules import PathError, path_checked
 from vault.vocabulary import PiiField
 
+Change = Callable[[UUID], object]
 MOST_CHOSEN = 200  # memories of one call
 
 
@@ -90,7 +92,7 @@ def _applied(actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: B
     chosen = sorted(set(ids))  # two calls that share memories lock them in one order
     if not 1 <= len(chosen) <= MOST_CHOSEN:
         raise Invalid(errors=[FieldError("ids", f"1 to {MOST_CHOSEN} are needed")])
-    change = _change(actor, action, arguments)
+    change = change_of(actor, action, arguments)
     done: list[UUID] = []
     skipped: list[tuple[UUID, DomainError]] = []
     for cube_id in chosen:
@@ -116,7 +118,23 @@ def _texts_prepared(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> It
         yield
 
 
-def _change(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Callable[[UUID], object]:
+def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
+    """Raises Invalid for arguments that no memory could take."""
+    if action is BulkAction.TAG:
+        _check_tag(arguments.tag)
+    if action is BulkAction.MOVE:
+        try:
+            path_checked(arguments.namespace)
+        except PathError as fault:
+            raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
+    if action is BulkAction.EXPIRE and arguments.expires_at and arguments.expires_at <= database_now():
+        raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
+    if action is BulkAction.FREEZE and not 1 <= len(arguments.reason) <= LONGEST_REASON:
+        raise Invalid(errors=[FieldError("reason", f"1 to {LONGEST_REASON} characters")])
+
+
+def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Change:
+    """What `action` does to one memory, given its id."""
     match action:
         case BulkAction.DELETE:
             return lambda cube_id: cube_delete(actor=actor, cube_id=cube_id)
@@ -131,16 +149,26 @@ def _change(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Calla
         case BulkAction.TAG:
             return lambda cube_id: _tag(actor, cube_id, arguments.tag)
         case BulkAction.EXPIRE:
-            return lambda cube_id: _update(actor, cube_id, CubeChanges(expires_at=arguments.expires_at))
+            return lambda cube_id: _expire(actor, cube_id, arguments.expires_at)
 
 
 def _tag(actor: Actor, cube_id: UUID, tag: str) -> None:
+    _check_tag(tag)
+    cube = cube_change_ask(actor=actor, cube_id=cube_id)
+    if tag not in cube.tags:
+        _update(actor, cube, CubeChanges(tags=(*cube.tags, tag)))
+
+
+def _expire(actor: Actor, cube_id: UUID, expires_at: datetime | None) -> None:
+    cube = cube_change_ask(actor=actor, cube_id=cube_id)
+    if cube.expires_at != expires_at:
+        _update(actor, cube, CubeChanges(expires_at=expires_at))
+
+
+def _update(actor: Actor, cube: Cube, changes: CubeChanges) -> None:
+    cube_update(actor=actor, cube_id=cube.id, expected_versions={cube.version}, changes=changes)
+
+
+def _check_tag(tag: str) -> None:
     if not 0 < len(tag) <= 100 or not tag.isprintable():
         raise Invalid(errors=[FieldError("tag", "1 to 100 printable characters")])
-    cube = locate(actor, cube_id, lock=True)
-    _update(actor, cube_id, CubeChanges(tags=(*cube.tags, tag)))
-
-
-def _update(actor: Actor, cube_id: UUID, changes: CubeChanges) -> None:
-    version = locate(actor, cube_id, lock=True).version
-    cube_update(actor=actor, cube_id=cube_id, expected_versions={version}, changes=changes)

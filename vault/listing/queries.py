@@ -72,6 +72,14 @@ class MemoryQuery:
             FILTERS[name]: {"in": list(values)} for name, values in self.chosen.items() if values and name != without
         }
 
+    def filters_shown(self) -> dict[str, Any]:
+        """Everything that the list shows, in the filter language: with the times and, unless one is chosen, states."""
+        since = {"gte": self.after.isoformat()} if self.after else {}
+        until = {"lt": self.before.isoformat()} if self.before else {}
+        times = {"created_at": since | until} if since or until else {}
+        states = {} if self.chosen.get("state") else {"state": {"in": list(SHOWN)}}
+        return self.filters() | times | states
+
     @property
     def is_narrowed(self) -> bool:
         return bool(self.text or any(self.chosen.values()) or self.after or self.before)

@@ -1,3 +1,4 @@
+from vault.models.action_item import ActionItem
 from vault.models.conversation import Conversation, Turn
 from vault.models.cube import Cube, CubeGrant, CubeLink, CubeOrigin, CubeSource, CubeUse, CubeVersion
 from vault.models.daily_count import DailyCount
@@ -9,6 +10,7 @@ from vault.models.review import PiiFinding, Review
 from vault.models.saved_view import SavedView
 
 __all__ = [
+    "ActionItem",
     "ArchivedPosting",
     "Conversation",
     "Cube",

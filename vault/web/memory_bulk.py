@@ -3,6 +3,7 @@
 from collections import Counter
 from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
@@ -17,10 +18,12 @@ from governance.errors import FieldError, Invalid
 from governance.web.coming_back import is_here
 from governance.web.pages import draw, page, see_other
 from governance.web.paging import uuid_or_none
+from vault.listing.actions import EXPORT
 from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, bulk_apply, bulk_rehearse
+from vault.web.memory_actions import act_as_job, draft_read, skipped_words
 from vault.web.memory_forms import day_read
 
-TITLES: dict[BulkAction, Promise] = {
+TITLES: dict[str, Promise] = {
     BulkAction.TAG: gettext_lazy("Tag memories"),
     BulkAction.MOVE: gettext_lazy("Move memories"),
     BulkAction.EXPIRE: gettext_lazy("Set the expiry of memories"),
@@ -28,8 +31,9 @@ TITLES: dict[BulkAction, Promise] = {
     BulkAction.UNFREEZE: gettext_lazy("Unfreeze memories"),
     BulkAction.DELETE: gettext_lazy("Delete memories"),
     BulkAction.RESTORE: gettext_lazy("Restore memories"),
+    EXPORT: gettext_lazy("Export memories"),
 }
-BUTTONS: dict[BulkAction, Promise] = {
+BUTTONS: dict[str, Promise] = {
     BulkAction.TAG: gettext_lazy("Tag"),
     BulkAction.MOVE: gettext_lazy("Move"),
     BulkAction.EXPIRE: gettext_lazy("Set expiry"),
@@ -37,12 +41,7 @@ BUTTONS: dict[BulkAction, Promise] = {
     BulkAction.UNFREEZE: gettext_lazy("Unfreeze"),
     BulkAction.DELETE: gettext_lazy("Delete"),
     BulkAction.RESTORE: gettext_lazy("Restore"),
-}
-SKIPPED: dict[str, Promise] = {
-    "held": gettext_lazy("stay: a hold covers them"),
-    "forbidden": gettext_lazy("stay: you lack the right"),
-    "not_found": gettext_lazy("are not there any more"),
-    "quota_exceeded": gettext_lazy("stay: a quota is used up"),
+    EXPORT: gettext_lazy("Export"),
 }
 UNDO = {
     BulkAction.DELETE: BulkAction.RESTORE,
@@ -58,12 +57,14 @@ REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")
 def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Without `confirmed` the counts are shown; with it the action is done."""
     form = request.POST
-    if form.get("action", "") not in set(BulkAction):
+    if form.get("action", "") not in TITLES:
         raise Invalid(errors=[FieldError("action", "choose one")])
-    action = BulkAction(form["action"])
     ids = [one for one in (uuid_or_none(text) for text in form.getlist("id")) if one]
-    if not ids:
+    if form.get("all") == "yes" or (form["action"] == EXPORT and ids):
+        return _as_job(request, actor, form["action"], ids)
+    if not ids or form["action"] == EXPORT:
         return see_other(_next(form, request))
+    action = BulkAction(form["action"])
     if form.get("confirmed") != "yes":
         return _asked(request, actor, action, ids, {})
     try:
@@ -74,6 +75,23 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         denial_told(actor=actor, denial=denial, path=request.path)
     request.session["undo"] = _undo(action, outcome, _next(form, request))
     return see_other(_next(form, request))
+
+
+def _as_job(request: HttpRequest, actor: Actor, action: str, ids: list[UUID]) -> HttpResponseBase:
+    form = request.POST
+    draft = draft_read(form, action, ids)
+    shown = {**_words(action), "next": _next(form, request), "given": form, "query": form.get("query", "")}
+    shown |= {"ids": draft.ids, "is_all": draft.filters is not None}
+    arguments = None
+    try:
+        arguments = _arguments(form) if form.get("confirmed") == "yes" else None
+    except Invalid as fault:
+        shown["fault"] = fault
+    return act_as_job(request, actor, draft, arguments, shown)
+
+
+def _words(action: str) -> dict[str, Any]:
+    return {"action": action, "title": TITLES[action], "button": BUTTONS[action]}
 
 
 def _asked(
@@ -88,11 +106,9 @@ def _asked(
     rehearsed = BulkAction.TAG if action in {BulkAction.MOVE, BulkAction.EXPIRE} else action
     outcome = bulk_rehearse(actor=actor, action=rehearsed, ids=ids, arguments=REHEARSED)
     context = {
-        "action": action,
-        "title": TITLES[action],
-        "button": BUTTONS[action],
+        **_words(action),
         "ids": ids,
-        "outcome": outcome,
+        "count": len(outcome.done),
         "skipped": _reasons(outcome),
         "next": _next(request.POST, request),
         "given": request.POST,
@@ -104,7 +120,7 @@ def _asked(
 def _reasons(outcome: BulkOutcome) -> list[tuple[int, str | Promise]]:
     counted = Counter(failure.code for _, failure in outcome.skipped)
     titles = {failure.code: failure.title for _, failure in outcome.skipped}
-    return [(count, SKIPPED.get(code, titles[code])) for code, count in counted.most_common()]
+    return [(count, skipped_words(code, titles[code])) for code, count in counted.most_common()]
 
 
 def _arguments(form: QueryDict) -> BulkArguments:

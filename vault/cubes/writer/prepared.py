@@ -45,6 +45,14 @@ class _Prepared:
     places: list[tuple[Reading, Sequence[Place]]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class PreparedTexts:
+    """What was read of some texts, for a transaction that comes later."""
+
+    key: DataKey
+    texts: _Prepared
+
+
 _prepared: ContextVar[tuple[DataKey, _Prepared] | None] = ContextVar("prepared texts", default=None)
 
 
@@ -58,17 +66,28 @@ def texts_prepared(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> It
     if connection.in_atomic_block:
         yield
         return
+    with texts_given(_texts_read(tenant_id, find)):
+        yield
+
+
+@contextmanager
+def texts_given(read: PreparedTexts) -> Iterator[None]:
+    """Within, texts that were read before are not read again."""
+    token = _prepared.set((read.key, read.texts))
+    try:
+        yield
+    finally:
+        _prepared.reset(token)
+
+
+def _texts_read(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> PreparedTexts:
     readings: Sequence[Reading] = ()
     with suppress(DomainError):
         readings = find()
     maker = TokenMaker(key=token_maker(tenant_id).key)  # without what was looked up, which would go along
     is_large = sum(len(one.texts.content) for one in readings) >= LARGE_CALL
     known = run_outside(_read, maker, list(readings)) if is_large else _read(maker, readings)
-    token = _prepared.set((maker.key, known))
-    try:
-        yield
-    finally:
-        _prepared.reset(token)
+    return PreparedTexts(maker.key, known)
 
 
 def text_index_of(maker: TokenMaker, words: Worded) -> TextIndex:
@@ -95,15 +114,22 @@ def stored_texts_prepared(
     *, actor: Actor, cube_ids: Collection[UUID], screened: Collection[PiiField] = frozenset()
 ) -> Iterator[None]:
     """The same for the present texts of memories, also deleted ones, that the actor may read."""
-
-    def find() -> list[Reading]:
-        with acting(actor):
-            cubes = Cube.objects.all().reached_by(actor).filter(id__in=cube_ids)
-            versions = list(CubeVersion.objects.filter(cube__in=cubes, number=F("cube__version")))
-        return [Reading(texts_of_version(one), frozenset(screened)) for one in versions if one.sealed]
-
-    with texts_prepared(actor.tenant_id, find):
+    with texts_prepared(actor.tenant_id, lambda: _stored(actor, cube_ids, screened)):
         yield
+
+
+def stored_texts_read(
+    *, actor: Actor, cube_ids: Collection[UUID], screened: Collection[PiiField] = frozenset()
+) -> PreparedTexts:
+    """Read the present texts of memories for a later transaction. Raises KeyUnavailable; Unavailable."""
+    return _texts_read(actor.tenant_id, lambda: _stored(actor, cube_ids, screened))
+
+
+def _stored(actor: Actor, cube_ids: Collection[UUID], screened: Collection[PiiField]) -> list[Reading]:
+    with acting(actor):
+        cubes = Cube.objects.all().reached_by(actor).filter(id__in=cube_ids)
+        versions = list(CubeVersion.objects.filter(cube__in=cubes, number=F("cube__version")))
+    return [Reading(texts_of_version(one), frozenset(screened)) for one in versions if one.sealed]
 
 
 def texts_of_version(version: CubeVersion) -> Texts:

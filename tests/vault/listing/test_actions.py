@@ -1,0 +1,243 @@
+"""One action on all that match: counted, done by a job in parts, cancelled, undone; and exports."""
+
+import json
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.factories import ApiReply, World
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.openapi import faults_of
+from tests.vault.outbox import run_jobs
+
+Superuser = Callable[[], psycopg.Connection]
+ACTIONS = "memories/actions/"
+NEXT_YEAR = "2099-01-01T00:00:00Z"
+ALL = {"tags": "rota"}
+
+
+@pytest.fixture
+def ids(world: World) -> list[str]:
+    """Five shared memories of alice's with one tag, the last frozen by olivia."""
+    items = [{"content": f"Shift {one}.", "namespace": "/team", "tags": ["rota"]} for one in range(5)]
+    reply = world.client("alice").post("memories/bulk/", {"items": items})
+    found = [one["memory"]["id"] for one in reply.json["results"]]
+    assert world.client("olivia").post(f"memories/{found[4]}/freeze/", {"reason": "Case 17"}).status == 200
+    return found
+
+
+def ask(world: World, name: str, body: dict[str, Any], *, dry: bool = False, **headers: str) -> ApiReply:
+    address = f"{ACTIONS}?dry_run=true" if dry else ACTIONS
+    reply = world.client(name).post(address, body, **headers)
+    assert faults_of("POST", f"/api/v1/{ACTIONS}", reply) == []
+    return reply
+
+
+def job_of(world: World, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    reply = ask(world, name, body)
+    assert reply.status == 202, reply.json
+    run_jobs()
+    found: dict[str, Any] = world.client(name).get(f"jobs/{reply.json['job']['id']}/").json
+    return found
+
+
+def memory(world: World, memory_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = world.client("alice").get(f"memories/{memory_id}/").json
+    return found
+
+
+def undo(world: World, job: dict[str, Any]) -> dict[str, Any]:
+    reply = world.client("alice").post(f"jobs/{job['id']}/undo/")
+    assert reply.status == 202, reply.json
+    run_jobs()
+    found: dict[str, Any] = world.client("alice").get(f"jobs/{reply.json['id']}/").json
+    return found
+
+
+@pytest.mark.parametrize(
+    ("action", "args", "field", "value"),
+    [
+        ("tag", {"tag": "week"}, "tags", ["rota", "week"]),
+        ("expire", {"expires_at": NEXT_YEAR}, "expires_at", NEXT_YEAR),
+        ("move", {"namespace": "/archive"}, "namespace", "/archive"),
+    ],
+)
+def test_an_action_changes_all_that_match_and_is_undone(
+    world: World, ids: list[str], action: str, args: dict[str, str], field: str, value: object, superuser: Superuser
+) -> None:
+    def shown(memory_id: str) -> object:
+        found = memory(world, memory_id)[field]
+        return found["path"] if isinstance(found, dict) else found
+
+    before = [shown(one) for one in ids]
+    counted = ask(world, "alice", {"action": action, "filters": ALL, "args": args}, dry=True).json
+    assert (counted["count"], counted["skipped"]) == (4, [{"id": ids[4], "code": "held"}])
+    job = job_of(world, "alice", {"action": action, "filters": ALL, "args": args, "expected_count": 4})
+    assert (job["status"], job["done"], job["total"], job["progress"]) == ("succeeded", 5, 5, 1.0)
+    assert (job["result"]["changed"], job["result"]["codes"]) == (4, {"held": 1})
+    assert [shown(one) for one in ids] == [value] * 4 + before[4:]
+    undone = undo(world, job)
+    assert (undone["status"], undone["result"]["changed"]) == ("succeeded", 4)
+    assert [shown(one) for one in ids] == before
+    assert superuser().execute("SELECT count(*) FROM vault_actionitem").fetchone() == (4,)
+
+
+def test_deleted_memories_come_back_and_restored_ones_go_again(world: World, ids: list[str]) -> None:
+    alice = world.client("alice")
+    job = job_of(world, "alice", {"action": "delete", "filters": ALL})
+    assert [alice.get(f"memories/{one}/").status for one in ids] == [404] * 4 + [200]
+    restored = job_of(world, "alice", {"action": "restore", "filters": ALL})
+    assert restored["result"]["changed"] == 4
+    assert [alice.get(f"memories/{one}/").status for one in ids] == [200] * 5
+    assert undo(world, restored)["result"]["changed"] == 4
+    assert undo(world, job)["result"]["changed"] == 4
+    assert [alice.get(f"memories/{one}/").status for one in ids] == [200] * 5
+
+
+def test_undoing_leaves_what_was_changed_since(world: World, ids: list[str]) -> None:
+    job = job_of(world, "alice", {"action": "expire", "ids": ids[:2], "args": {"expires_at": NEXT_YEAR}})
+    version = memory(world, ids[0])["version"]
+    changed = {"expires_at": "2098-01-01T00:00:00Z"}
+    assert world.client("alice").patch(f"memories/{ids[0]}/", changed, if_match=f'"{version}"').status == 200
+    undone = undo(world, job)
+    assert (undone["result"]["changed"], undone["result"]["codes"]) == (1, {"conflict": 1})
+    assert memory(world, ids[0])["expires_at"] == changed["expires_at"]
+    assert memory(world, ids[1])["expires_at"] is None
+
+
+def test_an_action_that_changes_nothing_is_not_undone(world: World, ids: list[str]) -> None:
+    job = job_of(world, "alice", {"action": "tag", "ids": ids[:1], "args": {"tag": "rota"}})
+    assert job["result"]["changed"] == 0
+    assert undo(world, job)["result"]["changed"] == 0
+    assert memory(world, ids[0])["tags"] == ["rota"]
+
+
+def test_who_may_not_change_memories_changes_none(world: World, ids: list[str], superuser: Superuser) -> None:
+    body = {"action": "delete", "filters": ALL}
+    assert ask(world, "bob", body, dry=True).status == 403
+    assert ask(world, "bob", body).status == 403
+    stranger = ask(world, "charlie", body, dry=True)
+    assert (stranger.status, stranger.json["count"], stranger.json["skipped"]) == (200, 0, [])
+    other = ask(world, "charlie", {"action": "delete", "ids": ids}, dry=True).json
+    assert (other["count"], {one["code"] for one in other["skipped"]}) == (0, {"not_found"})
+    assert job_of(world, "charlie", body)["result"]["changed"] == 0
+    assert superuser().execute("SELECT count(*) FROM vault_cube WHERE deleted_at IS NOT NULL").fetchone() == (0,)
+    assert superuser().execute("SELECT count(*) FROM vault_actionitem").fetchone() == (0,)
+
+
+def test_a_right_that_is_lost_before_the_job_runs_is_lost_for_the_job(world: World, ids: list[str]) -> None:
+    reply = ask(world, "alice", {"action": "delete", "filters": ALL})
+    olivia = world.client("olivia")
+    assert olivia.patch(f"members/{world.alice.member.id}/", {"role": "viewer"}).status == 200
+    run_jobs()
+    job = world.client("alice").get(f"jobs/{reply.json['job']['id']}/").json
+    assert (job["status"], job["error"]["code"]) == ("failed", "forbidden")
+    assert olivia.get("memories/?tag=rota").json["count"] == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"action": "delete", "filters": {}}, "filters"),
+        ({"action": "delete"}, "ids"),
+        ({"action": "delete", "ids": ["%"], "filters": ALL}, "ids.0"),
+        ({"action": "tag", "filters": ALL}, "tag"),
+        ({"action": "move", "filters": ALL, "args": {"namespace": "team"}}, "namespace"),
+        ({"action": "expire", "filters": ALL, "args": {"expires_at": "2001-01-01T00:00:00Z"}}, "expires_at"),
+        ({"action": "tag", "filters": {"mood": "good"}, "args": {"tag": "a"}}, "filters.mood"),
+        ({"action": "burn", "filters": ALL}, "action"),
+        ({"action": "delete", "filters": ALL, "when": "now"}, "when"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_at_once(
+    world: World, body: dict[str, Any], field: str, superuser: Superuser
+) -> None:
+    reply = ask(world, "alice", body)
+    assert (reply.status, reply.json["errors"][0]["field"]) == (400, field)
+    assert superuser().execute("SELECT count(*) FROM governance_job").fetchone() == (0,)
+
+
+def test_another_count_than_expected_is_a_conflict(world: World, ids: list[str]) -> None:
+    assert ask(world, "alice", {"action": "delete", "filters": ALL, "expected_count": 5}).status == 409
+
+
+def test_the_same_key_asks_for_one_job(world: World, ids: list[str], superuser: Superuser) -> None:
+    body = {"action": "delete", "filters": ALL}
+    first, second = (ask(world, "alice", body, idempotency_key="once") for _ in range(2))
+    assert first.json == second.json
+    assert superuser().execute("SELECT count(*) FROM governance_job").fetchone() == (1,)
+
+
+def test_a_cancelled_job_keeps_the_parts_that_are_done(
+    world: World, ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vault.listing.actions.PART", 2)
+    job = job_of(world, "alice", {"action": "tag", "filters": ALL, "args": {"tag": "week"}})
+    assert (job["done"], job["result"]["changed"]) == (5, 4)
+    waiting = ask(world, "alice", {"action": "delete", "filters": ALL}).json["job"]
+    assert world.client("alice").post(f"jobs/{waiting['id']}/cancel/").status == 202
+    run_jobs()
+    assert world.client("alice").get("memories/?tag=rota").json["count"] == 5
+
+
+def test_an_export_is_read_as_its_reader_may_read_now(world: World, ids: list[str], superuser: Superuser) -> None:
+    job = job_of(world, "bob", {"action": "export", "filters": ALL})
+    assert (job["result"]["changed"], job["undo_until"]) == (5, None)
+    address = f"{ACTIONS}{job['id']}/file/"
+    world.client("alice").delete(f"memories/{ids[0]}/")
+    reply = world.client("bob").get(address)
+    lines = [json.loads(line) for line in reply.body.decode().splitlines()]
+    assert [line["id"] for line in lines] == ids[1:]
+    assert lines[0]["content"] == "Shift 1."
+    entry = (
+        superuser()
+        .execute("SELECT object_ids::text[] FROM governance_auditentry WHERE verb = 'memory.exported'")
+        .fetchall()
+    )
+    assert entry == [(ids[1:],)]
+    assert world.client("alice").get(address).status == 403
+    assert world.client("charlie").get(address).status == 404
+
+
+def test_an_unfinished_export_has_no_file(world: World, ids: list[str]) -> None:
+    job = ask(world, "bob", {"action": "export", "filters": ALL}).json["job"]
+    assert world.client("bob").get(f"{ACTIONS}{job['id']}/file/").status == 409
+
+
+def test_the_page_counts_all_that_match_and_leads_to_the_job(world: World, ids: list[str]) -> None:
+    client = signed_in(world.alice)
+    form = {"action": "expire", "all": "yes", "query": "/memories/?tag=rota", "next": "/memories/?tag=rota"}
+    page = unescape(client.post("/memories/bulk/", form).content.decode())
+    assert "<b>4</b><span>will be changed</span>" in page
+    assert "<b>1</b><span>stay: a hold covers them</span>" in page
+    assert "Set expiry 4" in page
+    refused = client.post("/memories/bulk/", {**form, "confirmed": "yes", "expires_at": "2001-01-01T00:00"})
+    assert refused.status_code == 422
+    done = client.post("/memories/bulk/", {**form, "confirmed": "yes", "expires_at": "2099-01-01T00:00"})
+    assert done["Location"].startswith("/jobs/")
+    run_jobs()
+    shown = unescape(client.get(done["Location"]).content.decode())
+    assert "4 memories, 1 left out" in shown
+    assert "Undo" in shown
+    assert memory(world, ids[0])["expires_at"] == NEXT_YEAR
+    client.post(f"{done['Location']}undo/")
+    run_jobs()
+    assert memory(world, ids[0])["expires_at"] is None
+
+
+def test_a_search_is_not_all_that_match(world: World, ids: list[str]) -> None:
+    form = {"action": "delete", "all": "yes", "query": "/memories/?q=shift"}
+    assert signed_in(world.alice).post("/memories/bulk/", form).status_code == 422
+
+
+def test_the_page_exports_what_was_selected(world: World, ids: list[str]) -> None:
+    client = signed_in(world.bob)
+    form = {"action": "export", "id": ids[:2], "next": "/memories/"}
+    assert "<b>2</b><span>will be exported</span>" in unescape(client.post("/memories/bulk/", form).content.decode())
+    done = client.post("/memories/bulk/", {**form, "confirmed": "yes"})
+    run_jobs()
+    page = unescape(client.get(done["Location"]).content.decode())
+    assert "/file/" in page

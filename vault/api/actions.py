@@ -1,0 +1,115 @@
+"""memories/actions/ of the REST contract, and the file of an export."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.access.decisions.services import authorize
+from governance.api.audit import FileView
+from governance.api.described import DRY_RUN, ONCE, described, read
+from governance.api.fields import StrictSerializer, TextField, WholeField
+from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.views import ApiView, asked_only, flag
+from governance.idempotency.services import Reply
+from governance.vocabulary import Permission
+from vault.api.fields import MomentField, refuse_deep
+from vault.api.lines import lines_response
+from vault.api.schema import Schema
+from vault.listing.actions import EXPORT, MOST_IDS, ActionCount, ActionDraft, action_count, action_create, export_lines
+from vault.listing.bulk import BulkAction, BulkArguments
+
+ACTIONS = [*(one for one in BulkAction if one is not BulkAction.UNFREEZE), EXPORT]
+
+
+class ArgumentsInput(StrictSerializer):
+    """What the action needs: a tag, the path of a namespace, a time (null: never), a reason."""
+
+    tag = TextField(max_length=100, required=False)
+    namespace = TextField(max_length=200, required=False)
+    expires_at = MomentField(required=False, allow_null=True)
+    reason = TextField(max_length=500, required=False)
+
+
+class ActionInput(StrictSerializer):
+    action = serializers.ChoiceField(choices=ACTIONS)
+    ids = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=MOST_IDS, allow_empty=False)
+    filters = serializers.JSONField(required=False, help_text="As in a search; of `restore`, over deleted memories.")
+    args = ArgumentsInput(required=False)
+    expected_count = WholeField(
+        required=False, min_value=0, help_text="Of the dry run: 409 where it is another one by now."
+    )
+
+    def validate_filters(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise serializers.ValidationError("an object is needed")
+        refuse_deep(value)
+        return value
+
+
+class SkippedSchema(Schema):
+    id = serializers.UUIDField()
+    code = serializers.CharField(help_text="As of an error: `held`, `forbidden`, `not_found`.")
+
+
+class ActionCountSchema(Schema):
+    count = serializers.IntegerField(help_text="Memories that would be changed, or exported.")
+    ids = serializers.ListField(child=serializers.UUIDField(), help_text="The first 100 of them.")
+    skipped = SkippedSchema(many=True, help_text="The first 100 that would be left out.")
+    capped = serializers.BooleanField(help_text="Only the first 1,000 were looked at for `skipped`.")
+
+
+class ActionsView(ApiView):
+    @described(
+        "memories_actions",
+        JobPromiseSchema,
+        status=202,
+        request=ActionInput,
+        parameters=[ONCE, DRY_RUN],
+        also={200: ActionCountSchema},
+        may=[409],
+    )
+    def post(self, request: Request) -> Response:
+        """Do one action to chosen memories, or to all that match, as a job that can be undone for 30 days."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        asked_only(request, "dry_run")
+        dry_run = flag(request, "dry_run")
+        body = read(ActionInput, request)
+        draft = ActionDraft(
+            action=body["action"],
+            ids=tuple(body.get("ids", ())),
+            filters=body.get("filters"),
+            arguments=BulkArguments(**body.get("args", {})),
+        )
+        if dry_run:
+            return Response(_count_json(action_count(actor=actor, draft=draft)))
+        expected = body.get("expected_count")
+
+        def call() -> Reply:
+            job = action_create(actor=actor, draft=draft, expected_count=expected)
+            return Reply(202, {"job": job_json(job)})
+
+        return self.post_once(call)
+
+
+class ExportFileView(FileView):
+    @described("memories_export_file", OpenApiTypes.STR, status=(200, "application/jsonl"), may=[404, 409])
+    def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
+        """Download an export as JSON Lines: one memory a line, as the caller may read it now."""
+        lines = export_lines(actor=self.actor(), job_id=job_id)
+        asked_only(request)
+        return lines_response(lines)
+
+
+def _count_json(found: ActionCount) -> dict[str, Any]:
+    return {
+        "count": found.count,
+        "ids": [str(one) for one in found.ids],
+        "skipped": [{"id": str(one), "code": code} for one, code in found.skipped],
+        "capped": found.is_capped,
+    }

@@ -1,0 +1,340 @@
+"""One action on all memories that match, or on chosen ones, as a job: counted first, done in parts, and undone."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from pydantic import TypeAdapter
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.database import acting
+from governance.denials import denial_told
+from governance.errors import Conflict, DomainError, FieldError, Forbidden, Invalid, NotFound, Unavailable
+from governance.ids import uuid7
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.jobs.selectors import JobView, job_get
+from governance.jobs.services import job_create
+from governance.keys.services import token_maker
+from governance.models import Job
+from governance.vocabulary import JobStatus, Permission, Topic, Verb
+from vault.cubes.filters import filter_read
+from vault.cubes.lookup import cube_target
+from vault.cubes.screening.screen import EVERYWHERE
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.cubes.writer.prepared import PreparedTexts, stored_texts_read, texts_given
+from vault.listing.bulk import PERMISSIONS, READING, BulkAction, BulkArguments, Change, bulk_check, change_of
+from vault.listing.selectors import deleted_of
+from vault.listing.undo import undo_one
+from vault.models import ActionItem, Cube
+from vault.models.cube import IS_HELD, CubeQuerySet
+from vault.vocabulary import PiiField
+
+PART = 100  # memories of one transaction
+LOOKED_AT = 1_000  # memories of a dry run that are looked at one by one
+MOST_COUNTED = 100_000
+MOST_IDS = 1_000  # chosen ones of one call
+MOST_NAMED = 100  # ids in a reply
+EXPORT = "export"
+UNDONE_BY = {BulkAction.DELETE: BulkAction.RESTORE, BulkAction.RESTORE: BulkAction.DELETE}
+VERSIONED = frozenset({BulkAction.TAG, BulkAction.MOVE, BulkAction.EXPIRE})  # each makes a new version
+ARGUMENTS: TypeAdapter[BulkArguments] = TypeAdapter(BulkArguments)
+
+
+@dataclass(frozen=True)
+class ActionDraft:
+    """What is to be done to which memories: chosen ones (`ids`), or all that match (`filters`).
+
+    action: a BulkAction or EXPORT. filters: as in a search; of a restoration, of the deleted ones. arguments None: not
+    known yet, for a dry run.
+    """
+
+    action: str
+    ids: tuple[UUID, ...] = ()
+    filters: Mapping[str, Any] | None = field(default=None, repr=False)
+    arguments: BulkArguments | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ActionCount:
+    """What an action would do. ids, skipped: the first MOST_NAMED; codes: how many are left out, by reason.
+
+    is_capped: there are more memories than were looked at; what is left out of those shows while the job runs.
+    """
+
+    count: int
+    ids: tuple[UUID, ...]
+    skipped: tuple[tuple[UUID, str], ...]
+    codes: Mapping[str, int]
+    is_capped: bool
+
+
+def action_count(*, actor: Actor, draft: ActionDraft) -> ActionCount:
+    """The dry run. Raises Forbidden; Invalid. Writes nothing."""
+    authorize(actor, _permission(draft.action))
+    with acting(actor):
+        _check(actor, draft)
+        rows = _rows(actor, draft)
+        total = len(rows.values_list("id")[:MOST_COUNTED])
+        looked_at = list(rows.select_related("namespace").annotate(is_held=IS_HELD).order_by("id")[:LOOKED_AT])
+        found = [(cube.id, _against(actor, draft.action, cube)) for cube in looked_at]
+        found += [(one, "not_found") for one in sorted({*draft.ids} - {cube.id for cube in looked_at})]
+        skipped = [(cube_id, code) for cube_id, code in found if code]
+        left_out = sum(code != "not_found" for _, code in skipped)
+        return ActionCount(
+            count=total - left_out,
+            ids=tuple(islice((cube_id for cube_id, code in found if not code), MOST_NAMED)),
+            skipped=tuple(skipped[:MOST_NAMED]),
+            codes=Counter(code for _, code in skipped),
+            is_capped=total > LOOKED_AT,
+        )
+
+
+def action_create(*, actor: Actor, draft: ActionDraft, expected_count: int | None = None) -> JobView:
+    """Ask for the job. expected_count: of the dry run; Conflict where it is another one now.
+
+    Raises Forbidden; Invalid; Conflict. Writes: Job, AuditEntry, OutboxEvent.
+    """
+    authorize(actor, _permission(draft.action))
+    with acting(actor):
+        _check(actor, draft)
+        if expected_count is not None:
+            present = action_count(actor=actor, draft=draft).count
+            if present != expected_count:
+                raise Conflict(f"The action would change {present} memories, not {expected_count}. Count again.")
+        kind = Topic.MEMORIES_EXPORT if draft.action == EXPORT else Topic.MEMORIES_ACT
+        request = {
+            "ids": [str(one) for one in draft.ids],
+            "filters": draft.filters,
+            "arguments": json.loads(ARGUMENTS.dump_json(draft.arguments or BulkArguments())),
+        }
+        total = len(_rows(actor, draft).values_list("id")[:MOST_COUNTED])
+        options = {"action": str(draft.action), "before": str(uuid7())}
+        return job_create(actor=actor, kind=kind, settings=options, request=json.dumps(request).encode(), total=total)
+
+
+@handler(
+    Topic.MEMORIES_ACT,
+    permission=Permission.MEMORY_UPDATE,
+    undo=Topic.MEMORIES_ACT_UNDO,
+    undo_for=timedelta(days=settings.DELETED_GRACE_DAYS),
+)
+def memories_act(run: JobRun) -> Callable[[], Step]:
+    """Act on the next PART memories. done: memories looked at. Writes what the action writes; ActionItem …."""
+    texts = _texts_read(run, BulkAction(run.settings["action"]), _part(run))
+
+    def write() -> Step:
+        with texts_given(texts):
+            return _step(run)
+
+    return write
+
+
+@handler(Topic.MEMORIES_EXPORT, permission=Permission.MEMORY_READ)
+def memories_export(run: JobRun) -> Callable[[], Step]:
+    """Note the next PART memories of an export; their words stay where they are until somebody downloads them."""
+    return lambda: _step(run)
+
+
+@handler(Topic.MEMORIES_ACT_UNDO, permission=Permission.MEMORY_UPDATE)
+def memories_act_undo(run: JobRun) -> Callable[[], Step]:
+    """Undo the action on the next PART memories that it changed. done: memories looked at.
+
+    What was changed once more since then stays. Writes what the undoing writes.
+    """
+    with acting(run.actor):
+        job_id = UUID(run.settings["job"])
+        action = BulkAction(Job.objects.get(tenant_id=run.actor.tenant_id, id=job_id).settings["action"])
+        versions = {item.cube_id: item.version for item in _items(run.actor, job_id, _after(run))}
+    texts = _texts_read(run, UNDONE_BY.get(action, action), list(versions))
+
+    def write() -> Step:
+        with texts_given(texts):
+            return _undo_step(run, job_id, action, versions)
+
+    return write
+
+
+def export_lines(*, actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
+    """The memories of a finished export, a part at a time, as the actor may read them now.
+
+    Raises NotFound; Forbidden; Conflict while it runs. Writes: AuditEntry for each part.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    view = job_get(actor=actor, job_id=job_id)
+    if view.kind != Topic.MEMORIES_EXPORT:
+        raise NotFound
+    if view.status != JobStatus.SUCCEEDED:
+        raise Conflict(f"The export is {view.status}.")
+    return _export_parts(actor, job_id)
+
+
+def _export_parts(actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
+    last: UUID | None = None
+    while True:
+        with acting(actor):
+            items = _items(actor, job_id, last)
+            if not items:
+                return
+            last = items[-1].cube_id
+            named = [item.cube_id for item in items]
+            visible = list(
+                Cube.objects.visible_to(actor).filter(id__in=named).order_by("id").values_list("id", flat=True)
+            )
+            views = cubes_read(actor=actor, cube_ids=visible, verb=Verb.MEMORY_EXPORTED, is_use=False)
+        yield views
+
+
+def _permission(action: str) -> Permission:
+    if action == EXPORT:
+        return Permission.MEMORY_READ
+    if action not in set(BulkAction):
+        raise Invalid(errors=[FieldError("action", f"one of {', '.join([*BulkAction, EXPORT])}")])
+    return PERMISSIONS.get(BulkAction(action), Permission.MEMORY_UPDATE)
+
+
+def _check(actor: Actor, draft: ActionDraft) -> None:
+    """Raises Invalid for what would fail for every memory."""
+    if bool(draft.ids) == (draft.filters is not None):
+        raise Invalid(errors=[FieldError("ids", "give ids or filters, and not both")])
+    if draft.filters is not None and not draft.filters:
+        raise Invalid(errors=[FieldError("filters", "an empty filter would match every memory")])
+    if len(draft.ids) > MOST_IDS:
+        raise Invalid(errors=[FieldError("ids", f"at most {MOST_IDS}")])
+    if draft.action != EXPORT and draft.arguments is not None:
+        bulk_check(BulkAction(draft.action), draft.arguments)
+
+
+def _rows(actor: Actor, draft: ActionDraft) -> CubeQuerySet:
+    """The memories that match and that the actor may see; of a restoration, the deleted ones."""
+    rows = deleted_of(actor) if draft.action == BulkAction.RESTORE else Cube.objects.visible_to(actor)
+    if draft.filters is None:
+        return rows.filter(id__in=draft.ids)
+    return rows.filter(filter_read(token_maker(actor.tenant_id), draft.filters))
+
+
+def _against(actor: Actor, action: str, cube: Any) -> str:
+    """The code of what speaks against the action on one memory; empty: nothing does."""
+    if action != EXPORT and not is_allowed(actor, _permission(action), cube_target(cube)):
+        return Forbidden.code
+    if cube.is_held and action not in {EXPORT, BulkAction.FREEZE, BulkAction.UNFREEZE}:
+        return "held"
+    return ""
+
+
+def _draft_of(run: JobRun) -> ActionDraft:
+    """Raises Conflict once the request was erased."""
+    if run.request is None:
+        raise Conflict("What this job was asked for was erased.")
+    request = json.loads(run.request)
+    return ActionDraft(
+        action=run.settings["action"],
+        ids=tuple(UUID(one) for one in request["ids"]),
+        filters=request["filters"],
+        arguments=ARGUMENTS.validate_python(request["arguments"]),
+    )
+
+
+def _part(run: JobRun) -> list[UUID]:
+    """The next memories that match."""
+    draft = _draft_of(run)
+    with acting(run.actor):
+        rows = _rows(run.actor, draft).filter(id__lt=UUID(run.settings["before"])).order_by("id")
+        after = _after(run)
+        rows = rows if after is None else rows.filter(id__gt=after)
+        return list(rows.values_list("id", flat=True)[:PART])
+
+
+def _texts_read(run: JobRun, action: BulkAction, ids: Collection[UUID]) -> PreparedTexts:
+    """Before the transaction, which would hold all these memories for as long as that takes."""
+    moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()
+    return stored_texts_read(actor=run.actor, cube_ids=ids if action in READING else [], screened=moved)
+
+
+def _after(run: JobRun) -> UUID | None:
+    return UUID(run.state["after"]) if "after" in run.state else None
+
+
+def _step(run: JobRun) -> Step:
+    actor, draft = run.actor, _draft_of(run)
+    authorize(actor, _permission(draft.action))
+    ids = _part(run)
+    before = _versions(ids)
+    if draft.action == EXPORT:
+        done, skipped = ids, list[tuple[UUID, DomainError]]()
+    else:
+        change = change_of(actor, BulkAction(draft.action), draft.arguments or BulkArguments())
+        done, skipped = _tried(actor, run, change, ids)
+    after = _versions(done)
+    is_versioned = draft.action in VERSIONED
+    changed = [one for one in done if one in after and not (is_versioned and before[one] == after[one])]
+    ActionItem.objects.bulk_create(
+        ActionItem(tenant_id=actor.tenant_id, job_id=run.job_id, cube_id=one, version=after[one]) for one in changed
+    )
+    return _outcome(run, ids, len(changed), skipped)
+
+
+def _undo_step(run: JobRun, job_id: UUID, action: BulkAction, versions: Mapping[UUID, int]) -> Step:
+    actor = run.actor
+    authorize(actor, Permission.MEMORY_UPDATE)
+    done, skipped = _tried(actor, run, lambda cube_id: undo_one(actor, action, cube_id, versions[cube_id]), versions)
+    total = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).count() if run.total is None else None
+    return _outcome(run, list(versions), len(done), skipped, total=total)
+
+
+def _tried(
+    actor: Actor, run: JobRun, change: Change, ids: Iterable[UUID]
+) -> tuple[list[UUID], list[tuple[UUID, DomainError]]]:
+    done: list[UUID] = []
+    skipped: list[tuple[UUID, DomainError]] = []
+    for cube_id in ids:
+        try:
+            with transaction.atomic():
+                change(cube_id)
+            done.append(cube_id)
+        except Unavailable:
+            raise
+        except DomainError as failure:
+            skipped.append((cube_id, failure))
+            if isinstance(failure, Forbidden):
+                denial_told(actor=actor, denial=failure, path=f"jobs/{run.job_id}/")
+    return done, skipped
+
+
+def _outcome(
+    run: JobRun,
+    ids: Sequence[UUID],
+    changed: int,
+    skipped: Sequence[tuple[UUID, DomainError]],
+    *,
+    total: int | None = None,
+) -> Step:
+    """How far the job is, and what came of it so far: counts by reason, and the first ids that were left out."""
+    codes = Counter(run.result.get("codes", {})) + Counter(failure.code for _, failure in skipped)
+    named = [{"id": str(one), "code": failure.code} for one, failure in skipped]
+    result = {
+        "changed": run.result.get("changed", 0) + changed,
+        "codes": dict(codes),
+        "skipped": [*run.result.get("skipped", ()), *named][:MOST_NAMED],
+    }
+    done = run.done + len(ids)
+    if len(ids) < PART:
+        return Step(done=done, total=done, result=result)
+    return Step(state={"after": str(ids[-1])}, done=done, total=total, result=result)
+
+
+def _items(actor: Actor, job_id: UUID, after: UUID | None) -> list[ActionItem]:
+    rows = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
+    return list((rows if after is None else rows.filter(cube_id__gt=after))[:PART])
+
+
+def _versions(ids: Collection[UUID]) -> dict[UUID, int]:
+    return dict(Cube.objects.filter(id__in=ids).values_list("id", "version"))

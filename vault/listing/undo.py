@@ -1,0 +1,48 @@
+"""Undoing what a bulk action did to one memory, as its versions tell it."""
+
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.errors import Conflict
+from vault.cubes.changing import cube_change_ask, cube_move
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.services import cube_delete, cube_restore, cube_update
+from vault.holds.services import cube_unfreeze
+from vault.listing.bulk import BulkAction
+from vault.models import Cube, CubeVersion
+
+CHANGED = "The memory was changed once more since then."
+
+
+def undo_one(actor: Actor, action: BulkAction, cube_id: UUID, version: int) -> None:
+    """Take back what `action` did to a memory when it made `version` of it. Use inside `acting`.
+
+    Raises Conflict where what was changed is not as the action left it; else as the service that changes it back.
+    """
+    match action:
+        case BulkAction.DELETE:
+            cube_restore(actor=actor, cube_id=cube_id)
+        case BulkAction.RESTORE:
+            cube_delete(actor=actor, cube_id=cube_id)
+        case BulkAction.FREEZE:
+            cube_unfreeze(actor=actor, cube_id=cube_id)
+        case BulkAction.TAG | BulkAction.MOVE | BulkAction.EXPIRE:
+            _version_undo(actor, action, cube_change_ask(actor=actor, cube_id=cube_id), version)
+        case BulkAction.UNFREEZE:
+            raise Conflict("A freeze has a reason; freeze the memory anew.")
+
+
+def _version_undo(actor: Actor, action: BulkAction, cube: Cube, number: int) -> None:
+    versions = CubeVersion.objects.filter(cube=cube, number__in=[number - 1, number]).select_related("namespace")
+    before, after = versions.order_by("number")
+    if action is BulkAction.MOVE:
+        if cube.namespace_id != after.namespace_id:
+            raise Conflict(CHANGED)
+        cube_move(actor=actor, cube_id=cube.id, namespace=before.namespace.path)
+        return
+    if action is BulkAction.EXPIRE and cube.expires_at != after.expires_at:
+        raise Conflict(CHANGED)
+    added = set(after.tags) - set(before.tags)
+    tags = CubeChanges(tags=tuple(tag for tag in cube.tags if tag not in added))
+    changes = CubeChanges(expires_at=before.expires_at) if action is BulkAction.EXPIRE else tags
+    cube_update(actor=actor, cube_id=cube.id, expected_versions={cube.version}, changes=changes)

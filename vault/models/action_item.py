@@ -1,0 +1,20 @@
+from django.db import models
+
+from governance.models.base import TenantModel
+from governance.models.job import Job
+
+
+class ActionItem(TenantModel):
+    """A memory that a bulk action changed, so that the action can be undone, or that an export holds.
+
+    cube_id: no foreign key, since the memory may be erased. version: after the action.
+    """
+
+    job = models.ForeignKey(Job, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    cube_id = models.UUIDField()
+    version = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "job", "cube_id"], name="action_names_a_memory_once"),
+        ]

@@ -1,0 +1,58 @@
+"""One action on all memories that match, or an export: counted first, then done by a job with a page of its own."""
+
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
+
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from governance.actor import Actor
+from governance.errors import FieldError, Invalid
+from governance.web.pages import draw, see_other
+from vault.listing.actions import ActionDraft, action_count, action_create
+from vault.listing.bulk import BulkArguments
+from vault.listing.queries import query_read
+
+SKIPPED: dict[str, Promise] = {
+    "held": gettext_lazy("stay: a hold covers them"),
+    "forbidden": gettext_lazy("stay: you lack the right"),
+    "not_found": gettext_lazy("are not there any more"),
+    "quota_exceeded": gettext_lazy("stay: a quota is used up"),
+}
+
+
+def skipped_words(code: str, title: str = "") -> str | Promise:
+    return SKIPPED.get(code, title or code)
+
+
+def act_as_job(
+    request: HttpRequest, actor: Actor, draft: ActionDraft, arguments: BulkArguments | None, shown: dict[str, Any]
+) -> HttpResponseBase:
+    """The counts, and with `arguments` the job. shown: what the page of the counts says besides."""
+    fault: Invalid | None = shown.get("fault")
+    if arguments is not None:
+        try:
+            asked = ActionDraft(draft.action, draft.ids, draft.filters, arguments)
+            return see_other(reverse("job", args=[action_create(actor=actor, draft=asked).id]))
+        except Invalid as failure:
+            fault = failure
+    found = action_count(actor=actor, draft=draft)
+    skipped = [(count, skipped_words(code)) for code, count in found.codes.items()]
+    context = {**shown, "count": found.count, "skipped": skipped, "is_capped": found.is_capped, "fault": fault}
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+    return draw(request, "vault/memories/bulk.html", context, status=status)
+
+
+def draft_read(form: QueryDict, action: str, ids: list[UUID]) -> ActionDraft:
+    """All that the list at `query` shows where `all` is chosen, else the chosen ones. Raises Invalid."""
+    if form.get("all") != "yes":
+        return ActionDraft(action, ids=tuple(ids))
+    query = query_read(parse_qs(urlsplit(form.get("query", "")).query))
+    if query.text:
+        raise Invalid(errors=[FieldError("query", "a search has no end: select its hits")])
+    return ActionDraft(action, filters=query.filters_shown())
