@@ -1,11 +1,16 @@
-"""What each part of a score brings: evidence recall with its weight set to zero."""
+"""What each part of a score and each mechanism of a search brings: evidence recall without it."""
 
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from benchmarks.retrieval import HALVES
 from benchmarks.tables import markdown
-from benchmarks.weighing import bench, components, digest_of, weighed, weight_of
+from benchmarks.weighing import Bench, bench, components, digest_of, weighed, weight_of
+from vault.lexicon import dates, tokens
+from vault.retrieval import sources
 from vault.retrieval.ranking import HYBRID, Weights
 
 DEPTHS = (5, 10, 20)
@@ -21,7 +26,32 @@ def ablation(data: Path) -> dict[str, Any]:
         "weights": {name: weight_of(name) for name in components()},
         "questions": {half: loaded.questions(half) for half in HALVES},
         "recall": {name: loaded.recalls(weights, DEPTHS) for name, weights in variants().items()},
+        "mechanisms": {name: _recalled(loaded, removed) for name, removed in removals().items()},
     }
+
+
+def removals() -> dict[str, AbstractContextManager[Any]]:
+    """The product without one mechanism at a time; each kind of named time is one."""
+    found: dict[str, AbstractContextManager[Any]] = {
+        "without further looks by words": mock.patch.object(sources, "DEEPEST", 1),
+        "without days as terms of a question": mock.patch.object(tokens, "days_of", return_value=()),
+    }
+    for reader in dict.fromkeys(map(reader_of, dates.KINDS)):
+        left = tuple(kind for kind in dates.KINDS if reader_of(kind) != reader)
+        found[f"without times read by {reader}"] = mock.patch.object(dates, "KINDS", left)
+    found["without any named time"] = mock.patch.object(dates, "KINDS", ())
+    return found
+
+
+def reader_of(kind: dates.Kind) -> str:
+    read = kind.read
+    name: str = (read.func if isinstance(read, partial) else read).__name__
+    return name
+
+
+def _recalled(loaded: Bench, removed: AbstractContextManager[Any]) -> dict[str, dict[str, float]]:
+    with removed:
+        return loaded.recalls(HYBRID, DEPTHS)
 
 
 def variants() -> dict[str, Weights]:
@@ -43,7 +73,7 @@ def ablation_table(figures: dict[str, Any]) -> str:
             *(found[half][f"R@{depth}"] for half in HALVES for depth in DEPTHS),
             f"{found['checking']['R@10'] - chosen['R@10']:+.4f}",
         ]
-        for name, found in figures["recall"].items()
+        for name, found in {**figures["recall"], **figures["mechanisms"]}.items()
     ]
     headers = ["", *(f"{half} R@{depth}" for half in HALVES for depth in DEPTHS), "checking R@10 against chosen"]
     return markdown(headers, rows)

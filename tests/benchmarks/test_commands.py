@@ -99,14 +99,6 @@ def test_nearest_holds_the_index_against_comparing_all(running_server: RunningSe
     assert search["dense, stored"] == texts(*figures["search"]["dense, stored"].values())
 
 
-def test_statements_are_asked_in_each_way(running_server: RunningServer, tmp_path: Path) -> None:
-    run = run_of(running_server, tmp_path, "statements")
-    taken = run.figures["p50 µs"]
-    assert len(taken) == 6
-    assert min(taken.values()) > 0
-    assert run.tables == [{"way": ["p50 µs"], **{name: texts(value) for name, value in taken.items()}}]
-
-
 def test_ingest_measures_one_many_and_copy(running_server: RunningServer, tmp_path: Path) -> None:
     run = run_of(running_server, tmp_path, "ingest", "--cubes", "50", "--singles", "5", "--profile")
     figures, timed = run.figures, run.tables[0]
@@ -144,7 +136,8 @@ def test_ablation_leaves_out_what_counts_and_tries_what_does_not(
     assert figures["questions"] == {"tuning": 2, "checking": 2}
     # Four turns in all: every one is among the first five, whatever the weights.
     assert {found["checking"]["R@5"] for found in figures["recall"].values()} == {1.0}
-    assert table.keys() == {"", *figures["recall"]}
+    assert "without times read by weekday" in figures["mechanisms"]
+    assert table.keys() == {"", *figures["recall"], *figures["mechanisms"]}
     assert table["as chosen"] == texts(*[1.0] * 6, "+0.0000")
 
 

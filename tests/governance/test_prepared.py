@@ -1,4 +1,4 @@
-"""Statements that go to libpq themselves answer and fail as those that go through Django's cursors."""
+"""Prepared statements answer and fail as those that go through Django's cursors."""
 
 import json
 from collections.abc import Callable
@@ -10,13 +10,10 @@ import psycopg
 import pytest
 from django.db import DataError, InternalError, OperationalError, ProgrammingError, connection, transaction
 from django.test.utils import CaptureQueriesContext
-from psycopg.abc import PQGen
-from psycopg.pq.abc import PGconn, PGresult
 
-from governance import prepared
-from governance.database import acting, pinned_connection
+from governance.database import acting
 from governance.ids import uuid7
-from governance.prepared import Cursor, in_one_go, prepared_cursor, sql_array
+from governance.prepared import in_one_go, prepared_cursor, sql_array
 from tests.factories import World
 
 VALUES: list[tuple[str, Any]] = [
@@ -48,7 +45,7 @@ def test_rows_are_the_same_whether_somebody_listens_or_not(world: World) -> None
             cursor.execute(
                 "SELECT * FROM governance_member WHERE tenant_id = %(id)s", {"id": world.alice.actor.tenant_id}
             )
-            return cursor.fetchall()
+            return list(cursor.fetchall())
 
     with CaptureQueriesContext(connection) as heard:
         listened = rows()
@@ -164,15 +161,6 @@ def test_a_first_statement_that_cannot_be_planned_ends_its_transaction(world: Wo
         go_on_after_it()
 
 
-def test_statements_in_one_go_hold_no_others(world: World) -> None:
-    def nest() -> None:
-        with in_one_go(), in_one_go():
-            pass
-
-    with acting(world.alice.actor), pytest.raises(RuntimeError, match="hold no others"):
-        nest()
-
-
 def test_what_somebody_listened_to_and_undid_leaves_statements_prepared(world: World) -> None:
     def ask() -> Any:
         with prepared_cursor() as cursor:
@@ -222,47 +210,6 @@ def test_what_fails_in_one_go_is_told_and_outside_a_transaction_nothing_of_it_ha
     assert setting() == "after"
 
 
-def test_what_is_raised_before_it_was_sent_is_not_sent(world: World) -> None:
-    def give_up(cursor: Cursor) -> None:
-        with in_one_go():
-            cursor.execute("SELECT 1 / 0")
-            raise ValueError("before")
-
-    with acting(world.alice.actor), prepared_cursor() as cursor:
-        with pytest.raises(ValueError, match="before"):
-            give_up(cursor)
-        cursor.execute("SELECT 1")
-        assert cursor.fetchone() == (1,)
-
-
-@pytest.mark.parametrize("is_pinned", [False, True])
-def test_after_an_interruption_outside_a_transaction_another_connection_is_taken_unless_it_holds_a_lock(
-    world: World, monkeypatch: pytest.MonkeyPatch, is_pinned: bool
-) -> None:
-    def interrupted(pgconn: PGconn, count: int) -> PQGen[list[PGresult]]:
-        yield from psycopg.generators.send(pgconn)
-        raise KeyboardInterrupt
-
-    def ask() -> Any:
-        with acting(world.alice.actor), prepared_cursor() as cursor:
-            cursor.execute("SELECT 42")
-            return cursor.fetchone()
-
-    def ask_in_one_go(cursor: Cursor) -> None:
-        with in_one_go():
-            cursor.execute("SELECT pg_sleep(0.2)")
-
-    with monkeypatch.context() as patched, prepared_cursor() as cursor:
-        patched.setattr(prepared, "_answers", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            ask_in_one_go(cursor)
-    assert connection.connection.closed
-    if is_pinned:
-        with pinned_connection(), pytest.raises(OperationalError):
-            ask()
-    assert ask() == (42,)
-
-
 @pytest.mark.parametrize("together", [False, True])
 def test_a_session_that_is_ended_is_an_operational_error_and_the_next_one_works(
     world: World, superuser: Callable[[], psycopg.Connection], together: bool
@@ -281,23 +228,6 @@ def test_a_session_that_is_ended_is_an_operational_error_and_the_next_one_works(
     with acting(world.alice.actor), prepared_cursor() as cursor:
         cursor.execute("SELECT 1")
         assert cursor.fetchone() == (1,)
-
-
-def test_a_connection_keeps_no_more_statements_than_that_and_the_latest(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(prepared, "MOST_PREPARED", 5)
-    with acting(world.alice.actor), prepared_cursor() as cursor:
-        for number in range(8):
-            cursor.execute(f"SELECT {number} + %s::int", [1])
-            assert cursor.fetchone() == (number + 1,)
-            cursor.execute("SELECT 0 + %s::int", [1])  # used again and again, so that it stays
-        with connection.cursor() as plain:
-            plain.execute("SELECT statement FROM pg_prepared_statements WHERE name LIKE 'memos%'")
-            kept = {row[0] for row in plain.fetchall()}
-        assert kept == {"SELECT 0 + $1::int", *(f"SELECT {number} + $1::int" for number in (4, 5, 6, 7))}
-        cursor.execute("SELECT 1 + %s::int", [1])
-        assert cursor.fetchone() == (2,)
 
 
 def test_json_comes_parsed(world: World) -> None:

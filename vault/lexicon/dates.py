@@ -232,16 +232,6 @@ KINDS = (
         readings.ambiguous_date,
         _has_a_month,
     ),
-    # last year in March
-    _kind(
-        "year",
-        rf"\b(?P<near>last|this|next){S}year,?{S}(?:in{S})?(?P<year>)(?P<month>{MONTH})\b",
-        readings.month_of_year,
-        lambda match: match["month"].lower() not in _OTHER_WORDS or f"in {match['month']}" in match[0],
-    ),
-    # the 1990s, 九十年代
-    _kind("0s 0's 0\u2019s", rf"(?<!\d)(?P<decade>{_YEAR}(?<=0))['\u2019]?s\b", readings.decade),
-    _kind("年代", r"(?<!\d)(?P<decade>(?:19|20)?[2-9]0|[二三四五六七八九]十) ?年代", readings.decade),
     # 2023, 去年
     _kind("年", _HAN_YEAR, readings.year),
     _kind("19 20", rf"(?<![\d$€£¥#.])(?P<near>)(?P<year>{_YEAR})(?!\d|[.,:]\d|%)", readings.year),

@@ -190,17 +190,6 @@ def ambiguous_date(match: Match, _now: datetime) -> Meaning:
     return Meaning(DAY, tuple(period for periods in found for period in periods))
 
 
-def month_of_year(match: Match, now: datetime) -> Meaning:
-    """`last year in March`."""
-    return _dates(_years(match, now), _MONTHS.index(match["month"][:3].lower()) + 1, None, None)
-
-
-def decade(match: Match, _now: datetime) -> Meaning:
-    """`the 1990s`; without a century that of the last one."""
-    named = number(match["decade"])
-    return Meaning(YEAR, (months(named if named > 99 else 1900 + named, 1, 120),))
-
-
 def year(match: Match, now: datetime) -> Meaning:
     return Meaning(YEAR, tuple(year_of(each) for each in _years(match, now)))
 

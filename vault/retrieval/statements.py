@@ -1,13 +1,10 @@
 """One ranking: its statements with what they are made of, and how they are run. Inside the caller's transaction."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db import connection
-
-from governance.prepared import Cursor, in_one_go, prepared_cursor
+from governance.prepared import in_one_go, prepared_cursor
 from vault.cubes.embeddings.vector_index import nearest_by_index
 from vault.cubes.index.facets import Facets
 from vault.lexicon.moments import Span
@@ -66,10 +63,8 @@ class Ranking:
         Without sorts it takes the vector index wherever the statement lets it. That is asked for more rows than are
         wanted, and again until enough are visible.
         """
-        # A statement with filters goes by itself, as it is planned for them alone.
-        together = nullcontext() if self.narrowed else in_one_go()
-        with prepared_cursor() as before, _cursor(self.narrowed) as cursor, prepared_cursor() as after:
-            with together:
+        with prepared_cursor() as before, prepared_cursor() as cursor, prepared_cursor() as after:
+            with in_one_go():
                 before.execute(STEADY_PLANS, [str(visited)])
                 cursor.execute(statement.format_map(self.places), {**self.parameters, **values})
                 after.execute(PLANS_AS_BEFORE)
@@ -94,8 +89,3 @@ class Ranking:
             "near_beyond": self.places["beyond_one" if index else "beyond"],
         }
         return replace(self, places={**self.places, **filled})
-
-
-def _cursor(narrowed: bool) -> AbstractContextManager[Cursor]:
-    """Filters come in any number of shapes: a statement with some is planned for them alone."""
-    return connection.cursor() if narrowed else prepared_cursor()

@@ -22,7 +22,6 @@ from benchmarks.pages import Measuring, pages, pages_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
 from benchmarks.retrieval import retrieval, retrieval_table
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
-from benchmarks.statements import statements, statements_table
 from benchmarks.sweep import sweep, sweep_table
 from governance.management.base import InstalledCommand
 
@@ -65,7 +64,6 @@ BENCHMARKS = {
         nearest_table,
     ),
     "hostile-texts": Benchmark(lambda target, options: hostile_texts_benchmark(), hostile_texts_table),
-    "statements": Benchmark(lambda target, options: statements(), statements_table),
     "ingest": Benchmark(
         lambda target, options: ingest(target, Load(options["cubes"], options["singles"], options["profile"])),
         ingest_table,
@@ -125,7 +123,6 @@ class Command(InstalledCommand):
         by_vector = names.add_parser("nearest", help="what the vector index finds, beside comparing all vectors")
         by_vector.add_argument("--cubes", type=_count, default=10_000, help="of one tenant; default %(default)s")
         by_vector.add_argument("--queries", type=_count, default=100, help="of each kind; default %(default)s")
-        small = names.add_parser("statements", help="what a small statement costs on its way, by four drivers")
         hostile = names.add_parser("hostile-texts", help="processor time of each function that reads a user's text")
         writing = names.add_parser("ingest", help="adding one, adding in bulk, and raw COPY of the same rows")
         _ingest_arguments(writing)
@@ -135,7 +132,7 @@ class Command(InstalledCommand):
         html = names.add_parser("pages", help="server time, queries and bytes of every page, and the first load")
         html.add_argument("--sizes", type=_count, nargs="+", default=[1_000, 100_000], help="memories of each tenant")
         html.add_argument("--rounds", type=_count, default=20, help="of each page; default %(default)s")
-        for one in (journey, quality, without, around, latency, by_vector, small, hostile, writing, access, html):
+        for one in (journey, quality, without, around, latency, by_vector, hostile, writing, access, html):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
             one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
 

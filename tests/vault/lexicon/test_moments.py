@@ -29,7 +29,6 @@ Q1, Q2 2020, q3, q4 of 2021, first quarter, fourth quarter of 2020
 大前天, 前天, 前晚, 昨天, 昨儿, 今日, 今晨, 明晚, 后天, 上周, 这一周, 本星期, 下个礼拜, 上个月, 本季度, 上季
 三分钟前, 两小时以前, 3个月之前, 半年前, 十年前, 几周前, 前几天, 过去三天, 最近两个星期, 近一年, 这几天
 最近, 近来, 近期, 前阵子, 这阵子, 前段时间, 这段时间, 周五, 上星期六, 礼拜天, 周末, 上周末, 本週末
-last year in June, this year, in July, the 1990s, the 2000's, 九十年代, 1980年代
 春天, 去年夏天, 2023年秋季, 冬天, 2024年第三季度, 五月, 去年十二月, 2023年6-8月, 五月六日, 二〇二三年, 大前年, 后年
 """
 
@@ -62,20 +61,6 @@ def test_it_sees_that_a_question_asks_for_a_time(question: str) -> None:
 
 def test_it_does_not_take_every_question_for_one_about_time() -> None:
     assert not asks_for_time("Where does Ann live?")
-
-
-@pytest.mark.parametrize(
-    "question", ["What happened in the 1990s?", "the 1990's", "九十年代的歌", "1990年代", "90年代"]
-)
-def test_a_decade_has_ten_years(question: str) -> None:
-    assert weight(question, "1990-01-01") == weight(question, "1994-07-01") == weight(question, "1999-12-31") == 0.5
-    assert weight(question, "1989-12-31") == weight(question, "2000-01-01") == weight(question, "2021-01-01") == 0.0
-
-
-@pytest.mark.parametrize("question", ["last year in March", "Which trip last year, in march?", "March last year"])
-def test_a_month_of_last_year_is_no_other(question: str) -> None:
-    assert weight(question, f"{NOW.year - 1}-03-10") == 1.0
-    assert weight(question, f"{NOW.year - 2}-03-10") == weight(question, f"{NOW.year}-03-10") == 0.0
 
 
 @pytest.mark.parametrize(
