@@ -39,6 +39,7 @@ CONTENT = frozenset(
         "jobs/<uuid:job_id>/",
         "memories/",
         "memories/<uuid:memory_id>/",
+        "graph/",
         "memories/<uuid:memory_id>/edit/",
         "memories/<uuid:memory_id>/freeze/",
         "memories/<uuid:memory_id>/manifest/",
@@ -65,8 +66,6 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("persona/", "ui/"), "names of personas, and invented content"),
     **dict.fromkeys(("api/v1/memories/facets/", "api/v1/views/", "memories/views/"), "labels, counts and addresses"),
     **dict.fromkeys(("memories/bulk/", "memories/new/"), "show what the caller sent"),
-    **dict.fromkeys(("jobs/", "schedules/"), "ids, kinds and counts"),
-    "overview/": "counts, and links to what was done",
     "api/v1/memories/actions/": "ids and counts",
     "api/v1/memories/actions/<uuid:job_id>/file/": "reads each memory anew, in tests/vault/listing/test_actions.py",
     "memories/<uuid:memory_id>/readers/": "names of readers and times",
@@ -87,6 +86,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
 }
 QUERIES: Mapping[str, str] = {
     "api/v1/memories/<uuid:memory_id>/diff/": "from=1&to=1",
+    "graph/": "around={question}",
     "memories/": "q={question}",
     "palette/": "q={question}",
 }

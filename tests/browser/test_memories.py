@@ -129,3 +129,17 @@ def test_the_overview_leads_to_its_rows(server: RunningServer, page: Page) -> No
     page.set_viewport_size({"width": 1280, "height": 800})
     page.locator(".tile").first.click()
     expect(page).to_have_url(re.compile("/memories/$"))
+
+
+def test_the_graph_leads_from_a_name_to_its_memories(server: RunningServer, page: Page) -> None:
+    for content in ("We met Marta in Lisbon.", "Then Marta moved to Porto."):
+        memory_add(server, content=content)
+    page.goto("/graph/")
+    page.get_by_label("Around a person or a topic").fill("Marta")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.locator(".g-memory")).to_have_count(2)
+    assert looked_at(page) == []
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.get_by_role("link", name="List", exact=True).click()
+    page.get_by_role("link", name="Then Marta moved to Porto.").first.click()
+    expect(page.locator(".memory-content .content")).to_have_text("Then Marta moved to Porto.")

@@ -2,6 +2,7 @@ from django.urls import path
 
 from vault.web import (
     chat,
+    graph,
     guide,
     holds,
     memories,
@@ -31,6 +32,7 @@ urlpatterns = [
     path("policies/<uuid:policy_id>/", policies.policy, name="policy"),
     path("policies/<uuid:policy_id>/versions/", policies.versions, name="policy_versions"),
     path("quotas/", policies.quotas, name="quotas"),
+    path("graph/", graph.graph, name="graph"),
     path("memories/", memory_list.memories, name="memories"),
     path("memories/<uuid:memory_id>/", memories.memory, name="memory"),
     path("memories/new/", memory_add.memory_add, name="memory_add"),

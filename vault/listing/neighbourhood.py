@@ -1,0 +1,92 @@
+"""The memories around a memory, a person or a topic, over the links that the reader may walk, as of a time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nlargest
+from uuid import UUID
+
+from django.db.models import Q
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.keys.services import token_maker
+from governance.vocabulary import Permission, Verb
+from vault.cubes.index import marks
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.cubes.visibility import exceptions_of
+from vault.graph.walks import STEPS_OVER, Among, named_cubes, near_cubes
+from vault.lexicon.entities import asked_entities
+from vault.models import Cube, CubeLink, Namespace
+from vault.models.cube import HAPPENED_AT, CubeQuerySet
+from vault.retrieval.queries import SHOWN
+from vault.vocabulary import LinkKind
+
+MOST = 120  # memories of one picture
+NEWEST = 40  # memories that are shown where nothing is asked for
+LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """views: the nearest first; links between them; more: how many near memories are not among them."""
+
+    views: tuple[CubeView, ...]
+    links: tuple[tuple[UUID, UUID, LinkKind], ...]
+    more: int
+
+
+def neighbourhood_get(
+    *, actor: Actor, around: str = "", memory_id: UUID | None = None, at: datetime | None = None
+) -> Neighbourhood:
+    """What is near `around` (names, or a topic) or near one memory; without either the newest memories.
+
+    at: only what was known and held true then. Raises Forbidden; Invalid; KeyUnavailable. Writes: AuditEntry.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    if len(around) > LONGEST or "\x00" in around:
+        raise Invalid(errors=[FieldError("around", f"at most {LONGEST} characters, and no NUL")])
+    with acting(actor):
+        visible = _visible(actor, at)
+        ranks = _ranks(actor, visible, around, memory_id)
+        nearest = nlargest(MOST, ranks, key=lambda one: (ranks[one], one.int))
+        shown = set(visible.filter(id__in=nearest).values_list("id", flat=True))
+        ids = [one for one in nearest if one in shown]
+        views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_LISTED, is_use=False)
+        rows = CubeLink.objects.filter(source_id__in=ids, target_id__in=ids, kind__in=STEPS_OVER).order_by("id")
+        links = tuple(
+            (one, other, LinkKind(kind)) for one, other, kind in rows.values_list("source_id", "target_id", "kind")
+        )
+        return Neighbourhood(tuple(views), links, max(0, len(ranks) - len(nearest)))
+
+
+def _visible(actor: Actor, at: datetime | None) -> CubeQuerySet:
+    rows = Cube.objects.visible_to(actor).filter(state__in=SHOWN)
+    if at is None:
+        return rows
+    rows = rows.alias(happened=HAPPENED_AT).filter(happened__lte=at)
+    held_true = (Q(valid_from=None) | Q(valid_from__lte=at)) & (Q(valid_to=None) | Q(valid_to__gt=at))
+    return rows.filter(held_true)
+
+
+def _ranks(actor: Actor, visible: CubeQuerySet, around: str, memory_id: UUID | None) -> Mapping[UUID, float]:
+    seeds = _seeds(actor, visible, around, memory_id)
+    return near_cubes(actor, seeds=seeds, among=_among(actor), visible=visible) if around or memory_id else seeds
+
+
+def _seeds(actor: Actor, visible: CubeQuerySet, around: str, memory_id: UUID | None) -> Mapping[UUID, float]:
+    if memory_id is not None:
+        return dict.fromkeys(visible.filter(id=memory_id).values_list("id", flat=True), 1.0)
+    if around:
+        maker = token_maker(actor.tenant_id)
+        asked = [marks.entity(maker, name) for name in asked_entities(around)]
+        return named_cubes(actor, entity_marks=asked, among=_among(actor), visible=visible)
+    newest = visible.order_by("-id").values_list("id", flat=True)[:NEWEST]
+    return {one: 1.0 / (1 + place) for place, one in enumerate(newest)}
+
+
+def _among(actor: Actor) -> Among:
+    seen = Namespace.objects.visible_to(actor).without_chats()
+    return Among(list(seen.values_list("id", flat=True)), exceptions_of(actor, lambda: seen))

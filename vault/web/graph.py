@@ -1,0 +1,149 @@
+"""Graph and timeline: what is linked around a memory, a person or a topic, and what was true when."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from governance.actor import Actor
+from governance.errors import Invalid
+from governance.web.pages import draw, page
+from governance.web.paging import uuid_or_none
+from vault.cubes.selectors import CubeView
+from vault.listing.neighbourhood import Neighbourhood, neighbourhood_get
+from vault.web.graph_drawing import Graph, graph_drawn
+from vault.web.memory_rows import layer_class
+
+FORMS: dict[str, Promise] = {"graph": _("Graph"), "timeline": _("Timeline"), "list": _("List")}
+WEEKS = 52
+FACTS, LINKS, BAR_HEIGHT = 8, 12, 38
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A memory on the timeline. since, until: when it held true, as far as that is known."""
+
+    view: CubeView
+    layer: str
+    happened: datetime
+    since: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True)
+class Week:
+    """A bar of the histogram, which leads to how things stood at its end."""
+
+    day: date
+    count: int
+    x: float
+    y: float
+    height: float
+    is_on: bool
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def graph(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    around = request.GET.get("around", "").strip()
+    memory_id = uuid_or_none(request.GET.get("memory", ""))
+    at, fault = _moment(request.GET.get("at", ""))
+    form = request.GET.get("form", "")
+    form = form if form in FORMS else "graph"
+    found, fault = _near(actor, around, memory_id, at, fault)
+    drawn = graph_drawn(found, around)
+    facts = sorted((_fact(view) for view in found.views), key=lambda one: one.happened, reverse=True)
+    context = {
+        "around": around,
+        "memory_id": memory_id,
+        "at": at,
+        "form": form,
+        "forms": [(one, words, _address(request, form=one)) for one, words in FORMS.items()],
+        "found": found,
+        "graph": drawn,
+        "facts": facts,
+        "rows": [(view, drawn.names_of[view.cube.id]) for view in found.views],
+        "weeks": _weeks(facts, at),
+        "first_week": timezone.localdate() - timedelta(weeks=WEEKS),
+        "today": timezone.localdate(),
+        "without_at": _address(request, at=""),
+        "fault": fault,
+        **_beside(drawn, facts, around),
+    }
+    return draw(request, "vault/graph/graph.html", context)
+
+
+def _near(
+    actor: Actor, around: str, memory_id: Any, at: datetime | None, fault: Invalid | None
+) -> tuple[Neighbourhood, Invalid | None]:
+    try:
+        return neighbourhood_get(actor=actor, around=around, memory_id=memory_id, at=at), fault
+    except Invalid as failure:
+        return Neighbourhood((), (), 0), failure
+
+
+def _moment(text: str) -> tuple[datetime | None, Invalid | None]:
+    """The end of a day in the reader's time zone; what is no date asks for nothing."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None, None
+    end = datetime(day.year, day.month, day.day, 23, 59, 59, tzinfo=timezone.get_current_timezone())
+    return end, None
+
+
+def _address(request: HttpRequest, **more: str) -> str:
+    asked = {name: request.GET.get(name, "") for name in ("around", "memory", "at", "form")} | more
+    parts = {name: value for name, value in asked.items() if value}
+    return f"{reverse('graph')}?{urlencode(parts)}" if parts else reverse("graph")
+
+
+def _fact(view: CubeView) -> Fact:
+    cube = view.cube
+    happened = cube.event_time or cube.created_at
+    assert isinstance(happened, datetime)
+    return Fact(view, layer_class(cube.layer), happened, cube.valid_from or happened, cube.valid_to)
+
+
+def _weeks(facts: Sequence[Fact], at: datetime | None) -> list[Week]:
+    """How many of the memories came in each of the last weeks, oldest first."""
+    today = timezone.localdate()
+    ages = [(today - timezone.localdate(one.happened)).days // 7 for one in facts]
+    counts = Counter(age for age in ages if 0 <= age < WEEKS)
+    most = max(counts.values(), default=1)
+    chosen = (today - timezone.localdate(at)).days // 7 if at else 0
+    weeks = []
+    for index, age in enumerate(range(WEEKS - 1, -1, -1)):
+        height = round(max(counts[age] / most * BAR_HEIGHT, 1.5), 1)
+        day = today - timedelta(weeks=age)
+        weeks.append(Week(day, counts[age], round(index * 100 / WEEKS, 2), 40 - height, height, age == chosen))
+    return weeks
+
+
+def _beside(drawn: Graph, facts: Sequence[Fact], around: str) -> dict[str, Any]:
+    """What is told of the name that was asked about."""
+    on = around.casefold().strip()
+    about = [one for one in facts if on and on in drawn.names_of[one.view.cube.id]]
+    together: Counter[str] = Counter()
+    for one in about:
+        together.update(name for name in drawn.names_of[one.view.cube.id] if name != on)
+    return {
+        "about": about[:FACTS],
+        "about_count": len(about),
+        "first": min((one.happened for one in about), default=None),
+        "together": together.most_common(LINKS) if on else drawn_names(drawn),
+    }
+
+
+def drawn_names(drawn: Graph) -> list[tuple[str, int]]:
+    return [(node.name, node.count) for node in drawn.names][:LINKS]

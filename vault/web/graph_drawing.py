@@ -1,0 +1,187 @@
+"""Names and memories as a graph: names on a spiral around the middle, memories beside what they name. Pure."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from vault.cubes.selectors import CubeView
+from vault.lexicon.entities import entities
+from vault.listing.neighbourhood import Neighbourhood
+from vault.web.memory_rows import layer_class
+
+WIDTH, HEIGHT = 860, 560
+MOST_NODES = 200  # of the picture; the rest is in the list
+MOST_NAMES = 24
+GOLDEN = math.pi * (3 - math.sqrt(5))  # the angle at which a spiral never meets itself
+LONGEST_LABEL = 18
+
+
+@dataclass(frozen=True)
+class NameNode:
+    """A name with its place. size: its radius; is_person: somebody who spoke; text_y: of the label below."""
+
+    name: str
+    label: str
+    count: int
+    x: float
+    y: float
+    size: float
+    is_person: bool
+    is_on: bool
+
+    @property
+    def text_y(self) -> float:
+        return round(self.y + self.size + 14, 1)
+
+    @property
+    def corner_x(self) -> float:
+        return round(self.x - self.size, 1)
+
+    @property
+    def corner_y(self) -> float:
+        return round(self.y - self.size, 1)
+
+    @property
+    def side(self) -> float:
+        return round(2 * self.size, 1)
+
+
+@dataclass(frozen=True)
+class MemoryNode:
+    id: UUID
+    title: str
+    layer: str
+    x: float
+    y: float
+    is_on: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    is_on: bool
+
+
+@dataclass(frozen=True)
+class Graph:
+    """names_of: what each memory names, for the list; folded: names and memories that are in the list alone."""
+
+    names: tuple[NameNode, ...]
+    memories: tuple[MemoryNode, ...]
+    lines: tuple[Line, ...]
+    names_of: Mapping[UUID, Sequence[str]]
+    counts: Mapping[str, int]
+    folded: int
+
+
+def graph_drawn(found: Neighbourhood, around: str) -> Graph:
+    names_of = {view.cube.id: _names(view) for view in found.views}
+    counts = Counter(name for names in names_of.values() for name in names)
+    speakers = {view.words.speaker.casefold() for view in found.views if view.words.speaker}
+    shown = _shown(counts, around)
+    places = {name: _place(at) for at, name in enumerate(shown)}
+    on = around.casefold().strip()
+    most = max((counts[name] for name in shown), default=1)
+    names = tuple(
+        NameNode(
+            name=name,
+            label=_label(name),
+            count=counts[name],
+            x=places[name][0],
+            y=places[name][1],
+            size=round(8 + 8 * math.sqrt(counts[name] / most), 1),
+            is_person=name in speakers,
+            is_on=name == on,
+        )
+        for name in shown
+    )
+    drawn = found.views[: MOST_NODES - len(names)]
+    memories = _memories(drawn, names_of, places, on)
+    lines = _lines(memories, names_of, places, found, on)
+    folded = len(counts) - len(names) + len(found.views) - len(drawn) + found.more
+    return Graph(names, tuple(memories.values()), tuple(lines), names_of, counts, folded)
+
+
+def _names(view: CubeView) -> list[str]:
+    named = entities(f"{view.words.title}\n{view.words.content}")
+    speaker = view.words.speaker.casefold()
+    return list(dict.fromkeys([*([speaker] if speaker else []), *named]))
+
+
+def _shown(counts: Counter[str], around: str) -> list[str]:
+    """What was asked about first, then what most memories name."""
+    ranked = [name for name, count in counts.most_common() if count > 1][:MOST_NAMES]
+    on = around.casefold().strip()
+    return [on, *(name for name in ranked if name != on)] if on in counts else ranked
+
+
+def _place(at: int) -> tuple[float, float]:
+    """The first in the middle, the others on a spiral about it, flattened to the box."""
+    radius = math.sqrt(at / MOST_NAMES) if at else 0.0
+    x = WIDTH / 2 + radius * (WIDTH / 2 - 70) * math.cos(at * GOLDEN)
+    y = HEIGHT / 2 + radius * (HEIGHT / 2 - 50) * math.sin(at * GOLDEN)
+    return round(x, 1), round(y, 1)
+
+
+def _memories(
+    views: Sequence[CubeView],
+    names_of: Mapping[UUID, Sequence[str]],
+    places: Mapping[str, tuple[float, float]],
+    on: str,
+) -> dict[UUID, MemoryNode]:
+    beside: defaultdict[tuple[float, float], int] = defaultdict(int)
+    nodes: dict[UUID, MemoryNode] = {}
+    for at, view in enumerate(views):
+        named = [places[name] for name in names_of[view.cube.id] if name in places]
+        middle = _middle(named) if named else _place(MOST_NAMES - 1 - at % 3)
+        turn = beside[middle]
+        beside[middle] += 1
+        reach = 30 + 6 * (turn // 8)
+        x = min(max(middle[0] + reach * math.cos(turn * GOLDEN), 8), WIDTH - 8)
+        y = min(max(middle[1] + reach * math.sin(turn * GOLDEN), 8), HEIGHT - 8)
+        title = " ".join((view.words.title or view.words.content).split())[:80]
+        nodes[view.cube.id] = MemoryNode(
+            id=view.cube.id,
+            title=title,
+            layer=layer_class(view.cube.layer),
+            x=round(x, 1),
+            y=round(y, 1),
+            is_on=on in names_of[view.cube.id],
+        )
+    return nodes
+
+
+def _middle(places: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return (
+        round(sum(x for x, _ in places) / len(places), 1),
+        round(sum(y for _, y in places) / len(places), 1),
+    )
+
+
+def _lines(
+    memories: Mapping[UUID, MemoryNode],
+    names_of: Mapping[UUID, Sequence[str]],
+    places: Mapping[str, tuple[float, float]],
+    found: Neighbourhood,
+    on: str,
+) -> list[Line]:
+    lines = [
+        Line(node.x, node.y, *places[name], is_on=name == on)
+        for memory_id, node in memories.items()
+        for name in names_of[memory_id]
+        if name in places
+    ]
+    for one, other, _ in found.links:
+        if one in memories and other in memories:
+            lines.append(Line(memories[one].x, memories[one].y, memories[other].x, memories[other].y, is_on=False))
+    return lines
+
+
+def _label(name: str) -> str:
+    shown = name.title() if name.isascii() else name
+    return shown if len(shown) <= LONGEST_LABEL else f"{shown[: LONGEST_LABEL - 1]}…"
