@@ -1,5 +1,6 @@
 from typing import ClassVar
 
+from django.contrib.auth import get_backends
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.db.models.functions import Lower, Now
@@ -37,3 +38,7 @@ class User(AbstractBaseUser):
 
     def __str__(self) -> str:
         return self.email
+
+    def has_perm(self, perm: str, obj: models.Model | None = None) -> bool:
+        """Django's question; governance.tenants.permission_backend answers as the engine does."""
+        return any(backend.has_perm(self, perm, obj) for backend in get_backends())

@@ -1,6 +1,6 @@
 """Who can see this, and why: the grants on one object, and all of one's grants."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -8,23 +8,36 @@ from uuid import UUID
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from governance.access.grants.overview import access_overview, holders_to_choose
-from governance.access.grants.selectors import GrantFilter, grant_get, grants_list
+from governance.access.decisions.rules import Decision
+from governance.access.decisions.services import is_allowed
+from governance.access.grants.overview import MemberAccess, access_overview, holders_to_choose
+from governance.access.grants.rehearsal import grant_rehearse
+from governance.access.grants.selectors import (
+    GrantFilter,
+    access_check,
+    grant_get,
+    grants_list,
+    object_called,
+    objects_readable,
+)
 from governance.access.grants.services import GrantDraft, grant_create, grant_revoke
 from governance.actor import Actor, CallContext
 from governance.database import acting
-from governance.errors import FieldError, Forbidden, Invalid
+from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.naming import names_find
-from governance.vocabulary import Action, Channel, Effect, GranteeKind
+from governance.vocabulary import Action, Channel, Effect, GranteeKind, Permission
 from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS
+from governance.web.decision_words import change_words, mark_of, rule_words
 from governance.web.grant_lines import about_of, grants_shown
 from governance.web.pages import draw, page, policy_refused, see_other
 from governance.web.paging import NewestMerged, NewestOf
 
 MEMBERS, GRANTS = 50, 50  # of one page
+PATHS = 200  # suggested
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -32,10 +45,35 @@ MEMBERS, GRANTS = 50, 50  # of one page
 def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """All grants for who manages them; for others what they were given and gave."""
     take = NewestMerged(GRANTS, request.GET.get("before", ""))
+    return _list(request, actor, take)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def access_ask(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """From the path of a namespace to who can see it."""
+    path = request.GET.get("path", "").strip()
+    try:
+        found = object_called(actor=actor, object_type="namespace", name=path)
+    except (NotFound, Invalid):
+        return _list(request, actor, NewestMerged(GRANTS, ""), path=path, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(reverse("access_object", args=["namespace", found]))
+
+
+def _list(
+    request: HttpRequest, actor: Actor, take: NewestMerged, *, path: str = "", status: int = HTTPStatus.OK
+) -> HttpResponseBase:
     with acting(actor):
         grants = grants_list(actor=actor, wanted=GrantFilter(), pages=take)
-        shown = grants_shown(actor, grants)
-    return draw(request, "governance/access/list.html", {"grants": shown, "older": take.older})
+        context = {
+            "grants": grants_shown(actor, grants),
+            "older": take.older,
+            "paths": objects_readable(actor=actor, object_type="namespace", most=PATHS),
+            "path": path,
+            "unknown": status != HTTPStatus.OK,
+            "may_manage_access": is_allowed(actor, Permission.GRANT_MANAGE),
+        }
+    return draw(request, "governance/access/list.html", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -45,7 +83,11 @@ def access_object(request: HttpRequest, actor: Actor, object_type: str, object_i
     if request.method != "POST":
         return _show(request, actor, object_type, object_id)
     try:
-        grant_create(actor=actor, draft=_draft(request.POST, object_type, object_id))
+        draft = _draft(request.POST, object_type, object_id)
+        if "preview" in request.POST:
+            changes = grant_rehearse(actor=actor, draft=draft, context=_context(request))
+            return _show(request, actor, object_type, object_id, changes=[change_words(one) for one in changes])
+        grant_create(actor=actor, draft=draft)
     except Invalid as fault:
         return _show(request, actor, object_type, object_id, fault=_told(fault))
     except Forbidden as denial:
@@ -73,6 +115,7 @@ def _show(
     *,
     fault: str = "",
     status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY,
+    changes: list[str] | None = None,
 ) -> HttpResponseBase:
     context = _context(request)
     members, grants = NewestOf(MEMBERS, request.GET.get("m", "")), NewestMerged(GRANTS, request.GET.get("g", ""))
@@ -84,7 +127,9 @@ def _show(
         holders = holders_to_choose(actor=actor, object_type=object_type, object_id=object_id)
         shown: dict[str, Any] = {
             "overview": overview,
-            "members": [(one, list(zip(ACTIONS.values(), one.decisions, strict=True))) for one in overview.members],
+            "members": [_member(one) for one in overview.members],
+            "changes": changes,
+            **_simulated(request, actor, object_type, object_id, context),
             "about": about_of(object_type, names_find(actor.tenant_id, [object_id]).get(object_id)),
             "grants": grants_shown(actor, grants_list(actor=actor, wanted=wanted, pages=grants)),
             "holders": [(f"{one.kind}:{one.id}", KINDS[one.kind], one.name) for one in holders],
@@ -99,6 +144,36 @@ def _show(
             "fault": fault,
         }
         return draw(request, "governance/access/object.html", shown, status=status if fault else HTTPStatus.OK)
+
+
+def _member(one: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, str]], str]:
+    """A member with what they may do, as words, decision and mark; and why they may read or not."""
+    decided = [(words, each, mark_of(each)) for words, each in zip(ACTIONS.values(), one.decisions, strict=True)]
+    return one, decided, rule_words(one.decisions[0])
+
+
+def _simulated(
+    request: HttpRequest, actor: Actor, object_type: str, object_id: UUID, context: CallContext
+) -> dict[str, Any]:
+    """What the simulator was asked, and its answer."""
+    kind, _separator, principal = request.GET.get("as", "").partition(":")
+    action = request.GET.get("action", "")
+    shown: dict[str, Any] = {"sim": {"as": request.GET.get("as", ""), "action": action}}
+    if not principal or action not in set(Action):
+        return shown
+    try:
+        checked = access_check(
+            actor=actor,
+            kind=kind,
+            principal=principal,
+            action=Action(action),
+            object_type=object_type,
+            object_id=object_id,
+            context=context,
+        )
+    except (Forbidden, Invalid) as failure:
+        return shown | {"sim_fault": failure.detail}
+    return shown | {"checked": checked, "sim_why": rule_words(checked.decision)}
 
 
 def _context(request: HttpRequest) -> CallContext:
@@ -144,9 +219,9 @@ def _member_of(kind: Any, text: str, field: str) -> Any:
 
 
 def _moment(text: str) -> datetime | None:
-    """What a browser sends of a date and a time; in UTC, as the page says."""
+    """What a browser sends of a date and a time, in the reader's time zone."""
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
+        return datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
     except ValueError as error:
         raise _invalid("expires_at") from error
 

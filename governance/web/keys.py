@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from governance.access.grants.selectors import objects_readable
 from governance.actor import Actor
 from governance.apikeys.selectors import KeyView, apikey_get, apikeys_list, key_view
 from governance.apikeys.services import KeyChanges, apikey_revoke, apikey_rotate, apikey_update
@@ -24,6 +25,7 @@ from governance.web.faults import faults_told
 from governance.web.pages import draw, page, see_other, wants_part
 
 MOST = 200  # of one page; more are in the API
+CHOICES = 60  # of what a key can be bound to
 LONGEST_NAME = 100
 
 
@@ -54,11 +56,11 @@ def key_edit(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponseBa
     """One key: its name, its end, and what it is bound to."""
     view = key_view(apikey_get(actor=actor, key_id=key_id))
     if request.method != "POST":
-        return _edit(request, view)
+        return _edit(request, actor, view)
     try:
         apikey_update(actor=actor, key_id=key_id, changes=_changes(request.POST, view))
     except (Invalid, Conflict) as failure:
-        return _edit(request, view, failure, _asked(request.POST))
+        return _edit(request, actor, view, failure, _asked(request.POST))
     return see_other(reverse("keys"))
 
 
@@ -70,7 +72,7 @@ def key_rotate(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponse
     try:
         made = apikey_rotate(actor=actor, key_id=key_id, overlap=timedelta(seconds=overlap))
     except (Invalid, Conflict) as failure:
-        return _edit(request, key_view(apikey_get(actor=actor, key_id=key_id)), failure)
+        return _edit(request, actor, key_view(apikey_get(actor=actor, key_id=key_id)), failure)
     return _page(request, actor, {"made": made.text, "rotated": made.view})
 
 
@@ -83,8 +85,20 @@ def key_revoke(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponse
     return draw(request, "governance/settings/_keys.html", _keys(actor))
 
 
+def _choices(actor: Actor) -> dict[str, list[str]]:
+    """What a key may be bound to, to choose from; more can be typed."""
+    return {
+        name: objects_readable(actor=actor, object_type=kind, most=CHOICES)
+        for name, kind in (("personas", "persona"), ("paths", "namespace"))
+    }
+
+
 def _edit(
-    request: HttpRequest, view: KeyView, failure: Invalid | Conflict | None = None, asked: dict[str, Any] | None = None
+    request: HttpRequest,
+    actor: Actor,
+    view: KeyView,
+    failure: Invalid | Conflict | None = None,
+    asked: dict[str, Any] | None = None,
 ) -> HttpResponseBase:
     context = {
         "key": view,
@@ -92,6 +106,7 @@ def _edit(
         "faults": faults_told(failure.errors) if failure else [],
         "detail": failure.detail if failure and not failure.errors else "",
         "hours": settings.KEY_OVERLAP_SECONDS // 3600,
+        **_choices(actor),
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if failure else HTTPStatus.OK
     return draw(request, "governance/settings/key.html", context, status=status)
@@ -111,11 +126,12 @@ def _shown(view: KeyView) -> dict[str, Any]:
 def _asked(form: QueryDict) -> dict[str, Any]:
     """What was sent, to be shown again where it cannot be used."""
     names = ("name", "member", "expires", "persona", "namespaces", "purpose")
-    return {name: form.get(name, "") for name in names} | {"scopes": form.getlist("scopes")}
+    typed = {name: form.get(name, "") for name in names} | {"namespaces": "\n".join(_bonds(form).namespaces)}
+    return typed | {"scopes": form.getlist("scopes")}
 
 
 def _bonds(form: QueryDict) -> KeyBonds:
-    lines = (line.strip() for line in form.get("namespaces", "").splitlines())
+    lines = dict.fromkeys(line.strip() for text in form.getlist("namespaces") for line in text.splitlines())
     return KeyBonds(
         persona=form.get("persona", "").strip() or None,
         namespaces=tuple(line for line in lines if line),
@@ -144,6 +160,7 @@ def _page(
         "members": members_list(actor=actor, pages=First(MOST)),
         "scopes": list(Scope),
         "asked": {"member": str(actor.member_id)},
+        **_choices(actor),
         **(more or {}),
     }
     return draw(request, "governance/settings/keys.html", context, status=status)

@@ -68,6 +68,7 @@ urlpatterns = [
     path("jobs/schedules/<uuid:schedule_id>/remove/", schedules.schedule_end, name="schedule_remove"),
     # who may do what
     path("access/", access.access_list, name="access_list"),
+    path("access/ask/", access.access_ask, name="access_ask"),
     path("access/<slug:object_type>/<uuid:object_id>/", access.access_object, name="access_object"),
     path("access/grants/<uuid:grant_id>/revoke/", access.grant_remove, name="grant_revoke"),
     path("personas/", personas.personas, name="personas"),

@@ -66,7 +66,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # People
 AUTH_USER_MODEL = "governance.User"
-AUTHENTICATION_BACKENDS: list[str] = []  # governance.tenants signs people in; nothing else may
+# Answers `user.has_perm` by the engine. It signs nobody in: governance.accounts does, and nothing else may.
+AUTHENTICATION_BACKENDS = ["governance.tenants.permission_backend.EngineBackend"]
 SILENCED_SYSTEM_CHECKS = [
     "auth.W004",  # e-mail is unique, without regard to case, by a constraint
     "guardian.W001",  # permission is asked of governance.access.decisions, never of a backend

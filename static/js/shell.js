@@ -79,6 +79,15 @@ for (const toast of document.querySelectorAll(".toast[data-seconds]")) {
   setTimeout(() => toast.remove(), Number(toast.dataset.seconds) * 1000);
 }
 
+// ---- Texts to copy: the button shows only where a script can do that
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    button.classList.add("is-copied");
+  });
+}
+
 // ---- Keys
 const ACTIONS = {
   "/": () => {

@@ -61,6 +61,7 @@ ASK_NOBODY = {
     ): "is the filter itself: what one was given, gave, or may share",
     ("governance.access.grants.selectors", "access_check"): "about oneself; asks about others",
     ("governance.access.grants.selectors", "object_called"): "finds only what the actor may read; the caller asks",
+    ("governance.access.grants.selectors", "objects_readable"): "is the filter itself: what the actor may read",
     ("governance.access.grants.selectors", "actor_like"): "makes the actor that is asked about",
     ("governance.personas.locating", "persona_locate"): "the caller asks about what it found",
     ("governance.idempotency.services", "reply_alone"): "a lock on the caller's own key",

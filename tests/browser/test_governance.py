@@ -14,6 +14,8 @@ PAGES = (
     "/jobs/?list=dead",
     "/jobs/schedules/new/",
     "/jobs/schedules/new/?kind=audit.export",
+    "/access/",
+    "/access/recall/",
     "/audit/",
     "/audit/?kind=writes&verb=memory.created",
     "/audit/permission-changes/",

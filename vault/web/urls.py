@@ -15,6 +15,7 @@ from vault.web import (
     palette,
     policies,
     provenance,
+    recall,
     reviews,
     saved_views,
 )
@@ -43,6 +44,7 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/edit/", memory_edit.memory_edit, name="memory_edit"),
     path("memories/<uuid:memory_id>/rollback/", memory_edit.memory_rollback, name="memory_rollback"),
     path("memories/<uuid:memory_id>/readers/", memory_access.readers, name="memory_readers"),
+    path("access/recall/", recall.recall, name="access_recall"),
     path("ui/", guide.guide, name="guide"),
     path("palette/", palette.palette, name="palette"),
     path("reviews/", reviews.reviews, name="reviews"),

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from governance.access.decisions.conditions import holds
 from governance.access.decisions.grantables import Grantable, grantable_of, permission_ids
 from governance.access.decisions.rules import Decision, Granted, Target, decide
-from governance.access.decisions.services import authorize_giving
+from governance.access.decisions.services import authorize, authorize_giving
 from governance.access.grants.holders import Holder
 from governance.actor import Actor, CallContext
 from governance.audit.services import record
@@ -70,16 +70,27 @@ def holders_to_choose(*, actor: Actor, object_type: str, object_id: UUID) -> lis
         raise NotFound
     with acting(actor):
         authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, object_id))
-        tenant = Q(tenant_id=actor.tenant_id)
-        members = Member.objects.filter(tenant, removed_at=None).order_by("display_name")[:MOST_HOLDERS]
-        agents = Persona.objects.filter(tenant, removed_at=None, kind=PersonaKind.AGENT).order_by("name")
-        keys = ApiKey.objects.filter(tenant, revoked_at=None).order_by("name")[:MOST_HOLDERS]
-        return [
-            *(Holder(GranteeKind.ROLE, one.id, one.name) for one in Role.objects.filter(tenant).order_by("id")),
-            *(Holder(GranteeKind.MEMBER, one.id, one.display_name) for one in members),
-            *(Holder(GranteeKind.PERSONA, one.id, one.name) for one in agents[:MOST_HOLDERS]),
-            *(Holder(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys),
-        ]
+        return _holders(actor)
+
+
+def principals_to_choose(*, actor: Actor) -> list[Holder]:
+    """Roles, members, agents and keys, for who manages grants. Raises Forbidden."""
+    authorize(actor, Permission.GRANT_MANAGE)
+    with acting(actor):
+        return _holders(actor)
+
+
+def _holders(actor: Actor) -> list[Holder]:
+    tenant = Q(tenant_id=actor.tenant_id)
+    members = Member.objects.filter(tenant, removed_at=None).order_by("display_name")[:MOST_HOLDERS]
+    agents = Persona.objects.filter(tenant, removed_at=None, kind=PersonaKind.AGENT).order_by("name")
+    keys = ApiKey.objects.filter(tenant, revoked_at=None).order_by("name")[:MOST_HOLDERS]
+    return [
+        *(Holder(GranteeKind.ROLE, one.id, one.name) for one in Role.objects.filter(tenant).order_by("id")),
+        *(Holder(GranteeKind.MEMBER, one.id, one.display_name) for one in members),
+        *(Holder(GranteeKind.PERSONA, one.id, one.name) for one in agents[:MOST_HOLDERS]),
+        *(Holder(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys),
+    ]
 
 
 def _held(actor: Actor, target: Target, context: CallContext) -> Holding:

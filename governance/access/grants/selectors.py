@@ -18,7 +18,8 @@ from governance.actor import Actor, CallContext, system_actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
-from governance.models import Persona
+from governance.models import ApiKey, Persona
+from governance.naming import names_find
 from governance.pages import MergedTables
 from governance.tenants.principals import actor_again
 from governance.vocabulary import Action, GranteeKind, Permission, PrincipalKind, RoleName, Verb
@@ -79,6 +80,14 @@ def object_called(*, actor: Actor, object_type: str, name: str) -> UUID:
         if found is None or not kind.readable(actor).filter(pk=found).exists():
             raise NotFound
     return found
+
+
+def objects_readable(*, actor: Actor, object_type: str, most: int) -> list[str]:
+    """The names of at most `most` objects of a type that the actor may read, in their order. Two queries."""
+    kind = grantable_named(object_type, field="object.type")
+    with acting(actor):
+        ids = list(kind.readable(actor).order_by("pk").values_list("pk", flat=True)[:most])
+        return sorted(name.text for name in names_find(actor.tenant_id, ids).values())
 
 
 def access_check(
@@ -145,6 +154,9 @@ def actor_like(actor: Actor, kind: str, principal: str, context: CallContext) ->
         known = ", ".join([*GranteeKind, PrincipalKind.SYSTEM])
         raise Invalid(errors=[FieldError("principal.kind", f"one of {known}")]) from error
     holder = holder_find(actor.tenant_id, holder_kind, principal)
+    if holder_kind is GranteeKind.API_KEY:
+        purpose = ApiKey.objects.values_list("purpose", flat=True).get(id=holder.id)
+        context = replace(context, purpose=purpose) if purpose else context
     if holder_kind in {GranteeKind.MEMBER, GranteeKind.API_KEY}:
         return actor_again(
             tenant_id=actor.tenant_id,

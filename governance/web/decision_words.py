@@ -1,0 +1,63 @@
+"""Decisions as sentences: which rule allows something, or does not."""
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from governance.access.decisions.rules import Decision, policy_named
+from governance.access.grants.rehearsal import AccessChange
+from governance.vocabulary import Action
+
+RULES: dict[str, Promise] = {
+    "deny": gettext_lazy("A grant denies this, and a denial always wins."),
+    "grant": gettext_lazy("A grant allows this."),
+    "grants": gettext_lazy("Single grants allow this."),
+    "private": gettext_lazy("This is private to somebody else."),
+    "curated": gettext_lazy("Only the owner writes here."),
+    "not_owner": gettext_lazy("This belongs to somebody else."),
+    "read_only": gettext_lazy("This is read-only."),
+    "scopes": gettext_lazy("The key lacks the scope."),
+    "binding": gettext_lazy("The key is bound to something else."),
+    "revoked": gettext_lazy("This key or membership has ended."),
+    "system": gettext_lazy("The product itself may do this."),
+}
+GAINS: dict[Action, Promise] = {
+    Action.READ: gettext_lazy("%(name)s could read this."),
+    Action.WRITE: gettext_lazy("%(name)s could write this."),
+    Action.SHARE: gettext_lazy("%(name)s could share this."),
+    Action.GOVERN: gettext_lazy("%(name)s could govern this."),
+}
+LOSSES: dict[Action, Promise] = {
+    Action.READ: gettext_lazy("%(name)s could no longer read this."),
+    Action.WRITE: gettext_lazy("%(name)s could no longer write this."),
+    Action.SHARE: gettext_lazy("%(name)s could no longer share this."),
+    Action.GOVERN: gettext_lazy("%(name)s could no longer govern this."),
+}
+
+
+def rule_words(decision: Decision) -> str:
+    """Why something is allowed or not; a rule of another release by its code."""
+    rule = decision.rule
+    if policy := policy_named(rule):
+        return _("The policy %(policy)s does not open this for this purpose. Choose another purpose.") % {
+            "policy": policy
+        }
+    kind, _separator, role = rule.partition(":")
+    if kind == "role":
+        named = {"role": role}
+        return (
+            _("The role %(role)s allows this.") if decision.allowed else _("The role %(role)s does not allow this.")
+        ) % named
+    return str(RULES.get(rule, rule))
+
+
+def mark_of(decision: Decision) -> str:
+    """yes; deny: somebody or a policy closed it; no: nothing opens it."""
+    if decision.allowed:
+        return "yes"
+    return "deny" if decision.rule == "deny" or policy_named(decision.rule) else "no"
+
+
+def change_words(change: AccessChange) -> str:
+    words = GAINS if change.gains else LOSSES
+    return str(words[change.action]) % {"name": change.name}

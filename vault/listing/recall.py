@@ -1,0 +1,54 @@
+"""What a key, a persona or another member would recall of what a search finds: nothing is read in their name."""
+
+from dataclasses import dataclass
+
+from governance.access.decisions.services import authorize
+from governance.access.grants.selectors import actor_like
+from governance.actor import Actor, CallContext
+from governance.audit.services import record
+from governance.database import acting
+from governance.vocabulary import Permission, Verb
+from vault.cubes.selectors import CubeView
+from vault.listing.queries import MemoryQuery
+from vault.listing.selectors import memories_page
+from vault.models import Cube
+
+
+@dataclass(frozen=True)
+class Recall:
+    """reachable: all that they could recall. found: what the search of who asks finds, with whether they could too."""
+
+    reachable: int
+    found: tuple[tuple[CubeView, bool], ...]
+
+    @property
+    def recalled(self) -> int:
+        return sum(is_reachable for _view, is_reachable in self.found)
+
+
+def recall_simulate(*, actor: Actor, kind: str, principal: str, text: str, context: CallContext) -> Recall:
+    """For who manages grants; they see only what they may read themselves.
+
+    kind: role, member, persona or api_key. Raises Forbidden; Invalid; NotFound. Writes: AuditEntry ….
+    """
+    authorize(actor, Permission.GRANT_MANAGE)
+    with acting(actor):
+        other = actor_like(actor, kind, principal, context)
+        views = _views(actor, text)
+        visible = Cube.objects.visible_to(other)
+        ids = set(visible.filter(id__in=[view.cube.id for view in views]).values_list("id", flat=True))
+        record(
+            actor=actor,
+            verb=Verb.ACCESS_CHECKED,
+            object_type="memory",
+            object_ids=[view.cube.id for view in views],
+            detail={"kind": kind, "principal": str(other.principal_id), "recalled": len(ids)},
+        )
+        return Recall(visible.count(), tuple((view, view.cube.id in ids) for view in views))
+
+
+def _views(actor: Actor, text: str) -> list[CubeView]:
+    if not text.strip():
+        return []
+    page = memories_page(actor=actor, query=MemoryQuery(text=text))
+    return [hit.view for hit in page.hits] or list(page.views)

@@ -1,0 +1,45 @@
+"""What a key, a member or a persona would recall: the simulator of searches."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize
+from governance.access.grants.overview import principals_to_choose
+from governance.actor import Actor, CallContext
+from governance.errors import Forbidden, Invalid
+from governance.vocabulary import Channel, Permission
+from governance.web.access_words import KINDS
+from governance.web.pages import draw, page
+from vault.listing.recall import Recall, recall_simulate
+from vault.web.memory_rows import row_shown
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def recall(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    authorize(actor, Permission.GRANT_MANAGE)
+    chosen, text = request.GET.get("as", ""), request.GET.get("q", "")
+    purpose = request.GET.get("purpose", "")[:200]
+    context: dict[str, Any] = {
+        "holders": [(f"{one.kind}:{one.id}", KINDS[one.kind], one.name) for one in principals_to_choose(actor=actor)],
+        "chosen": chosen,
+        "text": text,
+        "purpose": purpose,
+        "may_manage_access": True,
+    }
+    kind, _separator, principal = chosen.partition(":")
+    if principal:
+        asked = CallContext(channel=Channel.API, purpose=purpose)
+        try:
+            found = recall_simulate(actor=actor, kind=kind, principal=principal, text=text, context=asked)
+            context |= {"found": found, "rows": _rows(found, text)}
+        except (Forbidden, Invalid) as failure:
+            context["fault"] = failure.detail
+    return draw(request, "vault/recall.html", context)
+
+
+def _rows(found: Recall, text: str) -> list[tuple[Any, bool]]:
+    return [(row_shown(view, text), is_reachable) for view, is_reachable in found.found]
