@@ -7,7 +7,7 @@ import postcss from "postcss";
 const OUT = "static/vendor";
 const ICONS =
   "adjustments-horizontal affiliate alert-circle alert-triangle archive arrow-back-up arrow-right arrow-up arrow-up-right " +
-  "arrows-exchange ban bolt bookmark building-store calendar-event cards certificate check chevron-down chevron-left " +
+  "arrows-exchange ban bell bolt bookmark building-store calendar-event cards certificate check chevron-down chevron-left " +
   "chevron-right circle-check circle-dashed clock clock-play code columns-3 copy corner-down-right cpu database dots " +
   "download eraser external-link eye eye-off file-certificate fingerprint flame folder git-compare git-merge help-circle " +
   "history home hourglass id inbox info-circle key keyboard language layout-dashboard layout-sidebar-left-collapse " +

@@ -128,7 +128,10 @@ def organisations(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
         sign_in(request, there)
         return see_other(reverse("home"))
     places = organisations_of(person.user_id, bound_to=person.bound_to)
-    return draw(request, "governance/account/organisations.html", {"places": places, "here": person.actor.tenant_id})
+    template = (
+        "governance/account/_organisations.html" if wants_part(request) else "governance/account/organisations.html"
+    )
+    return draw(request, template, {"places": places, "here": person.actor.tenant_id})
 
 
 def _account(

@@ -9,7 +9,7 @@ from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.vocabulary import Permission
-from governance.web.navigation import bottom_bar_of, navigation_of, settings_of
+from governance.web.navigation import address_of, bottom_bar_of, navigation_of, settings_of
 from governance.web.sessions import persona_of_session
 
 SIDE_COOKIE = "memos-side"
@@ -37,5 +37,6 @@ def _shell(request: HttpRequest, actor: Actor) -> dict[str, Any]:
             "persona": persona_of_session(request),
             "may_add": is_allowed(actor, Permission.MEMORY_CREATE),
             "may_find": is_allowed(actor, Permission.MEMORY_READ),
+            "notices": address_of("notices"),
             "is_narrow": request.COOKIES.get(SIDE_COOKIE) == "narrow",
         }

@@ -46,6 +46,7 @@ CONTENT = frozenset(
         "memories/<uuid:memory_id>/pane/",
         "memories/<uuid:memory_id>/provenance/",
         "overview/",
+        "memories/playground/",
         "palette/",
         "reviews/",
         "reviews/<uuid:review_id>/accept/",
@@ -68,6 +69,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("memories/bulk/", "memories/new/"), "show what the caller sent"),
     "api/v1/memories/actions/": "ids and counts",
     "api/v1/memories/actions/<uuid:job_id>/file/": "reads each memory anew, in tests/vault/listing/test_actions.py",
+    "notices/": "counts, and the pages behind them",
     "memories/<uuid:memory_id>/readers/": "names of readers and times",
     "memories/<uuid:memory_id>/rollback/": "POST alone; leads back to the memory's page",
     **dict.fromkeys((f"api/v1/memories/<uuid:memory_id>/{one}/" for one in ("move", "rollback")), "as memories/ does"),
@@ -88,6 +90,7 @@ QUERIES: Mapping[str, str] = {
     "api/v1/memories/<uuid:memory_id>/diff/": "from=1&to=1",
     "graph/": "around={question}",
     "memories/": "q={question}",
+    "memories/playground/": "q={question}",
     "palette/": "q={question}",
 }
 MODES = ("hybrid", "lexical", "dense", "tag", "graph")

@@ -32,8 +32,9 @@ MOST_CHOSEN = 20  # values of one filter
 
 
 class Order(StrEnum):
-    """How the list is sorted where nothing is searched for."""
+    """How the list is sorted. BEST: the best match first, and the newest where nothing is searched for."""
 
+    BEST = "best"
     NEWEST = "newest"
     OLDEST = "oldest"
     EXPIRING = "expiring"
@@ -47,7 +48,7 @@ class MemoryQuery:
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     after: datetime | None = None
     before: datetime | None = None
-    order: Order = Order.NEWEST
+    order: Order = Order.BEST
     mode: SearchMode = SearchMode.HYBRID
     deleted: bool = False
 
@@ -99,7 +100,7 @@ def query_read(asked: Mapping[str, Sequence[str]]) -> MemoryQuery:
         chosen={name: values for name, values in chosen.items() if values},
         after=_moment(asked, "created_after"),
         before=_moment(asked, "created_before"),
-        order=_member(Order, asked, "order", Order.NEWEST),
+        order=_member(Order, asked, "order", Order.BEST),
         mode=_member(SearchMode, asked, "mode", SearchMode.HYBRID),
         deleted=_first(asked, "deleted") == "true",
     )

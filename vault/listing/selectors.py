@@ -88,8 +88,18 @@ def _search_page(actor: Actor, query: MemoryQuery) -> MemoryPage:
         min_score=LEAST_SCORE,
         is_use=False,
     )
-    hits = memories_search(actor=actor, search=search)
+    hits = _sorted(memories_search(actor=actor, search=search), query.order)
     return MemoryPage(views=tuple(hit.view for hit in hits), hits=tuple(hits))
+
+
+def _sorted(hits: list[Hit], order: Order) -> list[Hit]:
+    """The hits in another order than the best first; of those that expire, the others left out."""
+    if order is Order.BEST:
+        return hits
+    if order is Order.EXPIRING:
+        expiring = [hit for hit in hits if hit.view.cube.expires_at is not None]
+        return sorted(expiring, key=lambda hit: (hit.view.cube.expires_at, hit.view.cube.id))
+    return sorted(hits, key=lambda hit: hit.view.cube.id, reverse=order is Order.NEWEST)
 
 
 def _filters(query: MemoryQuery) -> dict[str, Any]:
@@ -104,8 +114,8 @@ def _in_order(rows: CubeQuerySet, order: Order, after: UUID | None) -> QuerySet[
     if order is Order.EXPIRING:
         return _expiring(rows, after)
     if after is not None:
-        rows = rows.filter(id__lt=after) if order is Order.NEWEST else rows.filter(id__gt=after)
-    return rows.order_by("-id" if order is Order.NEWEST else "id")
+        rows = rows.filter(id__gt=after) if order is Order.OLDEST else rows.filter(id__lt=after)
+    return rows.order_by("id" if order is Order.OLDEST else "-id")
 
 
 def _expiring(rows: CubeQuerySet, after: UUID | None) -> QuerySet[Cube]:

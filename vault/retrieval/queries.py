@@ -14,6 +14,7 @@ from vault.cubes.index import marks
 from vault.models import Namespace
 from vault.models.cube import CubeQuerySet
 from vault.models.namespace import NamespaceQuerySet
+from vault.retrieval.ranking import Weights
 from vault.vocabulary import Layer, MemoryType, SearchMode, State
 
 SHOWN = (State.GENERATED, State.ACTIVATED)
@@ -23,7 +24,7 @@ SHOWN = (State.GENERATED, State.ACTIVATED)
 class SearchQuery:
     """What to look for. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: only what was true at that time.
 
-    is_use: whether what is found counts as used; not so while a person types.
+    is_use: whether what is found counts as used; not so while a person types. weights: tried instead of the mode's.
     """
 
     query: str = field(repr=False)
@@ -40,6 +41,7 @@ class SearchQuery:
     min_score: float = 0.0
     include_archived: bool = False
     is_use: bool = True
+    weights: Weights | None = None
 
     @property
     def is_open(self) -> bool:

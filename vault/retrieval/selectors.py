@@ -76,13 +76,18 @@ def memories_search(
             asked = _asked(search, other.active)
 
 
-def _weights(mode: SearchMode) -> Weights:
-    """The mode's own; hybrid's as the operator set them."""
-    return MODES.get(mode) or replace(HYBRID, **settings.MEMOS_SEARCH_WEIGHTS)
+def weights_present() -> Weights:
+    """Those of a hybrid search, as the operator set them."""
+    return replace(HYBRID, **settings.MEMOS_SEARCH_WEIGHTS)
+
+
+def _weights(search: SearchQuery) -> Weights:
+    """Those that are tried; else the mode's own."""
+    return search.weights or MODES.get(search.mode) or weights_present()
 
 
 def _asked(search: SearchQuery, active: str) -> Asked:
-    if not _weights(search.mode).dense:
+    if not _weights(search).dense:
         return Asked(active, active, None)
     model = answering(active)
     return Asked(active, model.name, HalfVector(model.embed([search.query])[0]))
@@ -134,7 +139,7 @@ def _read(
 
 def _ranked(actor: Actor, search: SearchQuery, asked: Asked, limit: int) -> list[Ranked]:
     """The best `limit` rows. Raises OtherModel where the question's vector is another model's than those stored."""
-    found = find(actor, search, asked, _weights(search.mode), limit)
+    found = find(actor, search, asked, _weights(search), limit)
     if asked.model != embedder().name:
         # A former model's vectors go once it is switched: were they there until now?
         check_model(active_model(actor), asked)

@@ -84,7 +84,7 @@ def graph_drawn(found: Neighbourhood, around: str) -> Graph:
     counts = Counter(name for names in names_of.values() for name in names)
     speakers = {view.words.speaker.casefold() for view in found.views if view.words.speaker}
     shown = _shown(counts, around)
-    places = {name: _place(at) for at, name in enumerate(shown)}
+    places = {name: _place(at, len(shown)) for at, name in enumerate(shown)}
     on = around.casefold().strip()
     most = max((counts[name] for name in shown), default=1)
     names = tuple(
@@ -120,9 +120,9 @@ def _shown(counts: Counter[str], around: str) -> list[str]:
     return [on, *(name for name in ranked if name != on)] if on in counts else ranked
 
 
-def _place(at: int) -> tuple[float, float]:
+def _place(at: int, of: int = MOST_NAMES) -> tuple[float, float]:
     """The first in the middle, the others on a spiral about it, flattened to the box."""
-    radius = math.sqrt(at / MOST_NAMES) if at else 0.0
+    radius = math.sqrt(at / max(of - 1, 1)) if at else 0.0
     x = WIDTH / 2 + radius * (WIDTH / 2 - 70) * math.cos(at * GOLDEN)
     y = HEIGHT / 2 + radius * (HEIGHT / 2 - 50) * math.sin(at * GOLDEN)
     return round(x, 1), round(y, 1)
@@ -141,7 +141,7 @@ def _memories(
         middle = _middle(named) if named else _place(MOST_NAMES - 1 - at % 3)
         turn = beside[middle]
         beside[middle] += 1
-        reach = 30 + 6 * (turn // 8)
+        reach = 30 + 4.5 * math.sqrt(turn) * 2
         x = min(max(middle[0] + reach * math.cos(turn * GOLDEN), 8), WIDTH - 8)
         y = min(max(middle[1] + reach * math.sin(turn * GOLDEN), 8), HEIGHT - 8)
         title = " ".join((view.words.title or view.words.content).split())[:80]

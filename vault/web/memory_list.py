@@ -1,5 +1,7 @@
 """The list of memories: found while one types, narrowed by facets, read in a pane beside it."""
 
+import json
+import shlex
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -39,6 +41,7 @@ COLUMNS: dict[str, Promise] = {
     "changed": _("Changed"),
 }
 ORDERS: dict[Order, Promise] = {
+    Order.BEST: _("Best match"),
     Order.NEWEST: _("Newest first"),
     Order.OLDEST: _("Oldest first"),
     Order.EXPIRING: _("Expiring first"),
@@ -89,13 +92,27 @@ def parameters_of(query: MemoryQuery) -> dict[str, list[str]]:
         parts["created_after"] = [f"{query.after:%Y-%m-%d}"]
     if query.before:
         parts["created_before"] = [f"{query.before:%Y-%m-%d}"]
-    if query.order is not Order.NEWEST:
+    if query.order is not Order.BEST:
         parts["order"] = [query.order]
     if query.mode is not SearchMode.HYBRID:
         parts["mode"] = [query.mode]
     if query.deleted:
         parts["deleted"] = ["true"]
     return parts
+
+
+def curl_of(query: MemoryQuery, base: str) -> str:
+    """The call that answers the same; nothing where the API has none for it."""
+    key = '-H "Authorization: Bearer $KEY"'
+    if query.text:
+        body = {"query": query.text, "mode": query.mode, "top_k": 50, "filters": query.filters_shown()}
+        words = shlex.quote(json.dumps(body, ensure_ascii=False))
+        return f'curl {key} -H "Content-Type: application/json" -d {words} {base}search/'
+    parts = parameters_of(query)
+    if any(len(values) > 1 for values in parts.values()):
+        return ""
+    asked = urlencode({name: values[0] for name, values in parts.items() if name not in {"order", "mode"}})
+    return f"curl {key} {shlex.quote(f'{base}?{asked}')}" if asked else f"curl {key} {base}"
 
 
 def _query(actor: Actor, asked: QueryDict) -> tuple[MemoryQuery, Invalid | None]:
@@ -121,6 +138,7 @@ def _listed(request: HttpRequest, actor: Actor, query: MemoryQuery, after: UUID 
         "orders": ORDERS,
         "modes": MODES,
         "has_time": bool(found.hits),
+        "curl": curl_of(query, request.build_absolute_uri("/api/v1/memories/")),
     }
 
 

@@ -80,8 +80,8 @@ def overview(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         done = activity_list(actor=actor, most=LOOKED_AT)
         context = {
             "overview": found,
-            "tiles": tiles_of(found, waiting, days),
-            "waiting": [line for one in waiting if (line := _line(one, found))],
+            "tiles": tiles_of(found, waiting),
+            "waiting": [line for one in waiting if (line := line_of(one, found))],
             "activity": activity_lines(done, may_audit=may_audit, most=LINES),
             "may_audit": may_audit,
             "may_add": is_allowed(actor, Permission.MEMORY_CREATE),
@@ -125,7 +125,7 @@ def _list_address(group: Counted, value: str) -> str:
     return f"{reverse('memories')}?{name}={value}"
 
 
-def _line(one: Attention, found: Overview) -> Line | None:
+def line_of(one: Attention, found: Overview) -> Line | None:
     """None where this installation has no page for it."""
     n = {"n": one.shown}
     lines = {

@@ -32,8 +32,8 @@ class Tile:
     meter_extra: str = ""
 
 
-def tiles_of(found: Overview, waiting: list[Attention], days: int) -> list[Tile]:
-    tiles = [_memories_tile(found), _searches_tile(found, days), _expiring_tile(found)]
+def tiles_of(found: Overview, waiting: list[Attention]) -> list[Tile]:
+    tiles = [_memories_tile(found), _searches_tile(found), _expiring_tile(found)]
     reviews = next((one for one in waiting if one.kind is Waiting.REVIEWS), None)
     note = _("Somebody should decide") if reviews else _("Nothing waits")
     tiles.append(Tile(_("Reviews waiting"), reviews.shown if reviews else "0", note, "inbox", address_of("reviews")))
@@ -52,9 +52,9 @@ def _memories_tile(found: Overview) -> Tile:
     return Tile(_("Memories"), value, note, "cards", reverse("memories"), spark=spark_of(totals) if totals else None)
 
 
-def _searches_tile(found: Overview, days: int) -> Tile:
+def _searches_tile(found: Overview) -> Tile:
     percent = found.answered_percent
-    note = _("of %(n)s searches in %(days)s days") % {"n": f"{found.searches_total:,}", "days": days}
+    note = _("of %(n)s searches") % {"n": f"{found.searches_total:,}"}
     value = "—" if percent is None else f"{percent:.1f} %"
     address = f"{reverse('audit_log')}?verb=memory.searched" if found.audit is not None else ""
     daily = [sum(some) for some in zip(*found.searches.values(), strict=True)]

@@ -11,8 +11,10 @@ from vault.web import (
     memory_bulk,
     memory_edit,
     memory_list,
+    notices,
     overview,
     palette,
+    playground,
     policies,
     provenance,
     recall,
@@ -21,6 +23,7 @@ from vault.web import (
 )
 
 urlpatterns = [
+    path("notices/", notices.notices, name="notices"),
     path("overview/", overview.overview, name="overview"),
     path("chat/", chat.chat, name="chat"),
     path("chat/<uuid:conversation_id>/", chat.conversation, name="conversation"),
@@ -38,6 +41,7 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/", memories.memory, name="memory"),
     path("memories/new/", memory_add.memory_add, name="memory_add"),
     path("memories/bulk/", memory_bulk.memories_bulk, name="memories_bulk"),
+    path("memories/playground/", playground.playground, name="playground"),
     path("memories/views/", saved_views.views, name="views"),
     path("memories/views/<uuid:view_id>/remove/", saved_views.remove, name="view_remove"),
     path("memories/<uuid:memory_id>/pane/", memories.pane, name="memory_pane"),

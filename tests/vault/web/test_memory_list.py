@@ -1,5 +1,6 @@
 """The list of memories: found, narrowed, paged, saved as a view; and actions on what was selected."""
 
+import json
 import re
 from collections.abc import Callable
 from html import unescape
@@ -214,3 +215,28 @@ def test_a_persona_that_was_chosen_is_that_of_new_memories(world: World) -> None
     assert "Alice at work" in page_of(client, client.post("/memories/new/", form)["Location"])
     assert signed_in(world.bob).post("/persona/", {"persona": made["id"]}).status_code == 403
     assert signed_in(world.charlie).post("/persona/", {"persona": made["id"]}).status_code == 404
+
+
+def test_hits_are_sorted_by_time_where_that_is_asked(world: World, ids: list[str]) -> None:
+    client = signed_in(world.alice)
+    ana = {ids[0], ids[2]}
+    found = {order: rows_of(page_of(client, f"/memories/?q=Ana&mode=lexical&order={order}")) for order in ORDERS}
+    assert [one for one in found["newest"] if one in ana] == [ids[2], ids[0]]
+    assert [one for one in found["oldest"] if one in ana] == [ids[0], ids[2]]
+    assert found["expiring"] == []
+    assert set(found["best"]) == ana
+
+
+def test_the_list_is_copied_as_a_call_that_answers_the_same(world: World, ids: list[str]) -> None:
+    client = signed_in(world.alice)
+    shown = page_of(client, "/memories/?tag=team")
+    assert "'http://testserver/api/v1/memories/?tag=team'" in shown
+    assert world.client("alice").get("memories/?tag=team").json["count"] == 3
+    searched = page_of(client, "/memories/?q=tea")
+    body = re.search(r"-d '(.*?)' http://testserver/api/v1/memories/search/", searched)
+    assert body is not None
+    assert world.client("alice").post("memories/search/", json.loads(body[1])).status == 200
+    assert "/api/v1/memories/?" not in page_of(client, "/memories/?layer=mid_term&layer=long_term")
+
+
+ORDERS = ("best", "newest", "oldest", "expiring")

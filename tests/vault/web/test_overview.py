@@ -63,3 +63,12 @@ def test_the_overview_costs_few_statements(world: World) -> None:
     counted(world)
     for name in ("olivia", "alice"):
         assert len(statements(signed_in(world.person(name)), "/overview/")) <= 20, name
+
+
+def test_the_bell_counts_what_its_reader_may_solve(world: World) -> None:
+    counted(world)
+    client = signed_in(world.alice)
+    assert '<b class="bell-count num">2</b>' in client.get("/notices/", headers={"hx-request": "true"}).content.decode()
+    assert "1 review waits" in client.get("/notices/").content.decode()
+    assert "bell-count" not in signed_in(world.bob).get("/notices/", headers={"hx-request": "true"}).content.decode()
+    assert "Nothing waits for you." in page_of(world, "charlie", "/notices/")

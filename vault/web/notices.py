@@ -1,0 +1,27 @@
+"""The bell in the top bar: how much waits for the reader, and where each is solved."""
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page, wants_part
+from vault.overview.attention import attention_list
+from vault.overview.selectors import SOON, overview_get
+from vault.web.overview import line_of
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def notices(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The page; for a script the mark on the bell alone."""
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        found = overview_get(actor=actor, days=SOON)
+        waiting = attention_list(actor=actor, overview=found)
+        lines = [line for one in waiting if (line := line_of(one, found))]
+        template = "vault/overview/_bell.html" if wants_part(request) else "vault/overview/notices.html"
+        return draw(request, template, {"waiting": lines})

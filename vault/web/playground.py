@@ -1,0 +1,126 @@
+"""Search playground: one query under two settings, with the parts of each score. Nothing that is tried is kept."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import FieldError, Invalid
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page
+from vault.listing.queries import LONGEST_TEXT
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.ranking import Parts, Weights
+from vault.retrieval.selectors import Hit, memories_search, weights_present
+from vault.web.labels import labels_of
+from vault.web.memory_rows import TextPiece, excerpt_marked
+
+HITS = 15
+PARTS: dict[str, Promise] = {
+    "lexical": _("Words"),
+    "context": _("Neighbours"),
+    "session": _("Session"),
+    "dense": _("Meaning"),
+    "entity": _("People and names"),
+    "time": _("Time"),
+    "heat": _("Heat"),
+    "trust": _("Trust"),
+    "asks": _("Loss of questions"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One memory of a list. moved: by how many places it stands higher than in the first list; None: not in that."""
+
+    hit: Hit
+    place: int
+    moved: int | None
+    pieces: tuple[TextPiece, ...]
+    kind: str | Promise
+    parts: tuple[tuple[str | Promise, float], ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """name: before the names of its fields; weights: (name, label, value) of each."""
+
+    name: str
+    title: str | Promise
+    weights: tuple[tuple[str, Promise, float], ...]
+    found: tuple[Row, ...]
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def playground(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    authorize(actor, Permission.MEMORY_READ)
+    text = request.GET.get("q", "").strip()
+    fault: Invalid | None = None
+    chosen = {name: weights_present() for name in ("a", "b")}
+    try:
+        if len(text) > LONGEST_TEXT or "\x00" in text:
+            raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])
+        chosen = {name: _weights(request.GET, name) for name in chosen}
+    except Invalid as failure:
+        text, fault = "", failure
+    hits = {name: _search(actor, text, weights) for name, weights in chosen.items()}
+    first = {hit.view.cube.id: place for place, hit in enumerate(hits["a"], start=1)}
+    titles = {"a": _("First setting"), "b": _("Second setting")}
+    settings = [_setting(name, titles[name], chosen[name], hits[name], first, text) for name in chosen]
+    context = {"text": text, "settings": settings, "fault": fault}
+    return draw(request, "vault/playground/playground.html", context)
+
+
+def _search(actor: Actor, text: str, weights: Weights) -> list[Hit]:
+    if not text:
+        return []
+    search = SearchQuery(query=text, top_k=HITS, weights=weights, is_use=False)
+    return [hit for hit in memories_search(actor=actor, search=search) if hit.score]
+
+
+def _weights(asked: QueryDict, name: str) -> Weights:
+    """The weights of one setting, where they are given. Raises Invalid."""
+    given: dict[str, float] = {}
+    for part in PARTS:
+        field = f"{name}_{part}"
+        if text := asked.get(field, ""):
+            try:
+                given[part] = float(text)
+            except ValueError as error:
+                raise Invalid(errors=[FieldError(field, "a number from 0 to 1")]) from error
+            if not 0 <= given[part] <= 1:
+                raise Invalid(errors=[FieldError(field, "a number from 0 to 1")])
+    return replace(weights_present(), **given)
+
+
+def _setting(
+    name: str, title: str | Promise, weights: Weights, hits: list[Hit], first: Mapping[UUID, int], text: str
+) -> Setting:
+    values = tuple((part, label, float(getattr(weights, part))) for part, label in PARTS.items())
+    return Setting(name, title, values, tuple(_row(hit, place, first, text) for place, hit in enumerate(hits, start=1)))
+
+
+def _row(hit: Hit, place: int, first: Mapping[UUID, int], text: str) -> Row:
+    before = first.get(hit.view.cube.id)
+    return Row(
+        hit=hit,
+        place=place,
+        moved=None if before is None else before - place,
+        pieces=excerpt_marked(hit.view.words.content, text),
+        kind=labels_of(hit.view.cube).semantic_type,
+        parts=_parts(hit.parts),
+    )
+
+
+def _parts(parts: Parts) -> tuple[tuple[str | Promise, float], ...]:
+    values: dict[str, Any] = asdict(parts)
+    return tuple((label, values[part]) for part, label in PARTS.items() if values[part])
