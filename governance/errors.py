@@ -101,6 +101,10 @@ class SecondMemberNeeded(Conflict):
     code, title = "second_member_needed", "Two different members release a legal hold"
 
 
+class IllegalTransition(Conflict):
+    code, title = "illegal_transition", "The memory cannot go to that state"
+
+
 class VersionConflict(DomainError):
     status, code, title = 412, "version_conflict", "The memory has changed since you read it"
 

@@ -150,6 +150,7 @@ class Verb(StrEnum):
     AUDIT_SINK_REMOVED = "audit_sink.removed"
     MEMORY_FROZEN = "memory.frozen"
     MEMORY_UNFROZEN = "memory.unfrozen"
+    MEMORY_TRANSITIONED = "memory.transitioned"
     HOLD_CREATED = "hold.created"
     HOLD_READ = "hold.read"
     HOLD_RELEASE_APPROVED = "hold.release_approved"

@@ -19,7 +19,7 @@ from governance.vocabulary import (
     Weight,
 )
 from memos_web.config import read_config
-from vault.vocabulary import Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity
+from vault.vocabulary import Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity, State
 
 CONFIG = read_config(os.environ)
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -187,6 +187,7 @@ SPECTACULAR_SETTINGS = {
     # A list of choices has the name of its elements.
     "ENUM_NAME_OVERRIDES": {
         "LayerEnum": [(layer.value, layer.value) for layer in Layer],
+        "StateEnum": [(state.value, state.value) for state in State],
         "RoleEnum": [(role.value, role.value) for role in RoleName],
         "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
         "JobStatusEnum": [(status.value, status.value) for status in JobStatus],

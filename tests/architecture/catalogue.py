@@ -119,6 +119,7 @@ APP_RIGHTS = {
     "vault_savedview": "DELETE INSERT SELECT",
     "vault_dailycount": "DELETE INSERT SELECT",
     "vault_actionitem": "INSERT SELECT",
+    "vault_statetransition": ADD,
 }
 OTHER_RIGHTS = {
     ("memos_auditor", "governance_auditentry", READ),

@@ -35,6 +35,7 @@ ASK_NOBODY = {
     ("governance.audit.services", "record_denial"): "tells of what was refused",
     ("governance.outbox.services", "emit"): "leaves work for what the caller was allowed",
     ("governance.outbox.services", "emit_later"): "leaves work for what the caller was allowed",
+    ("vault.cubes.services", "written_emit"): "leaves work for what the caller was allowed",
     ("governance.outbox.services", "is_asked"): "tells only whether such work is left already",
     ("governance.outbox.services", "record_read"): "tells of what the caller was allowed",
     ("governance.access.decisions.services", "is_allowed"): "is the question itself",

@@ -75,6 +75,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys((f"api/v1/memories/<uuid:memory_id>/{one}/" for one in ("move", "rollback")), "as memories/ does"),
     "api/v1/memories/<uuid:memory_id>/freeze/": "shows a hold",
     "api/v1/memories/<uuid:memory_id>/unfreeze/": "shows a hold",
+    "api/v1/memories/<uuid:memory_id>/transition/": "POST alone; shows what it changed",
     "memories/<uuid:memory_id>/unfreeze/": "POST alone; leads back to the memory's page",
     "api/v1/memories/<uuid:memory_id>/redact/": "shows the memory of the version that it blanked",
     "api/v1/memories/<uuid:memory_id>/restore/": "brings the memory back",

@@ -41,11 +41,13 @@ from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.lifecycle.services import cube_transition
 from vault.listing.actions import ActionDraft, action_create
 from vault.listing.bulk import BulkArguments
 from vault.listing.views import ViewDraft, view_create
 from vault.models import ArchivedPosting, Namespace, PackedPostings, PackedWord, Packing
 from vault.overview.counting import counts_write
+from vault.vocabulary import State
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ def fill(person: Person, canary: str) -> Filled:
     cube_get(actor=actor, cube_id=cube_id)
     cube_freeze(actor=actor, cube_id=cube_id, reason=canary)
     cube_unfreeze(actor=actor, cube_id=cube_id)
+    cube_transition(actor=actor, cube_id=cube_id, to=State.ACTIVATED, reason=canary)
     conversation = conversation_create(actor=actor, draft=ConversationDraft(title=f"{canary} chat"))
     turn_run(actor=actor, conversation_id=conversation.id, content=f"When does the {canary} sing?")
     job = memories_add_later(

@@ -3,6 +3,7 @@ from django.urls import path
 from vault.api.actions import ActionsView, ExportFileView
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
+from vault.api.lifecycle import TransitionView
 from vault.api.listing_views import FacetsView, ViewsView, ViewView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
@@ -45,6 +46,7 @@ urlpatterns = [
     path("reviews/<uuid:review_id>/reject/", ReviewRejectView.as_view()),
     path("memories/<uuid:memory_id>/freeze/", FreezeView.as_view()),
     path("memories/<uuid:memory_id>/unfreeze/", UnfreezeView.as_view()),
+    path("memories/<uuid:memory_id>/transition/", TransitionView.as_view()),
     path("memories/<uuid:memory_id>/provenance/", MemoryProvenanceView.as_view()),
     path("provenance/verify/", VerifyView.as_view()),
     path("provenance/key/", SigningKeyView.as_view()),

@@ -100,7 +100,7 @@ def cubes_add(
                 after_hash=bytes(new[0].version.hash) if len(new) == 1 else None,
                 detail=pii_detail(new),
             )
-            _emit_written(actor, [one.cube for one in new])
+            written_emit(actor, [one.cube for one in new])
         if len(new) < len(built):
             known = [one.cube.id for one in built if one.duplicate]
             record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=known)
@@ -196,7 +196,7 @@ def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
         after_hash=bytes(built.version.hash),
         detail=pii_detail([built]),
     )
-    _emit_written(actor, [cube])
+    written_emit(actor, [cube])
 
 
 def cube_delete(
@@ -321,7 +321,7 @@ def _unhide(actor: Actor, cube: Cube) -> None:
     deleted_at, cube.deleted_at = cube.deleted_at, None
     index_cubes([cube])
     cube.deleted_at = deleted_at
-    _emit_written(actor, [cube])
+    written_emit(actor, [cube])
 
 
 def _deletable(actor: Actor, cube: Cube, expected_versions: Collection[int] | None) -> Cube:
@@ -365,7 +365,7 @@ def pii_detail(built: Sequence[Built]) -> Detail:
     return {name: count for name, count in counted.items() if count}
 
 
-def _emit_written(actor: Actor, cubes: Sequence[Cube]) -> None:
+def written_emit(actor: Actor, cubes: Sequence[Cube]) -> None:
     """With their namespaces, which are counted though the cubes be gone by then."""
     for start in range(0, len(cubes), EVENT_CHUNK):
         chunk = cubes[start : start + EVENT_CHUNK]

@@ -17,7 +17,16 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.denials import denial_told
-from governance.errors import Conflict, DomainError, FieldError, Forbidden, Invalid, NotFound, Unavailable
+from governance.errors import (
+    Conflict,
+    DomainError,
+    FieldError,
+    Forbidden,
+    IllegalTransition,
+    Invalid,
+    NotFound,
+    Unavailable,
+)
 from governance.ids import uuid7
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
@@ -31,12 +40,22 @@ from vault.cubes.lookup import cube_target
 from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.writer.prepared import PreparedTexts, stored_texts_read, texts_given
-from vault.listing.bulk import PERMISSIONS, READING, BulkAction, BulkArguments, Change, bulk_check, change_of
+from vault.lifecycle.rules import is_legal
+from vault.listing.bulk import (
+    PERMISSIONS,
+    READING,
+    TRANSITIONS,
+    BulkAction,
+    BulkArguments,
+    Change,
+    bulk_check,
+    change_of,
+)
 from vault.listing.selectors import deleted_of
 from vault.listing.undo import undo_one
 from vault.models import ActionItem, Cube
 from vault.models.cube import IS_HELD, CubeQuerySet
-from vault.vocabulary import PiiField
+from vault.vocabulary import PiiField, State
 
 PART = 100  # memories of one transaction
 LOOKED_AT = 1_000  # memories of a dry run that are looked at one by one
@@ -227,7 +246,8 @@ def _against(actor: Actor, action: str, cube: Any) -> str:
         return Forbidden.code
     if cube.is_held and action not in {EXPORT, BulkAction.FREEZE, BulkAction.UNFREEZE}:
         return "held"
-    return ""
+    to = TRANSITIONS.get(BulkAction(action)) if action != EXPORT else None
+    return IllegalTransition.code if to is not None and not is_legal(State(cube.state), to) else ""
 
 
 def _draft_of(run: JobRun) -> ActionDraft:

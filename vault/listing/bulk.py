@@ -20,9 +20,10 @@ from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.services import cube_delete, cube_restore, cube_update
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.holds.services import LONGEST_REASON, cube_freeze, cube_unfreeze
+from vault.lifecycle.services import cube_transition
 from vault.models import Cube
 from vault.namespaces.rules import PathError, path_checked
-from vault.vocabulary import PiiField
+from vault.vocabulary import PiiField, State
 
 Change = Callable[[UUID], object]
 MOST_CHOSEN = 200  # memories of one call
@@ -36,6 +37,8 @@ class BulkAction(StrEnum):
     UNFREEZE = "unfreeze"
     DELETE = "delete"
     RESTORE = "restore"
+    ARCHIVE = "archive"
+    ACTIVATE = "activate"
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,17 @@ PERMISSIONS = {
     BulkAction.FREEZE: Permission.MEMORY_FREEZE,
     BulkAction.UNFREEZE: Permission.MEMORY_FREEZE,
 }
-READING = frozenset({BulkAction.TAG, BulkAction.MOVE, BulkAction.EXPIRE, BulkAction.RESTORE})
+TRANSITIONS = {BulkAction.ARCHIVE: State.ARCHIVED, BulkAction.ACTIVATE: State.ACTIVATED}
+READING = frozenset(
+    {
+        BulkAction.TAG,
+        BulkAction.MOVE,
+        BulkAction.EXPIRE,
+        BulkAction.RESTORE,
+        BulkAction.ARCHIVE,
+        BulkAction.ACTIVATE,
+    }
+)
 
 
 def bulk_rehearse(*, actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: BulkArguments) -> BulkOutcome:
@@ -144,6 +157,9 @@ def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Cha
             return lambda cube_id: cube_freeze(actor=actor, cube_id=cube_id, reason=arguments.reason)
         case BulkAction.UNFREEZE:
             return lambda cube_id: cube_unfreeze(actor=actor, cube_id=cube_id)
+        case BulkAction.ARCHIVE | BulkAction.ACTIVATE:
+            to = TRANSITIONS[action]
+            return lambda cube_id: cube_transition(actor=actor, cube_id=cube_id, to=to, reason=arguments.reason)
         case BulkAction.MOVE:
             return lambda cube_id: cube_move(actor=actor, cube_id=cube_id, namespace=arguments.namespace)
         case BulkAction.TAG:

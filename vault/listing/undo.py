@@ -8,8 +8,10 @@ from vault.cubes.changing import cube_change_ask, cube_move
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.services import cube_delete, cube_restore, cube_update
 from vault.holds.services import cube_unfreeze
+from vault.lifecycle.services import cube_transition
 from vault.listing.bulk import BulkAction
 from vault.models import Cube, CubeVersion
+from vault.vocabulary import State
 
 CHANGED = "The memory was changed once more since then."
 
@@ -28,6 +30,10 @@ def undo_one(actor: Actor, action: BulkAction, cube_id: UUID, version: int) -> N
             cube_unfreeze(actor=actor, cube_id=cube_id)
         case BulkAction.TAG | BulkAction.MOVE | BulkAction.EXPIRE:
             _version_undo(actor, action, cube_change_ask(actor=actor, cube_id=cube_id), version)
+        case BulkAction.ARCHIVE:
+            cube_transition(actor=actor, cube_id=cube_id, to=State.ACTIVATED)
+        case BulkAction.ACTIVATE:
+            raise Conflict("An activation is not taken back; archive the memory.")
         case BulkAction.UNFREEZE:
             raise Conflict("A freeze has a reason; freeze the memory anew.")
 

@@ -8,6 +8,7 @@ from vault.models.index import ArchivedPosting, Embedding, NamespaceSize, Packed
 from vault.models.namespace import Namespace, NamespaceGrant
 from vault.models.review import PiiFinding, Review
 from vault.models.saved_view import SavedView
+from vault.models.state_transition import StateTransition
 
 __all__ = [
     "ActionItem",
@@ -36,5 +37,6 @@ __all__ = [
     "Posting",
     "Review",
     "SavedView",
+    "StateTransition",
     "Turn",
 ]

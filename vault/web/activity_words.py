@@ -25,6 +25,9 @@ WORDS = {
     Verb.MEMORY_REDACTED: ngettext_lazy("redacted %(n)s memory", "redacted %(n)s memories", "n"),
     Verb.MEMORY_FROZEN: ngettext_lazy("froze %(n)s memory", "froze %(n)s memories", "n"),
     Verb.MEMORY_UNFROZEN: ngettext_lazy("unfroze %(n)s memory", "unfroze %(n)s memories", "n"),
+    Verb.MEMORY_TRANSITIONED: ngettext_lazy(
+        "changed the state of %(n)s memory", "changed the state of %(n)s memories", "n"
+    ),
     Verb.RETENTION_APPLIED: ngettext_lazy(
         "set the expiry of %(n)s memory by a policy", "set the expiry of %(n)s memories by a policy", "n"
     ),

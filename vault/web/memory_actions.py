@@ -22,6 +22,7 @@ SKIPPED: dict[str, Promise] = {
     "held": gettext_lazy("stay: a hold covers them"),
     "forbidden": gettext_lazy("stay: you lack the right"),
     "not_found": gettext_lazy("are not there any more"),
+    "illegal_transition": gettext_lazy("stay: their state does not allow it"),
     "quota_exceeded": gettext_lazy("stay: a quota is used up"),
 }
 

@@ -32,6 +32,8 @@ TITLES: dict[str, Promise] = {
     BulkAction.DELETE: gettext_lazy("Delete memories"),
     BulkAction.RESTORE: gettext_lazy("Restore memories"),
     EXPORT: gettext_lazy("Export memories"),
+    BulkAction.ARCHIVE: gettext_lazy("Archive memories"),
+    BulkAction.ACTIVATE: gettext_lazy("Activate memories"),
 }
 BUTTONS: dict[str, Promise] = {
     BulkAction.TAG: gettext_lazy("Tag"),
@@ -42,11 +44,14 @@ BUTTONS: dict[str, Promise] = {
     BulkAction.DELETE: gettext_lazy("Delete"),
     BulkAction.RESTORE: gettext_lazy("Restore"),
     EXPORT: gettext_lazy("Export"),
+    BulkAction.ARCHIVE: gettext_lazy("Archive"),
+    BulkAction.ACTIVATE: gettext_lazy("Activate"),
 }
 UNDO = {
     BulkAction.DELETE: BulkAction.RESTORE,
     BulkAction.RESTORE: BulkAction.DELETE,
     BulkAction.FREEZE: BulkAction.UNFREEZE,
+    BulkAction.ARCHIVE: BulkAction.ACTIVATE,
 }
 # With these, the rehearsal finds who may and what is held; the real ones are checked when they are known.
 REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")

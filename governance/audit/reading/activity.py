@@ -21,6 +21,7 @@ ACTIVITY = frozenset(
         Verb.MEMORY_REDACTED,
         Verb.MEMORY_FROZEN,
         Verb.MEMORY_UNFROZEN,
+        Verb.MEMORY_TRANSITIONED,
         Verb.RETENTION_APPLIED,
         Verb.TURN_CREATED,
         Verb.REVIEW_ACCEPTED,

@@ -105,6 +105,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("reviews/<uuid:review_id>/reject/", "post"): [Call("reviews/{doubted}/reject/")],
     ("memories/<uuid:memory_id>/freeze/", "post"): [Call("memories/{kept}/freeze/", {"reason": "nightingale"})],
     ("memories/<uuid:memory_id>/unfreeze/", "post"): [Call("memories/{kept}/unfreeze/")],
+    ("memories/<uuid:memory_id>/transition/", "post"): [Call("memories/{cube}/transition/", {"to": "archived"})],
     ("memories/<uuid:memory_id>/provenance/", "get"): [Call("memories/{cube}/provenance/")],
     ("provenance/verify/", "post"): [Call("provenance/verify/", {"manifest": {}})],
     ("holds/", "get"): [Call("holds/")],

@@ -1,0 +1,45 @@
+"""The states of a memory and the steps between them (MemOS, arXiv 2507.03724, §5.4). Pure."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from vault.vocabulary import State
+
+
+class Cause(StrEnum):
+    """What may lead to a step. REQUEST: somebody asks for it, or a job of the lifecycle does."""
+
+    REQUEST = "request"
+    FUSION = "fusion"
+    EXPIRY = "expiry"
+    RESTORE = "restore"
+    UNDO_OF_FUSION = "undo_of_fusion"
+
+
+_EXPIRY = {State.EXPIRED: Cause.EXPIRY}
+STEPS: Mapping[State, Mapping[State, Cause]] = {
+    State.GENERATED: {
+        State.ACTIVATED: Cause.REQUEST,
+        State.MERGED: Cause.FUSION,
+        State.ARCHIVED: Cause.REQUEST,
+        **_EXPIRY,
+    },
+    State.ACTIVATED: {State.MERGED: Cause.FUSION, State.ARCHIVED: Cause.REQUEST, **_EXPIRY},
+    State.MERGED: {
+        State.GENERATED: Cause.UNDO_OF_FUSION,
+        State.ACTIVATED: Cause.UNDO_OF_FUSION,
+        State.ARCHIVED: Cause.REQUEST,
+        **_EXPIRY,
+    },
+    State.ARCHIVED: {State.ACTIVATED: Cause.REQUEST, **_EXPIRY},
+    State.EXPIRED: dict.fromkeys((State.GENERATED, State.ACTIVATED, State.MERGED, State.ARCHIVED), Cause.RESTORE),
+}
+
+
+def legal_states(state: State, cause: Cause = Cause.REQUEST) -> tuple[State, ...]:
+    """The states that `cause` leads to from `state`, in the order of a life."""
+    return tuple(to for to in State if STEPS[state].get(to) is cause)
+
+
+def is_legal(state: State, to: State, cause: Cause = Cause.REQUEST) -> bool:
+    return STEPS[state].get(to) is cause
