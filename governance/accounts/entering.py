@@ -43,7 +43,7 @@ def session_begin(
         )
         row.save(force_insert=True)
         person = _person(first, strong, member, row.id, request_id, context)
-        _told_entry(person, first.way)
+        _record_entry(person, first.way)
     return person
 
 
@@ -60,7 +60,7 @@ def session_switch(*, person: SignedIn, member_id: UUID) -> SignedIn:
         membership_prove(member.id)
         actor = person.actor
         there = _person(first, person.strong, member, person.session_id, actor.request_id, actor.context)
-        _told_entry(there, Way.SWITCH)
+        _record_entry(there, Way.SWITCH)
     return there
 
 
@@ -124,7 +124,7 @@ def _person(
     )
 
 
-def _told_entry(person: SignedIn, way: Way) -> None:
+def _record_entry(person: SignedIn, way: Way) -> None:
     record(
         actor=person.actor,
         verb=Verb.MEMBER_SIGNED_IN,

@@ -95,7 +95,7 @@ def second_factor_add(*, person: SignedIn, secret: str, code: str) -> list[str]:
         made.save(update_fields=["data"])
         codes: list[str] = RecoveryCodes.activate(user).generate_codes()
         BrowserSession.objects.exclude(id=person.session_id).filter(ended_at=None).update(ended_at=Now())
-        _told(person, Verb.SECOND_FACTOR_ADDED)
+        _record_change(person, Verb.SECOND_FACTOR_ADDED)
     attempts_forget(PLACE, str(person.user_id))
     return codes
 
@@ -136,7 +136,7 @@ def second_factor_remove(*, person: SignedIn, code: str) -> None:
     _prove(person, code)
     with acting(person.actor), as_person(person.user_id):
         Authenticator.objects.all().delete()  # the policy shows the person's own alone
-        _told(person, Verb.SECOND_FACTOR_REMOVED)
+        _record_change(person, Verb.SECOND_FACTOR_REMOVED)
 
 
 def recovery_codes_renew(*, person: SignedIn, code: str) -> list[str]:
@@ -149,7 +149,7 @@ def recovery_codes_renew(*, person: SignedIn, code: str) -> list[str]:
     with acting(person.actor), as_person(person.user_id):
         Authenticator.objects.filter(type=Authenticator.Type.RECOVERY_CODES).delete()
         codes: list[str] = RecoveryCodes.activate(User.objects.get(id=person.user_id)).generate_codes()
-        _told(person, Verb.RECOVERY_CODES_RENEWED)
+        _record_change(person, Verb.RECOVERY_CODES_RENEWED)
     return codes
 
 
@@ -205,5 +205,5 @@ def _step_of(secret: str, code: str, *, after: int) -> int | None:
     return None
 
 
-def _told(person: SignedIn, verb: Verb) -> None:
+def _record_change(person: SignedIn, verb: Verb) -> None:
     record(actor=person.actor, verb=verb, object_type="member", object_ids=[person.actor.principal_id])

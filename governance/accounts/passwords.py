@@ -233,11 +233,11 @@ def password_reset_use(*, token: str, new: str, request_id: str, address: str) -
         User.objects.filter(id=user_id).update(password=encoded, password_tenant=None)
         BrowserSession.objects.filter(ended_at=None).update(ended_at=Now())
         PasswordReset.objects.filter(used_at=None).update(used_at=Now())
-    _reset_told(user_id, request_id, address)
+    _record_reset(user_id, request_id, address)
     return FirstFactor(user_id=user_id, bound_to=None, way=Way.RESET)
 
 
-def _reset_told(user_id: UUID, request_id: str, address: str) -> None:
+def _record_reset(user_id: UUID, request_id: str, address: str) -> None:
     person_told(
         user_id=user_id, verb=Verb.PASSWORD_SET, request_id=request_id, address=address, detail={"way": "reset"}
     )

@@ -8,7 +8,8 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from rest_framework.authentication import BaseAuthentication, CSRFCheck
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
@@ -107,7 +108,7 @@ class BearerKey(BaseAuthentication):
         return "Bearer"
 
 
-class Session(BaseAuthentication):
+class Session(SessionAuthentication):
     """The browser's session, with CSRF."""
 
     def authenticate(self, request: Request) -> tuple[Actor, None] | None:
@@ -116,15 +117,11 @@ class Session(BaseAuthentication):
             return None
         # For the audit log, should the next line refuse.
         request._request.refused_actor = actor  # type: ignore[attr-defined]
-        self._enforce_csrf(request)
+        try:
+            self.enforce_csrf(request)
+        except PermissionDenied as error:
+            raise Forbidden("The CSRF token is missing or wrong.", rule="csrf") from error
         return actor, None
-
-    @staticmethod
-    def _enforce_csrf(request: Request) -> None:
-        check = CSRFCheck(_answer_nothing)
-        check.process_request(request._request)
-        if check.process_view(request._request, _answer_nothing, (), {}):
-            raise Forbidden("The CSRF token is missing or wrong.", rule="csrf")
 
 
 class IsActor(BasePermission):
@@ -151,7 +148,7 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 
 
 def _answer_nothing(*_: object, **__: object) -> HttpResponse:
-    """CSRFCheck wants a view to protect; only its verdict is used."""
+    """The next step of a middleware of which only one method is used."""
     return HttpResponse()
 
 

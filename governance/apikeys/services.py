@@ -62,14 +62,14 @@ def _change(actor: Actor, key: ApiKey, changes: KeyChanges) -> None:
         key.name = changes.name
     refuse_beyond(actor, key)
     key.save(update_fields=["name", "expires_at"])
-    _told(actor, Verb.APIKEY_UPDATED, key, {"changed": " ".join(sorted(changes.given - BONDS))})
+    _record_change(actor, Verb.APIKEY_UPDATED, key, {"changed": " ".join(sorted(changes.given - BONDS))})
 
 
 def _bind(actor: Actor, key: ApiKey, changes: KeyChanges) -> None:
     bonds_set(key, changes.bonds, changes.given)
     refuse_beyond(actor, key)
     key.save(update_fields=sorted(BONDS))
-    _told(actor, Verb.APIKEY_BOUND, key, bonds_detail(actor, key))
+    _record_change(actor, Verb.APIKEY_BOUND, key, bonds_detail(actor, key))
 
 
 def apikey_rotate(*, actor: Actor, key_id: UUID, overlap: timedelta) -> Rotated:
@@ -88,7 +88,7 @@ def apikey_rotate(*, actor: Actor, key_id: UUID, overlap: timedelta) -> Rotated:
         locked.previous_hash, locked.previous_until = locked.secret_hash, now + overlap
         locked.secret_hash, locked.rotated_at = credential_hash(credential.text), now
         locked.save(update_fields=["previous_hash", "previous_until", "secret_hash", "rotated_at"])
-        _told(actor, Verb.APIKEY_ROTATED, locked, {"overlap_seconds": int(overlap.total_seconds())})
+        _record_change(actor, Verb.APIKEY_ROTATED, locked, {"overlap_seconds": int(overlap.total_seconds())})
         return Rotated(view=key_view(locked), text=credential.text)
 
 
@@ -101,7 +101,7 @@ def apikey_revoke(*, actor: Actor, key_id: UUID) -> None:
             return
         locked.revoked_at = database_now()
         locked.save(update_fields=["revoked_at"])
-        _told(actor, Verb.APIKEY_REVOKED, locked, {})
+        _record_change(actor, Verb.APIKEY_REVOKED, locked, {})
 
 
 def _reachable(actor: Actor, key_id: UUID) -> ApiKey:
@@ -128,5 +128,5 @@ def _locked(row: ApiKey) -> ApiKey:
     return locked
 
 
-def _told(actor: Actor, verb: Verb, row: ApiKey, detail: dict[str, str | int | bool | None]) -> None:
+def _record_change(actor: Actor, verb: Verb, row: ApiKey, detail: dict[str, str | int | bool | None]) -> None:
     record(actor=actor, verb=verb, object_type="api_key", object_ids=[row.id], detail={"prefix": row.prefix, **detail})

@@ -3,10 +3,11 @@
 At most one note for each key and process in KEY_LAST_USE_SECONDS. Without Redis nothing is noted, and nothing waits.
 """
 
-import time
+from threading import Lock
 from uuid import UUID
 
 import redis
+from cachetools import TTLCache
 from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -18,17 +19,16 @@ from governance.volatile import volatile
 NOTES = "memos:keys-used"
 MOST_REMEMBERED = 10_000
 
-_noted: dict[UUID, float] = {}
+_noted: TTLCache[UUID, bool] = TTLCache(MOST_REMEMBERED, ttl=settings.KEY_LAST_USE_SECONDS)
+_noting = Lock()
 
 
 def key_used(*, tenant_id: UUID, key_id: UUID) -> None:
     """Note that the key was used just now."""
-    now = time.monotonic()
-    if _noted.get(key_id, 0.0) > now:
-        return
-    if len(_noted) >= MOST_REMEMBERED:
-        _noted.clear()
-    _noted[key_id] = now + settings.KEY_LAST_USE_SECONDS
+    with _noting:
+        if key_id in _noted:
+            return
+        _noted[key_id] = True
     volatile(lambda client: client.sadd(NOTES, f"{tenant_id}/{key_id}"))
 
 

@@ -89,7 +89,7 @@ def access_object(request: HttpRequest, actor: Actor, object_type: str, object_i
             return _show(request, actor, object_type, object_id, changes=[change_words(one) for one in changes])
         grant_create(actor=actor, draft=draft)
     except Invalid as fault:
-        return _show(request, actor, object_type, object_id, fault=_told(fault))
+        return _show(request, actor, object_type, object_id, fault=_fault_text(fault))
     except Forbidden as denial:
         told = policy_refused(request, denial)
         return _show(request, actor, object_type, object_id, fault=told, status=HTTPStatus.FORBIDDEN)
@@ -230,5 +230,5 @@ def _invalid(field: str) -> Invalid:
     return Invalid(errors=[FieldError(field, _("choose one"))])
 
 
-def _told(fault: Invalid) -> str:
+def _fault_text(fault: Invalid) -> str:
     return "; ".join(f"{one.field}: {one.message}" for one in fault.errors) or fault.detail

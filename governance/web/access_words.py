@@ -43,12 +43,12 @@ MOMENTS: dict[str, Promise] = {
 }
 
 
-def conditions_told(document: Mapping[str, Any]) -> list[str]:
+def conditions_text(document: Mapping[str, Any]) -> list[str]:
     """The parts of a condition (governance.access.decisions.conditions), which must all hold; none: always."""
-    return [_told(name, value) for name, value in document.items()]
+    return [_part_text(name, value) for name, value in document.items()]
 
 
-def _told(name: str, value: Any) -> str:
+def _part_text(name: str, value: Any) -> str:
     if name in LISTED and isinstance(value, list):
         words = [str(CHANNELS.get(one, one)) if name == "channel" else str(one) for one in value]
         return str(LISTED[name]) % {"values": get_text_list(words, gettext("or"))}

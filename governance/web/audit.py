@@ -36,7 +36,7 @@ from governance.vocabulary import Outcome, Permission, Verb
 from governance.web.audit_days import chips_of, days_of, in_own_zone, period_choices
 from governance.web.audit_lines import OBJECTS_OF_ONE, lines_of
 from governance.web.audit_words import sentence_of
-from governance.web.faults import faults_told
+from governance.web.faults import fault_texts
 from governance.web.pages import draw, page, wants_part
 from governance.web.paging import Newest, number_or_none, uuid_or_none
 
@@ -58,7 +58,7 @@ def audit_log(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     entries = entries_list(actor=actor, query=query, pages=take) if not faults else []
     context = {
         **_list(actor, request, entries, take),
-        "faults": faults_told(faults),
+        "faults": fault_texts(faults),
         "verbs": [*Verb],
         "outcomes": [*Outcome],
         "kind": kind if kind in KINDS else "",
@@ -149,7 +149,7 @@ def audit_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     entries = permission_changes(actor=actor, query=query, pages=take) if not faults else []
     context = {
         **_list(actor, request, entries, take),
-        "faults": faults_told(faults),
+        "faults": fault_texts(faults),
         "period": urlencode(_period(request)),
         "detailed": True,
     }

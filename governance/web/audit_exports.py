@@ -19,7 +19,7 @@ from governance.errors import FieldError, Invalid
 from governance.vocabulary import ExportFormat, JobStatus, Outcome, Permission, SinkKind, Verb
 from governance.web.audit_days import in_own_zone
 from governance.web.audit_lines import facts_of
-from governance.web.faults import faults_told
+from governance.web.faults import fault_texts
 from governance.web.files import file_response
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import Newest, uuid_or_none
@@ -86,7 +86,7 @@ def _exports(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = 
         "exports": list(zip(exports, facts_of(actor, [one.filters for one in exports]), strict=True)),
         "going_on": any(one.status in GOING_ON for one in exports),
         "older": take.older,
-        "faults": faults_told(faults),
+        "faults": fault_texts(faults),
         "verbs": [*Verb],
         "outcomes": [*Outcome],
         "formats": [*ExportFormat],
@@ -103,7 +103,7 @@ def _sinks(request: HttpRequest, actor: Actor, faults: Sequence[FieldError] = ()
     context = {
         "sinks": sinks_list(actor=actor, pages=take),
         "older": take.older,
-        "faults": faults_told(faults),
+        "faults": fault_texts(faults),
         "kinds": [*SinkKind],
         "asked": {name: request.POST.get(name, "") for name in ("name", "kind", "address")},
     }

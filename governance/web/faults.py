@@ -76,11 +76,11 @@ class Fault:
 NOT_PUBLIC = " is no public address"
 
 
-def faults_told(faults: Iterable[FieldError]) -> list[Fault]:
-    return [_told(one) for one in faults]
+def fault_texts(faults: Iterable[FieldError]) -> list[Fault]:
+    return [_fault_text(one) for one in faults]
 
 
-def _told(fault: FieldError) -> Fault:
+def _fault_text(fault: FieldError) -> Fault:
     label = FIELDS.get(fault.field, fault.field)
     if fault.message.endswith(NOT_PUBLIC):
         told = gettext("%(host)s is inside a private network. Nothing is sent there, unless the operator allows it.")

@@ -13,7 +13,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.naming import PLACED, Name, names_find
 from governance.vocabulary import Permission
-from governance.web.access_words import ACTIONS, EFFECTS, KINDS, OBJECTS, conditions_told
+from governance.web.access_words import ACTIONS, EFFECTS, KINDS, OBJECTS, conditions_text
 
 
 @dataclass(frozen=True)
@@ -66,5 +66,5 @@ def _shown(grant: GrantView, names: dict[UUID, Name]) -> ShownGrant:
         effect=EFFECTS[grant.effect],
         action=ACTIONS[grant.action],
         about=about_of(grant.object_type, names.get(grant.object_id)),
-        conditions=conditions_told(grant.conditions),
+        conditions=conditions_text(grant.conditions),
     )

@@ -21,7 +21,7 @@ from governance.pages import First
 from governance.tenants.bonds import BONDS, KeyBonds
 from governance.tenants.services import apikey_create
 from governance.vocabulary import Scope
-from governance.web.faults import faults_told
+from governance.web.faults import fault_texts
 from governance.web.pages import draw, page, see_other, wants_part
 
 MOST = 200  # of one page; more are in the API
@@ -45,7 +45,7 @@ def keys(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             bonds=_bonds(request.POST),
         )
     except Invalid as failure:
-        context = {"faults": faults_told(failure.errors), "asked": _asked(request.POST)}
+        context = {"faults": fault_texts(failure.errors), "asked": _asked(request.POST)}
         return _page(request, actor, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return _page(request, actor, {"made": made.text})
 
@@ -103,7 +103,7 @@ def _edit(
     context = {
         "key": view,
         "asked": asked or _shown(view),
-        "faults": faults_told(failure.errors) if failure else [],
+        "faults": fault_texts(failure.errors) if failure else [],
         "detail": failure.detail if failure and not failure.errors else "",
         "hours": settings.KEY_OVERLAP_SECONDS // 3600,
         **_choices(actor),

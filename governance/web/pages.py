@@ -132,7 +132,7 @@ def policy_refused(request: HttpRequest, failure: Forbidden) -> str:
     """
     if not failure.policy:
         raise failure
-    told = _told(request, failure)
+    told = _record_denial(request, failure)
     if told is not failure:
         raise told
     return f"{detail_of(failure)} {explanation_of(failure).advice}"
@@ -140,7 +140,7 @@ def policy_refused(request: HttpRequest, failure: Forbidden) -> str:
 
 def refusal(request: HttpRequest, failure: DomainError) -> HttpResponse:
     """The answer that tells of `failure`: a page, a part of one, or JSON for a script. A denial is recorded."""
-    failure = _told(request, failure)
+    failure = _record_denial(request, failure)
     if isinstance(failure, Unauthenticated):
         return _to_sign_in(request)
     if isinstance(failure, SecondFactorRequired) and not wants_events(request):
@@ -191,7 +191,7 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
     return see_other(address)
 
 
-def _told(request: HttpRequest, failure: DomainError) -> DomainError:
+def _record_denial(request: HttpRequest, failure: DomainError) -> DomainError:
     actor: Actor | None = getattr(request, "actor", None)
     if actor is None or not isinstance(failure, Forbidden):
         return failure

@@ -43,7 +43,7 @@ def role_templates(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     try:
         template_create(actor=actor, draft=_draft(request.POST))
     except (Invalid, Conflict) as failure:
-        return _listed(request, actor, fault=_told(failure))
+        return _listed(request, actor, fault=_fault_text(failure))
     return see_other(reverse("role_templates"))
 
 
@@ -56,9 +56,9 @@ def role_template(request: HttpRequest, actor: Actor, template_id: UUID) -> Http
     try:
         with acting(actor):
             row = template_ask(actor=actor, template_id=template_id)
-            template_update(actor=actor, template_id=template_id, draft=_kept(row, _draft(request.POST)))
+            template_update(actor=actor, template_id=template_id, draft=_merged(row, _draft(request.POST)))
     except (Invalid, Conflict) as failure:
-        return _shown(request, actor, template_id, fault=_told(failure))
+        return _shown(request, actor, template_id, fault=_fault_text(failure))
     return see_other(reverse("role_templates"))
 
 
@@ -72,7 +72,7 @@ def role_template_apply(request: HttpRequest, actor: Actor, template_id: UUID) -
             raise Invalid(errors=[FieldError("holder", kind)])
         template_apply(actor=actor, template_id=template_id, kind=GranteeKind(kind), holder_id=_id(holder))
     except (Invalid, Conflict) as failure:
-        return _shown(request, actor, template_id, fault=_told(failure))
+        return _shown(request, actor, template_id, fault=_fault_text(failure))
     return see_other(f"{reverse('role_template', args=[template_id])}?applied=1")
 
 
@@ -127,7 +127,7 @@ def _asked(form: QueryDict) -> TemplateDraft:
     )
 
 
-def _kept(row: "RoleTemplate", draft: TemplateDraft) -> TemplateDraft:
+def _merged(row: "RoleTemplate", draft: TemplateDraft) -> TemplateDraft:
     """The form has no attributes of personas: those stay."""
     return TemplateDraft(**{**vars(draft), "persona_attributes": row.persona_attributes})
 
@@ -143,5 +143,5 @@ def _status(fault: str) -> int:
     return HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
 
 
-def _told(failure: DomainError) -> str:
+def _fault_text(failure: DomainError) -> str:
     return "; ".join(f"{one.field}: {one.message}" for one in failure.errors) or failure.detail

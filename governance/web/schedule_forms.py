@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from governance.errors import Invalid
 from governance.jobs.schedules import ScheduleDraft
-from governance.web.faults import faults_told
+from governance.web.faults import fault_texts
 from governance.web.job_words import WEEKDAYS
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ScheduleForm(forms.Form):
         """Show each fault at its field; what has none, above the form."""
         for fault in failure.errors:
             field = fault.field.partition(".")[0]
-            self.add_error(field if field in self.fields else None, str(faults_told([fault])[0].words))
+            self.add_error(field if field in self.fields else None, str(fault_texts([fault])[0].words))
 
 
 def cron_of(said: dict[str, Any]) -> str:

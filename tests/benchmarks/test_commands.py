@@ -216,7 +216,7 @@ def test_pages_are_timed_and_their_queries_do_not_grow_with_the_tenant(
         (("search-latency", "--cubes", "5", "--tenants", "20"), "5 cubes cannot be divided among 20 tenants"),
     ],
 )
-def test_what_cannot_be_measured_is_told(running_server: RunningServer, asked: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_measured_is_reported(running_server: RunningServer, asked: tuple[str, ...], told: str) -> None:
     done = running_server.manage("benchmark", *asked)
     assert done.returncode != 0
     assert told in done.stderr

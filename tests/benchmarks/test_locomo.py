@@ -55,7 +55,7 @@ def test_it_says_in_one_line_what_it_cannot_read(tmp_path: Path) -> None:
         '[{"sample_id": "a", "conversation": [], "qa": [{"question": "Who?"}]}]',
     ],
 )
-def test_json_of_another_layout_is_told_in_one_line(tmp_path: Path, content: str) -> None:
+def test_json_of_another_layout_is_reported_in_one_line(tmp_path: Path, content: str) -> None:
     other = tmp_path / "other.json"
     other.write_text(content, encoding="utf-8")
     with pytest.raises(BenchmarkError, match=r"other\.json") as told:

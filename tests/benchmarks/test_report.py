@@ -64,7 +64,7 @@ def test_no_kept_result_names_a_folder_or_the_build_of_a_kernel(path: Path) -> N
     assert names_no_place(json.loads(path.read_text(encoding="utf-8")))
 
 
-def test_a_folder_where_nothing_can_be_kept_is_told_before_and_after_the_run(tmp_path: Path) -> None:
+def test_a_folder_where_nothing_can_be_kept_is_reported_before_and_after_the_run(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("a file", encoding="utf-8")
     for folder in (taken, tmp_path / "missing" / "results"):

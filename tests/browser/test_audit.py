@@ -38,7 +38,7 @@ def test_what_was_written_is_sealed_within_a_second_or_so_and_verifies(server: R
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_no_page_of_the_trail_has_a_serious_finding(visit: OpenVisit, look: dict[str, Any]) -> None:
+def test_no_page_of_the_audit_log_has_a_serious_finding(visit: OpenVisit, look: dict[str, Any]) -> None:
     page = visit(**look).page
     found: list[str] = []
     for address in PAGES:

@@ -153,7 +153,7 @@ def test_what_was_stored_is_there_for_who_has_the_key(filled: RunningServer, can
     assert canaries["erased"] not in contents
 
 
-def test_the_master_key_is_in_one_file_for_its_owner_alone(server: RunningServer) -> None:
+def test_the_master_key_is_in_one_file_for_its_owner_only(server: RunningServer) -> None:
     keys = server.data_dir / "keys"
     assert {path.stat().st_mode & 0o777 for path in keys.iterdir()} == {0o600}
     master = (keys / "master.key").read_text(encoding="ascii").strip()

@@ -149,7 +149,7 @@ def test_an_address_that_is_not_listed_shows() -> None:
     assert unlisted(list(routes(more))) == ["things/<uuid:thing_id>/"]
 
 
-def test_a_wall_that_fell_shows(three: Three, superuser: Superuser) -> None:
+def test_a_policy_that_fell_shows(three: Three, superuser: Superuser) -> None:
     """The mutant: the database's policies let everything through."""
     root = superuser()
     for table in tenant_tables(root) - {"governance_user", "governance_tenant"}:

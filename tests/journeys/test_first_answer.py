@@ -44,7 +44,9 @@ def wait_for_vectors(server: RunningServer) -> None:
     wait_until(lambda: number(server, UNEMBEDDED) == 0, seconds=30, why=server.report)
 
 
-def test_what_was_told_is_found_answered_cited_and_kept_over_a_restart(running_server: RunningServer) -> None:
+def test_what_was_told_is_found_answered_cited_and_kept_over_a_restart(
+    running_server: RunningServer,
+) -> None:
     live = Live.of(running_server)
     memories = tell(live, ENGLISH, "english")
     wait_for_vectors(running_server)

@@ -58,7 +58,7 @@ def _ask(client: Client, ids: list[str]) -> None:
         assert memory_id in [citation["memory_id"] for citation in turn.json["citations"]]
 
 
-def test_readiness_is_told_without_tls_and_everything_else_is_sent_to_it(site: Site, client: Client) -> None:
+def test_readiness_is_reported_without_tls_and_everything_else_is_sent_to_it(site: Site, client: Client) -> None:
     ready = client.call("GET", "/readyz", tls=False)
     assert (ready.status, ready.json["checks"]["broker"]) == (200, "up")
     plain = client.call("GET", "/api/v1/me/", tls=False)

@@ -133,14 +133,14 @@ def freeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseB
         context = {"memory_id": memory_id, "fault": _fault(failure), "reason": reason, "longest": LONGEST_REASON}
         template = "vault/holds/_freeze.html" if wants_part(request) else "vault/holds/freeze.html"
         return draw(request, template, context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return _kept(request, actor, memory_id)
+    return _held_page(request, actor, memory_id)
 
 
 @require_POST
 @page
 def unfreeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     cube_unfreeze(actor=actor, cube_id=memory_id)
-    return _kept(request, actor, memory_id)
+    return _held_page(request, actor, memory_id)
 
 
 def keeping_context(actor: Actor, view: CubeView) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _named(actor: Actor, view: HoldView) -> list[Name]:
         return [*names_find(actor.tenant_id, ids).values()]
 
 
-def _kept(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+def _held_page(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     if not wants_part(request):
         return see_other(reverse("memory", args=[memory_id]))
     cube_freezable(actor=actor, cube_id=memory_id)

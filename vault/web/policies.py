@@ -241,7 +241,7 @@ def _form(
         "policy": view,
         "kind": KINDS[form.kind],
         "meant": MEANT[form.kind],
-        "effects": None if effects is None else [_told(one, (more or {})["names"]) for one in effects],
+        "effects": None if effects is None else [_fault_text(one, (more or {})["names"]) for one in effects],
         "days": settings.POLICY_SIMULATED_DAYS,
         "may_change": may_change,
         "action": request.path,
@@ -286,6 +286,6 @@ def _text(view: PolicyView) -> str:
     return json.dumps(document_json(view.kind, view.document), ensure_ascii=False, indent=2)
 
 
-def _told(one: Outcome, names: Mapping[UUID, Name]) -> tuple[Outcome, Promise, list[tuple[UUID, Name | None]]]:
+def _fault_text(one: Outcome, names: Mapping[UUID, Name]) -> tuple[Outcome, Promise, list[tuple[UUID, Name | None]]]:
     """An effect, what it means, and some of those whom it meets with their names."""
     return one, EFFECTS[one.effect], [(id, names.get(id)) for id in one.sample_ids]

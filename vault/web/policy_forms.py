@@ -12,7 +12,7 @@ from governance.errors import Invalid
 from governance.naming import Name
 from governance.policies.rules import AnyDocument, document_json
 from governance.vocabulary import HolderKind, PiiAction, PolicyKind, Recipient, RoleName
-from governance.web.faults import faults_told
+from governance.web.faults import fault_texts
 from vault.vocabulary import MemoryType
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
 
@@ -110,7 +110,7 @@ class PolicyForm(forms.Form):
         """Show each fault at its field; what has none, above the form."""
         for fault in failure.errors:
             field = self.field_of(fault.field.rpartition(".")[2])
-            self.add_error(field if field in self.fields else None, str(faults_told([fault])[0].words))
+            self.add_error(field if field in self.fields else None, str(fault_texts([fault])[0].words))
         if not failure.errors:
             self.add_error(None, failure.detail)
 

@@ -42,7 +42,7 @@ def authorize(actor: Actor, permission: Permission, target: Target | None = None
     decision = decision_on(actor, permission, target)
     if not decision.allowed:
         raise Forbidden(
-            _told(actor, permission, decision.rule),
+            _denial_detail(actor, permission, decision.rule),
             permission=permission,
             rule=decision.named,
             object_type=target.object_type if target else "tenant",
@@ -58,7 +58,7 @@ def authorize_giving(actor: Actor, permission: Permission, target: Target) -> No
     authorize(actor, Permission.GRANT_MANAGE if managing else permission, target)
 
 
-def _told(actor: Actor, permission: Permission, rule: str) -> str:
+def _denial_detail(actor: Actor, permission: Permission, rule: str) -> str:
     """A policy decides only where all else allows: whoever hears its name may know that the object is there."""
     policy, purpose = policy_named(rule), actor.context.purpose
     if not policy:

@@ -39,7 +39,7 @@ class CountingHasher(MD5PasswordHasher):
         return super().encode(password, salt)
 
 
-def test_the_right_password_lets_in_and_is_on_the_trail(world: World, superuser: Superuser) -> None:
+def test_the_right_password_lets_in_and_is_in_the_audit_log(world: World, superuser: Superuser) -> None:
     give_password(world.alice)
     client = sign_in("ALICE@acme.example")
     assert is_in(client)
@@ -48,7 +48,7 @@ def test_the_right_password_lets_in_and_is_on_the_trail(world: World, superuser:
 
 
 @pytest.mark.parametrize("password", ["", "wrong", PASSWORD + " ", PASSWORD.upper()])
-def test_a_wrong_one_does_not_and_is_on_the_trail(world: World, superuser: Superuser, password: str) -> None:
+def test_a_wrong_one_does_not_and_is_in_the_audit_log(world: World, superuser: Superuser, password: str) -> None:
     give_password(world.alice)
     assert not is_in(sign_in(world.alice.email, password))
     assert len(audited(superuser, "sign_in.failed", world.alice.member.id)) == 1
@@ -94,7 +94,7 @@ def test_who_is_unknown_is_locked_out_alike(world: World) -> None:
     assert [client.post("/sign-in/", body).status_code for _ in range(6)] == [422] * 5 + [429]
 
 
-def test_a_stranger_is_logged_by_a_keyed_hash_and_on_nobodys_trail(
+def test_a_stranger_is_logged_by_a_keyed_hash_and_on_nobodys_audit_log(
     world: World, superuser: Superuser, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = browser()

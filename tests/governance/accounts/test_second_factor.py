@@ -75,7 +75,7 @@ def test_a_code_works_once(world: World) -> None:
     assert second.post("/sign-in/~/code/", {"code": code}).status_code == 422
 
 
-def test_a_recovery_code_lets_in_once_and_is_on_the_trail(world: World, superuser: Superuser) -> None:
+def test_a_recovery_code_lets_in_once_and_is_in_the_audit_log(world: World, superuser: Superuser) -> None:
     give_password(world.alice)
     _, codes = set_up_factor(sign_in(world.alice.email))
     assert sign_in(world.alice.email).post("/sign-in/~/code/", {"code": codes[3]}).status_code == 303
@@ -195,7 +195,7 @@ def test_its_secrets_are_sealed_and_bound_to_their_person(world: World, superuse
         second_factor_pass(first=first, code=code_of(secret), request_id=REQUEST_ID, address=ADDRESS)
 
 
-def test_what_is_a_persons_is_seen_as_that_person_alone(world: World, app_connection: psycopg.Connection) -> None:
+def test_what_is_a_persons_is_seen_as_that_person_only(world: World, app_connection: psycopg.Connection) -> None:
     give_password(world.alice)
     set_up_factor(sign_in(world.alice.email))
     for table in ("mfa_authenticator", "governance_browsersession", "governance_passwordreset"):

@@ -81,7 +81,7 @@ def test_a_key_is_bound_anew_part_by_part_from_its_next_request_on(
     assert [one["changed"] for one in audited(superuser, "apikey.updated")] == ["name"]
 
 
-def test_the_trail_says_what_a_key_was_bound_to_by_id_and_nothing_that_was_typed(
+def test_the_audit_log_says_what_a_key_was_bound_to_by_id_and_nothing_that_was_typed(
     world: World, olivia: Contract, alice: Contract, superuser: Superuser
 ) -> None:
     ids = {path: alice.add("x", namespace=path)["namespace"]["id"] for path in ("/clinic", "/team")}

@@ -56,7 +56,7 @@ def test_another_tenants_key_is_not_found(world: World, superuser: Superuser) ->
     assert everything(superuser()) == before
 
 
-def test_an_owner_may_and_each_change_is_on_the_trail(world: World, superuser: Superuser) -> None:
+def test_an_owner_may_and_each_change_is_in_the_audit_log(world: World, superuser: Superuser) -> None:
     for call in ON_BOBS.values():
         call(world, world.olivia.actor)
     prefix = world.bob.key.prefix

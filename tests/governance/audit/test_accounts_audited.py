@@ -57,7 +57,7 @@ def test_every_route_is_listed() -> None:
     assert routes == set(CALLS) | NEEDS_NO_ROW
 
 
-def test_without_the_trail_nothing_changes_and_nothing_is_told(world: World, superuser: Superuser) -> None:
+def test_without_the_audit_log_nothing_changes_and_nothing_is_reported(world: World, superuser: Superuser) -> None:
     places = _places(world)
     _no_trail(superuser)
     before = everything(superuser())
@@ -68,7 +68,7 @@ def test_without_the_trail_nothing_changes_and_nothing_is_told(world: World, sup
 
 
 @pytest.mark.parametrize("password", ["right", "wrong"])
-def test_without_the_trail_nobody_signs_in(world: World, superuser: Superuser, password: str) -> None:
+def test_without_the_audit_log_nobody_signs_in(world: World, superuser: Superuser, password: str) -> None:
     give_password(world.alice)
     _no_trail(superuser)
     client = browser()
@@ -78,7 +78,7 @@ def test_without_the_trail_nobody_signs_in(world: World, superuser: Superuser, p
     assert superuser().execute("SELECT count(*) FROM governance_browsersession").fetchone() == (0,)
 
 
-def test_without_the_trail_links_and_codes_let_nobody_in(world: World, superuser: Superuser) -> None:
+def test_without_the_audit_log_links_and_codes_let_nobody_in(world: World, superuser: Superuser) -> None:
     link = link_for(world.bob)
     invitation_create(actor=world.olivia.actor, email="vera@acme.example", role=RoleName.VIEWER)
     drain()
@@ -93,7 +93,7 @@ def test_without_the_trail_links_and_codes_let_nobody_in(world: World, superuser
     assert not is_in(waiting)
 
 
-def test_without_the_trail_an_account_does_not_change(world: World, superuser: Superuser) -> None:
+def test_without_the_audit_log_an_account_does_not_change(world: World, superuser: Superuser) -> None:
     client = signed_in(world.alice)
     _no_trail(superuser)
     before = everything(superuser())

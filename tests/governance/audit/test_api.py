@@ -31,7 +31,7 @@ def of(world: World, name: str) -> Contract:
     return contract(world, name)
 
 
-def test_the_trail_is_listed_newest_first_in_pages(world: World) -> None:
+def test_the_audit_log_is_listed_newest_first_in_pages(world: World) -> None:
     log_make(world.alice.actor, 30)
     seen: list[str] = []
     address: str | None = "audit/?page_size=7&verb=memory.updated"
@@ -129,7 +129,7 @@ def test_an_entry_is_shown_with_its_seal(world: World) -> None:
     assert ada.get(f"audit/{fresh}/").json["seal"] is None
 
 
-def test_reading_the_trail_is_on_the_trail(world: World) -> None:
+def test_reading_the_audit_log_is_in_the_audit_log(world: World) -> None:
     ada = of(world, "ada")
     ada.get("audit/?verb=memory.read")
     ada.get("audit/verify/")
@@ -138,7 +138,7 @@ def test_reading_the_trail_is_on_the_trail(world: World) -> None:
     assert rows[1]["detail"] == {"rows": 0, "filters": "verb"}
 
 
-def test_the_trail_verifies_in_one_call_and_names_the_first_bad_row(world: World, superuser: Superuser) -> None:
+def test_the_audit_log_verifies_in_one_call_and_names_the_first_bad_row(world: World, superuser: Superuser) -> None:
     log_make(world.alice.actor, 30)
     ada = of(world, "ada")
     assert ada.get("audit/verify/").json == {
@@ -199,7 +199,7 @@ def test_an_export_is_written_by_a_job_and_verifies(world: World, tmp_path: Path
     assert {"job.created", "job.finished"} <= {*verbs}
 
 
-def test_an_export_is_for_its_requester_alone(world: World) -> None:
+def test_an_export_is_for_its_requester_only(world: World) -> None:
     ada = of(world, "ada")
     made = ada.post("audit/export/", {}).json["id"]
     drain()
@@ -286,7 +286,7 @@ def test_the_other_tenant_finds_nothing_of_it(world: World) -> None:
     assert charlie.get(f"audit/?principal={world.ada.member.id}").json["count"] == 0
 
 
-def test_an_auditor_reads_the_trail_and_no_content_and_an_editor_the_reverse(world: World) -> None:
+def test_an_auditor_reads_the_audit_log_and_no_content_and_an_editor_the_reverse(world: World) -> None:
     memory = of(world, "alice").post("memories/", {"content": "secret"}).json["results"][0]["id"]
     assert of(world, "ada").get("audit/").status == 200
     assert of(world, "ada").get(f"memories/{memory}/").status == 403

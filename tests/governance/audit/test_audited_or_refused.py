@@ -288,7 +288,7 @@ def test_every_route_is_listed() -> None:
     assert _routes() == set(CALLS) | set(NEEDS_NO_ROW)
 
 
-def test_without_the_trail_nothing_changes_and_nothing_is_told(
+def test_without_the_audit_log_nothing_changes_and_nothing_is_reported(
     world: World, places: dict[str, Any], superuser: Superuser, evidence: Evidence
 ) -> None:
     root = superuser()
@@ -308,7 +308,7 @@ def test_without_the_trail_nothing_changes_and_nothing_is_told(
     evidence(row=6, name="audited-or-refused", figures=figures | {"need no row": len(NEEDS_NO_ROW)})
 
 
-def test_a_trail_that_writes_nothing_shows(
+def test_an_audit_log_that_writes_nothing_shows(
     world: World, places: dict[str, Any], superuser: Superuser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mutant: what is to be recorded is not, and happens all the same."""
@@ -337,7 +337,7 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
         assert b"nightingale" not in shown, route
 
 
-def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, places: dict[str, Any]) -> None:
+def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, places: dict[str, Any]) -> None:
     """What the refusals above are compared with: no call fails for a reason of its own."""
     ending = [
         "memories/<uuid:memory_id>/",
@@ -362,7 +362,7 @@ def test_with_the_trail_the_same_calls_succeed_and_leave_rows(world: World, plac
             assert _rows(world) > rows, (method, call)
 
 
-def test_a_stored_reply_is_repeated_only_on_the_trail(world: World, superuser: Superuser) -> None:
+def test_a_stored_reply_is_repeated_only_in_the_audit_log(world: World, superuser: Superuser) -> None:
     root = superuser()
     client, body = world.client("alice"), {"content": "the nightingale"}
     assert client.post("memories/", body, idempotency_key="once").status == 201

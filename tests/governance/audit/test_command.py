@@ -36,7 +36,7 @@ def refused(*arguments: str) -> int:
     return error.value.returncode
 
 
-def test_an_intact_trail_is_0_and_says_how_fast(world: World) -> None:
+def test_an_intact_audit_log_is_0_and_says_how_fast(world: World) -> None:
     log_make(world.alice.actor, 30)
     code, found, _ = verify("--json")
     assert (code, found["intact"]) == (0, True)
@@ -49,7 +49,7 @@ def test_an_intact_trail_is_0_and_says_how_fast(world: World) -> None:
     assert told.startswith("acme: intact, 30 seals, signed up to seal 30 (")
 
 
-def test_a_broken_trail_is_1_and_names_the_row(world: World, superuser: Superuser) -> None:
+def test_a_broken_audit_log_is_1_and_names_the_row(world: World, superuser: Superuser) -> None:
     log_make(world.alice.actor, 30)
     bender = Bender(superuser(), world.acme.id)
     seq, entry_id = bender.places()[12]
@@ -116,7 +116,7 @@ def test_a_checkpoint_of_another_tenant_or_key_is_refused(world: World, tmp_path
     assert refused("--tenant", "nobody") == 2
 
 
-def test_a_long_trail_is_verified_in_pieces_or_at_once_with_the_same_result(
+def test_a_long_audit_log_is_verified_in_pieces_or_at_once_with_the_same_result(
     world: World, superuser: Superuser, full_size: bool, evidence: Evidence
 ) -> None:
     """And at the promised rate, where the machine is ours alone."""

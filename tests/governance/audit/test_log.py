@@ -134,14 +134,14 @@ def test_a_list_is_one_row_that_names_every_memory(world: World) -> None:
     assert set(row.object_ids) == {one.cube.id for one in made}
 
 
-def test_the_trail_holds_no_content(world: World, superuser: Superuser) -> None:
+def test_the_audit_log_holds_no_content(world: World, superuser: Superuser) -> None:
     fill(world.olivia, "nightingale")
     drain()
     found = superuser().execute("SELECT t::text FROM governance_auditentry AS t WHERE t::text LIKE '%nightingale%'")
     assert found.fetchall() == []
 
 
-def test_nobody_changes_the_trail(world: World, superuser: Superuser) -> None:
+def test_nobody_changes_the_audit_log(world: World, superuser: Superuser) -> None:
     seal_all(world.acme.id)
     before = everything(superuser())
     for role in ("memos_app", "memos_owner", "postgres"):

@@ -169,7 +169,7 @@ def test_one_tenant_that_cannot_be_sealed_holds_up_no_other(world: World, superu
 # Checkpoints
 
 
-def test_a_checkpoint_is_signed_and_lies_outside_the_database_for_its_owner_alone(world: World) -> None:
+def test_a_checkpoint_is_signed_and_lies_outside_the_database_for_its_owner_only(world: World) -> None:
     seal_all(world.acme.id)
     (checkpoint,) = checkpoints_outside(world.acme.id)
     assert is_signed(checkpoint, public_key(world.acme.id))

@@ -104,7 +104,7 @@ class Deadly(Checkpoint):
         return os._exit, (9,)
 
 
-def test_a_process_that_is_killed_is_neither_an_intact_nor_a_broken_trail(bender: Bender) -> None:
+def test_a_process_that_is_killed_is_neither_an_intact_nor_a_broken_audit_log(bender: Bender) -> None:
     deadly = Deadly(**vars(bender.outside()[0]))
     with pytest.raises(Unavailable):
         log_verify_whole(bender.tenant_id, checkpoints=[deadly], processes=2, piece=30)

@@ -95,12 +95,12 @@ def test_the_other_tenants_reads_are_not_counted(world: World, bent: psycopg.Con
 
 
 @pytest.mark.parametrize("who", ["alice", "bob"])
-def test_who_may_not_read_the_trail_learns_nothing(world: World, who: str) -> None:
+def test_who_may_not_read_the_audit_log_learns_nothing(world: World, who: str) -> None:
     with pytest.raises(Forbidden):
         unusual_reading(actor=world.person(who).actor)
 
 
-def test_asking_is_on_the_trail(world: World) -> None:
+def test_asking_is_in_the_audit_log(world: World) -> None:
     unusual_reading(actor=world.ada.actor)
     with acting(world.ada.actor):
         assert AuditEntry.objects.get(verb=Verb.AUDIT_REPORTED).detail == {"report": "unusual_reads", "rows": 0}

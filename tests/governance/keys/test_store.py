@@ -130,7 +130,7 @@ def test_no_key_lies_in_the_file_as_it_is(key_store_path: Path) -> None:
     assert MASTER not in content
 
 
-def test_the_file_and_its_folder_are_their_owners_alone(key_store_path: Path) -> None:
+def test_the_file_and_its_folder_are_their_owners_only(key_store_path: Path) -> None:
     store_at(key_store_path, MASTER).key_for(TENANT, GENERAL)
     assert S_IMODE(key_store_path.stat().st_mode) == 0o600
     assert S_IMODE(key_store_path.parent.stat().st_mode) == 0o700

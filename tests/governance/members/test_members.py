@@ -66,7 +66,7 @@ def test_another_tenants_member_is_not_found(world: World, superuser: Superuser)
     assert everything(superuser()) == before
 
 
-def test_an_owner_may_and_each_change_is_on_the_trail(world: World, superuser: Superuser) -> None:
+def test_an_owner_may_and_each_change_is_in_the_audit_log(world: World, superuser: Superuser) -> None:
     for call in {**EVERYBODY, **ON_BOB}.values():
         call(world, world.olivia.actor)
     assert audited(superuser, "member.role_changed") == [{"before": "viewer", "role": "editor"}]

@@ -392,7 +392,7 @@ def test_health_counts_what_is_due_across_tenants(world: World, superuser: Super
     assert (outbox_health().due, outbox_health().oldest_due_seconds) == (0, 0)
 
 
-def test_parked_work_is_taken_up_again_by_who_may(world: World, superuser: Superuser) -> None:
+def test_dead_letter_work_is_taken_up_again_by_who_may(world: World, superuser: Superuser) -> None:
     _emit(world.alice, "1")
     _emit(world.charlie, "2")
     superuser().execute("UPDATE governance_outboxevent SET parked_at = now(), attempts = 12")

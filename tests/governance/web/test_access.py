@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from governance.vocabulary import RoleName
-from governance.web.access_words import conditions_told
+from governance.web.access_words import conditions_text
 from tests.factories import World, person_add
 from tests.governance.access.grants.test_grants import _but_denials
 from tests.governance.tables import everything
@@ -292,7 +292,7 @@ def test_a_persona_is_named_to_whom_may_use_it_now(world: World) -> None:
 
 
 def test_a_grant_that_this_version_does_not_understand_is_said_to_be_conditional() -> None:
-    assert conditions_told({"moon": "full", "not_before": "2027-01-01T00:00:00+00:00"}) == [
+    assert conditions_text({"moon": "full", "not_before": "2027-01-01T00:00:00+00:00"}) == [
         "under a condition that is not known here (moon)",
         "from 2027-01-01T00:00:00+00:00 on",
     ]

@@ -64,7 +64,7 @@ def test_files_are_downloads_for_those_who_may(world: World, ada: Client, addres
     assert signed_in(world.bob).get(address).status_code == 403
 
 
-def test_the_way_to_the_trail_is_shown_to_those_who_may(world: World, ada: Client) -> None:
+def test_the_way_to_the_audit_log_is_shown_to_those_who_may(world: World, ada: Client) -> None:
     assert 'href="/audit/"' in words(signed_in(world.olivia), "/chat/")
     assert 'href="/audit/"' not in words(signed_in(world.alice), "/chat/")
     assert 'href="/audit/sinks/"' not in words(ada, "/audit/")
@@ -168,7 +168,7 @@ def test_an_entry_shows_its_seal_hashes_and_context(world: World, ada: Client) -
     assert signed_in(world.charlie).get(f"/audit/{entry.id}/").status_code == 404
 
 
-def test_what_stands_in_the_trail_is_shown_as_text(world: World, superuser: Superuser) -> None:
+def test_what_stands_in_the_audit_log_is_shown_as_text(world: World, superuser: Superuser) -> None:
     script = "<script>alert(1)</script>"
     superuser().execute(
         "INSERT INTO governance_auditentry (id, tenant_id, principal_kind, principal_id, verb, outcome, object_type, "
@@ -249,7 +249,7 @@ def test_sinks_are_made_tried_again_and_removed_by_who_manages(world: World, ada
     assert "syslog+tls" not in words(olivia, "/audit/sinks/").partition("<form")[0]
 
 
-def test_without_the_trail_no_page_shows_it(world: World, ada: Client, superuser: Superuser) -> None:
+def test_without_the_audit_log_no_page_shows_it(world: World, ada: Client, superuser: Superuser) -> None:
     superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
     for address in ("/audit/", "/audit/permission-changes/", "/audit/unusual-reads/"):
         response = ada.get(address)

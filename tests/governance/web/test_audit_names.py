@@ -56,27 +56,29 @@ def call(world: World, who: str, name: str) -> None:
         (Verb.MEMBER_ADDED, "ada@acme.example"),
     ],
 )
-def test_the_trail_and_its_entry_name_what_was_done_to(world: World, olivia: Contract, verb: Verb, name: str) -> None:
+def test_the_audit_log_and_its_entry_name_what_was_done_to(
+    world: World, olivia: Contract, verb: Verb, name: str
+) -> None:
     ada = signed_in(world.ada)
     entry = entry_of(world, verb)
     assert name in words(ada, f"/audit/?verb={verb}")
     assert name in words(ada, f"/audit/{entry.id}/")
 
 
-def test_the_trail_names_the_key_and_whose_it_is(world: World, olivia: Contract) -> None:
+def test_the_audit_log_names_the_key_and_whose_it_is(world: World, olivia: Contract) -> None:
     text = words(signed_in(world.ada), f"/audit/?verb={Verb.POLICY_CREATED}")
     assert "of a test" in text
     assert f"mos_{world.olivia.key.prefix}_…" in text
     assert "key of olivia@acme.example" in text
 
 
-def test_a_key_of_somebody_with_anothers_name_is_told_by_the_address(world: World, olivia: Contract) -> None:
+def test_a_key_of_somebody_with_anothers_name_is_reported_by_the_address(world: World, olivia: Contract) -> None:
     call(world, "olivia", "bob@acme.example")
     text = words(signed_in(world.ada), f"/audit/?verb={Verb.POLICY_CREATED}")
     assert "key of bob@acme.example (olivia@acme.example)" in text
 
 
-def test_no_page_of_the_trail_shows_what_a_memory_says(world: World, olivia: Contract) -> None:
+def test_no_page_of_the_audit_log_shows_what_a_memory_says(world: World, olivia: Contract) -> None:
     ada = signed_in(world.ada)
     entry = entry_of(world, Verb.MEMORY_CREATED)
     for address in ("/audit/", f"/audit/{entry.id}/", "/audit/permission-changes/", "/audit/unusual-reads/"):
@@ -210,7 +212,7 @@ def test_names_cost_the_same_for_many(world: World, olivia: Contract) -> None:
     assert cost() == few <= 20
 
 
-def test_an_id_within_a_name_is_told_by_name(world: World, olivia: Contract) -> None:
+def test_an_id_within_a_name_is_reported_by_name(world: World, olivia: Contract) -> None:
     bob_id = str(world.bob.member.id)
     quota = {"holder": {"kind": "member", "id": bob_id}, "limits": {"memories": 5}}
     assert olivia.send("PUT", "quotas/", quota).status == 200
@@ -220,7 +222,7 @@ def test_an_id_within_a_name_is_told_by_name(world: World, olivia: Contract) -> 
     assert bob_id not in row
 
 
-def test_an_address_in_the_trail_stays_as_it_was_called(world: World, olivia: Contract) -> None:
+def test_an_address_in_the_audit_log_stays_as_it_was_called(world: World, olivia: Contract) -> None:
     bob_id = str(world.bob.member.id)
     assert client_for(world.alice.key.text).patch(f"members/{bob_id}/", {"role": "owner"}).status == 403
     entry = entry_of(world, Verb.ACCESS_DENIED)

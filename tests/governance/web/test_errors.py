@@ -59,7 +59,7 @@ def test_a_script_gets_json_and_a_pane_gets_a_part(world: World) -> None:
     assert "HX-Request" in part["Vary"]
 
 
-def test_a_refused_page_is_on_the_trail(world: World, superuser: Callable[[], psycopg.Connection]) -> None:
+def test_a_refused_page_is_in_the_audit_log(world: World, superuser: Callable[[], psycopg.Connection]) -> None:
     assert signed_in(world.ada).get("/chat/").status_code == 403
     rows = superuser().execute(
         "SELECT principal_id, outcome, detail->>'path' FROM governance_auditentry WHERE verb = 'access.denied'"

@@ -87,7 +87,7 @@ def test_a_session_of_before_is_not_carried_over(world: World) -> None:
     assert "Acme" in client.get("/chat/").content.decode()
 
 
-def test_signing_out_ends_the_session_and_is_on_the_trail(world: World, superuser: Superuser) -> None:
+def test_signing_out_ends_the_session_and_is_in_the_audit_log(world: World, superuser: Superuser) -> None:
     client = signed_in(world.alice)
     assert audited(superuser, "member.signed_in") == 1
     assert client.get("/sign-out/").status_code == 405

@@ -30,7 +30,7 @@ def test_a_form_that_is_too_old_keeps_the_navigation(world: World) -> None:
     assert NAVIGATION in page.content.decode()
 
 
-def test_an_unknown_address_is_told_without_the_database(
+def test_an_unknown_address_is_reported_without_the_database(
     world: World, superuser: Callable[[], psycopg.Connection]
 ) -> None:
     client = signed_in(world.alice)

@@ -107,7 +107,7 @@ def test_an_untitled_conversation_is_called_by_its_first_question(alice: Contrac
     assert len(title) <= 60
 
 
-def test_what_was_said_becomes_memory_of_the_member_alone(alice: Contract, bob: Contract) -> None:
+def test_what_was_said_becomes_memory_of_the_member_only(alice: Contract, bob: Contract) -> None:
     turns = begin(alice, persona="alice")
     alice.post(turns, {"content": "I moved to Lisbon."})
     said = alice.get("memories/?source=chat").json["results"]

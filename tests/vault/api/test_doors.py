@@ -93,7 +93,7 @@ def test_a_truth_value_is_one(alice: Contract, value: Any) -> None:
     assert fields_at_fault(alice.post("memories/search/", {"query": "x", "explain": value})) == {"explain"}
 
 
-def test_a_search_that_is_too_long_is_told_of_its_own_field(alice: Contract) -> None:
+def test_a_search_that_is_too_long_is_reported_of_its_own_field(alice: Contract) -> None:
     reply = alice.post("memories/search/", {"query": "x" * 32_001})
     assert (reply.status, reply.json["detail"]) == (413, "`query` may have 32000 characters.")
 

@@ -133,7 +133,7 @@ def test_a_member_does_not_reach_anothers_private_memory(alice: Contract, bob: C
 
 
 @pytest.mark.parametrize("name", ["bob", "olivia"])
-def test_a_conversation_is_its_members_alone(world: World, alice: Contract, name: str) -> None:
+def test_a_conversation_is_its_members_only(world: World, alice: Contract, name: str) -> None:
     """Even an owner reads what was said only as memory, never by joining the talk."""
     conversation_id = conversation_with_a_turn(alice)
     other = Contract(key=world.person(name).key.text)

@@ -130,7 +130,7 @@ def test_a_job_acts_in_the_context_of_its_request(alice: Contract, superuser: Su
 
 
 @pytest.mark.parametrize("revoked", [False, True])
-def test_a_job_that_may_not_is_on_the_trail(
+def test_a_job_that_may_not_is_in_the_audit_log(
     world: World, alice: Contract, olivia: Contract, superuser: Superuser, revoked: bool
 ) -> None:
     olivia.add("Here I live.")
@@ -184,7 +184,9 @@ def test_a_job_that_was_given_up_is_done_when_its_work_is_resumed(
     assert (job["status"], job["error"]) == ("succeeded", None)
 
 
-def test_a_job_that_was_left_running_by_parked_work_can_be_run_again(alice: Contract, superuser: Superuser) -> None:
+def test_a_job_that_was_left_running_by_dead_letter_work_can_be_run_again(
+    alice: Contract, superuser: Superuser
+) -> None:
     """A worker was killed between parking the event and telling the job."""
     job_id = promise(alice)
     superuser().execute("UPDATE governance_job SET status = 'running'")

@@ -37,7 +37,7 @@ def operations() -> list[tuple[str, str, Schema]]:
     ]
 
 
-def test_every_mode_and_every_part_of_a_score_is_told() -> None:
+def test_every_mode_and_every_part_of_a_score_is_reported() -> None:
     assert all(f"| `{mode}`" in manual() for mode in SearchMode)
     for part, told in fields("ScorePartsSchema").items():
         assert f"`{part}`" in manual(), part

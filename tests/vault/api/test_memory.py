@@ -280,6 +280,6 @@ def test_a_key_that_may_only_write_does_not_read(world: World, alice: Contract) 
     assert writer.get(at(memory) + "versions/").status == 403
 
 
-def test_an_owner_reaches_private_memory_and_it_is_on_the_trail(alice: Contract, olivia: Contract) -> None:
+def test_an_owner_reaches_private_memory_and_it_is_in_the_audit_log(alice: Contract, olivia: Contract) -> None:
     memory = alice.add("Private.")
     assert olivia.get(at(memory)).json["content"] == "Private."

@@ -212,7 +212,7 @@ def test_an_unknown_choice_is_told_which_there_are(alice: Contract) -> None:
         assert all(one in reply.json["errors"][0]["message"] for one in known), reply.json
 
 
-def test_what_the_address_of_a_list_names_wrongly_is_told(alice: Contract) -> None:
+def test_what_the_address_of_a_list_names_wrongly_is_reported(alice: Contract) -> None:
     for asked, field in (("namespace=team", "namespace"), ("namespace=/team/", "namespace"), ("persona=", "persona")):
         assert fields_at_fault(alice.get(f"memories/?{asked}")) == {field}
 

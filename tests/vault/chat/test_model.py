@@ -173,7 +173,7 @@ def test_a_reader_who_left_before_the_first_word_leaves_no_turn(
     assert stored(world) == before
 
 
-def test_retrieval_is_on_the_trail_before_the_first_word(model: HTTPServer, world: World, alice: Contract) -> None:
+def test_retrieval_is_in_the_audit_log_before_the_first_word(model: HTTPServer, world: World, alice: Contract) -> None:
     from governance.models import AuditEntry
 
     memory = alice.add(FACT)

@@ -134,7 +134,7 @@ def test_a_repeated_request_is_answered_once(world: World, alice: Contract, shar
     assert alice.post(f"memories/{shared}/freeze/", {"reason": "Other."}, idempotency_key="once").status == 422
 
 
-def test_freezing_is_on_the_trail_without_its_reason(world: World, alice: Contract, shared: str) -> None:
+def test_freezing_is_in_the_audit_log_without_its_reason(world: World, alice: Contract, shared: str) -> None:
     frozen(alice, shared)
     alice.post(f"memories/{shared}/unfreeze/")
     with acting(world.olivia.actor):

@@ -80,7 +80,7 @@ def test_every_statement_is_refused_or_reaches_nothing(
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_wall_that_is_taken_away_shows(
+def test_a_defence_that_is_taken_away_shows(
     world: World,
     held: Holding,
     superuser: Superuser,

@@ -205,7 +205,7 @@ def test_expiry_hides_a_held_memory_and_nothing_more(world: World, alice: Contra
         ({"reason": "  ", "subject": "a"}, {"reason"}),
     ],
 )
-def test_what_cannot_be_held_is_told(world: World, olivia: Contract, body: Any, fields: set[str]) -> None:
+def test_what_cannot_be_held_is_reported(world: World, olivia: Contract, body: Any, fields: set[str]) -> None:
     assert fields_at_fault(olivia.post("holds/", body)) == fields
     with acting(world.olivia.actor):
         assert not Hold.objects.exists()
@@ -275,7 +275,7 @@ def test_they_are_listed_by_status(olivia: Contract, sam: Contract) -> None:
     assert fields_at_fault(olivia.get("holds/?colour=red")) == {"colour"}
 
 
-def test_each_step_is_on_the_trail_without_its_reason(world: World, olivia: Contract, sam: Contract) -> None:
+def test_each_step_is_in_the_audit_log_without_its_reason(world: World, olivia: Contract, sam: Contract) -> None:
     made = hold(olivia, subject="carla")
     for client in (olivia, sam):
         client.post(f"holds/{made['id']}/release/")

@@ -122,7 +122,7 @@ def test_it_says_what_saving_would_do_and_saves_nothing(world: World, alice: Con
 
 
 @pytest.mark.parametrize("button", ["save", "simulate"])
-def test_what_cannot_be_is_told_at_its_field(world: World, olivia: Contract, button: str) -> None:
+def test_what_cannot_be_is_reported_at_its_field(world: World, olivia: Contract, button: str) -> None:
     browser = signed_in(world.olivia)
     for fields, field in (
         ({"ttl_days": "9", "max_days": "1"}, "ttl_days"),
@@ -232,7 +232,7 @@ def test_a_quota_is_that_of_the_address_whoever_else_is_called_so(world: World, 
 
 
 @pytest.mark.parametrize("said", ["nobody", "charlie@other.example", "Acme", "of a test"])
-def test_a_quota_of_nobody_is_told_at_its_field(world: World, olivia: Contract, said: str) -> None:
+def test_a_quota_of_nobody_is_reported_at_its_field(world: World, olivia: Contract, said: str) -> None:
     kind = "api_key" if said == "of a test" else "member"  # every key of the tests is called so
     fields = {**sent("quota"), "holder_kind": kind, "holder_id": said}
     for button in ("save", "simulate"):
@@ -253,7 +253,7 @@ def test_a_quota_that_was_set_by_id_is_listed_by_name(world: World, olivia: Cont
     assert bob_id not in page
 
 
-def test_what_would_be_reached_is_told_by_name(world: World, olivia: Contract, alice: Contract) -> None:
+def test_what_would_be_reached_is_reported_by_name(world: World, olivia: Contract, alice: Contract) -> None:
     alice.add("One.")
     alice.add("Two.")
     fields = {**sent("quota"), "holder_kind": "member", "memories": "1", "simulate": "yes"}
@@ -263,7 +263,7 @@ def test_what_would_be_reached_is_told_by_name(world: World, olivia: Contract, a
 
 @pytest.mark.parametrize(("field", "value"), [("namespace", "team"), ("retention_class", "a b")])
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
-def test_a_pattern_is_told_in_words(world: World, olivia: Contract, field: str, value: str, language: str) -> None:
+def test_a_pattern_is_reported_in_words(world: World, olivia: Contract, field: str, value: str, language: str) -> None:
     document = {"where": {"namespace": value}} if field == "namespace" else {field: value}
     refused = olivia.post("policies/", {"kind": "retention", "name": "p", "document": document | {"ttl_seconds": DAY}})
     assert refused.status == 400

@@ -53,7 +53,7 @@ def test_a_policy_is_made_read_and_changed_in_versions(olivia: Contract) -> None
     assert olivia.get("policies/").json["results"][0]["version"] == 4
 
 
-def test_each_change_is_on_the_trail_with_what_was_before(world: World, olivia: Contract) -> None:
+def test_each_change_is_in_the_audit_log_with_what_was_before(world: World, olivia: Contract) -> None:
     policy_id = made(olivia, "retention", KEEP)
     changed(olivia, policy_id, document={"max_seconds": 90})
     assert olivia.delete(f"policies/{policy_id}/").status == 204
@@ -238,6 +238,8 @@ def test_the_list_has_what_is_in_force_and_the_rest_on_request(olivia: Contract)
         ({"ttl_seconds": "long"}, "a whole number is needed"),
     ],
 )
-def test_a_fault_of_a_document_is_told_in_plain_words(olivia: Contract, document: dict[str, Any], message: str) -> None:
+def test_a_fault_of_a_document_is_reported_in_plain_words(
+    olivia: Contract, document: dict[str, Any], message: str
+) -> None:
     reply = olivia.post("policies/", {"kind": "retention", "name": "one", "document": document})
     assert [fault["message"] for fault in reply.json["errors"]] == [message]

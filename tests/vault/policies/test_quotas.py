@@ -192,7 +192,7 @@ def test_a_quota_names_a_member_of_this_tenant(world: World, olivia: Contract) -
         assert fields_at_fault(olivia.send("PUT", "quotas/", body)) == {"document.holder.id"}
 
 
-def test_a_change_is_on_the_trail_and_has_versions(world: World, olivia: Contract) -> None:
+def test_a_change_is_in_the_audit_log_and_has_versions(world: World, olivia: Contract) -> None:
     limited(olivia, memories=5)
     limited(olivia, memories=6)
     stale = olivia.send("PUT", "quotas/", {"holder": {"kind": "tenant"}, "limits": {"memories": 7}}, if_match='"1"')

@@ -99,7 +99,7 @@ def test_whom_one_memory_was_granted_sees_where_it_comes_from(world: World, alic
     assert [one["version"] for one in listed] == [2, 1]
 
 
-def test_reading_it_is_on_the_trail(world: World, alice: Contract) -> None:
+def test_reading_it_is_in_the_audit_log(world: World, alice: Contract) -> None:
     memory_id = alice.add("One.")["id"]
     lineage(alice, memory_id)
     with acting(world.olivia.actor):

@@ -157,7 +157,7 @@ def test_the_signature_covers_every_byte_of_what_is_signed(alice: Contract) -> N
         assert not is_signed(key, broken, signature)
 
 
-def test_each_manifest_is_on_the_trail_with_the_digest_of_what_was_signed(world: World, alice: Contract) -> None:
+def test_each_manifest_is_in_the_audit_log_with_the_digest_of_what_was_signed(world: World, alice: Contract) -> None:
     memory_id = alice.add("The pump leaks.")["id"]
     manifest = alice.get(f"memories/{memory_id}/?{PROVEN}").json["manifest"]
     with acting(world.olivia.actor):
@@ -167,7 +167,7 @@ def test_each_manifest_is_on_the_trail_with_the_digest_of_what_was_signed(world:
     assert bytes(row.after_hash or b"") == hashlib.sha256(signed_bytes(manifest)).digest()
 
 
-def test_without_the_trail_nothing_leaves(world: World, alice: Contract, superuser: Superuser) -> None:
+def test_without_the_audit_log_nothing_leaves(world: World, alice: Contract, superuser: Superuser) -> None:
     memory_id = alice.add("The nightingale sings.")["id"]
     superuser().execute(
         "CREATE FUNCTION no_manifest() RETURNS trigger LANGUAGE plpgsql AS "
@@ -210,7 +210,7 @@ def test_it_is_true_or_false(alice: Contract) -> None:
     ("manifest", "verdict"),
     [({}, "malformed"), ({"format": "memos-manifest/1", "key_id": "0", "signature": "AA=="}, "unknown_key")],
 )
-def test_what_is_no_manifest_of_ours_is_told(alice: Contract, manifest: Any, verdict: str) -> None:
+def test_what_is_no_manifest_of_ours_is_reported(alice: Contract, manifest: Any, verdict: str) -> None:
     assert alice.post("provenance/verify/", {"manifest": manifest}).json == {"valid": False, "verdict": verdict}
 
 

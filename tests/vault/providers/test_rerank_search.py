@@ -83,7 +83,7 @@ def test_other_modes_are_left_as_they_are(world: World, told: dict[str, UUID]) -
 
 
 @pytest.mark.usefixtures("overlap")
-def test_the_trail_names_what_was_returned_and_not_what_was_reranked(world: World, told: dict[str, UUID]) -> None:
+def test_the_audit_log_names_what_was_returned_and_not_what_was_reranked(world: World, told: dict[str, UUID]) -> None:
     assert found(world.alice.actor, top_k=1) == [ANSWER]
     assert trail(world.alice.actor) == [[told[ANSWER]]]
     assert found(world.alice.actor, min_score=0.99) == []

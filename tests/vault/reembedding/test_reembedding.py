@@ -243,7 +243,7 @@ def test_another_tenant_stays_where_it_is(changed: World) -> None:
     assert tenants_to_reembed() == [changed.acme.id]
 
 
-def test_the_trail_tells_of_request_and_switch(changed: World) -> None:
+def test_the_audit_log_tells_of_request_and_switch(changed: World) -> None:
     reembedding_start(actor=changed.olivia.actor)
     run_jobs()
     with acting(changed.olivia.actor):

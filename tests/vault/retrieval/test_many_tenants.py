@@ -33,7 +33,7 @@ pytestmark = pytest.mark.long
 
 ALL_OF_THEM = {"created_at": {"gte": "2000-01-01T00:00:00Z"}}
 TOP_K = 10
-SEARCHES, SEARCHES_IN_FULL = 60, 200
+SEARCHES, SEARCHES_IN_FULL = 40, 200
 Figures = dict[str, Figure]
 
 
@@ -55,14 +55,14 @@ class Many:
 
 @pytest.fixture
 def many(database: Clone, settings: Settings, full_size: bool, monkeypatch: pytest.MonkeyPatch) -> Many:
-    """Tenants of 10, 100 and 400 beside one of 3,400; at full size of 10, 100 and 10,000 among 100,000."""
+    """Tenants of 10, 100 and 300 beside one of 2,000; at full size of 10, 100 and 10,000 among 100,000."""
     settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
     if not full_size:  # what a large tenant has is then found in this one
         monkeypatch.setattr(ranking, "INDEX_COST", 2)
         monkeypatch.setattr(ranking, "COMPARED_ALONE", 1_000)
         monkeypatch.setattr(compaction, "PACKED_FROM", 100)
     monkeypatch.setattr(compaction, "SETTLED_SECONDS", 0.0)
-    sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 400), 3_400)
+    sizes, rest = ((10, 100, 10_000), 89_890) if full_size else ((10, 100, 300), 2_000)
     searches = SEARCHES_IN_FULL if full_size else SEARCHES
     small = [_place(size, seed, searches) for seed, size in enumerate(sizes, start=1)]
     large = _place(rest, 50, searches, shown=0.1)

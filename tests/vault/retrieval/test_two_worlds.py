@@ -26,6 +26,7 @@ from vault.retrieval.queries import SearchQuery, seen_namespaces
 
 Superuser = Callable[[], psycopg.Connection]
 Told = tuple[str, float, dict[str, float]]  # content, score, its parts
+Answers = dict[tuple[Callable[["Tenant"], list[ApiClient]], bool], list[dict[tuple[str, str], list[Told]]]]
 SEEN = (
     "The otter swims at noon.",
     "The heron waits by the weir.",
@@ -151,13 +152,23 @@ def worlds(world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch) 
     return Tenant(first, superuser), Tenant(second, superuser)
 
 
+@pytest.fixture(scope="module")
+def answers_without() -> Answers:
+    """What the readers of a world without hidden memories are answered. It is built once for all ways that share it."""
+    return {}
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_hidden_leaves_no_trace_in_any_number(worlds: tuple[Tenant, Tenant], way: str) -> None:
+def test_what_is_hidden_leaves_no_trace_in_any_number(
+    worlds: tuple[Tenant, Tenant], answers_without: Answers, way: str
+) -> None:
     without, within = worlds
-    _build(without, WAYS[way], ())
-    before = [_answers(reader) for reader in WAYS[way].readers(without)]
+    readers, is_bound = WAYS[way].readers, bool(WAYS[way].more)
+    if (readers, is_bound) not in answers_without:
+        _build(without, WAYS[way], ())
+        answers_without[readers, is_bound] = [_answers(reader) for reader in readers(without)]
     _build(within, WAYS[way], HIDDEN)
-    assert [_answers(reader) for reader in WAYS[way].readers(within)] == before
+    assert [_answers(reader) for reader in readers(within)] == answers_without[readers, is_bound]
 
 
 @pytest.mark.parametrize("way", ["another's own", "denied", "expired since it was counted"])

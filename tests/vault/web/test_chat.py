@@ -198,7 +198,7 @@ def test_deleting_says_what_will_go_and_then_it_is_gone(alice: Client) -> None:
 
 @pytest.mark.parametrize(("who", "status"), [("olivia", 403), ("bob", 403), ("charlie", 404)])
 @pytest.mark.parametrize("part", ["", "rename/", "delete/"])
-def test_a_conversation_is_its_members_alone(world: World, alice: Client, who: str, status: int, part: str) -> None:
+def test_a_conversation_is_its_members_only(world: World, alice: Client, who: str, status: int, part: str) -> None:
     address = begun(alice)
     other = signed_in(world.person(who))
     assert other.get(address + part).status_code == status

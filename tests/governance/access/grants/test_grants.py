@@ -282,7 +282,7 @@ def test_bad_grants_are_answered(world: World, alice: Contract, memory_id: str) 
         assert fields_at_fault(alice.post("grants/", body | wrong)) == {field}, wrong
 
 
-def test_grants_are_on_the_trail(world: World, alice: Contract, memory_id: str, superuser: Superuser) -> None:
+def test_grants_are_in_the_audit_log(world: World, alice: Contract, memory_id: str, superuser: Superuser) -> None:
     grant = given(alice, world, "bob", "memory", memory_id, conditions={"purpose": ["treatment"]})
     alice.delete(f"grants/{grant['id']}/")
     statement = (

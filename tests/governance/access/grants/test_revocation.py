@@ -210,7 +210,7 @@ def test_a_stream_is_cut_within_a_second_of_the_revocation(
     assert bob.get(f"conversations/{conversation}/turns/").json["count"] == 0
 
 
-def test_the_reader_of_a_cut_stream_is_told_and_the_trail_too(
+def test_the_reader_of_a_cut_stream_is_told_and_the_audit_log_too(
     world: World, alice: Contract, bob: Contract, memory_id: str, slow_model: Event, superuser: Superuser
 ) -> None:
     given(alice, world, "bob", "memory", memory_id)

@@ -121,7 +121,7 @@ def test_foreign_holders_are_like_none(world: World, olivia: Contract, preset: s
         assert without_id(there) == without_id(nowhere)
 
 
-def test_applying_is_on_the_trail(world: World, olivia: Contract, preset: str, superuser: Superuser) -> None:
+def test_applying_is_in_the_audit_log(world: World, olivia: Contract, preset: str, superuser: Superuser) -> None:
     apply(olivia, preset, "member", world.alice.member.id)
     verbs = """
     SELECT verb, detail->>'before', detail->>'role' FROM governance_auditentry WHERE object_ids[1] = %s ORDER BY id
