@@ -143,3 +143,18 @@ def test_the_graph_leads_from_a_name_to_its_memories(server: RunningServer, page
     page.get_by_role("link", name="List", exact=True).click()
     page.get_by_role("link", name="Then Marta moved to Porto.").first.click()
     expect(page.locator(".memory-content .content")).to_have_text("Then Marta moved to Porto.")
+
+
+def test_the_playground_compares_two_settings(server: RunningServer, page: Page) -> None:
+    page.goto("/memories/playground/?q=green+tea&b_dense=1")
+    expect(page.locator(".playground-hits").last).to_contain_text("green tea")
+    assert looked_at(page) == []
+
+
+def test_the_bell_leads_to_what_waits(server: RunningServer, page: Page) -> None:
+    memory_add(server, content="Write to ana@example.org about the boat.")
+    page.goto("/chat/")
+    expect(page.locator(".bell-count")).not_to_be_empty()
+    page.get_by_role("link", name="Notices").click()
+    expect(page.locator(".todo")).to_contain_text("review")
+    assert looked_at(page) == []

@@ -72,7 +72,8 @@ def playground(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         chosen = {name: _weights(request.GET, name) for name in chosen}
     except Invalid as failure:
         text, fault = "", failure
-    hits = {name: _search(actor, text, weights) for name, weights in chosen.items()}
+    hits = {"a": _search(actor, text, chosen["a"])}
+    hits["b"] = hits["a"] if chosen["b"] == chosen["a"] else _search(actor, text, chosen["b"])
     first = {hit.view.cube.id: place for place, hit in enumerate(hits["a"], start=1)}
     titles = {"a": _("First setting"), "b": _("Second setting")}
     settings = [_setting(name, titles[name], chosen[name], hits[name], first, text) for name in chosen]

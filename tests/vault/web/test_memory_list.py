@@ -88,7 +88,8 @@ def test_pages_cost_few_statements(world: World, ids: list[str]) -> None:
     client = signed_in(world.alice)
     for address in ("/memories/", "/memories/?tag=team&state=generated", "/memories/?q=tea", "/memories/new/"):
         assert len(statements(client, address)) <= 20, address
-    assert len(statements(client, f"/memories/?selected={ids[0]}")) <= 24
+    for address in (f"/memories/?selected={ids[0]}", f"/memories/{ids[0]}/pane/", f"/memories/{ids[0]}/", "/notices/"):
+        assert len(statements(client, address)) <= 20, address
 
 
 def test_the_palette_finds_memories_actions_and_pages(world: World, ids: list[str]) -> None:

@@ -48,7 +48,7 @@ def test_a_weight_of_nothing_finds_nothing(world: World, ids: list[str]) -> None
 
 
 def test_searches_are_audited_and_no_use(world: World, ids: list[str], superuser: Superuser) -> None:
-    page_of(world, "bob", "?q=tea")
+    page_of(world, "bob", "?q=tea&b_dense=0.5")
     run_jobs()
     searched = "SELECT count(*) FROM governance_auditentry WHERE verb = 'memory.searched'"
     assert superuser().execute(searched).fetchone() == (2,)
