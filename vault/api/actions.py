@@ -11,12 +11,13 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.audit import FileView
-from governance.api.described import DRY_RUN, ONCE, described, read
+from governance.api.described import DRY_RUN, ONCE, read
 from governance.api.fields import StrictSerializer, TextField, WholeField
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.views import ApiView, asked_only, flag
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
+from vault.api.described import of_memories
 from vault.api.fields import MomentField, refuse_deep
 from vault.api.lines import lines_response
 from vault.api.schema import Schema
@@ -64,7 +65,7 @@ class ActionCountSchema(Schema):
 
 
 class ActionsView(ApiView):
-    @described(
+    @of_memories(
         "memories_actions",
         JobPromiseSchema,
         status=202,
@@ -98,7 +99,7 @@ class ActionsView(ApiView):
 
 
 class ExportFileView(FileView):
-    @described("memories_export_file", OpenApiTypes.STR, status=(200, "application/jsonl"), may=[404, 409])
+    @of_memories("memories_export_file", OpenApiTypes.STR, status=(200, "application/jsonl"), may=[404, 409])
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Download an export as JSON Lines: one memory a line, as the caller may read it now."""
         lines = export_lines(actor=self.actor(), job_id=job_id)
