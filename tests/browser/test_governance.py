@@ -21,6 +21,8 @@ PAGES = (
     "/audit/permission-changes/",
     "/audit/verify/",
     "/audit/checkpoints/",
+    "/settings/models/",
+    "/reviews/",
     "/policies/",
     "/policies/new/retention/",
     "/quotas/",
