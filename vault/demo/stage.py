@@ -47,12 +47,13 @@ from vault.cubes.services import cube_delete, cube_update, cubes_add
 from vault.demo.story import Entry, moment_of
 from vault.holds.services import HoldDraft, cube_freeze, hold_create, hold_release
 from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.lifecycle.services import cube_transition
 from vault.listing.views import ViewDraft, view_create
 from vault.models import Conversation, Cube, Namespace, Review, Turn
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
-from vault.vocabulary import Layer, MessageRole, SemanticType, Sensitivity, SourceKind
+from vault.vocabulary import Layer, MessageRole, SemanticType, Sensitivity, SourceKind, State
 
 REQUEST_ID = "demo"
 MESSAGE_GAP = timedelta(minutes=2)
@@ -136,6 +137,14 @@ class Stage:
             reason=str(step["reason"]),
         )
         Cube.objects.filter(id=cube_id).update(updated_at=database_now())
+
+    def transition(self, step: Entry) -> None:
+        cube_transition(
+            actor=self.person(step["by"]),
+            cube_id=self.memories[step["of"]],
+            to=State(step["to"]),
+            reason=step["reason"],
+        )
 
     def derived(self, step: Entry) -> None:
         actor = self.person(step["by"])
@@ -284,6 +293,7 @@ STEPS = {
     "sessions": (Stage.session, (Namespace, Review)),
     "edits": (Stage.edit, (Review,)),
     "rollbacks": (Stage.rollback, ()),
+    "transitions": (Stage.transition, ()),
     "derived": (Stage.derived, ()),
     "freezes": (Stage.freeze, ()),
     "deletions": (Stage.deletion, ()),

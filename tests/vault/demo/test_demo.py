@@ -17,7 +17,7 @@ from governance.tenants.services import command_line_actor, sign_in_link_use, te
 from governance.vocabulary import JobStatus
 from tests.harness.databases import Clone
 from vault.models import Conversation, Cube, CubeVersion, Hold, Review
-from vault.vocabulary import ReviewStatus
+from vault.vocabulary import ReviewStatus, State
 
 
 def demo(*words: str) -> dict[str, Any]:
@@ -68,6 +68,7 @@ def _assert_month(actor: Actor) -> None:
     assert cubes.filter(version__gte=3).count() >= 2
     assert CubeVersion.objects.filter(created_at__gt=now - timedelta(hours=20)).count() == 0
     assert Hold.objects.count() == 4
+    assert set(cubes.values_list("state", flat=True)) == {State.GENERATED, State.ACTIVATED, State.ARCHIVED}
     assert Conversation.objects.count() == 5
     assert Review.objects.filter(status=ReviewStatus.OPEN).exists()
     assert set(Job.objects.values_list("status", "dead_letter")) >= {
