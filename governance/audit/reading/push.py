@@ -5,6 +5,9 @@ pause. While rows are on their way no transaction is open, and the sink is lease
 """
 
 import logging
+import time
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -16,7 +19,7 @@ from django.db.models.functions import Least, Now
 from governance.audit.lines import IN_UTC, LINE
 from governance.audit.reading.sinks import secret_place
 from governance.audit.reading.transports import Pushed, deliver
-from governance.database import no_tenant, tenant_transaction
+from governance.database import free_lock, no_tenant, tenant_transaction
 from governance.errors import KeyUnavailable
 from governance.keys.services import open_sealed
 from governance.models import AuditSink
@@ -25,6 +28,8 @@ from governance.vocabulary import SinkKind
 
 BATCH = 500
 BATCHES_AT_ONCE = 20  # then the next sink has its turn
+PASSES = 2  # that deliver at once: a slow sink holds one of them for as long as an exchange may last
+SECONDS_OF_TENANT = 20.0  # of one pass
 LEASE = timedelta(seconds=60)  # longer than one batch can take
 LONGEST_PAUSE = timedelta(minutes=10)
 ROWS = f"""
@@ -48,11 +53,39 @@ class Leased:
 
 
 def push_due() -> int:
-    """Deliver to every sink that has something waiting, of all tenants; how many rows were taken."""
-    with no_tenant(), connection.cursor() as cursor:
-        cursor.execute("SELECT id, tenant_id FROM governance_audit_sinks_due(%s)", [1000])
-        due: list[tuple[UUID, UUID]] = cursor.fetchall()
-    return sum(_push(sink_id, tenant_id) for sink_id, tenant_id in due)
+    """Deliver to the sinks that have something waiting, of each tenant in turn; how many rows were taken.
+
+    PASSES run at once, whatever the number of workers; a tenant whose sinks took SECONDS_OF_TENANT waits for the next.
+    """
+    with free_lock([f"audit push/{number}" for number in range(PASSES)]) as held:
+        if held is None:
+            return 0
+        with no_tenant(), connection.cursor() as cursor:
+            cursor.execute("SELECT id, tenant_id FROM governance_audit_sinks_due(%s)", [1000])
+            due: list[tuple[UUID, UUID]] = cursor.fetchall()
+        return _push_in_turn(due)
+
+
+def _push_in_turn(due: Sequence[tuple[UUID, UUID]]) -> int:
+    taken = 0
+    spent: defaultdict[UUID, float] = defaultdict(float)
+    for sink_id, tenant_id in in_turn(due):
+        if spent[tenant_id] >= SECONDS_OF_TENANT:
+            continue
+        begun = time.monotonic()
+        taken += _push(sink_id, tenant_id)
+        spent[tenant_id] += time.monotonic() - begun
+    return taken
+
+
+def in_turn(due: Sequence[tuple[UUID, UUID]]) -> list[tuple[UUID, UUID]]:
+    """The first sink of each tenant, then the second of each, and so on."""
+    before: defaultdict[UUID, int] = defaultdict(int)
+    ranked = []
+    for sink_id, tenant_id in due:
+        ranked.append((before[tenant_id], sink_id, tenant_id))
+        before[tenant_id] += 1
+    return [(sink_id, tenant_id) for _, sink_id, tenant_id in sorted(ranked, key=lambda one: one[0])]
 
 
 def _push(sink_id: UUID, tenant_id: UUID) -> int:

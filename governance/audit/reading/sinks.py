@@ -13,7 +13,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import FieldError, Invalid, NotFound
+from governance.errors import Conflict, FieldError, Invalid, NotFound
 from governance.ids import uuid7
 from governance.keys.services import GENERAL, seal_for
 from governance.models import AuditSeal, AuditSink
@@ -31,6 +31,7 @@ WHOLE = {  # how an address is written, up to LONGEST_ADDRESS characters
 }
 LONGEST_ADDRESS, LONGEST_NAME, LONGEST_SECRET = 500, 100, 200
 SHORTEST_SECRET = 16
+MOST_SINKS = 10  # of a tenant
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,9 @@ def sinks_list(*, actor: Actor, pages: Pages) -> list[SinkView]:
 
 
 def sink_create(*, actor: Actor, draft: SinkDraft) -> SinkView:
-    """Push the audit log there, from its first seal on. Raises Forbidden; Invalid; KeyUnavailable.
+    """Push the audit log there, from its first seal on.
 
+    Raises Forbidden; Invalid; Conflict with MOST_SINKS there already; KeyUnavailable.
     Writes: AuditSink, AuditEntry.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
@@ -81,6 +83,8 @@ def sink_create(*, actor: Actor, draft: SinkDraft) -> SinkView:
             tenant_id=actor.tenant_id, scope=GENERAL, place=secret_place(sink.id), plaintext=draft.secret.encode()
         )
     with acting(actor):
+        if AuditSink.objects.filter(tenant_id=actor.tenant_id, removed_at=None).count() >= MOST_SINKS:
+            raise Conflict(f"There are {MOST_SINKS} sinks already. Remove one first.")
         sink.save(force_insert=True)
         _tell(actor, Verb.AUDIT_SINK_CREATED, sink)
         return _view(sink, _last_seal(actor))
