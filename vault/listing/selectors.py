@@ -4,16 +4,14 @@ To look at a list is no use of a memory: nothing here makes one hotter.
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import F, Q, QuerySet
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.database import acting, database_now
+from governance.database import acting
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView, cubes_read
@@ -71,11 +69,9 @@ def paths_list(*, actor: Actor) -> list[str]:
 
 
 def deleted_of(actor: Actor) -> CubeQuerySet:
-    """Deleted memories within the grace period. Asks for the right to delete, which restoring needs."""
+    """Deleted memories that can be restored now. Asks for the right to delete, which restoring needs."""
     authorize(actor, Permission.MEMORY_DELETE)
-    earliest = database_now() - timedelta(days=settings.DELETED_GRACE_DAYS)
-    unexpired = Q(expires_at=None) | Q(expires_at__gt=database_now())
-    return Cube.objects.in_reach_of(actor).filter(unexpired, deleted_at__gte=earliest)
+    return Cube.objects.restorable_by(actor)
 
 
 def _search_page(actor: Actor, query: MemoryQuery) -> MemoryPage:
