@@ -87,13 +87,17 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys((f"jobs/<uuid:job_id>/{one}/" for one in ("cancel", "retry", "undo")), "POST alone"),
     "reviews/<uuid:review_id>/reject/": "POST alone; shows the review as reviews/ does",
 }
-QUERIES: Mapping[str, str] = {
-    "api/v1/memories/<uuid:memory_id>/diff/": "from=1&to=1",
-    "graph/": "around={question}",
-    "memories/": "q={question}",
-    "memories/playground/": "q={question}",
-    "palette/": "q={question}",
+QUERIES: Mapping[str, Sequence[str]] = {
+    "api/v1/memories/": ("", "?deleted=true", "?layer=long_term&provenance=true"),
+    "api/v1/memories/<uuid:memory_id>/diff/": ("?from=1&to=1",),
+    "api/v1/reviews/": ("", "?status=accepted", "?status=superseded"),
+    "graph/": ("?around={question}",),
+    "memories/": ("", "?q={question}", "?deleted=true"),
+    "memories/playground/": ("?q={question}",),
+    "palette/": ("?q={question}",),
 }
+TRASH = frozenset({"api/v1/memories/?deleted=true", "memories/?deleted=true"})  # what who may delete can restore
+DECIDING = frozenset({"api/v1/reviews/", "reviews/"})  # show who may decide the derived text that waits
 MODES = ("hybrid", "lexical", "dense", "tag", "graph")
 
 
@@ -115,8 +119,9 @@ class Reader:
         """All ways to read, with each of `ids` by parameter; and a new answer to `question`, streamed."""
         for route in sorted(CONTENT - {"api/v1/memories/search/"}):
             for address in _addresses(route, ids):
-                asked = f"{address}?{QUERIES[route].format(question=quote(question))}" if route in QUERIES else address
-                yield Reading(route, asked, self._get(asked))
+                for query in QUERIES.get(route, ("",)):
+                    asked = address + query.format(question=quote(question))
+                    yield Reading(route, asked, self._get(asked))
         for mode in MODES:
             yield self._search(f"{mode}", {"query": question, "mode": mode, "top_k": 100})
         for place in ids["place"]:

@@ -75,8 +75,8 @@ def test_bound_key_brings_nothing_in_or_out(world: World, alice: Contract) -> No
     for call, body in (("move", {"namespace": "/team"}), ("rollback", {"version": 1})):
         assert key.post(f"memories/{outside}/{call}/", body).status == 403
     assert key.post(f"memories/{inside}/move/", {"namespace": "/other"}).status == 403
+    assert alice.patch(f"memories/{outside}/", {"content": "Gone."}, if_match='"1"').status == 200
     assert alice.post(f"memories/{outside}/move/", {"namespace": "/team"}).status == 200
-    assert alice.patch(f"memories/{outside}/", {"content": "Gone."}, if_match='"2"').status == 200
     assert key.get(f"memories/{outside}/").json["content"] == "Gone."
     assert key.get(f"memories/{outside}/versions/1/").status == 404
     assert key.post(f"memories/{outside}/rollback/", {"version": 1}).status == 400

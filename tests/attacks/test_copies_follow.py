@@ -9,10 +9,12 @@ import pytest
 from django.test import override_settings
 from pytest_httpserver import HTTPServer
 
+from governance.vocabulary import RoleName
 from memos_web.config import LlmChoice
-from tests.factories import World
+from tests.factories import World, client_for, person_add
 from tests.governance.access.decisions.test_mutants import broken
 from tests.governance.access.grants.test_grants import given
+from tests.governance.mutants import mutant
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import answers_with
@@ -20,6 +22,7 @@ from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.models.cube import CubeQuerySet
+from vault.reviews import selectors, withdrawn
 from vault.vocabulary import SourceKind
 
 Superuser = Callable[[], psycopg.Connection]
@@ -243,9 +246,7 @@ def test_a_derived_text_is_withheld_until_a_person_keeps_it(
     assert (review["memory_id"], review["status"]) == (derived, "open")
     assert SECRET in review["content"], "who decides sees what about"
     assert SECRET not in bob.get("reviews/").body.decode(), "who may not decide does not"
-    assert (SECRET in olivia.get("reviews/").body.decode()) is (way != "purge"), (
-        "whose a purged source was is not known"
-    )
+    assert SECRET in olivia.get("reviews/").body.decode()
     assert bob.post(f"reviews/{review['id']}/accept/", {}).status == 403
     assert alice.get(f"memories/{derived}/").status == 404
     assert alice.post(f"reviews/{review['id']}/accept/", {}).status == 200
@@ -292,14 +293,72 @@ def test_a_text_that_waits_is_not_shown_to_whom_its_source_was_closed(
     world: World, alice: Contract, olivia: Contract
 ) -> None:
     source = alice.add(FACT, namespace="/team")["id"]
-    made_of(world, source)
+    closed = made_of(world, source)
     other = alice.add("The weir has four gates.", namespace="/team")["id"]
     made_of(world, other, f"In short: four gates, and the {SECRET}.")
     given(olivia, world, "alice", "memory", source, effect="deny")
     alice.delete(f"memories/{other}/")
     olivia.delete(f"memories/{source}/")
     shown = {review["content"] for review in reviews(alice)}
+    by_memory = {review["memory_id"]: review["id"] for review in reviews(alice)}
+    assert alice.post(f"reviews/{by_memory[closed]}/accept/", {}).status == 403, "keeping it would open it to them"
+    assert alice.get(f"memories/{closed}/").status == 404
     assert shown - {None} == {f"In short: four gates, and the {SECRET}."}
+
+
+def test_review_that_asks_nothing_about_the_sources_shows(
+    world: World, alice: Contract, olivia: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = alice.add(FACT, namespace="/team")["id"]
+    made_of(world, source)
+    given(olivia, world, "alice", "memory", source, effect="deny")
+    olivia.delete(f"memories/{source}/")
+    assert [review["content"] for review in reviews(alice)] == [None]
+    broken = mutant(withdrawn, ".exclude(Exists(closed))", "")
+    monkeypatch.setattr(selectors, "shown_for_decision", broken.shown_for_decision)
+    assert SECRET in reviews(alice)[0]["content"]
+
+
+def test_its_owner_or_who_reads_private_memories_decides_on_a_text_of_a_purged_source(
+    world: World, alice: Contract, olivia: Contract
+) -> None:
+    erin = client_for(person_add(world.acme, "erin@acme.example", RoleName.EDITOR).key.text)
+    memory_id = alice.add(FACT, namespace="/team")["id"]
+    derived = made_of(world, memory_id)
+    alice.delete(f"memories/{memory_id}/?purge=true")
+    (review,) = erin.get("reviews/").json["results"]
+    assert (review["memory_id"], review["content"]) == (derived, None)
+    assert erin.post(f"reviews/{review['id']}/accept/", {}).status == 403
+    assert erin.get(f"memories/{derived}/").status == 404
+    assert olivia.post(f"reviews/{review['id']}/accept/", {}).status == 200
+    assert erin.get(f"memories/{derived}/").status == 200
+
+
+def test_keeping_a_text_keeps_the_one_that_was_shown_and_none_of_before(world: World, alice: Contract) -> None:
+    memory_id = alice.add(FACT, namespace="/team")["id"]
+    derived = made_of(world, memory_id)
+    assert alice.patch(f"memories/{derived}/", {"content": "It guards a key."}, if_match='"1"').status == 200
+    alice.delete(f"memories/{memory_id}/")
+    (review,) = reviews(alice)
+    assert review["content"] == "It guards a key."
+    assert alice.post(f"reviews/{review['id']}/accept/", {}).status == 200
+    assert alice.get(f"memories/{derived}/").json["content"] == "It guards a key."
+    assert SECRET not in alice.get(f"memories/{derived}/versions/").body.decode()
+    assert alice.post(f"memories/{derived}/rollback/", {"version": 1}).status == 409
+
+
+def test_trash_shows_no_sentence_whose_message_was_withdrawn(
+    world: World, alice: Contract, superuser: Superuser
+) -> None:
+    body = {"messages": [{"role": "user", "content": f"I live in Lisbon. My favourite animal is the {SECRET}."}]}
+    message, *derived = alice.post("memories/", body).json["results"]
+    browser = signed_in(world.alice)
+    for one in derived:
+        assert alice.delete(f"memories/{one['id']}/").status == 204
+    assert SECRET in browser.get("/memories/?deleted=true").content.decode()
+    withdraw("expire", message["id"], alice, superuser())
+    assert SECRET not in browser.get("/memories/?deleted=true").content.decode()
+    assert SECRET not in alice.get("memories/?deleted=true").body.decode()
 
 
 def test_the_inbox_page_shows_what_waits_to_who_may_decide_and_keeps_or_deletes(world: World, alice: Contract) -> None:

@@ -16,7 +16,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from memos_web.config import LlmChoice
-from tests.attacks.places import CONTENT, Reader, unlisted
+from tests.attacks.places import CONTENT, DECIDING, TRASH, Reader, unlisted
 from tests.factories import World
 from tests.governance.access.decisions.test_mutants import broken
 from tests.governance.access.grants.test_grants import given
@@ -65,7 +65,7 @@ class Scene:
     message: str
     grant: str
     ids: dict[str, list[str]]
-    replay: tuple[str, dict[str, str]]
+    replays: tuple[tuple[str, str, dict[str, Any]], ...]  # who sent what, under the canary as Idempotency-Key
 
     def withdraw(self, way: str) -> None:
         alice, address = self.people["alice"], f"memories/{self.message}/"
@@ -82,7 +82,7 @@ class Scene:
             assert alice.delete(f"grants/{self.grant}/").status == 204
         else:
             where = {"tags": ["care"]}
-            made(self.people["olivia"], "purpose", {"where": where, "purposes": ["care"]}, name=f"for {self.canary}")
+            made(self.people["olivia"], "purpose", {"where": where, "purposes": ["care"]}, name="care alone")
 
     def shown(self, who: str) -> tuple[dict[str, int], list[str], set[str]]:
         """By place: how many readings; those in which the canary stood; the routes that were read."""
@@ -95,10 +95,12 @@ class Scene:
             seen.add(reading.route)
             if self.canary in reading.words():
                 leaks.append(f"{who}: {reading.name}")
-        turns, body = self.replay
-        repeated = self.people["bob"].post(turns, body, idempotency_key=self.canary) if who == "bob" else None
-        if repeated is not None and self.canary in repeated.body.decode():
-            leaks.append(f"{who}: replay")
+        for sender, address, body in self.replays:
+            if who == sender:
+                repeated = self.people[who].post(address, body, idempotency_key=self.canary)
+                asked["replays"] = asked.get("replays", 0) + 1
+                if self.canary in repeated.body.decode():
+                    leaks.append(f"{who}: replay of {address}")
         return asked, leaks, seen
 
 
@@ -118,8 +120,11 @@ def scene(world: World, root: psycopg.Connection) -> Scene:
     grants = [given(alice, world, "bob", "memory", one)["id"] for one in (message, *derived)]
     run_jobs()
     begun = [bob.post("conversations/", {"model": name}).json["id"] for name in ("extractive", "")]
-    replay = f"conversations/{begun[1]}/turns/", {"content": QUESTION}
-    assert bob.post(replay[0], replay[1], idempotency_key=canary).status == 201
+    asked = f"conversations/{begun[1]}/turns/"
+    assert bob.post(asked, {"content": QUESTION}, idempotency_key=canary).status == 201
+    moved = f"memories/{summed}/move/"
+    assert canary in alice.post(moved, {"namespace": "/team"}, idempotency_key=canary).json["content"]
+    replays = (("bob", asked, {"content": QUESTION}), ("alice", moved, {"namespace": "/team"}))
     assert bob.post(f"conversations/{begun[0]}/turns/", {"content": QUESTION}).status == 201
     cubes = root.execute(
         "SELECT question_id::text, answer_id::text FROM vault_turn WHERE conversation_id = ANY(%s)", [begun]
@@ -138,7 +143,7 @@ def scene(world: World, root: psycopg.Connection) -> Scene:
         "job_id": [job],
         "place": [one for (one,) in homes],
     }
-    return Scene(world, root, canary, people, message, grants[0], ids, replay)
+    return Scene(world, root, canary, people, message, grants[0], ids, replays)
 
 
 def test_what_is_withdrawn_shows_in_no_place(
@@ -151,16 +156,24 @@ def test_what_is_withdrawn_shows_in_no_place(
     assert len(before) > 20, before
     for way in WAYS if full_size else WAYS[:3]:
         readings, readers = 0, ("bob",) if way in ROW[11] or not full_size else ("bob", "alice", "olivia")
-        for _ in range(ROUNDS_IN_FULL if full_size else 1):
+        for number in range(ROUNDS_IN_FULL if full_size and way != "purpose" else 1):
+            made_now = made_now if number == 0 and way == WAYS[0] else scene(world, superuser())
             made_now.withdraw(way)
             for who in readers:
                 asked, leaks, _ = made_now.shown(who)
-                assert leaks == [], way
+                assert [leak for leak in leaks if not _is_meant(way, who, leak)] == [], way
                 readings += sum(asked.values())
-            made_now = scene(world, superuser())
         row = next(number for number, ways in ROW.items() if way in ways)
         figures = {"readings after it": readings, "places": len(CONTENT), "that showed a copy": 0}
         evidence(row=row, name=f"copies-after-{way}", figures=figures)
+
+
+def _is_meant(way: str, who: str, leak: str) -> bool:
+    """What may be restored is shown to who may restore it, and what waits for a decision to who may decide."""
+    place = leak.removeprefix(f"{who}: ")
+    if who == "bob":
+        return False
+    return place in DECIDING or (place in TRASH and way == "delete")
 
 
 def test_a_place_that_is_not_listed_shows() -> None:

@@ -62,7 +62,8 @@ class ReviewAcceptView(ApiView):
     def post(self, request: Request, review_id: UUID) -> Response:
         """Redact what was found; earlier versions of the memory are blanked unless `redact_history` is false.
 
-        `source_withdrawn`: keep the memory, which stands without its source from then on.
+        `source_withdrawn`: keep the present text, which stands without its source from then on; the words of earlier
+        versions go. Only who could read the source may.
         """
         actor = self.actor()
 

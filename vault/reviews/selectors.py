@@ -19,7 +19,7 @@ from vault.cubes.screening.screen import Finding
 from vault.cubes.screening.texts import Texts, leaves_of, paths_of
 from vault.cubes.words import Words, words_open
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
-from vault.reviews.withdrawn import withdrawn_locate, withdrawn_refresh, withheld_shown_to
+from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdrawn_refresh
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 AROUND = 40  # characters of context at each side of a span
@@ -140,7 +140,7 @@ def _with_words(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
         for view in views
         if view.row.kind == ReviewKind.SOURCE_WITHDRAWN and view.row.status == ReviewStatus.OPEN
     }
-    shown = set(withheld_shown_to(actor).filter(id__in=waiting).values_list("id", flat=True)) if waiting else set()
+    shown = set(shown_for_decision(actor).filter(id__in=waiting).values_list("id", flat=True)) if waiting else set()
     return [
         replace(view, words=_words_of(view.row.version)) if view.cube.id in shown and _may_decide(actor, view) else view
         for view in views

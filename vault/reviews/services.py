@@ -10,10 +10,11 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import Conflict, NotFound, PiiUnavailable
+from governance.errors import Conflict, Forbidden, NotFound, PiiUnavailable
 from governance.privacy.detecting import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, PiiKind, Verb
+from vault.cubes.blanking import versions_blank
 from vault.cubes.holds import refuse_held
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.screening.findings import findings_insert
@@ -28,14 +29,15 @@ from vault.cubes.screening.texts import places_in
 from vault.cubes.services import cubes_hide
 from vault.cubes.writer.prepared import Reading, places_prepared, texts_of_version, texts_prepared
 from vault.models import Cube, CubeVersion, PiiFinding, Review
-from vault.reviews.withdrawn import withdrawn_locate, withdrawn_sources_drop
+from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.vocabulary import ReviewKind, ReviewStatus
 
 
 def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True) -> Review:
     """Redact what was found: in a new version of the memory, or the whole of a version that is no longer the present.
 
-    Of a memory whose source was withdrawn: keep it.
+    Of a memory whose source was withdrawn: keep its present text, which is the one that was looked at; the words of
+    earlier versions go.
     What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
     decided already; PiiUnavailable. Writes: as a redaction does, Review, AuditEntry.
     """
@@ -43,6 +45,8 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
         review, cube = _locate(actor, review_id)
         if review.kind == ReviewKind.SOURCE_WITHDRAWN:
             _refuse_decided(review)
+            _refuse_unseen(actor, cube)
+            versions_blank(actor, cube, list(CubeVersion.objects.filter(cube=cube, number__lt=cube.version)))
             withdrawn_sources_drop(cube)
         else:
             _redact(actor, review, cube, redact_history)
@@ -141,6 +145,13 @@ def _readable(actor: Actor, cube_id: UUID) -> Cube:
 def _refuse_decided(review: Review) -> None:
     if review.status != ReviewStatus.OPEN:
         raise Conflict(f"The review is {review.status}; only an open one can be decided.")
+
+
+def _refuse_unseen(actor: Actor, cube: Cube) -> None:
+    """Who keeps a text opens it to all who reach the memory, themselves included. Raises Forbidden."""
+    if not shown_for_decision(actor).filter(id=cube.id).exists():
+        detail = "Only who could read what this memory was made from may keep it."
+        raise Forbidden(detail, permission=Permission.MEMORY_READ, rule="source")
 
 
 def _check_again(review: Review) -> None:

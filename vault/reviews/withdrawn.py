@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
+from governance.access.decisions.rules import sees_private
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
@@ -29,17 +30,18 @@ def withheld_reached_by(actor: Actor) -> CubeQuerySet:
     return derived.filter(Exists(lost))
 
 
-def withheld_shown_to(actor: Actor) -> CubeQuerySet:
-    """Withheld texts that the actor may look at to decide: each source is theirs to read, were it not withdrawn.
+def shown_for_decision(actor: Actor) -> CubeQuerySet:
+    """Derived texts that the actor may look at, and keep: each source is theirs to read, were it not withdrawn.
 
-    Who could read a source that was purged is not known any more: then it is the owner of the text alone.
+    Who could read a source that was purged is not known any more: then it is the owner of the text, and who reads
+    private memories of others.
     """
     sources = CubeSource.objects.filter(cube_id=OuterRef("pk")).exclude(kind=SourceKind.QUOTE)
     present = CubeOrigin.objects.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"))
     closed = sources.filter(Exists(present)).exclude(Exists(present.reached_by(actor)))
     purged = sources.exclude(Exists(present))
-    open_to_them = withheld_reached_by(actor).exclude(Exists(closed))
-    return open_to_them.filter(Q(owner_id=actor.member_id) | ~Exists(purged))
+    rows = Cube.objects.stored().reached_by(actor).exclude(Exists(closed))
+    return rows if sees_private(actor) else rows.filter(Q(owner_id=actor.member_id) | ~Exists(purged))
 
 
 def withdrawn_refresh(*, actor: Actor) -> None:
