@@ -10,6 +10,7 @@ from governance.errors import DomainError, Forbidden, NotFound, QuotaExceeded, U
 from governance.jobs import schedules
 from governance.jobs.schedules import schedules_start
 from tests.factories import World
+from tests.governance.mutants import mutant
 from tests.vault.api.contract import contract
 
 Superuser = Callable[[], psycopg.Connection]
@@ -66,6 +67,21 @@ def test_schedule_is_disabled_by_a_refusal_that_lasts_and_not_by_one_that_passes
         refusing.setattr(schedules, "job_create", refuse)
         assert schedules_start() == 0
     assert root.execute(STATE, [world.acme.id]).fetchone() == ((True, True) if stays else (False, None))
+
+
+def test_schedule_that_any_refusal_disables_shows(
+    world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = superuser()
+    _leave(root, world.acme.id, world.olivia.key.id, count=1, late=60, cron="0 3 * * *")
+    broken = mutant(schedules, "is_over = isinstance(error, LASTING)", "is_over = True")
+
+    def refuse(**_: object) -> None:
+        raise QuotaExceeded("")
+
+    monkeypatch.setattr(broken, "job_create", refuse)
+    broken.schedules_start()
+    assert root.execute(STATE, [world.acme.id]).fetchone() == (False, None)
 
 
 def test_tenant_has_a_hundred_schedules_at_most(world: World, superuser: Superuser) -> None:
