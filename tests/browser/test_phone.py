@@ -28,7 +28,7 @@ PAGES = (
 )
 # What a reader would have to scroll sideways for; headings of columns are there for screen readers alone.
 CUT_OFF = """() => [...document.querySelectorAll("header *, main *")]
-  .filter(one => !one.closest("thead, .skip") && one.getClientRects().length)
+  .filter(one => !one.closest("thead, .skip") && one.checkVisibility() && one.getClientRects().length)
   .filter(one => one.getBoundingClientRect().right > innerWidth + 1)
   .map(one => `${one.tagName} ${one.className} ${one.textContent.trim().slice(0, 40)}`)"""
 
