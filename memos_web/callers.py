@@ -1,7 +1,7 @@
 """Names the caller of a request before anybody is authenticated, so that callers can take turns.
 
 A credential that was valid a moment ago stands for its tenant. Whatever else is sent stands for the network that it
-comes from: made-up credentials make nobody more callers than one.
+comes from: made-up credentials make nobody more callers than one. Health checks are told apart by their address here.
 """
 
 import secrets
@@ -14,9 +14,12 @@ from django.conf import settings
 from django.http.cookie import parse_cookie
 
 from governance.accounts.attempts import address_group
+from memos_web.slots import CHECK
 
 MOST_CREDENTIALS = 20_000
-NOBODY = ""  # a health check on the process's own socket, which has no address
+NOBODY = ""  # whoever calls on a socket without an address
+API = "/api/"  # nothing else asks for the Authorization header
+HEALTH_CHECKS = frozenset({"/healthz", "/readyz"})
 
 
 class Callers:
@@ -28,21 +31,31 @@ class Callers:
 
     def caller_of(self, scope: Any) -> str:
         """The tenant of a credential that was valid before, else the network of the address."""
-        tenant = self._tenants.get(self._digest(scope))
-        if tenant is not None:
-            return tenant
         client = scope.get("client")
-        return f"network {address_group(client[0])}" if client else NOBODY
+        network = f"network {address_group(client[0])}" if client else NOBODY
+        if _path(scope) in HEALTH_CHECKS:
+            return CHECK + network
+        return self._tenants.get(self._digest(scope), network)
 
     def learn(self, scope: Any, tenant_id: UUID) -> None:
         """The credential of this request was valid."""
         self._tenants[self._digest(scope)] = f"tenant {tenant_id}"
 
+    def forget(self, scope: Any) -> None:
+        """The credential of this request is valid no longer, or never was."""
+        self._tenants.pop(self._digest(scope), None)
+
     def _digest(self, scope: Any) -> bytes:
-        """A keyed hash of the Authorization header, else of the session's cookie."""
+        """A keyed hash of the Authorization header, in the API alone; else of the session's cookie."""
         headers = dict(scope["headers"])
-        shown = headers.get(b"authorization", b"")
+        shown = headers.get(b"authorization", b"") if _path(scope).startswith(API) else b""
         if not shown:
             cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
             shown = cookies.get(settings.SESSION_COOKIE_NAME, "").encode("latin-1", "replace")
         return blake2b(shown, key=self._secret, digest_size=16).digest()
+
+
+def _path(scope: Any) -> str:
+    """The address below the prefix that the server is mounted at."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))

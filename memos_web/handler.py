@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from io import BytesIO
 from typing import IO, Any
 from uuid import UUID
@@ -155,6 +156,8 @@ class ThreadedHandler(ASGIHandler):
             response, tenant_id = await sync_to_async(self._answered)(scope, body, refusal)
             if tenant_id is not None:
                 self._callers.learn(scope, tenant_id)
+            elif response.status_code == HTTPStatus.UNAUTHORIZED:
+                self._callers.forget(scope)
             if not response.streaming:
                 await self.send_response(response, send)
                 return

@@ -7,14 +7,17 @@ import time
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 RETRY_SECONDS = 2  # what Retry-After says
 BUSY = "The server is busy. Try again in a few seconds."
-CROWD_SECONDS = 10.0  # so long after another caller's last request, each caller has few slots
+CROWD_SECONDS = 10.0  # so long after its last request, a caller may be a crowd to others
 QUICK_SECONDS = 1.0  # a request at work for longer waits for something, a model say, and needs no processor
 USE_SECONDS = 10.0  # in which what a caller has used counts for 1/e
+CROWD_USE = 0.05 * USE_SECONDS  # seconds of use, 5 % of a processor: who has used more is a crowd between requests
 MUCH = 4.0  # times what another has used
+CHECK = "check "  # how the name of a caller begins that is a crowd to nobody: a health check
 
 
 class Busy(Exception):
@@ -32,9 +35,10 @@ class Slot:
 class Slots:
     """`most` run at once, of one caller `each`; `queue` more wait for up to `seconds`. Used in one event loop.
 
-    While there are several callers, each has `crowded` quick requests at work, and none begins beside a quick one of a
-    caller who has used much less: whoever sends many takes no processor from who sends few. Of those who wait, the one
-    who has used least is next; a full queue drops the last request of who waits with most.
+    While another caller has something at work or waiting, or has used more than a little, each has `crowded` quick
+    requests at work, and none begins beside a quick one of a caller who has used much less: whoever sends many takes no
+    processor from who sends few. Of those who wait, the one who has used least is next; a full queue drops the last
+    request of who waits with most.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class Slots:
         self._waiting: OrderedDict[str, deque[asyncio.Future[Slot]]] = OrderedDict()  # whose turn it is comes first
         self._seen: OrderedDict[str, float] = OrderedDict()  # when each caller last asked, the latest last
         self._used: dict[str, tuple[float, float]] = {}  # seconds at work, as they counted at a moment, of those seen
+        self._loading: set[str] = set()  # of those seen, who had used more than CROWD_USE when a request ended
 
     async def take(self, caller: str = "") -> Slot:
         """Raises Busy."""
@@ -83,28 +88,39 @@ class Slots:
         self._free += 1
         if slot.caller in self._seen:
             now = self._clock()
-            self._used[slot.caller] = (self._use(slot.caller) + min(now - slot.since, QUICK_SECONDS), now)
+            used = self._use(slot.caller) + min(now - slot.since, QUICK_SECONDS)
+            self._used[slot.caller] = (used, now)
+            if used > CROWD_USE:
+                self._loading.add(slot.caller)
         self._begin_waiting()
 
     def _note(self, caller: str) -> None:
-        """A health check, which has no caller's name, makes no crowd."""
         now = self._clock()
-        if caller:
-            self._seen[caller] = now
-            self._seen.move_to_end(caller)
+        self._seen[caller] = now
+        self._seen.move_to_end(caller)
         while self._seen and next(iter(self._seen.values())) < now - CROWD_SECONDS:
             gone, _ = self._seen.popitem(last=False)
             self._used.pop(gone, None)
+            self._loading.discard(gone)
 
     def _may_begin(self, caller: str) -> bool:
         at_work = self._at_work.get(caller, set())
         if not self._free or len(at_work) >= self._each:
             return False
-        if len(self._seen) < 2:
+        if not self._is_crowded(caller):
             return True
         use = self._use(caller)
         beside = [one for one in self._at_work if one == caller or use > MUCH * self._use(one)]
         return all(self._quick(one) < (self._crowded if one == caller else 1) for one in beside)
+
+    def _is_crowded(self, caller: str) -> bool:
+        """Whether another who asked lately is at work, waits, or has used more than CROWD_USE.
+
+        A light request now and then, of a stranger say, is a crowd only while it is at work.
+        """
+        loading = (one for one in self._loading if self._use(one) > CROWD_USE)
+        others = chain(self._at_work, self._waiting, loading)
+        return any(one != caller and one in self._seen and not one.startswith(CHECK) for one in others)
 
     def _quick(self, caller: str) -> int:
         since = self._clock() - QUICK_SECONDS

@@ -4,7 +4,9 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -13,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.test import override_settings
 from django.urls import path, reverse
 
+from memos_web.callers import NOBODY
 from memos_web.handler import MOST_AT_WORK, ThreadedHandler
 from memos_web.slots import Slots
 
@@ -62,6 +65,14 @@ def held(request: HttpRequest) -> HttpResponse:
     return HttpResponse(b"")
 
 
+def keyed(request: HttpRequest) -> HttpResponse:
+    """Knows the key until it is revoked."""
+    if keys_revoked.is_set():
+        return HttpResponse(status=401)
+    request.actor = SimpleNamespace(tenant_id=TENANT)  # type: ignore[attr-defined]
+    return HttpResponse(b"")
+
+
 def fails(request: HttpRequest) -> HttpResponse:
     raise RuntimeError("on purpose")
 
@@ -73,9 +84,12 @@ urlpatterns = [
     path("address", address),
     path("held", held),
     path("api/held", held),
+    path("api/keyed", keyed),
     path("fails", fails),
 ]
 release = threading.Event()
+keys_revoked = threading.Event()
+TENANT = uuid4()
 barrier = threading.Barrier(2)
 
 
@@ -87,7 +101,7 @@ def handler() -> Iterator[ThreadedHandler]:
 
 
 async def _asked(
-    handler: ThreadedHandler, where: str, *, body: bytes = b"", parts: int = 0, root_path: str = ""
+    handler: ThreadedHandler, where: str, *, body: bytes = b"", parts: int = 0, root_path: str = "", key: str = ""
 ) -> list[dict[str, Any]]:
     """What is sent for a request; the reader goes away after `parts` parts of the body, where some are given."""
     arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -101,6 +115,8 @@ async def _asked(
 
     scope = {"type": "http", "method": "POST", "path": where, "query_string": b"", "headers": []}
     scope["root_path"] = root_path
+    if key:
+        scope["headers"] = [(b"authorization", f"Bearer {key}".encode())]
     await handler(scope, arriving.get, send)
     return sent
 
@@ -257,6 +273,17 @@ def test_streams_leave_the_slots_of_requests_and_are_bounded(handler: ThreadedHa
         return [(await first)[0]["status"], second, (await _asked(handler, "/plain"))[0]["status"]]
 
     assert asyncio.run(streams()) == [200, 503, 200]
+
+
+def test_key_answered_401_stands_for_its_tenant_no_longer(handler: ThreadedHandler) -> None:
+    scope = {"path": "/api/keyed", "headers": [(b"authorization", b"Bearer one")]}
+    keys_revoked.clear()
+    asyncio.run(_asked(handler, "/api/keyed", key="one"))
+    assert handler._callers.caller_of(scope) == f"tenant {TENANT}"
+    keys_revoked.set()
+    (start, *_) = asyncio.run(_asked(handler, "/api/keyed", key="one"))
+    assert start["status"] == 401
+    assert handler._callers.caller_of(scope) == NOBODY
 
 
 def test_only_http_is_served(handler: ThreadedHandler) -> None:

@@ -55,7 +55,8 @@ def _counts_addresses_of_one_subscriber_apart(module: ModuleType) -> bool:
 
 def _counts_made_up_credentials_apart(module: ModuleType) -> bool:
     known = module.Callers()
-    scopes = [{"headers": [(b"authorization", key)], "client": ("192.0.2.1", 1)} for key in (b"a", b"b")]
+    sender = {"path": "/api/v1/memories/", "client": ("192.0.2.1", 1)}
+    scopes = [sender | {"headers": [(b"authorization", key)]} for key in (b"a", b"b")]
     return len({known.caller_of(scope) for scope in scopes}) > 1
 
 
@@ -86,7 +87,7 @@ BROKEN: list[tuple[Callable[[ModuleType], bool], ModuleType, str, str]] = [
     (
         _counts_made_up_credentials_apart,
         callers,
-        'return f"network {address_group(client[0])}" if client else NOBODY',
+        "return self._tenants.get(self._digest(scope), network)",
         "return self._digest(scope).hex()",
     ),
     (_serves_all_sinks_of_one_tenant_first, push, "before[tenant_id] += 1", "before[tenant_id] += 0"),

@@ -17,10 +17,12 @@ Scenario = Callable[[type[Slots]], Coroutine[None, None, str]]
 TENANT_A, TENANT_B = uuid4(), uuid4()
 
 
-def _scope(address: str = "192.0.2.1", *, key: str = "", cookie: str = "") -> dict[str, object]:
+def _scope(
+    address: str = "192.0.2.1", *, key: str = "", cookie: str = "", path: str = "/api/v1/memories/"
+) -> dict[str, object]:
     headers = [(b"authorization", f"Bearer {key}".encode())] if key else []
     headers += [(b"cookie", f"a=b; {settings.SESSION_COOKIE_NAME}={cookie}".encode())] if cookie else []
-    return {"headers": headers, "client": (address, 4000)}
+    return {"path": path, "headers": headers, "client": (address, 4000)}
 
 
 @pytest.mark.parametrize("credential", ["key", "cookie"])
@@ -40,7 +42,33 @@ def test_made_up_credentials_of_one_network_are_one_caller() -> None:
     made_up |= {callers.caller_of(_scope(f"2001:db8::{number}", cookie=f"{number}")) for number in range(1, 100)}
     assert len(made_up) == 1
     assert made_up != {callers.caller_of(_scope("192.0.2.1"))}
-    assert callers.caller_of({"headers": [], "client": None}) == NOBODY
+    assert callers.caller_of({"path": "/", "headers": [], "client": None}) == NOBODY
+
+
+@pytest.mark.parametrize("credential", ["key", "cookie"])
+def test_credential_that_was_refused_stands_for_its_network_again(credential: str) -> None:
+    callers = Callers()
+    for shown in ("revoked", "valid"):
+        callers.learn(_scope(**{credential: shown}), TENANT_A)
+    callers.forget(_scope(**{credential: "revoked"}))
+    assert callers.caller_of(_scope(**{credential: "revoked"})) == callers.caller_of(_scope())
+    assert callers.caller_of(_scope(**{credential: "valid"})) == f"tenant {TENANT_A}"
+
+
+@pytest.mark.parametrize("mount", ["", "/memos"])
+def test_authorization_header_counts_only_in_the_api(mount: str) -> None:
+    callers = Callers()
+
+    def caller(path: str, **credentials: str) -> str:
+        return callers.caller_of(_scope(path=mount + path, **credentials) | {"root_path": mount})
+
+    callers.learn(_scope(key="a"), TENANT_A)
+    callers.learn(_scope(cookie="b", path="/memories/"), TENANT_B)
+    assert caller("/memories/", key="a", cookie="b") == f"tenant {TENANT_B}"
+    assert caller("/memories/", key="made up", cookie="b") == f"tenant {TENANT_B}"
+    assert caller("/memories/", key="a") == callers.caller_of(_scope())
+    assert caller("/api/v1/memories/", key="a", cookie="b") == f"tenant {TENANT_A}"
+    assert caller("/api/v1/memories/", cookie="b") == f"tenant {TENANT_B}"
 
 
 async def _order(kind: type[Slots]) -> str:
@@ -120,13 +148,69 @@ def test_single_caller_has_its_share_and_few_slots_while_another_is_there() -> N
     assert asyncio.run(shares()) == [8, 2, 2, 2, 8]
 
 
-def test_health_check_makes_no_crowd() -> None:
-    async def share() -> int:
-        slots = Slots(10, each=8, crowded=2)
-        slots.give(await slots.take(NOBODY))
-        return len(await _taken(slots, "a", 10))
+async def _beside_check(kind: type[Slots], path: str = "/readyz") -> str:
+    """What "a" has beside a health check that comes over the network, loads, is at work and waits."""
+    clock = Clock()
+    slots, check = (
+        kind(10, each=8, crowded=2, queue=5, clock=clock),
+        Callers().caller_of(_scope("127.0.0.1", path=path)),
+    )
+    held = await _taken(slots, check, 1)
+    clock.now += QUICK_SECONDS
+    slots.give(held.pop())
+    await _taken(slots, check, 1)
+    return "".join(slot.caller for slot in await _taken(slots, "a", 10))
 
-    assert asyncio.run(share()) == 8
+
+@pytest.mark.parametrize(("path", "most"), [("/healthz", 8), ("/readyz", 8), ("/readyz/", 2), ("/", 2)])
+def test_health_check_address_makes_no_crowd_and_others_do(path: str, most: int) -> None:
+    assert asyncio.run(_beside_check(Slots, path)) == most * "a"
+
+
+def test_health_checks_in_number_take_turns_like_any_caller() -> None:
+    async def share() -> int:
+        slots = Slots(10, each=8, crowded=2, clock=Clock())
+        await _taken(slots, "a", 1)
+        return len(await _taken(slots, Callers().caller_of(_scope(path="/healthz", key="k")), 8))
+
+    assert asyncio.run(share()) == 2
+
+
+async def _stranger(kind: type[Slots], seconds: float = 0.1) -> str:
+    """What "a" has after a stranger's requests, one each four seconds, of so many seconds each."""
+    clock = Clock()
+    slots = kind(10, each=8, crowded=2, clock=clock)
+    for _ in range(5):
+        clock.now += 4 - seconds
+        slot = await slots.take("stranger")
+        clock.now += seconds
+        slots.give(slot)
+    return "".join(slot.caller for slot in await _taken(slots, "a", 8))
+
+
+def test_light_request_of_a_stranger_now_and_then_makes_no_crowd() -> None:
+    assert asyncio.run(_stranger(Slots)) == 8 * "a"
+
+
+def test_stranger_that_loads_a_processor_is_a_crowd_between_its_requests() -> None:
+    assert asyncio.run(_stranger(Slots, 0.4)) == 2 * "a"
+
+
+def test_caller_that_waits_is_a_crowd_though_it_has_used_nothing() -> None:
+    async def begun() -> str:
+        slots = Slots(2, crowded=1, queue=5, seconds=10, clock=Clock())
+        held = await _taken(slots, "a", 2)
+        waiting = [asyncio.create_task(slots.take(caller)) for caller in "aab"]
+        await asyncio.sleep(0)
+        for slot in held:
+            slots.give(slot)
+        await asyncio.sleep(0)
+        done = sorted(task.result().caller for task in waiting if task.done())
+        for task in waiting:
+            task.cancel()
+        return "".join(done)
+
+    assert asyncio.run(begun()) == "ab"
 
 
 def test_slot_handed_to_a_request_that_was_just_cancelled_goes_to_the_next() -> None:
@@ -183,11 +267,21 @@ async def _crowd(kind: type[Slots]) -> str:
             "self._waiting = OrderedDict({caller: queue, **self._waiting})  #",
         ),
         (_beside, "baa", "use > MUCH * self._use(one)", "False"),
-        (_crowd, "aa", "len(self._seen) < 2", "True"),
+        (_crowd, "aa", "not self._is_crowded(caller)", "True"),
+        (_beside_check, "aaaaaaaa", " and not one.startswith(CHECK)", ""),
+        (_stranger, "aaaaaaaa", "chain(self._at_work, self._waiting, loading)", "self._seen"),
     ],
-    ids=["the longest queue first", "the same caller again", "beside who has used little", "no crowd"],
+    ids=[
+        "the longest queue first",
+        "the same caller again",
+        "beside who has used little",
+        "no crowd",
+        "a check is a crowd",
+        "whoever was seen",
+    ],
 )
 def test_slots_without_a_rule_show(scenario: Scenario, expected: str, old: str, new: str) -> None:
     assert asyncio.run(scenario(Slots)) == expected
     broken = mutant(slots_module, old, new)
+    broken.Busy = Busy  # type: ignore[attr-defined]  # which the scenarios catch
     assert asyncio.run(scenario(broken.Slots)) != expected
