@@ -539,8 +539,8 @@ def _younger(report: Report, kept: Sequence[Checkpoint]) -> str:
         return ""
     return (
         f"\nYour checkpoint at seal {younger.seq} is younger than the end of this export. Was the export made before "
-        f"{younger.at}? Then the log had not come so far: compare a checkpoint at seal {end} or before, or make a "
-        "new export. Was it made later? Then its end was cut off."
+        f"{younger.at}? Then the audit log had not come so far: compare a checkpoint at seal {end} or before, or "
+        "make a new export. Was it made later? Then its end was cut off."
     )
 
 

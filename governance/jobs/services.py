@@ -98,11 +98,13 @@ def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
         job = job_locate(actor, job_id, lock=True)
+        kind = _kind_or_none(job.kind)
+        authorize(actor, kind.permission if kind else Permission.OPERATIONS_MANAGE)
         if job.status in ENDED and not job.dead_letter:
             raise Conflict(f"The job is {job.status}; only an open one can be cancelled.")
         waiting = OutboxEvent.objects.filter(id=job.id, done_at=None, lease=None)
         if waiting.update(done_at=Now()):
-            job_cancel_now(_kind_or_none(job.kind), actor, job)
+            job_cancel_now(kind, actor, job)
         else:
             Job.objects.filter(id=job.id).update(status=JobStatus.CANCELLING)
         return _changed(actor, job, Verb.JOB_CANCELLED)

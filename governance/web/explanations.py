@@ -43,6 +43,9 @@ EXPLANATIONS: dict[str, Explanation] = {
     "version_conflict": Explanation(
         _("This memory has changed since you read it."), _("Load it again, and make your change anew.")
     ),
+    "illegal_transition": Explanation(
+        _("The memory cannot go to that state."), _("Load the memory again to see where it can go.")
+    ),
     "invalid_etag": Explanation(
         _("The version cannot be read."), _("Load the memory again, and make your change anew.")
     ),

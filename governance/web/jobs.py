@@ -146,7 +146,7 @@ def _shown(view: JobView, runnable: bool) -> ShownJob:
         note=result_words(view),
         error=error_words(view),
         took=_took(view, now),
-        may_cancel=(is_open and view.status is not JobStatus.CANCELLING) or view.dead_letter,
+        may_cancel=(runnable and is_open and view.status is not JobStatus.CANCELLING) or view.dead_letter,
         may_retry=view.status is JobStatus.FAILED and runnable,
         may_undo=view.undo_until is not None and now < view.undo_until and runnable,
     )

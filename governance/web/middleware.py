@@ -12,7 +12,7 @@ from governance.ids import uuid7
 
 API = "/api/v1/"
 Handler = Callable[[HttpRequest], HttpResponse]
-ACCEPTABLE_ID = re.compile(r"(?!(?:cli|job)-)[A-Za-z0-9_.:-]{8,64}")  # those two are the product's own
+ACCEPTABLE_ID = re.compile(r"(?!(?:cli|job|schedule|counts)-)[A-Za-z0-9_.:-]{8,64}")  # those are the product's own
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

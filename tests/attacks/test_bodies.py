@@ -135,15 +135,15 @@ def test_page_of_a_member_takes_a_long_form_and_tells_in_words_what_is_too_long(
     assert (status, problem) == (413, None)
 
 
-def test_file_in_a_form_stays_in_memory(world: World, settings: Any) -> None:
-    """Django asks for a token before anybody else asks for anything, and reads the form for that."""
+def test_file_in_a_form_is_refused_and_never_written(world: World, settings: Any) -> None:
+    """The API takes JSON alone; who asks for the token of a form does not read a file for it."""
     settings.FILE_UPLOAD_TEMP_DIR = "/nonexistent"
     client = signed_in(world.alice)
     client.handler.enforce_csrf_checks = True
     with tempfile.TemporaryFile() as file:
         file.write(b" " * (3 * KIB * KIB))
         file.seek(0)
-        assert client.post("/api/v1/memories/", {"file": file}).status_code == 403
+        assert client.post("/api/v1/memories/", {"file": file}).status_code == 415
 
 
 def test_bodies_held_at_once_are_bounded_in_all_and_for_each_caller() -> None:

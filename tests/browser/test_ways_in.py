@@ -50,7 +50,7 @@ def test_recovery_choice_and_code_lead_in_and_have_no_serious_finding(visit: Ope
     page.wait_for_url("**/sign-in/~/organisation/")
     found += looked_at(page)
     page.locator("main button").first.click()
-    expect(page.get_by_role("heading", name="Memories")).to_be_visible()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     page.goto("/account/second-factor/")
     found += looked_at(page)
     secret = re.search(r"<code>([A-Z2-7]{32})</code>", page.content())

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -15,6 +16,7 @@ from governance.actor import Actor
 from governance.audit.reading.exports import export_create
 from governance.audit.reading.queries import AuditQuery
 from governance.database import acting
+from governance.jobs.services import job_undo
 from governance.members.services import invitation_create
 from governance.models import AuditEntry, Job, OutboxEvent
 from governance.outbox.dispatcher import dispatch_once
@@ -32,6 +34,8 @@ from vault.cubes.embeddings.model_change import reembedding_start
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cubes_add
 from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.listing.actions import EXPORT, ActionDraft, action_create
+from vault.listing.bulk import BulkAction, BulkArguments
 from vault.models import Cube, CubeUse, Embedding
 
 Superuser = Callable[[], psycopg.Connection]
@@ -39,7 +43,13 @@ LIMIT = timedelta(seconds=4)
 ROUNDS = 60
 NEW = "wordllama/l2-supercat-256"
 # Only asked for by a tenant of another size, or by what another test does.
-EMITTED = (Topic.WORDS_DUE, Topic.WORDS_PLACED, Topic.REEMBED_CANCELLED, Topic.PASSWORD_RESET_ASKED)
+EMITTED = (
+    Topic.WORDS_DUE,
+    Topic.WORDS_PLACED,
+    Topic.REEMBED_CANCELLED,
+    Topic.PASSWORD_RESET_ASKED,
+    Topic.COUNTS_DUE,
+)
 
 
 class Faults:
@@ -83,6 +93,11 @@ def work(world: World, settings: Settings) -> World:
     actor = world.olivia.actor
     (added,) = cubes_add(actor=actor, drafts=[CubeDraft(content="The heron nests by the mill.", namespace="/team")])
     run_jobs()
+    tagged = action_create(actor=actor, draft=_tag(added.cube.id, "once"))
+    run_jobs()
+    job_undo(actor=actor, job_id=tagged.id)
+    action_create(actor=actor, draft=_tag(added.cube.id, "twice"))
+    action_create(actor=actor, draft=ActionDraft(EXPORT, ids=(added.cube.id,)))
     settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")
     reembedding_start(actor=actor)
     cubes_add(actor=actor, drafts=[CubeDraft(content="The otter swims.", namespace="/team")])
@@ -99,6 +114,10 @@ def work(world: World, settings: Settings) -> World:
             emit(actor=actor, topic=topic, payload=payload)
         emit(actor=actor, topic=Topic.SIZES_DUE, payload={"namespaces": [str(added.cube.namespace_id)]})
     return world
+
+
+def _tag(cube_id: UUID, tag: str) -> ActionDraft:
+    return ActionDraft(BulkAction.TAG, ids=(cube_id,), arguments=BulkArguments(tag=tag))
 
 
 def _killed() -> None:

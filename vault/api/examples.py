@@ -16,6 +16,8 @@ EXAMPLES: dict[str, Any] = {
     "memories_redact": {"version": 1},
     "memories_rollback": {"version": 1, "reason": "The correction was wrong."},
     "memories_move": {"namespace": "/team/notes"},
+    "memories_transition": {"to": "archived", "reason": "Nobody asks for it any more."},
+    "memories_actions": {"action": "tag", "filters": {"tags": "travel"}, "args": {"tag": "journeys"}},
     "views_create": {"name": "School", "query": "q=school&layer=long_term"},
     "schedules_add": {"kind": "retention.apply", "cron": "0 3 * * *", "timezone": "Europe/Berlin"},
     "schedules_change": {"enabled": False},

@@ -126,15 +126,18 @@ def cube_freeze(*, actor: Actor, cube_id: UUID, reason: str) -> None:
         record(actor=actor, verb=Verb.MEMORY_FROZEN, object_type="memory", object_ids=[cube.id], version=cube.version)
 
 
-def cube_unfreeze(*, actor: Actor, cube_id: UUID) -> None:
+def cube_unfreeze(*, actor: Actor, cube_id: UUID, only_own: bool = False) -> None:
     """End the actor's own freezes of a memory, or all of them for those who govern. Legal holds stay.
+
+    only_own: leave the freezes of others, whoever asks.
 
     Raises NotFound; Forbidden. Writes: HoldReleaseApproval …, AuditEntry, OutboxEvent?.
     """
     member_id = _member_of(actor)
     with acting(actor):
         cube = cube_freezable(actor=actor, cube_id=cube_id)
-        for hold in _own_freezes(actor, cube, member_id):
+        freezes = _own_freezes(actor, cube, member_id)
+        for hold in freezes.filter(maker_id=member_id) if only_own else freezes:
             _approve(hold, member_id)
         record(actor=actor, verb=Verb.MEMORY_UNFROZEN, object_type="memory", object_ids=[cube.id], version=cube.version)
         retention_asked(actor)

@@ -156,7 +156,7 @@ def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Cha
         case BulkAction.FREEZE:
             return lambda cube_id: cube_freeze(actor=actor, cube_id=cube_id, reason=arguments.reason)
         case BulkAction.UNFREEZE:
-            return lambda cube_id: cube_unfreeze(actor=actor, cube_id=cube_id)
+            return lambda cube_id: cube_unfreeze(actor=actor, cube_id=cube_id, only_own=True)
         case BulkAction.ARCHIVE | BulkAction.ACTIVATE:
             to = TRANSITIONS[action]
             return lambda cube_id: cube_transition(actor=actor, cube_id=cube_id, to=to, reason=arguments.reason)

@@ -27,7 +27,7 @@ def undo_one(actor: Actor, action: BulkAction, cube_id: UUID, version: int) -> N
         case BulkAction.RESTORE:
             cube_delete(actor=actor, cube_id=cube_id)
         case BulkAction.FREEZE:
-            cube_unfreeze(actor=actor, cube_id=cube_id)
+            cube_unfreeze(actor=actor, cube_id=cube_id, only_own=True)
         case BulkAction.TAG | BulkAction.MOVE | BulkAction.EXPIRE:
             _version_undo(actor, action, cube_change_ask(actor=actor, cube_id=cube_id), version)
         case BulkAction.ARCHIVE:

@@ -89,6 +89,7 @@ def holds(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The legal holds of the tenant; POST makes one, or with `count` says how many memories it would keep."""
     if request.method != "POST":
         return _listed(request, actor)
+    authorize(actor, Permission.HOLD_MANAGE)
     try:
         if "count" in request.POST:
             counted = hold_rehearse(actor=actor, draft=_draft(request), most=0)[0]

@@ -62,7 +62,7 @@ def come_back(server: OidcServer, client: Client, *, slug: str = "acme") -> Any:
 def test_a_member_whom_it_vouches_for_is_in(world: World, registered: OidcServer, superuser: Superuser) -> None:
     client = browser()
     assert "Sign in with your organisation" in client.get("/sign-in/acme/").content.decode()
-    assert come_back(registered, client)["Location"] == "/memories/"
+    assert come_back(registered, client)["Location"] == "/overview/"
     me = client.get("/api/v1/me/").json()
     assert (me["tenant"]["slug"], me["principal"]["email"]) == ("acme", "alice@acme.example")
     assert audited(superuser, "member.signed_in")[-1]["way"] == "oidc"
@@ -220,7 +220,7 @@ def test_it_opens_its_own_organisation_and_no_other(world: World, registered: Oi
     """acme's server may say whatever it likes of other tenants' people: it is believed about acme alone."""
     joined = person_add(world.other, world.alice.email, RoleName.OWNER)
     client = browser()
-    assert come_back(registered, client)["Location"] == "/memories/"
+    assert come_back(registered, client)["Location"] == "/overview/"
     refused = client.post("/account/organisations/", {"organisation": joined.member.id})
     assert refused.status_code == 403
     assert "Other" not in client.get("/account/organisations/").content.decode()

@@ -41,7 +41,7 @@ def test_it_is_asked_after_the_password(world: World, superuser: Superuser) -> N
     assert not is_in(client)
     assert client.post("/sign-in/~/code/", {"code": "000000"}).status_code == 422
     assert not is_in(client)
-    assert client.post("/sign-in/~/code/", {"code": code_of(secret)})["Location"] == "/memories/"
+    assert client.post("/sign-in/~/code/", {"code": code_of(secret)})["Location"] == "/overview/"
     assert is_in(client)
     assert audited(superuser, "member.signed_in", world.alice.member.id)[-1]["second_factor"] is True
     assert len(audited(superuser, "sign_in.failed", world.alice.member.id)) == 1

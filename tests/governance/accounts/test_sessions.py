@@ -153,7 +153,7 @@ def test_one_organisations_link_does_not_lead_into_another(world: World) -> None
     give_password(world.alice)
     own = sign_in(world.alice.email)
     client = browser()
-    assert client.post(link_for(joined, by=world.charlie.actor))["Location"] == "/memories/"  # and no choice is offered
+    assert client.post(link_for(joined, by=world.charlie.actor))["Location"] == "/overview/"  # and no choice is offered
     refused = client.post("/account/organisations/", {"organisation": world.alice.member.id})
     assert refused.status_code == 403
     page = client.get("/account/").content.decode()

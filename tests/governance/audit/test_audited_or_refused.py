@@ -33,6 +33,7 @@ from tests.governance.filling import fill
 from tests.governance.mutants import mutant
 from tests.governance.tables import everything
 from tests.harness.evidence import Evidence
+from tests.vault.outbox import run_jobs
 from vault.api.urls import urlpatterns as routes_of_the_vault
 from vault.models import Review
 
@@ -75,7 +76,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         for mode in ("hybrid", "lexical", "dense", "tag")
     ],
     ("memories/<uuid:memory_id>/", "get"): [Call("memories/{cube}/")],
-    ("memories/<uuid:memory_id>/", "patch"): [Call("memories/{cube}/", {"importance": 1.0}, if_match='"2"')],
+    ("memories/<uuid:memory_id>/", "patch"): [Call("memories/{cube}/", {"importance": 1.0}, if_match='"3"')],
     ("memories/<uuid:memory_id>/", "delete"): [Call("memories/{cube}/"), Call("memories/{cube}/?purge=true")],
     ("memories/<uuid:memory_id>/restore/", "post"): [Call("memories/{deleted}/restore/")],
     ("memories/<uuid:memory_id>/versions/", "get"): [Call("memories/{cube}/versions/")],
@@ -163,6 +164,11 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("api-keys/<uuid:key_id>/", "delete"): [Call("api-keys/{key}/")],
     ("api-keys/<uuid:key_id>/rotate/", "post"): [Call("api-keys/{key}/rotate/", {})],
     ("memories/facets/", "get"): [Call("memories/facets/")],
+    ("memories/actions/", "post"): [
+        Call("memories/actions/", {"action": "tag", "filters": {"tags": "nightingale"}, "args": {"tag": "new"}}),
+        Call("memories/actions/", {"action": "export", "filters": {"tags": "nightingale"}}),
+    ],
+    ("memories/actions/<uuid:job_id>/file/", "get"): [Call("memories/actions/{exported}/file/")],
     ("memories/<uuid:memory_id>/versions/<int:number>/", "get"): [Call("memories/{cube}/versions/1/")],
     ("memories/<uuid:memory_id>/diff/", "get"): [Call("memories/{cube}/diff/?from=1&to=2")],
     ("memories/<uuid:memory_id>/rollback/", "post"): [Call("memories/{cube}/rollback/", {"version": 2})],
@@ -241,6 +247,8 @@ def places(world: World) -> dict[str, Any]:
     client = world.client("olivia")
     deleted = client.post("memories/", {"content": "the deleted nightingale"}).json["results"][0]["id"]
     assert client.delete(f"memories/{deleted}/").status == 204
+    assert client.post("memories/actions/", {"action": "export", "ids": [str(filled.cube_id)]}).status == 202
+    run_jobs()
     view = client.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
     for who in ("ann", "ben"):
         assert client.post("memories/", {"content": f"nightingale, {who}@birds.example"}).status == 201
@@ -251,6 +259,7 @@ def places(world: World) -> dict[str, Any]:
             "entry": AuditEntry.objects.latest("id").id,
             "checkpoint": AuditCheckpoint.objects.latest("id").id,
             "export": Job.objects.filter(kind=Topic.AUDIT_EXPORT).latest("id").id,
+            "exported": Job.objects.filter(kind=Topic.MEMORIES_EXPORT).latest("id").id,
             "schedule": Schedule.objects.latest("id").id,
             "sink": AuditSink.objects.latest("id").id,
             "view": view,
@@ -320,7 +329,7 @@ def test_an_audit_log_that_writes_nothing_shows(
     before = everything(root)
     reply = client.get(f"memories/{places['cube']}/")
     assert (reply.status, b"nightingale" in reply.body) == (200, True)
-    assert client.patch(f"memories/{places['cube']}/", {"importance": 1.0}, if_match='"2"').status == 200
+    assert client.patch(f"memories/{places['cube']}/", {"importance": 1.0}, if_match='"3"').status == 200
     assert everything(root) != before
 
 
@@ -354,7 +363,7 @@ def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, 
     for route, method in [*(one for one in CALLS if one not in last), *last]:
         for call in CALLS[(route, method)]:
             rows = _rows(world)
-            sent = {"if_match": '"2"'} if route.startswith("memories/") and method == "patch" else {}
+            sent = {"if_match": '"3"'} if route.startswith("memories/") and method == "patch" else {}
             reply = world.client("olivia").send(
                 method.upper(), call.address.format(**places), _filled_in(call.body, places), **(call.headers() | sent)
             )

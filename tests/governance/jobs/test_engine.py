@@ -1,6 +1,7 @@
 """The job engine, shown with a toy kind: one decorated function has progress, cancellation, retry, undo and a row."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from governance.models import AuditEntry, OutboxEvent, Persona
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import add_route, remove_route, route_of
 from governance.outbox.running import task_run
-from governance.vocabulary import JobStatus, Permission, PersonaKind, Topic
+from governance.vocabulary import JobStatus, Permission, PersonaKind, Scope, Topic
 from tests.factories import Person, World
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
@@ -102,6 +103,14 @@ def test_a_waiting_job_is_cancelled_at_once(world: World) -> None:
     assert run_jobs() == _steps(world.alice) == 0
     with pytest.raises(Conflict):
         job_cancel(actor=world.alice.actor, job_id=job.id)
+
+
+def test_who_may_only_read_cannot_cancel_what_was_asked_for(world: World) -> None:
+    job = _count(world.alice, to=2)
+    reader = replace(world.alice.actor, scopes=frozenset({Scope.MEMORIES_READ}))
+    with pytest.raises(Forbidden):
+        job_cancel(actor=reader, job_id=job.id)
+    assert _now(world.alice, job).status == JobStatus.PENDING
 
 
 def test_a_running_job_is_cancelled_before_its_step_is_written(world: World) -> None:

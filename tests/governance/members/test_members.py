@@ -149,7 +149,7 @@ def test_an_invitation_makes_an_account_a_member_and_a_password(world: World, su
         assert "Acme" in page
         assert "vera@acme.example" in page
     assert client.post(link, {"new": "short"}).status_code == 422
-    assert client.post(link, {"new": PASSWORD})["Location"] == "/memories/"
+    assert client.post(link, {"new": PASSWORD})["Location"] == "/overview/"
     assert is_in(client)
     assert is_in(sign_in("vera@acme.example"))
     assert browser().post(link, {"new": PASSWORD}).status_code == 404

@@ -108,6 +108,16 @@ def test_undoing_leaves_what_was_changed_since(world: World, ids: list[str]) -> 
     assert memory(world, ids[1])["expires_at"] is None
 
 
+def test_undoing_a_freeze_leaves_the_freezes_of_others(world: World, ids: list[str]) -> None:
+    assert world.client("alice").post(f"memories/{ids[0]}/freeze/", {"reason": "Mine"}).status == 200
+    job = job_of(world, "olivia", {"action": "freeze", "ids": ids[:2], "args": {"reason": "Case 18"}})
+    assert job["result"]["changed"] == 2
+    reply = world.client("olivia").post(f"jobs/{job['id']}/undo/")
+    assert reply.status == 202, reply.json
+    run_jobs()
+    assert [memory(world, one)["held"] for one in ids[:2]] == [True, False]
+
+
 def test_an_action_that_changes_nothing_is_not_undone(world: World, ids: list[str]) -> None:
     job = job_of(world, "alice", {"action": "tag", "ids": ids[:1], "args": {"tag": "rota"}})
     assert job["result"]["changed"] == 0
