@@ -254,6 +254,19 @@ def test_a_derived_text_is_withheld_until_a_person_keeps_it(
     assert reviews(alice) == []
 
 
+def test_what_was_found_in_a_withheld_text_is_told_only_to_who_may_decide(
+    world: World, alice: Contract, bob: Contract
+) -> None:
+    memory_id = alice.add(FACT, namespace="/team")["id"]
+    made_of(world, memory_id, "In short: ask li.lei@example.cn for the key.")
+    alice.delete(f"memories/{memory_id}/")
+    assert [len(one["findings"]) for one in reviews(alice)] == [1]
+    assert [one["findings"] for one in reviews(bob)] == [[]]
+    assert "li.lei" in signed_in(world.alice).get("/reviews/").content.decode()
+    assert "li.lei" not in signed_in(world.bob).get("/reviews/").content.decode()
+    assert bob.post(f"reviews/{reviews(bob)[0]['id']}/reject/").status == 403
+
+
 def test_a_rejected_text_is_deleted_and_one_whose_source_came_back_needs_no_review(
     world: World, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:

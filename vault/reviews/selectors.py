@@ -1,6 +1,6 @@
 """The inbox, as those who may read the memories see it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from vault.cubes.lookup import cube_target, locate
 from vault.cubes.screening.findings import finding_of
 from vault.cubes.screening.screen import Finding
 from vault.cubes.screening.texts import Texts, leaves_of, paths_of
+from vault.cubes.versions import versions_open_to
 from vault.cubes.words import Words, words_open
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
 from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdrawn_refresh
@@ -67,10 +68,13 @@ def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus,
         readable = Q(cube__in=Cube.objects.visible_to(actor))
         withheld = Q(kind=ReviewKind.SOURCE_WITHDRAWN, cube__in=Cube.objects.stored().reached_by(actor))
         rows = Review.objects.filter(
-            readable | withheld, status=status, version__namespace__in=Namespace.objects.visible_to(actor)
+            readable | withheld,
+            status=status,
+            version__in=versions_open_to(actor),
+            version__namespace__in=Namespace.objects.visible_to(actor),
         )
         page = pages.take(rows.filter(kind=kind) if kind else rows)
-        views = _with_words(actor, _views(page))
+        views = _views(actor, page)
         ids = list(dict.fromkeys(view.cube.id for view in views))
         record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=ids)
     return views
@@ -79,11 +83,11 @@ def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus,
 def review_view(*, actor: Actor, review: Review) -> ReviewView:
     """The review that was just decided; nothing is shown of a memory whose source was withdrawn.
 
-    Raises NotFound; Forbidden.
+    Raises NotFound, also where the version is closed to the actor; Forbidden.
     """
     with acting(actor):
         _authorize(actor, review)
-        return _views([review])[0]
+        return _opened([review], frozenset())[0]
 
 
 def findings_list(*, actor: Actor, cube_id: UUID) -> list[Finding]:
@@ -100,7 +104,8 @@ def review_get(*, actor: Actor, review_id: UUID) -> ReviewView:
         row = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id).first()
         if row is None:
             raise NotFound
-        (view,) = _with_words(actor, [review_view(actor=actor, review=row)])
+        _authorize(actor, row)
+        (view,) = _views(actor, [row])
         record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=[row.cube_id])
     return view
 
@@ -111,44 +116,55 @@ def _authorize(actor: Actor, review: Review) -> None:
     cube = withdrawn_locate(actor, review.cube_id) if withdrawn else locate(actor, review.cube_id)
     target = cube_target(cube)
     authorize(actor, Permission.MEMORY_READ, replace(target, sources=()) if withdrawn else target)
+    if not versions_open_to(actor).filter(id=review.version_id).exists():
+        raise NotFound
 
 
-def _views(rows: Iterable[Review]) -> list[ReviewView]:
-    """Opened, in the order given: three queries, whatever their number."""
+def _views(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
+    """Opened; with the texts that wait for a decision, for who may decide and may read what they were made from."""
     rows = list(rows)
+    shown = _shown(actor, rows)
+    views = _opened(rows, shown)
+    return [replace(view, words=_words_of(view.row.version)) if view.row.id in shown else view for view in views]
+
+
+def _opened(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]:
+    """In the order given: three queries, whatever their number.
+
+    shown: the reviews whose source was withdrawn of which something may be shown; of the others of this kind, nothing.
+    """
     of_rows = Cube.objects.filter(id__in=[row.cube_id for row in rows]).select_related("namespace")
     cubes = {cube.id: cube for cube in of_rows}
     versions = {one.id: one for one in CubeVersion.objects.filter(id__in=[row.version_id for row in rows])}
     found: dict[UUID, list[PiiFinding]] = {}
-    for finding in PiiFinding.objects.filter(version_id__in=versions).order_by("field", "leaf", "begins"):
+    told = {row.id: row.version_id for row in rows if row.kind != ReviewKind.SOURCE_WITHDRAWN or row.id in shown}
+    for finding in PiiFinding.objects.filter(version_id__in=told.values()).order_by("field", "leaf", "begins"):
         found.setdefault(finding.version_id, []).append(finding)
     return [
         ReviewView(
             row=row,
             cube=cubes[row.cube_id],
             is_current=versions[row.version_id].number == cubes[row.cube_id].version,
-            findings=tuple(_finding_views(versions[row.version_id], found.get(row.version_id, []))),
+            findings=tuple(
+                _finding_views(versions[row.version_id], found.get(row.version_id, []) if row.id in told else [])
+            ),
         )
         for row in _with_versions(rows, versions)
     ]
 
 
-def _with_words(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
-    """With the texts that wait for a decision, for who may decide and may read what they were made from."""
-    waiting = {
-        view.cube.id
-        for view in views
-        if view.row.kind == ReviewKind.SOURCE_WITHDRAWN and view.row.status == ReviewStatus.OPEN
-    }
-    shown = set(shown_for_decision(actor).filter(id__in=waiting).values_list("id", flat=True)) if waiting else set()
-    return [
-        replace(view, words=_words_of(view.row.version)) if view.cube.id in shown and _may_decide(actor, view) else view
-        for view in views
-    ]
+def _shown(actor: Actor, rows: Sequence[Review]) -> set[UUID]:
+    """The open reviews whose source was withdrawn that the actor may decide, and may read what the text was made of."""
+    waiting = [row for row in rows if row.kind == ReviewKind.SOURCE_WITHDRAWN and row.status == ReviewStatus.OPEN]
+    if not waiting:
+        return set()
+    cubes = shown_for_decision(actor).filter(id__in=[row.cube_id for row in waiting]).select_related("namespace")
+    decides = {cube.id for cube in cubes if _may_decide(actor, cube)}
+    return {row.id for row in waiting if row.cube_id in decides}
 
 
-def _may_decide(actor: Actor, view: ReviewView) -> bool:
-    return is_allowed(actor, Permission.MEMORY_UPDATE, replace(cube_target(view.cube), sources=()))
+def _may_decide(actor: Actor, cube: Cube) -> bool:
+    return is_allowed(actor, Permission.MEMORY_UPDATE, replace(cube_target(cube), sources=()))
 
 
 def _words_of(version: CubeVersion) -> Words:

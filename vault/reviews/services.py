@@ -27,6 +27,7 @@ from vault.cubes.screening.redaction import (
 from vault.cubes.screening.screen import EVERYWHERE, Finding
 from vault.cubes.screening.texts import places_in
 from vault.cubes.services import cubes_hide
+from vault.cubes.versions import versions_open_to
 from vault.cubes.writer.prepared import Reading, places_prepared, texts_of_version, texts_prepared
 from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdrawn_sources_drop
@@ -133,7 +134,10 @@ def _locate(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[
     if withdrawn:
         refuse_held(actor, [cube.id])
     rows = Review.objects.select_for_update(of=("self",)).select_related("version")
-    return rows.get(id=review_id), cube
+    review = rows.get(id=review_id)
+    if not versions_open_to(actor).filter(id=review.version_id).exists():
+        raise NotFound
+    return review, cube
 
 
 def _readable(actor: Actor, cube_id: UUID) -> Cube:

@@ -117,6 +117,23 @@ def test_nobody_changes_what_they_may_not_read(notes: dict[str, str], alice: Con
     assert alice.patch(address, {"title": "x"}, if_match='"1"', x_memory_purpose="billing").status == 200
 
 
+def test_a_review_is_bound_by_what_its_version_was(olivia: Contract, alice: Contract, world: World) -> None:
+    made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["legal"]})
+    memory = alice.add("Mail li.lei@example.cn.", namespace="/team", sensitivity="restricted")["id"]
+    body = {"sensitivity": "public", "content": "Nothing."}
+    opened = alice.patch(f"memories/{memory}/", body, if_match='"1"', x_memory_purpose="legal")
+    assert opened.status == 200
+    assert alice.get("reviews/").json["results"] == []
+    assert "li.lei" not in signed_in(world.alice).get("/reviews/").content.decode()
+    (review,) = alice.get("reviews/", x_memory_purpose="legal").json["results"]
+    assert (review["version"], len(review["findings"])) == (1, 1)
+    address = f"/reviews/{review['id']}/accept/"
+    assert signed_in(world.alice).get(address).status_code == 404
+    assert alice.post(f"reviews/{review['id']}/accept/", {}).status == 404
+    assert alice.post(f"reviews/{review['id']}/reject/").status == 404
+    assert alice.post(f"reviews/{review['id']}/reject/", x_memory_purpose="legal").status == 200
+
+
 def test_a_version_is_bound_by_what_it_was(olivia: Contract, alice: Contract) -> None:
     made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["legal"]})
     memory = alice.add("Secret once.", namespace="/team", sensitivity="restricted")["id"]
