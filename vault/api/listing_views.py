@@ -19,7 +19,16 @@ from vault.api.inputs import read
 from vault.api.schema import Schema
 from vault.listing.facets import COUNTED, MOST, facets_count, facets_json
 from vault.listing.queries import FILTERS, query_read
-from vault.listing.views import LONGEST_NAME, LONGEST_QUERY, View, ViewDraft, view_create, view_remove, views_list
+from vault.listing.views import (
+    LONGEST_NAME,
+    LONGEST_QUERY,
+    View,
+    ViewDraft,
+    view_create,
+    view_create_ask,
+    view_remove,
+    views_list,
+)
 
 TIMES = ("created_after", "created_before")
 PARAMETERS = [
@@ -95,14 +104,14 @@ class ViewsView(ApiView):
     def post(self, request: Request) -> Response:
         """Save a search or filter of the list of memories under a name."""
         actor = self.actor()
-        authorize(actor, Permission.MEMORY_READ)
+        view_create_ask(actor=actor)
         asked_only(request)
         draft = ViewDraft(**read(ViewInput, request))
 
         def call() -> Reply:
             return Reply(201, _view_json(view_create(actor=actor, draft=draft)))
 
-        return self.post_once(call)
+        return self.post_once(call, ask=lambda: view_create_ask(actor=actor))
 
 
 class ViewView(ApiView):

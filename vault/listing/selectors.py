@@ -46,7 +46,7 @@ def memories_page(*, actor: Actor, query: MemoryQuery, after: UUID | None = None
     if query.text and not query.deleted:
         return _search_page(actor, query)
     with acting(actor):
-        rows = _in_order(rows_of(actor, query), query.order, after)
+        rows = _in_order(actor, rows_of(actor, query), query.order, after)
         ids = list(rows.values_list("id", flat=True)[: size + 1])
         views = cubes_read(actor=actor, cube_ids=ids[:size], verb=Verb.MEMORY_LISTED, is_use=False)
         return MemoryPage(views=tuple(views), next=ids[size - 1] if len(ids) > size else None)
@@ -105,18 +105,20 @@ def _filters(query: MemoryQuery) -> dict[str, Any]:
     return wanted | ({"created_at": since | until} if since or until else {})
 
 
-def _in_order(rows: CubeQuerySet, order: Order, after: UUID | None) -> QuerySet[Cube]:
+def _in_order(actor: Actor, rows: CubeQuerySet, order: Order, after: UUID | None) -> QuerySet[Cube]:
     """The rows behind `after`, by keys that an index has: a page costs the same however far one has scrolled."""
     if order is Order.EXPIRING:
-        return _expiring(rows, after)
+        return _expiring(actor, rows, after)
     if after is not None:
         rows = rows.filter(id__gt=after) if order is Order.OLDEST else rows.filter(id__lt=after)
     return rows.order_by("id" if order is Order.OLDEST else "-id")
 
 
-def _expiring(rows: CubeQuerySet, after: UUID | None) -> QuerySet[Cube]:
+def _expiring(actor: Actor, rows: CubeQuerySet, after: UUID | None) -> QuerySet[Cube]:
+    """`after` is looked up among what the actor reaches: a page tells nothing of when another memory expires."""
     rows = rows.filter(expires_at__isnull=False)
-    last = Cube.objects.filter(id=after).values_list("expires_at", flat=True).first() if after else None
+    reached = Cube.objects.all().in_reach_of(actor)
+    last = reached.filter(id=after).values_list("expires_at", flat=True).first() if after else None
     if last is not None:
         rows = rows.filter(Q(expires_at__gt=last) | Q(expires_at=last, id__gt=after))
     return rows.order_by(F("expires_at").asc(), "id")

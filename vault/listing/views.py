@@ -13,7 +13,7 @@ from governance.database import acting
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7
 from governance.keys.services import member_scope, open_sealed, seal_for, token_maker
-from governance.vocabulary import Permission, Verb
+from governance.vocabulary import Permission, Scope, Verb
 from vault.listing.queries import query_read
 from vault.models import SavedView
 
@@ -38,9 +38,12 @@ class View:
 
 
 def views_list(*, actor: Actor) -> list[View]:
-    """The actor's own views, oldest first; none for what is no member. Raises Forbidden; KeyUnavailable."""
+    """The actor's own views, oldest first; none for what is no member, and none for a bound key.
+
+    Raises Forbidden; KeyUnavailable.
+    """
     authorize(actor, Permission.MEMORY_READ)
-    if actor.member_id is None:
+    if actor.member_id is None or actor.binding is not None:
         return []
     with acting(actor):
         rows = SavedView.objects.filter(tenant_id=actor.tenant_id, member_id=actor.member_id).order_by("id")
@@ -49,7 +52,7 @@ def views_list(*, actor: Actor) -> list[View]:
 
 def view_create(*, actor: Actor, draft: ViewDraft) -> View:
     """Raises Forbidden; Invalid; Conflict when the actor has MOST_VIEWS. Writes: SavedView, AuditEntry."""
-    authorize(actor, Permission.MEMORY_READ)
+    view_create_ask(actor=actor)
     member_id = _member_of(actor)
     _check(actor, draft)
     with acting(actor):
@@ -63,15 +66,36 @@ def view_create(*, actor: Actor, draft: ViewDraft) -> View:
         return View(row.id, draft.name, draft.query)
 
 
+def view_create_ask(*, actor: Actor) -> None:
+    """What stands against saving any view. Raises Forbidden."""
+    authorize(actor, Permission.MEMORY_READ)
+    _refuse_reading_key(actor)
+    if actor.binding is not None:
+        raise Forbidden("A bound key has no views.", permission=Permission.MEMORY_READ, rule="binding")
+
+
 def view_remove(*, actor: Actor, view_id: UUID) -> None:
-    """Raises Forbidden; NotFound, also for another member's. Writes: deletes SavedView; AuditEntry."""
+    """Raises Forbidden; NotFound, also to a bound key and for another member's.
+
+    Writes: deletes SavedView, AuditEntry.
+    """
+    if actor.binding is not None:
+        raise NotFound
     with acting(actor):
         row = SavedView.objects.filter(tenant_id=actor.tenant_id, member_id=_member_of(actor), id=view_id).first()
         if row is None:
             raise NotFound
         authorize(actor, Permission.MEMORY_READ, _target(row))
+        _refuse_reading_key(actor)
         row.delete()
         record(actor=actor, verb=Verb.VIEW_REMOVED, object_type=OBJECT_TYPE, object_ids=[view_id])
+
+
+def _refuse_reading_key(actor: Actor) -> None:
+    """A viewer keeps views too: of a key the scope decides, not the role."""
+    if actor.scopes is not None and Scope.MEMORIES_WRITE not in actor.scopes:
+        detail = f"The key lacks the scope {Scope.MEMORIES_WRITE}."
+        raise Forbidden(detail, permission=Permission.MEMORY_READ, rule="scopes")
 
 
 def _target(row: SavedView) -> Target:

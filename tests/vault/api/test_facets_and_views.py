@@ -5,7 +5,9 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
+from governance.vocabulary import Scope
 from tests.factories import World
+from tests.vault.api.contract import Contract, contract
 
 
 @pytest.fixture
@@ -96,3 +98,35 @@ def test_a_member_keeps_so_many_views_and_no_more(world: World, monkeypatch: pyt
     alice = world.client("alice")
     assert alice.post("views/", {"name": "One", "query": ""}).status == 201
     assert alice.post("views/", {"name": "Two", "query": ""}).status == 409
+
+
+def test_a_bound_key_neither_sees_nor_changes_the_views_of_its_member(world: World) -> None:
+    alice, olivia = contract(world, "alice"), contract(world, "olivia")
+    body = {"name": "Doctor", "query": "q=doctor"}
+    view = alice.post("views/", body).json
+    asked = {"member": str(world.alice.member.id), "scopes": list(Scope)}
+    bonds: list[dict[str, object]] = [
+        {"namespaces": ["/team"]},
+        {"persona": alice.post("personas/", PERSONA).json["id"]},
+    ]
+    for bond in bonds:
+        key = Contract(key=olivia.post("api-keys/", asked | bond).json["api_key"])
+        assert key.get("views/").json["results"] == []
+        assert key.post("views/", body).status == 403
+        assert key.post("views/", body, idempotency_key="bound").status == 403
+        assert key.delete(f"views/{view['id']}/").status == 404
+    assert alice.get("views/").json["results"] == [view]
+
+
+def test_a_key_without_the_scope_to_write_reads_views_and_changes_none(world: World) -> None:
+    alice, reader = contract(world, "alice"), contract(world, "alice", Scope.MEMORIES_READ)
+    body = {"name": "School", "query": "q=school"}
+    view = alice.post("views/", body).json
+    assert reader.get("views/").json["results"] == [view]
+    assert reader.post("views/", body).status == 403
+    assert reader.delete(f"views/{view['id']}/").status == 403
+    assert alice.get("views/").json["results"] == [view]
+    assert contract(world, "bob").post("views/", body).status == 201, "a viewer keeps views"
+
+
+PERSONA = {"name": "at work", "kind": "user"}

@@ -241,3 +241,16 @@ def test_the_list_is_copied_as_a_call_that_answers_the_same(world: World, ids: l
 
 
 ORDERS = ("best", "newest", "oldest", "expiring")
+
+
+def test_a_cursor_tells_nothing_of_when_a_memory_of_another_expires(world: World) -> None:
+    def made(who: str, day: int, **fields: object) -> str:
+        body = {"content": f"Of day {day}.", "expires_at": f"2099-01-0{day}T00:00:00Z", **fields}
+        memory_id: str = world.client(who).post("memories/", body).json["results"][0]["id"]
+        return memory_id
+
+    first, own, last = made("alice", 1), made("alice", 2), made("alice", 4)
+    private = made("olivia", 3)
+    browser = signed_in(world.alice)
+    assert rows_of(page_of(browser, f"/memories/?order=expiring&after={own}")) == [last]
+    assert rows_of(page_of(browser, f"/memories/?order=expiring&after={private}")) == [first, own, last]
