@@ -36,6 +36,23 @@ def actor_again(
     )
 
 
+def actor_now(actor: Actor) -> Actor:
+    """The same principal with the rights of now, for what goes on after its call was answered.
+
+    Raises Forbidden once the key was revoked or the member removed.
+    """
+    if actor.is_system:
+        return actor
+    found = actor_again(
+        tenant_id=actor.tenant_id,
+        kind=actor.principal_kind,
+        principal_id=actor.principal_id,
+        request_id=actor.request_id,
+        context=actor.context,
+    )
+    return found.speaking_as(actor.persona_id)
+
+
 def binding_of(persona_id: UUID | None, namespaces: Sequence[str]) -> Binding | None:
     """What a key is bound to, as its row says it; None: to nothing."""
     return Binding(persona_id, tuple(namespaces)) if persona_id or namespaces else None

@@ -86,6 +86,7 @@ ASK_NOBODY = {
     ("governance.keys.services", "token_maker"): "who may is decided before",
     ("governance.audit.reading.exports", "export_discard"): "the engine's, for a job that somebody cancelled who may",
     ("governance.tenants.principals", "actor_again"): "makes the actor",
+    ("governance.tenants.principals", "actor_now"): "makes the actor",
     ("governance.tenants.services", "command_line_actor"): "makes the actor",
 }
 

@@ -102,9 +102,10 @@ class ExportFileView(FileView):
     @of_memories("memories_export_file", OpenApiTypes.STR, status=(200, "application/jsonl"), may=[404, 409])
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Download an export as JSON Lines: one memory a line, as the caller may read it now."""
-        lines = export_lines(actor=self.actor(), job_id=job_id)
+        actor = self.actor()
+        lines = export_lines(actor=actor, job_id=job_id)
         asked_only(request)
-        return lines_response(lines)
+        return lines_response(lines, actor=actor, path=request.path)
 
 
 def _count_json(found: ActionCount) -> dict[str, Any]:

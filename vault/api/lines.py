@@ -6,19 +6,32 @@ from collections.abc import AsyncIterator, Iterator
 from asgiref.sync import sync_to_async
 from django.http import StreamingHttpResponse
 
+from governance.actor import Actor
+from governance.denials import denial_told
+from governance.errors import Forbidden
 from vault.api.representations import memory_json
 from vault.cubes.selectors import CubeView
 
 
-def lines_response(parts: Iterator[list[CubeView]]) -> StreamingHttpResponse:
-    """A file for download with one memory a line; each part is read when the one before was sent."""
+def lines_response(parts: Iterator[list[CubeView]], *, actor: Actor, path: str) -> StreamingHttpResponse:
+    """A file for download with one memory a line; each part is read when the one before was sent.
+
+    A denial on the way is recorded for `actor` and breaks the connection off: nobody takes what was sent for the whole.
+    """
     return StreamingHttpResponse(
-        _lines(parts),
+        _lines(parts, actor, path),
         content_type="application/jsonl",
         headers={"Content-Disposition": 'attachment; filename="memories.jsonl"', "Cache-Control": "no-store"},
     )
 
 
-async def _lines(parts: Iterator[list[CubeView]]) -> AsyncIterator[bytes]:
-    while (views := await sync_to_async(lambda: next(parts, None), thread_sensitive=True)()) is not None:
+async def _lines(parts: Iterator[list[CubeView]], actor: Actor, path: str) -> AsyncIterator[bytes]:
+    while (views := await sync_to_async(_next, thread_sensitive=True)(parts, actor, path)) is not None:
         yield b"".join(json.dumps(memory_json(view), ensure_ascii=False).encode() + b"\n" for view in views)
+
+
+def _next(parts: Iterator[list[CubeView]], actor: Actor, path: str) -> list[CubeView] | None:
+    try:
+        return next(parts, None)
+    except Forbidden as denial:
+        raise denial_told(actor=actor, denial=denial, path=path) from denial

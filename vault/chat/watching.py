@@ -9,7 +9,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting, release_connection
 from governance.errors import Forbidden
-from governance.tenants.principals import actor_again
+from governance.tenants.principals import actor_now
 from governance.vocabulary import Permission
 from vault.models import Cube
 
@@ -31,7 +31,7 @@ class Watch:
         """
         if not now and time.monotonic() - self._asked < ASKED_EVERY:
             return
-        reader = self._again()
+        reader = actor_now(self.actor)
         authorize(reader, Permission.CONVERSATION_USE)
         with acting(reader):
             seen = Cube.objects.visible_to(reader).filter(id__in=self.memory_ids).count()
@@ -48,15 +48,3 @@ class Watch:
         except Forbidden:
             return False
         return True
-
-    def _again(self) -> Actor:
-        if self.actor.is_system:
-            return self.actor
-        found = actor_again(
-            tenant_id=self.actor.tenant_id,
-            kind=self.actor.principal_kind,
-            principal_id=self.actor.principal_id,
-            request_id=self.actor.request_id,
-            context=self.actor.context,
-        )
-        return found.speaking_as(self.actor.persona_id)

@@ -34,6 +34,7 @@ from governance.jobs.selectors import JobView, job_get
 from governance.jobs.services import job_create
 from governance.keys.services import token_maker
 from governance.models import Job
+from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
 from vault.cubes.filters import filter_read
 from vault.cubes.lookup import cube_target
@@ -183,9 +184,10 @@ def memories_act_undo(run: JobRun) -> Callable[[], Step]:
 
 
 def export_lines(*, actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
-    """The memories of a finished export, a part at a time, as the actor may read them now.
+    """The memories of a finished export, a part at a time, as the actor may read them when the part is read.
 
-    Raises NotFound; Forbidden; Conflict while it runs. Writes: AuditEntry for each part.
+    Raises NotFound; Forbidden, also at a part once the key, membership or role has ended; Conflict while it runs.
+    Writes: AuditEntry for each part.
     """
     authorize(actor, Permission.MEMORY_READ)
     view = job_get(actor=actor, job_id=job_id)
@@ -199,6 +201,8 @@ def export_lines(*, actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
 def _export_parts(actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
     last: UUID | None = None
     while True:
+        actor = actor_now(actor)  # a download may take longer than the right to it lasts
+        authorize(actor, Permission.MEMORY_READ)
         with acting(actor):
             items = _items(actor, job_id, last)
             if not items:

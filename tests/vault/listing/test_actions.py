@@ -1,17 +1,22 @@
 """One action on all that match: counted, done by a job in parts, cancelled, undone; and exports."""
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from html import unescape
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
 import psycopg
 import pytest
+from asgiref.sync import async_to_sync
 
+from governance.errors import Forbidden
 from tests.factories import ApiReply, World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.openapi import faults_of
 from tests.vault.outbox import run_jobs
+from vault.api.lines import lines_response
+from vault.listing.actions import export_lines
 
 Superuser = Callable[[], psycopg.Connection]
 ACTIONS = "memories/actions/"
@@ -210,6 +215,41 @@ def test_an_export_is_read_as_its_reader_may_read_now(world: World, ids: list[st
     assert entry == [(ids[1:],)]
     assert world.client("alice").get(address).status == 403
     assert world.client("charlie").get(address).status == 404
+
+
+@pytest.mark.parametrize(
+    ("ended", "rule"),
+    [
+        ("UPDATE governance_apikey SET revoked_at = now()", "revoked"),
+        ("UPDATE governance_member SET removed_at = now()", "revoked"),
+        (
+            "UPDATE governance_member m SET role_id = r.id FROM governance_role r"
+            " WHERE r.tenant_id = m.tenant_id AND r.name = 'auditor'",
+            "role:auditor",
+        ),
+    ],
+)
+def test_a_download_ends_with_the_key_the_membership_and_the_role(
+    world: World, ids: list[str], monkeypatch: pytest.MonkeyPatch, superuser: Superuser, ended: str, rule: str
+) -> None:
+    job = job_of(world, "bob", {"action": "export", "filters": ALL})
+    monkeypatch.setattr("vault.listing.actions.PART", 2)
+    actor, database = world.bob.key_actor(), superuser()
+    reply = lines_response(export_lines(actor=actor, job_id=UUID(job["id"])), actor=actor, path="/file/")
+    received: list[bytes] = []
+
+    async def download() -> None:
+        async for part in cast(AsyncIterator[bytes], reply.streaming_content):
+            received.append(part)
+            database.execute(ended)
+
+    with pytest.raises(Forbidden):
+        async_to_sync(download)()
+    assert [json.loads(line)["id"] for line in b"".join(received).splitlines()] == ids[:2]
+    denied = "SELECT detail->>'rule' FROM governance_auditentry WHERE outcome = 'denied'"
+    assert database.execute(denied).fetchall() == [(rule,)]
+    read = "SELECT count(*) FROM governance_auditentry WHERE verb = 'memory.exported'"
+    assert database.execute(read).fetchone() == (1,)
 
 
 def test_an_unfinished_export_has_no_file(world: World, ids: list[str]) -> None:
