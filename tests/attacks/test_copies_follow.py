@@ -254,7 +254,7 @@ def test_a_derived_text_is_withheld_until_a_person_keeps_it(
     assert reviews(alice) == []
 
 
-def test_what_was_found_in_a_withheld_text_is_told_only_to_who_may_decide(
+def test_findings_of_a_withheld_text_are_shown_only_to_who_may_decide(
     world: World, alice: Contract, bob: Contract
 ) -> None:
     memory_id = alice.add(FACT, namespace="/team")["id"]
