@@ -14,7 +14,7 @@ from django.conf import settings
 from django.http.cookie import parse_cookie
 
 from governance.accounts.attempts import address_group
-from memos_web.slots import CHECK
+from memos_web.slots import CHECK, TENANT
 
 MOST_CREDENTIALS = 20_000
 NOBODY = ""  # whoever calls on a socket without an address
@@ -39,7 +39,7 @@ class Callers:
 
     def learn(self, scope: Any, tenant_id: UUID) -> None:
         """The credential of this request was valid."""
-        self._tenants[self._digest(scope)] = f"tenant {tenant_id}"
+        self._tenants[self._digest(scope)] = f"{TENANT}{tenant_id}"
 
     def forget(self, scope: Any) -> None:
         """The credential of this request is valid no longer, or never was."""

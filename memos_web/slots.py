@@ -17,6 +17,7 @@ QUICK_SECONDS = 1.0  # a request at work for longer waits for something, a model
 USE_SECONDS = 10.0  # in which what a caller has used counts for 1/e
 CROWD_USE = 0.05 * USE_SECONDS  # seconds of use, 5 % of a processor: who has used more is a crowd between requests
 MUCH = 4.0  # times what another has used
+TENANT = "tenant "  # how the name of a caller begins that showed a valid credential
 CHECK = "check "  # how the name of a caller begins that is a crowd to nobody: a health check
 
 
@@ -61,6 +62,7 @@ class Slots:
         self._waiting: OrderedDict[str, deque[asyncio.Future[Slot]]] = OrderedDict()  # whose turn it is comes first
         self._seen: OrderedDict[str, float] = OrderedDict()  # when each caller last asked, the latest last
         self._used: dict[str, tuple[float, float]] = {}  # seconds at work, as they counted at a moment, of those seen
+        self._tenants = 0  # of those seen
         self._loading: set[str] = set()  # of those seen, who had used more than CROWD_USE when a request ended
 
     async def take(self, caller: str = "") -> Slot:
@@ -96,10 +98,12 @@ class Slots:
 
     def _note(self, caller: str) -> None:
         now = self._clock()
+        self._tenants += caller not in self._seen and caller.startswith(TENANT)
         self._seen[caller] = now
         self._seen.move_to_end(caller)
         while self._seen and next(iter(self._seen.values())) < now - CROWD_SECONDS:
             gone, _ = self._seen.popitem(last=False)
+            self._tenants -= gone.startswith(TENANT)
             self._used.pop(gone, None)
             self._loading.discard(gone)
 
@@ -114,10 +118,12 @@ class Slots:
         return all(self._quick(one) < (self._crowded if one == caller else 1) for one in beside)
 
     def _is_crowded(self, caller: str) -> bool:
-        """Whether another who asked lately is at work, waits, or has used more than CROWD_USE.
+        """Whether another tenant asked lately, or another caller is at work, waits, or has used more than CROWD_USE.
 
-        A light request now and then, of a stranger say, is a crowd only while it is at work.
+        A light request now and then of a stranger is a crowd only while it is at work.
         """
+        if self._tenants > caller.startswith(TENANT):
+            return True
         loading = (one for one in self._loading if self._use(one) > CROWD_USE)
         others = chain(self._at_work, self._waiting, loading)
         return any(one != caller and one in self._seen and not one.startswith(CHECK) for one in others)

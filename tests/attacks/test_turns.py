@@ -176,13 +176,13 @@ def test_health_checks_in_number_take_turns_like_any_caller() -> None:
     assert asyncio.run(share()) == 2
 
 
-async def _stranger(kind: type[Slots], seconds: float = 0.1) -> str:
-    """What "a" has after a stranger's requests, one each four seconds, of so many seconds each."""
+async def _stranger(kind: type[Slots], seconds: float = 0.1, name: str = "stranger") -> str:
+    """What "a" has after another caller's requests, one each four seconds, of so many seconds each."""
     clock = Clock()
     slots = kind(10, each=8, crowded=2, clock=clock)
     for _ in range(5):
         clock.now += 4 - seconds
-        slot = await slots.take("stranger")
+        slot = await slots.take(name)
         clock.now += seconds
         slots.give(slot)
     return "".join(slot.caller for slot in await _taken(slots, "a", 8))
@@ -190,6 +190,10 @@ async def _stranger(kind: type[Slots], seconds: float = 0.1) -> str:
 
 def test_light_request_of_a_stranger_now_and_then_makes_no_crowd() -> None:
     assert asyncio.run(_stranger(Slots)) == 8 * "a"
+
+
+def test_tenant_that_asks_now_and_then_is_a_crowd_between_its_requests() -> None:
+    assert asyncio.run(_stranger(Slots, name="tenant b")) == 2 * "a"
 
 
 def test_stranger_that_loads_a_processor_is_a_crowd_between_its_requests() -> None:
