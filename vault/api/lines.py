@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from itertools import chain, islice
 
 from asgiref.sync import sync_to_async
 from django.http import StreamingHttpResponse
@@ -14,12 +15,14 @@ from vault.cubes.selectors import CubeView
 
 
 def lines_response(parts: Iterator[list[CubeView]], *, actor: Actor, path: str) -> StreamingHttpResponse:
-    """A file for download with one memory a line; each part is read when the one before was sent.
+    """A file for download with one memory a line; each part is read when the one before was sent, the first one here.
 
-    A denial on the way is recorded for `actor` and breaks the connection off: nobody takes what was sent for the whole.
+    What fails before the first line is raised here. A denial on the way is recorded for `actor` and breaks the
+    connection off: nobody takes what was sent for the whole.
     """
+    first = list(islice(parts, 1))
     return StreamingHttpResponse(
-        _lines(parts, actor, path),
+        _lines(chain(first, parts), actor, path),
         content_type="application/jsonl",
         headers={"Content-Disposition": 'attachment; filename="memories.jsonl"', "Cache-Control": "no-store"},
     )
