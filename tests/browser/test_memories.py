@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenVisit, memory_add
 from tests.browser.looks import looked_at
-from tests.harness.product import RunningServer
+from tests.harness.product import RunningServer, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -30,6 +30,7 @@ def test_search_edit_compare_and_roll_back_in_one_go(page: Page) -> None:
     page.keyboard.type("train")
     expect(page.locator("#rows tr mark").first).to_have_text("train")
     expect(page).to_have_url(re.compile(r"\?q=train"))
+    page.wait_for_load_state("networkidle")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("x")
     expect(page.locator("#selected-count")).to_have_text("1")
@@ -134,10 +135,15 @@ def test_the_overview_leads_to_its_rows(server: RunningServer, page: Page) -> No
 def test_the_graph_leads_from_a_name_to_its_memories(server: RunningServer, page: Page) -> None:
     for content in ("We met Marta in Lisbon.", "Then Marta moved to Porto."):
         memory_add(server, content=content)
-    page.goto("/graph/")
-    page.get_by_label("Around a person or a topic").fill("Marta")
-    page.get_by_role("button", name="Show", exact=True).click()
-    expect(page.locator(".g-memory")).to_have_count(2)
+
+    def are_linked() -> bool:
+        page.goto("/graph/")
+        page.get_by_label("Around a person or a topic").fill("Marta")
+        page.get_by_role("button", name="Show", exact=True).click()
+        page.wait_for_load_state()
+        return page.locator(".g-memory").count() == 2
+
+    wait_until(are_linked, seconds=30, why=server.report)  # links are a job's
     assert looked_at(page) == []
     page.set_viewport_size({"width": 1280, "height": 800})
     page.get_by_role("link", name="List", exact=True).click()
