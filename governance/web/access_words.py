@@ -24,7 +24,7 @@ ACTIONS: dict[Action, Promise] = {
     Action.SHARE: _("share"),
     Action.GOVERN: _("govern"),
 }
-CHANNELS: dict[Channel, Promise] = {
+CHANNELS: dict[str, Promise] = {
     Channel.API: _("API"),
     Channel.WEB: _("browser"),
     Channel.CHAT: _("chat"),

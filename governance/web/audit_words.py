@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from governance.audit.reading.queries import READING
 from governance.vocabulary import Outcome, PrincipalKind, Verb
+from governance.web.access_words import CHANNELS
 from governance.web.audit_lines import Line
 
 ENDINGS: dict[str, Promise] = {
@@ -118,18 +119,24 @@ AROUND = "\u2063"  # stands for the object while a phrase is cut at it; no text 
 
 @dataclass(frozen=True)
 class Sentence:
-    """`who` did `before` `what` `after`: what was done, cut around its object. code: the verb."""
+    """`who` did `before` `what` `after`: what was done, cut around its object. code: the verb; channel: in words."""
 
     who: str
     before: str
     what: str
     after: str
     code: str
+    channel: str
     is_reading: bool
     is_denied: bool
 
     def __str__(self) -> str:
         return " ".join(one for one in (self.who, self.before, self.what, self.after) if one)
+
+
+def _channel_words(channel: str) -> str:
+    """A channel of another release stands as its code."""
+    return str(CHANNELS.get(channel, channel))
 
 
 def sentence_of(line: Line) -> Sentence:
@@ -145,6 +152,7 @@ def sentence_of(line: Line) -> Sentence:
         what=what_words(line) if cut else "",
         after=after.strip(),
         code=verb,
+        channel=_channel_words(str(line.entry.context.get("channel", ""))),
         is_reading=ending in READING,
         is_denied=line.entry.outcome == Outcome.DENIED,
     )

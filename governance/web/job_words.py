@@ -8,6 +8,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from governance.errors import DomainError
+from governance.heartbeats import Part
 from governance.jobs.selectors import JobView
 from governance.vocabulary import JobStatus, Topic
 from governance.web.explanations import EXPLANATIONS
@@ -28,6 +29,13 @@ STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.CANCELLED: ("archived", _("Cancelled")),
     JobStatus.SUCCEEDED: ("activated", _("Done")),
     JobStatus.FAILED: ("failed", _("Failed")),
+}
+PARTS: dict[Part, Promise] = {
+    Part.DISPATCHER: _("Dispatcher"),
+    Part.SEALER: _("Sealer"),
+    Part.BEAT: _("Scheduler"),
+    Part.WORKER: _("Worker"),
+    Part.WORKER_HEAVY: _("Worker for long jobs"),
 }
 EXHAUSTED: dict[str, Promise] = {
     "time_limit": _("Every attempt took too long. Nothing is lost: retry once the cause is gone."),

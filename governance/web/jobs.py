@@ -26,6 +26,7 @@ from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.charts import bars_of, shares_of
 from governance.web.coming_back import is_here
 from governance.web.job_words import (
+    PARTS,
     STATUSES,
     cron_words,
     duration_words,
@@ -173,7 +174,7 @@ def _beside(actor: Actor, shown: str) -> dict[str, Any]:
         "failed_bars": bars_of(summary.failed, every="is-bad"),
         "shares": [(kind_words(kind), share) for kind, share in shares_of(summary.kinds)],
         "waited": duration_words(timezone.now() - summary.oldest_open) if summary.oldest_open else "",
-        "parts": [(part, silent.get(part)) for part in Part] if may_schedule else [],
+        "parts": [(PARTS[part], part in silent) for part in Part] if may_schedule else [],
         "at_work": len(Part) - len(silent),
         "may_schedule": may_schedule,
         "schedules": _schedules(actor) if may_schedule and shown == NOW else [],

@@ -33,16 +33,22 @@ class Tile:
 
 
 def tiles_of(found: Overview, waiting: list[Attention]) -> list[Tile]:
-    tiles = [_memories_tile(found), _searches_tile(found), _expiring_tile(found)]
+    """Before anything is counted, only the tiles that need no count: a 0 would be taken for one."""
     reviews = next((one for one in waiting if one.kind is Waiting.REVIEWS), None)
-    note = _("Somebody should decide") if reviews else _("Nothing waits")
-    tiles.append(Tile(_("Reviews waiting"), reviews.shown if reviews else "0", note, "inbox", address_of("reviews")))
+    if found.counted_at is None:
+        return [*([_memories_tile(found)] if found.is_live else []), _reviews_tile(reviews)]
+    tiles = [_memories_tile(found), _searches_tile(found), _expiring_tile(found), _reviews_tile(reviews)]
     tiles.append(_jobs_tile(found))
     if found.use is not None:
         tiles += [_storage_tile(found.use[Measure.BYTES]), _tokens_tile(found.use[Measure.MODEL_TOKENS])]
     if found.audit is not None:
         tiles.append(_audit_tile(found))
     return tiles
+
+
+def _reviews_tile(reviews: Attention | None) -> Tile:
+    note = _("Somebody should decide") if reviews else _("Nothing waits")
+    return Tile(_("Reviews waiting"), reviews.shown if reviews else "0", note, "inbox", address_of("reviews"))
 
 
 def _memories_tile(found: Overview) -> Tile:

@@ -99,6 +99,7 @@ def test_entries_are_sentences_with_names_counts_and_places(world: World) -> Non
     text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "looked at 3 memories in /users/alice" in text
     assert "Key of a test" in text
+    assert 'class="entry-side">API</span>' in page, "the channel in words"
     assert "(key of alice@acme.example)" in text
 
 

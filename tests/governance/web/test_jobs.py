@@ -7,8 +7,9 @@ import psycopg
 import pytest
 from django.test import Client
 
+from governance.heartbeats import Part
 from governance.outbox.routes import MAX_ATTEMPTS
-from governance.web.job_words import cron_words
+from governance.web.job_words import PARTS, cron_words
 from governance.web.schedule_forms import ScheduleForm, cron_of, rhythm_of
 from tests.factories import World
 from tests.governance.web.visitors import signed_in, statements
@@ -157,6 +158,13 @@ def test_schedules_are_for_those_who_operate_the_tenant(world: World, who: str, 
     for call in ("", "switch/", "run/", "remove/"):
         assert client.post(f"{address}{call}", NIGHTLY).status_code == status
     assert "Mondays at 03:30" in text_of(olivia, "/jobs/")
+
+
+def test_each_part_that_works_in_the_background_is_told_by_a_name_of_its_own(world: World) -> None:
+    page = text_of(signed_in(world.olivia), "/jobs/")
+    for name in ("Dispatcher", "Sealer", "Scheduler", "Worker for long jobs"):
+        assert name in page
+    assert len({str(name) for name in PARTS.values()}) == len(Part) == len(PARTS)
 
 
 def test_the_page_of_jobs_costs_few_queries(world: World) -> None:

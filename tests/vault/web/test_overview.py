@@ -56,7 +56,11 @@ def test_owners_see_storage_and_the_log_and_others_nothing_of_it(world: World) -
 
 
 def test_before_the_first_count_the_page_says_so(world: World) -> None:
-    assert "Nothing is counted yet" in page_of(world, "alice")
+    page = page_of(world, "olivia")
+    assert "Nothing is counted yet" in page
+    assert "Reviews waiting" in page
+    assert "Searches answered" not in page, "a number that nobody has counted is not told as 0"
+    assert "Storage" not in page
 
 
 def test_the_overview_costs_few_statements(world: World) -> None:
