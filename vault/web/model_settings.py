@@ -11,8 +11,11 @@ from django.views.decorators.http import require_http_methods
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
+from governance.policies.heavy import heavy_call
+from governance.policies.quotas import tokens_check
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page
+from vault.cubes.usage import usage_count
 from vault.providers.ports import ChatMessage, ChatRole, ProviderUnavailable
 from vault.providers.registry import embedder, llm
 
@@ -30,14 +33,20 @@ class ModelTest:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def model_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """GET shows what is configured; POST asks one of the two, which changes and stores nothing."""
+    """GET shows what is configured; POST asks one of the two, which changes and stores nothing.
+
+    A test takes one of the tenant's heavy calls, and the language model is asked only within the quota of tokens.
+    """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     tested = None
     if request.method == "POST":
         part = request.POST.get("part", "")
         if part not in TESTS:
             raise Invalid(errors=[FieldError("part", "choose one")])
-        tested = _tested(part, TESTS[part])
+        if part == "llm":
+            tokens_check(actor, usage_count)
+        with heavy_call(actor):
+            tested = _tested(part, TESTS[part])
     context = {"embedder": _name_of_embedder(), "llm": _name_of_llm(), "tested": tested}
     return draw(request, "vault/model_settings.html", context)
 
