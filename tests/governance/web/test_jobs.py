@@ -160,7 +160,7 @@ def test_schedules_are_for_those_who_operate_the_tenant(world: World, who: str, 
     assert "Mondays at 03:30" in text_of(olivia, "/jobs/")
 
 
-def test_each_part_that_works_in_the_background_is_told_by_a_name_of_its_own(world: World) -> None:
+def test_each_background_worker_is_named(world: World) -> None:
     page = text_of(signed_in(world.olivia), "/jobs/")
     for name in ("Dispatcher", "Sealer", "Scheduler", "Worker for long jobs"):
         assert name in page
