@@ -22,7 +22,7 @@ from governance.access.decisions.grantables import permission_ids
 from governance.access.decisions.rules import Granted, decide
 from governance.access.decisions.rules import Target as Object
 from governance.access.decisions.services import decision_on
-from governance.access.grants.holders import Holder, group_ensure
+from governance.access.grants.grantees import Grantee, group_ensure
 from governance.database import acting
 from governance.vocabulary import Action, Effect, GranteeKind, Permission, PrincipalKind
 from vault.cubes.lookup import cube_target
@@ -102,7 +102,7 @@ def _granted(reader: Reader, object_ids: Sequence[UUID], model: Any = CubeGrant,
     actor = reader.caller.actor
     assert actor.member_id is not None
     with acting(actor):
-        group = group_ensure(actor.tenant_id, Holder(GranteeKind.MEMBER, actor.member_id, ""))
+        group = group_ensure(actor.tenant_id, Grantee(GranteeKind.MEMBER, actor.member_id, ""))
         rows = [
             model(
                 tenant_id=actor.tenant_id,

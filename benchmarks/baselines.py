@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.locomo import Said
+from benchmarks.locomo import Turn
 from vault.lexicon.tokens import query_terms, terms
 from vault.providers.registry import embedder
 
@@ -17,7 +17,7 @@ K1, B = 1.2, 0.75  # the usual constants (Robertson and Zaragoza, 2009)
 class Bm25:
     """Okapi BM25 over `speaker: text`, stemmed, stop words and question words removed."""
 
-    def __init__(self, turns: Sequence[Said]) -> None:
+    def __init__(self, turns: Sequence[Turn]) -> None:
         self._ids = [turn.id for turn in turns]
         documents = [terms(f"{turn.speaker}: {turn.text}") for turn in turns]
         self._lengths = [len(document) for document in documents]
@@ -42,7 +42,7 @@ class Bm25:
 class ExactCosine:
     """Every vector compared with the question's, by the embedder that the product is set to."""
 
-    def __init__(self, turns: Sequence[Said]) -> None:
+    def __init__(self, turns: Sequence[Turn]) -> None:
         self._ids = [turn.id for turn in turns]
         self._vectors: NDArray[np.float32] = embedder().embed([f"{turn.speaker}: {turn.text}" for turn in turns])
 

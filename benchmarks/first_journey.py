@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from benchmarks.client import BenchmarkError, Client, Target
 from benchmarks.loading import message_of, wait_for_vectors
-from benchmarks.locomo import Conversation, Question, Said, conversations, recall
+from benchmarks.locomo import Conversation, Question, Turn, conversations, recall
 from benchmarks.report import timing
 from benchmarks.tables import markdown
 
@@ -49,7 +49,7 @@ def _chosen(found: Sequence[Conversation], sample: str) -> Conversation:
     raise BenchmarkError(f"no conversation {sample}; there are {', '.join(one.id for one in found)}")
 
 
-def _add_all(client: Client, namespace: str, turns: Sequence[Said]) -> tuple[list[str], list[float]]:
+def _add_all(client: Client, namespace: str, turns: Sequence[Turn]) -> tuple[list[str], list[float]]:
     stored, times = [], []
     for turn in turns:
         session = f"session-{turn.session}"

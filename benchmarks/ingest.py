@@ -13,7 +13,7 @@ from django.test import Client as TestClient
 from benchmarks.client import BenchmarkError, Client, Target
 from benchmarks.copying import copied, why_no_copy
 from benchmarks.loading import items_of, message_of
-from benchmarks.locomo import Said
+from benchmarks.locomo import Turn
 from benchmarks.peers import mem0, mem0_version, why_no_mem0
 from benchmarks.profiling import Spent, profiled
 from benchmarks.report import timing
@@ -78,7 +78,7 @@ def _row(name: str, found: dict[str, Any], copy: dict[str, Any] | None) -> list[
     return [name, *cells, share, found.get("vectors_after_s", "")]
 
 
-def _one_by_one(target: Target, turns: Sequence[Said]) -> list[float]:
+def _one_by_one(target: Target, turns: Sequence[Turn]) -> list[float]:
     client, times = Client(target), []
     for turn in turns:
         session = {"infer": False, "namespace": "/one", "session_id": f"session-{turn.session}"}
@@ -87,7 +87,7 @@ def _one_by_one(target: Target, turns: Sequence[Said]) -> list[float]:
     return times
 
 
-def _in_process(caller: Caller, turns: Sequence[Said]) -> list[float]:
+def _in_process(caller: Caller, turns: Sequence[Turn]) -> list[float]:
     """The service alone: what it takes without HTTP, parsing and the reply."""
     times = []
     for draft in drafts_of(turns, "/in-process"):
@@ -97,7 +97,7 @@ def _in_process(caller: Caller, turns: Sequence[Said]) -> list[float]:
     return times
 
 
-def _mem0(turns: Sequence[Said]) -> dict[str, Any]:
+def _mem0(turns: Sequence[Turn]) -> dict[str, Any]:
     if (missing := why_no_mem0()) is not None:
         return {"mem0": missing}
     with mem0(f"one_by_one_{uuid4().hex[:8]}") as peer:
@@ -128,7 +128,7 @@ def _bulk(target: Target, caller: Caller, cubes: int, clients: int) -> dict[str,
     }
 
 
-def _calls(turns: Sequence[Said], namespace: str) -> list[dict[str, Any]]:
+def _calls(turns: Sequence[Turn], namespace: str) -> list[dict[str, Any]]:
     return [{"items": items_of(turns[start : start + BATCH], namespace)} for start in range(0, len(turns), BATCH)]
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from uuid import uuid4
 
 from benchmarks.client import BenchmarkError, Client
-from benchmarks.locomo import Said
+from benchmarks.locomo import Turn
 
 LONGEST_WAIT = 300.0  # seconds for the vectors
 
 
-def message_of(turn: Said) -> dict[str, Any]:
+def message_of(turn: Turn) -> dict[str, Any]:
     """A turn as a message of the REST contract."""
     return {
         "role": "user",
@@ -23,7 +23,7 @@ def message_of(turn: Said) -> dict[str, Any]:
     }
 
 
-def items_of(turns: Sequence[Said], namespace: str) -> list[dict[str, Any]]:
+def items_of(turns: Sequence[Turn], namespace: str) -> list[dict[str, Any]]:
     """The turns as bulk items: one message is one memory, in order, each session a session."""
     sessions: dict[int, list[dict[str, Any]]] = {}
     for turn in turns:
@@ -35,7 +35,7 @@ def items_of(turns: Sequence[Said], namespace: str) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def stored(client: Client, turns: Sequence[Said]) -> Iterator[str]:
+def stored(client: Client, turns: Sequence[Turn]) -> Iterator[str]:
     """The namespace that holds `turns`, searchable by word and vector; erased afterwards."""
     namespace = f"/benchmarks/{uuid4().hex}"
     reply = client.call("POST", "memories/bulk/", {"items": items_of(turns, namespace)})

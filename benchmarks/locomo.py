@@ -15,7 +15,7 @@ UNANSWERABLE = 5  # the category whose questions have no answer in the conversat
 
 
 @dataclass(frozen=True)
-class Said:
+class Turn:
     """One turn of a conversation. `id`: as in the evidence, D<session>:<turn>."""
 
     id: str
@@ -37,7 +37,7 @@ class Question:
 @dataclass(frozen=True)
 class Conversation:
     id: str
-    turns: tuple[Said, ...]
+    turns: tuple[Turn, ...]
     questions: tuple[Question, ...]
 
 
@@ -68,12 +68,12 @@ def _conversation(sample: dict[str, Any]) -> Conversation:
     return Conversation(sample["sample_id"], turns, tuple(_questions(sample["qa"], known)))
 
 
-def _turns(conversation: dict[str, Any]) -> Iterator[Said]:
+def _turns(conversation: dict[str, Any]) -> Iterator[Turn]:
     numbers = sorted(int(key.split("_")[1]) for key in conversation if re.fullmatch(r"session_\d+", key))
     for number in numbers:
         began = _moment(conversation[f"session_{number}_date_time"])
         for index, turn in enumerate(conversation[f"session_{number}"]):
-            yield Said(turn["dia_id"], number, turn["speaker"], turn["text"], began + timedelta(seconds=index))
+            yield Turn(turn["dia_id"], number, turn["speaker"], turn["text"], began + timedelta(seconds=index))
 
 
 def _questions(pairs: list[dict[str, Any]], known: set[str]) -> Iterator[Question]:

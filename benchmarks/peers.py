@@ -25,7 +25,7 @@ from psycopg_pool import ConnectionPool
 
 from benchmarks.databases import superuser_conninfo
 from benchmarks.floor import Asked
-from benchmarks.locomo import Said
+from benchmarks.locomo import Turn
 from vault.providers.registry import embedder
 
 DATABASE = "benchmark_mem0"
@@ -60,7 +60,7 @@ class Mem0:
     memory: Any
     collection: str
 
-    def add(self, turn: Said, user: str) -> float:
+    def add(self, turn: Turn, user: str) -> float:
         """Milliseconds of one `add(infer=False)`."""
         message = {"role": "user", "name": turn.speaker, "content": turn.text}
         started = time.perf_counter()
@@ -69,14 +69,14 @@ class Mem0:
 
     def search(self, question: str, user: str, limit: int) -> Asked:
         started = time.perf_counter()
-        found = self._found(question, user, limit)
+        found = self._results(question, user, limit)
         return Asked((time.perf_counter() - started) * 1000, len(found))
 
     def turns(self, question: str, user: str, limit: int) -> list[str]:
         """The ids of the turns found, best first."""
-        return [one["metadata"]["message_id"] for one in self._found(question, user, limit)]
+        return [one["metadata"]["message_id"] for one in self._results(question, user, limit)]
 
-    def filled(self, turns: Sequence[Said], user: str) -> None:
+    def filled(self, turns: Sequence[Turn], user: str) -> None:
         """Load `turns` unless just as many are there, in the form that its own `add` writes."""
         store = self.memory.vector_store
         present = len(store.list(filters={"user_id": user}, top_k=len(turns) + 1)[0])
@@ -95,7 +95,7 @@ class Mem0:
         with psycopg.connect(conninfo, autocommit=True) as superuser:
             superuser.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(self.collection)))
 
-    def _found(self, question: str, user: str, limit: int) -> list[dict[str, Any]]:
+    def _results(self, question: str, user: str, limit: int) -> list[dict[str, Any]]:
         found: dict[str, list[dict[str, Any]]] = self.memory.search(
             question, top_k=limit, filters={"user_id": user}, threshold=0.0
         )
@@ -165,7 +165,7 @@ def _memory(folder: Path, pool: ConnectionPool[Any], collection: str) -> Any:
     )
 
 
-def _payload(turn: Said, user: str) -> dict[str, Any]:
+def _payload(turn: Turn, user: str) -> dict[str, Any]:
     from mem0.utils.lemmatization import lemmatize_for_bm25
 
     return {
@@ -181,5 +181,5 @@ def _payload(turn: Said, user: str) -> dict[str, Any]:
     }
 
 
-def _metadata(turn: Said) -> dict[str, Any]:
+def _metadata(turn: Turn) -> dict[str, Any]:
     return {"session": turn.session, "message_id": turn.id}

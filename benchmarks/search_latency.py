@@ -15,7 +15,7 @@ import psycopg
 from benchmarks.client import BenchmarkError, Client, Target
 from benchmarks.databases import app_connection, settled
 from benchmarks.floor import COSINE, Asked, Scene, asked, hybrid, scene_of
-from benchmarks.locomo import Said
+from benchmarks.locomo import Turn
 from benchmarks.peers import Mem0, mem0, mem0_version, why_no_mem0
 from benchmarks.report import Timing, timing
 from benchmarks.synthetic import conversation, questions
@@ -60,7 +60,7 @@ class Place:
 
     slug: str
     owner: Caller
-    turns: list[Said]
+    turns: list[Turn]
     open_cubes: int  # those that the reader sees
 
 
@@ -140,7 +140,7 @@ def place_of(asking: Asking, number: int) -> Place:
     kind = "-filtered" if asking.filtered else ""
     slug = f"bench-{asking.cubes}-{asking.tenants}{hidden}{kind}-{number}"
     owner, turns = owner_of(slug), conversation(size, SEED + number)
-    shown = [turn for turn in turns if not _is_hidden(turn, asking.hidden)]
+    shown = [turn for turn in turns if not _is_denied(turn, asking.hidden)]
     if asking.filtered:
         _make_personas(owner.actor)
     if cubes_in(owner.actor) != size:
@@ -149,12 +149,12 @@ def place_of(asking: Asking, number: int) -> Place:
     return Place(slug, owner, turns, len(shown))
 
 
-def _drafts(turns: Sequence[Said], hidden: float) -> list[CubeDraft]:
+def _drafts(turns: Sequence[Turn], hidden: float) -> list[CubeDraft]:
     """What is hidden lies in the owner's private namespace, the rest where every member may read."""
-    return [draft for turn in turns for draft in drafts_of([turn], None if _is_hidden(turn, hidden) else OPEN)]
+    return [draft for turn in turns for draft in drafts_of([turn], None if _is_denied(turn, hidden) else OPEN)]
 
 
-def _varied(turns: Sequence[Said]) -> Iterator[CubeDraft]:
+def _varied(turns: Sequence[Turn]) -> Iterator[CubeDraft]:
     """A third of the sessions in each layer, a tenth by each persona."""
     for turn in turns:
         (draft,) = drafts_of([turn], OPEN)
@@ -168,7 +168,7 @@ def _make_personas(actor: Actor) -> None:
             persona_create(actor=actor, draft=PersonaDraft(name=f"persona-{number}"))
 
 
-def _filters(turns: Sequence[Said]) -> dict[str, dict[str, Any]]:
+def _filters(turns: Sequence[Turn]) -> dict[str, dict[str, Any]]:
     """What a request with one filter says beside its question: a tenth of the time, one session of the last year."""
     times = sorted(turn.at for turn in turns)
     since, until = times[len(times) // 2].isoformat(), times[len(times) * 6 // 10].isoformat()
@@ -181,7 +181,7 @@ def _filters(turns: Sequence[Said]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _is_hidden(turn: Said, share: float) -> bool:
+def _is_denied(turn: Turn, share: float) -> bool:
     return (turn.session * 37) % 100 < share * 100
 
 

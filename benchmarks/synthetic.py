@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from random import Random
 
-from benchmarks.locomo import Said
+from benchmarks.locomo import Turn
 
 SESSION = 25  # messages
 VOCABULARY = 20_000
@@ -48,17 +48,17 @@ def language(random: Random, syllables: Sequence[str] = SYLLABLES) -> Language:
     return Language(ordered, summed, tuple(word.capitalize() for word in ordered[-SPEAKERS:]))
 
 
-def conversation(count: int, seed: int, syllables: Sequence[str] = SYLLABLES) -> list[Said]:
+def conversation(count: int, seed: int, syllables: Sequence[str] = SYLLABLES) -> list[Turn]:
     """`count` messages in sessions of SESSION, each between two speakers."""
     random = Random(seed)
     spoken = language(random, syllables)
-    turns: list[Said] = []
+    turns: list[Turn] = []
     for number in range(1, -(-count // SESSION) + 1):
         turns += _session(random, spoken, number)
     return turns[:count]
 
 
-def questions(turns: list[Said], count: int, seed: int) -> list[str]:
+def questions(turns: list[Turn], count: int, seed: int) -> list[str]:
     """Questions about some of the messages: two to four of a message's less common words, mostly with a name."""
     random = Random(seed)
     common = {*language(Random(seed)).words[:50], *FUNCTION_WORDS}
@@ -76,13 +76,13 @@ def unknown_questions(count: int, seed: int) -> list[str]:
     return questions(conversation(max(300, count), seed, FOREIGN), count, seed)
 
 
-def _session(random: Random, spoken: Language, number: int) -> Iterator[Said]:
+def _session(random: Random, spoken: Language, number: int) -> Iterator[Turn]:
     began = BEGAN + timedelta(hours=8 * number)
     who = random.sample(spoken.names, k=2)
     topic = random.choices(spoken.words, cum_weights=spoken.summed, k=TOPIC)
     for index in range(SESSION):
         at = began + timedelta(seconds=40 * index)
-        yield Said(f"D{number}:{index + 1}", number, who[index % 2], _sentence(random, spoken, topic), at)
+        yield Turn(f"D{number}:{index + 1}", number, who[index % 2], _sentence(random, spoken, topic), at)
 
 
 def _sentence(random: Random, spoken: Language, topic: list[str]) -> str:

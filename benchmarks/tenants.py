@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from benchmarks.client import BenchmarkError
-from benchmarks.locomo import Said
+from benchmarks.locomo import Turn
 from governance.actor import Actor, CallContext
 from governance.database import acting
 from governance.errors import NotFound
@@ -58,7 +58,7 @@ def editor_of(slug: str, name: str) -> Caller:
     return _caller(tenant_id, RoleName.EDITOR, f"benchmark-{name}@localhost.example")
 
 
-def drafts_of(turns: Sequence[Said], namespace: str | None) -> list[CubeDraft]:
+def drafts_of(turns: Sequence[Turn], namespace: str | None) -> list[CubeDraft]:
     """The turns as a REST call without inference would have them: one message is one memory."""
     drafts = []
     for turn in turns:

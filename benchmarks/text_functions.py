@@ -14,7 +14,7 @@ from governance.api.fields import refuse_broken_text
 from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker
 from governance.privacy.pii.detector import PatternDetector, rules_for
-from governance.privacy.pii.spans import Span
+from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 from vault.chat.rules import Evidence, extractive_answer, markers_in, title_of
 from vault.cubes.differences import text_difference
@@ -26,8 +26,8 @@ from vault.graph.rules import contradict, is_consequence
 from vault.lexicon.asking import asking_share, is_about_questions
 from vault.lexicon.entities import asked_entities, entities
 from vault.lexicon.labels import ascii_pieces, folded, labels_named
-from vault.lexicon.moments import asks_for_time, mentions_time, spans_of, without_times
 from vault.lexicon.normal import normal_form, unaccented
+from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, time_ranges_of, without_times
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
 from vault.namespaces.rules import PathError, path_checked, private_path
 from vault.providers.hashing import HashingEmbedder
@@ -248,7 +248,7 @@ FUNCTIONS = (
     ),
     TextFunction(
         "times",
-        lambda text: (spans_of(text[:LONGEST_READ], NOW), without_times(text[:LONGEST_READ], but_names=True)),
+        lambda text: (time_ranges_of(text[:LONGEST_READ], NOW), without_times(text[:LONGEST_READ], but_names=True)),
         {
             f"{LEXICON}.dates": "_BEFORE_A_MONTH _TIME_COMES _BEFORE_A_SEASON KINDS",
             f"{LEXICON}.moments": "_LEAD _TAIL _TO_LAST _AND_LAST _BETWEEN _BETWEEN_TAIL _SAME_ALWAYS",

@@ -61,7 +61,7 @@ class Bench:
         """Half → R@k → mean evidence recall."""
         sums = {half: [0.0] * len(depths) for half in HALVES}
         for one in self.asked:
-            found = _found(self.actor, one, weights, max(depths))
+            found = _ranked_ids(self.actor, one, weights, max(depths))
             for index, depth in enumerate(depths):
                 sums[one.stored.half][index] += recall(found[:depth], one.question.evidence)
         return {
@@ -117,7 +117,7 @@ def _asked(stored: Stored) -> list[Asked]:
     ]
 
 
-def _found(actor: Actor, asked: Asked, weights: Weights, limit: int) -> list[str]:
+def _ranked_ids(actor: Actor, asked: Asked, weights: Weights, limit: int) -> list[str]:
     """The ids of the turns found, best first: what `memories_search` does, without opening or auditing."""
     search = SearchQuery(query=asked.question.text, top_k=limit, namespaces=(asked.stored.namespace,))
     model = embedder().name

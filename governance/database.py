@@ -63,7 +63,7 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
         yield
         return
     with _transaction():
-        epoch_found(tenant_id, _enter(tenant_id))
+        epoch_set(tenant_id, _enter(tenant_id))
         token, known = _acting_for.set(tenant_id), _known.set({})
         try:
             yield
@@ -72,8 +72,8 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
             _acting_for.reset(token)
 
 
-def known_in_transaction(name: Hashable, find: Callable[[], Known]) -> Known:
-    """What `find` found, once for the tenant's open transaction; outside of one it is found anew each time."""
+def cached_in_transaction(name: Hashable, find: Callable[[], Known]) -> Known:
+    """The result of `find`, cached for the tenant's open transaction; outside of one `find` is called each time."""
     known = _known.get()
     if known is None:
         return find()
@@ -83,8 +83,8 @@ def known_in_transaction(name: Hashable, find: Callable[[], Known]) -> Known:
     return found
 
 
-def forget_known() -> None:
-    """Find everything anew: the transaction has changed what it rests on."""
+def clear_transaction_cache() -> None:
+    """Drop the cached results, because the transaction has changed what they depend on."""
     known = _known.get()
     if known is not None:
         known.clear()
@@ -171,8 +171,8 @@ def epoch_last(tenant_id: UUID) -> Epoch | None:
     return epoch if epoch is not None and epoch.tenant_id == tenant_id else None
 
 
-def epoch_found(tenant_id: UUID, number: int) -> None:
-    """What a statement found that set the tenant by itself (`governance_enter`)."""
+def epoch_set(tenant_id: UUID, number: int) -> None:
+    """Remember the epoch that a statement returned which set the tenant by itself (`governance_enter`)."""
     _epoch.set(Epoch(tenant_id, number))
 
 

@@ -1,4 +1,4 @@
-"""Denials are told to the audit log by whoever tells them to the caller: pages, the API, streams and jobs."""
+"""Denials in the audit log. Pages, the API, streams and jobs record each denial that they answer with."""
 
 from django.db import Error
 
@@ -8,8 +8,8 @@ from governance.errors import DomainError, Forbidden, Unavailable
 from governance.failures import database_failure
 
 
-def denial_told(*, actor: Actor, denial: Forbidden, path: str) -> DomainError:
-    """`denial` once it is recorded; where that fails, the failure: then nothing can be answered now."""
+def denial_recorded(*, actor: Actor, denial: Forbidden, path: str) -> DomainError:
+    """Record `denial` and return it; if recording fails, return that failure instead, and answer nothing else."""
     try:
         record_denial(actor=actor, denial=denial, path=path)
     except Unavailable as failure:

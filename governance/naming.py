@@ -67,9 +67,9 @@ def names_find(tenant_id: UUID, ids: Collection[UUID]) -> dict[UUID, Name]:
 
     A memory's is the path of its namespace. A second query where an id stands in one of the names.
     """
-    found = dict(_found(tenant_id, [*_rows], Q(id__in=set(ids)))) if ids else {}
+    found = dict(_select_names(tenant_id, [*_rows], Q(id__in=set(ids)))) if ids else {}
     within = {one for name in found.values() for one in ids_in(name.text)}
-    inner = dict(_found(tenant_id, [*_rows], Q(id__in=within))) if within else {}
+    inner = dict(_select_names(tenant_id, [*_rows], Q(id__in=within))) if within else {}
     return {id: replace(name, text=named_in(name.text, inner)) for id, name in found.items()}
 
 
@@ -96,7 +96,9 @@ def id_called(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = 
     if len(text) > LONGEST_NAME or "\x00" in text:
         raise Invalid(errors=[FieldError(field, "nothing has this id or name")])
     wanted = [*(kinds or (kind for kind in _rows if kind != PLACED))]
-    found = _found(tenant_id, wanted, Q(more__iexact=text)) or _found(tenant_id, wanted, Q(called__iexact=text))
+    found = _select_names(tenant_id, wanted, Q(more__iexact=text)) or _select_names(
+        tenant_id, wanted, Q(called__iexact=text)
+    )
     first = min((wanted.index(name.kind) for _, name in found), default=None)
     ids = [id for id, name in found if wanted.index(name.kind) == first]
     if len(ids) != 1:
@@ -105,7 +107,7 @@ def id_called(tenant_id: UUID, text: str, *, field: str, kinds: Sequence[str] = 
     return ids[0]
 
 
-def _found(tenant_id: UUID, kinds: Sequence[str], wanted: Q) -> list[tuple[UUID, Name]]:
+def _select_names(tenant_id: UUID, kinds: Sequence[str], wanted: Q) -> list[tuple[UUID, Name]]:
     parts = [
         _rows[kind](tenant_id)
         .filter(wanted)

@@ -304,7 +304,7 @@ class Recipient(StrEnum):
     API_KEY = "api_key"
 
 
-class HolderKind(StrEnum):
+class QuotaTargetKind(StrEnum):
     """Whose use a quota limits."""
 
     TENANT = "tenant"

@@ -15,7 +15,7 @@ from governance.vocabulary import Topic, Weight
 from vault.cubes.embeddings import model_change
 from vault.cubes.embeddings.change_progress import vectors_clear
 from vault.cubes.index.compaction import words_pack, words_place
-from vault.cubes.index.statistics import sizes_count
+from vault.cubes.index.statistics import statistics_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.graph.jobs import cubes_link
 from vault.jobs import adding
@@ -47,10 +47,10 @@ def all_of(*handlers: EventHandler) -> EventHandler:
     return handle
 
 
-event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE)(all_of(cubes_index, cubes_link, sizes_count))
+event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE)(all_of(cubes_index, cubes_link, statistics_count))
 event_handler(Topic.CUBES_READ)(cubes_count_reads)
 event_handler(Topic.REEMBED_CANCELLED)(vectors_clear)
-event_handler(Topic.SIZES_DUE)(sizes_count)
+event_handler(Topic.SIZES_DUE)(statistics_count)
 event_handler(Topic.WORDS_DUE)(words_place)
 event_handler(Topic.WORDS_PLACED)(words_pack)
 event_handler(Topic.RETENTION_CHANGED)(retention.retention_start)

@@ -9,7 +9,7 @@ from django.db import Error
 from django.http import StreamingHttpResponse
 
 from governance.actor import Actor
-from governance.denials import denial_told
+from governance.denials import denial_recorded
 from governance.errors import DomainError, Forbidden
 from governance.failures import database_failure
 from vault.chat.services import TurnEvent
@@ -18,7 +18,8 @@ Explain = Callable[[DomainError], str]  # what the reader is told of a failure
 Encode = Callable[[TurnEvent], tuple[str, Mapping[str, Any]]]  # the event's name, and its data
 
 
-def told_as_it_is(failure: DomainError) -> str:
+def detail_of(failure: DomainError) -> str:
+    """The sentence of a failure, unchanged."""
     return failure.detail
 
 
@@ -31,7 +32,7 @@ class EventStream(AsyncIterator[bytes]):
     """
 
     def __init__(
-        self, events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = told_as_it_is
+        self, events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = detail_of
     ) -> None:
         self._events = events
         self._encode = encode
@@ -67,12 +68,12 @@ class EventStream(AsyncIterator[bytes]):
     def _failure(self, failure: DomainError) -> bytes:
         self._failed = True
         if isinstance(failure, Forbidden):
-            failure = denial_told(actor=self._actor, denial=failure, path=self._path)
+            failure = denial_recorded(actor=self._actor, denial=failure, path=self._path)
         return _block("error", {"code": failure.code, "detail": self._explain(failure)})
 
 
 def event_response(
-    events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = told_as_it_is
+    events: Iterator[TurnEvent], encode: Encode, *, actor: Actor, path: str, explain: Explain = detail_of
 ) -> StreamingHttpResponse:
     """The whole answer, with the headers that keep proxies from holding it back. actor, path: who asked for what."""
     return StreamingHttpResponse(

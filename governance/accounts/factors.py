@@ -21,9 +21,9 @@ from django.db.models.functions import Now
 from django.utils.safestring import SafeString
 
 from governance.accounts.attempts import attempt_count, attempts_forget
+from governance.accounts.person_events import person_event_record
 from governance.accounts.rules import FirstFactor, SignedIn
 from governance.accounts.selectors import membership_is_proved, refuse_unproved
-from governance.accounts.telling import person_told
 from governance.audit.services import record
 from governance.database import acting, as_person, no_tenant
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
@@ -112,7 +112,7 @@ def second_factor_pass(*, first: FirstFactor, code: str, request_id: str, addres
         attempts_forget(PLACE, str(first.user_id))
         return
     refused = Verb.SIGN_IN_LOCKED if last else Verb.SIGN_IN_FAILED
-    person_told(
+    person_event_record(
         user_id=first.user_id,
         verb=Verb.RECOVERY_CODE_USED if how else refused,
         request_id=request_id,
@@ -158,7 +158,7 @@ def factors_forget(*, user_id: UUID) -> bool:
     with no_tenant(), as_person(user_id):
         removed, _ = Authenticator.objects.all().delete()
     if removed:
-        person_told(
+        person_event_record(
             user_id=user_id,
             verb=Verb.SECOND_FACTOR_REMOVED,
             request_id="cli-second-factor",

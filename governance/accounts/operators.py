@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from governance.accounts.telling import person_told
+from governance.accounts.person_events import person_event_record
 from governance.database import as_person, no_tenant
 from governance.models import User
 from governance.vocabulary import Verb
@@ -17,7 +17,7 @@ def operator_set(*, user_id: UUID, is_operator: bool) -> bool:
         rows = User.objects.filter(id=user_id).exclude(is_operator=is_operator)
         changed = rows.update(is_operator=is_operator)
     if changed:
-        person_told(
+        person_event_record(
             user_id=user_id,
             verb=Verb.OPERATOR_CHANGED,
             request_id="cli-operator",

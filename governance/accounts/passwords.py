@@ -23,9 +23,9 @@ from governance.accounts.attempts import (
     attempts_undo,
     counter,
 )
+from governance.accounts.person_events import person_event_record
 from governance.accounts.rules import FirstFactor, SignedIn, TrustedBrowser, Way
 from governance.accounts.selectors import memberships_of, person_get, refuse_unproved
-from governance.accounts.telling import person_told
 from governance.actor import system_actor
 from governance.audit.services import record
 from governance.database import acting, as_person, database_now, no_tenant
@@ -91,7 +91,7 @@ def _is_right(password: str, user: User | None) -> bool:
 
 
 def _refused(user_id: UUID, verb: Verb, request_id: str, address: str) -> None:
-    person_told(
+    person_event_record(
         user_id=user_id,
         verb=verb,
         request_id=request_id,
@@ -238,7 +238,7 @@ def password_reset_use(*, token: str, new: str, request_id: str, address: str) -
 
 
 def _record_reset(user_id: UUID, request_id: str, address: str) -> None:
-    person_told(
+    person_event_record(
         user_id=user_id, verb=Verb.PASSWORD_SET, request_id=request_id, address=address, detail={"way": "reset"}
     )
 

@@ -50,7 +50,7 @@ class Organisation:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredSession:
     """What the browser's sealed session says."""
 
     tenant_id: UUID
@@ -133,7 +133,7 @@ def member_actor(member: Member, *, request_id: str, context: CallContext) -> Ac
     )
 
 
-def signed_in(*, kept: Kept, request_id: str, context: CallContext) -> SignedIn | None:
+def signed_in(*, kept: StoredSession, request_id: str, context: CallContext) -> SignedIn | None:
     """The person behind a session, or None: the session or the membership has ended. One statement.
 
     Writes, once in SEEN_EVERY_SECONDS: BrowserSession.

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from governance.actor import Actor
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply, reply_alone, reply_store, reply_stored
+from governance.idempotency.services import Reply, reply_lock, reply_store, reply_stored
 from governance.keys.services import token_maker
 
 LONGEST_KEY = 255
@@ -54,7 +54,7 @@ def once(
     if not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
         raise Invalid(errors=[FieldError("Idempotency-Key", f"1 to {LONGEST_KEY} printable characters")])
     fingerprint = _fingerprint(request, actor)
-    with reply_alone(actor=actor, key=key):
+    with reply_lock(actor=actor, key=key):
         as_whom = reader() if reader else actor
         stored = reply_stored(actor=actor, key=key, fingerprint=fingerprint, reader=as_whom)
         yield Once(actor, key, fingerprint, stored)

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.actor import Actor
-from governance.denials import denial_told
+from governance.denials import denial_recorded
 from governance.errors import (
     DomainError,
     FieldError,
@@ -36,9 +36,9 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     failure = as_domain_error(error)
     if failure is None:
         return None
-    actor = _known_actor(request)
+    actor = _authenticated_actor(request)
     if isinstance(failure, Forbidden) and actor is not None:
-        failure = denial_told(actor=actor, denial=failure, path=request.path)
+        failure = denial_recorded(actor=actor, denial=failure, path=request.path)
     response = Response(
         problem(failure, request._request), status=failure.status, headers=headers(failure), content_type=CONTENT_TYPE
     )
@@ -47,7 +47,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     return response
 
 
-def _known_actor(request: Request) -> Actor | None:
+def _authenticated_actor(request: Request) -> Actor | None:
     """Who asked, as far as that is known: asking `request.user` would authenticate again, and fail again."""
     found = getattr(request, "_user", None) or getattr(request._request, "refused_actor", None)
     return found if isinstance(found, Actor) else None

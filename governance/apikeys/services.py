@@ -15,7 +15,7 @@ from governance.keys.services import credential_hash
 from governance.models import ApiKey
 from governance.tenants.bonds import BONDS, FREE, KeyBonds, bonds_detail, bonds_set
 from governance.tenants.rules import credential_new_secret
-from governance.tenants.services import refuse_above, refuse_beyond
+from governance.tenants.services import refuse_above, refuse_wider_key
 from governance.vocabulary import Permission, RoleName, Verb
 
 
@@ -45,7 +45,7 @@ def apikey_update(*, actor: Actor, key_id: UUID, changes: KeyChanges) -> KeyView
     row = apikey_changeable(actor=actor, key_id=key_id)
     with acting(actor):
         locked = _locked(row)
-        refuse_beyond(actor, locked)
+        refuse_wider_key(actor, locked)
         if changes.given - BONDS:
             _change(actor, locked, changes)
         if changes.given & BONDS:
@@ -60,14 +60,14 @@ def _change(actor: Actor, key: ApiKey, changes: KeyChanges) -> None:
         key.expires_at = changes.expires_at
     if "name" in changes.given:
         key.name = changes.name
-    refuse_beyond(actor, key)
+    refuse_wider_key(actor, key)
     key.save(update_fields=["name", "expires_at"])
     _record_change(actor, Verb.APIKEY_UPDATED, key, {"changed": " ".join(sorted(changes.given - BONDS))})
 
 
 def _bind(actor: Actor, key: ApiKey, changes: KeyChanges) -> None:
     bonds_set(key, changes.bonds, changes.given)
-    refuse_beyond(actor, key)
+    refuse_wider_key(actor, key)
     key.save(update_fields=sorted(BONDS))
     _record_change(actor, Verb.APIKEY_BOUND, key, bonds_detail(actor, key))
 
@@ -84,7 +84,7 @@ def apikey_rotate(*, actor: Actor, key_id: UUID, overlap: timedelta) -> Rotated:
     credential = credential_new_secret(row.prefix)
     with acting(actor):
         locked, now = _locked(row), database_now()
-        refuse_beyond(actor, locked)
+        refuse_wider_key(actor, locked)
         locked.previous_hash, locked.previous_until = locked.secret_hash, now + overlap
         locked.secret_hash, locked.rotated_at = credential_hash(credential.text), now
         locked.save(update_fields=["previous_hash", "previous_until", "secret_hash", "rotated_at"])

@@ -516,11 +516,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Unreadable, OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         print(f"cannot verify: {error}", file=sys.stderr)  # noqa: T201
         return 2
-    print(json.dumps(asdict(report)) if options.json else told(report, kept))  # noqa: T201
+    print(json.dumps(asdict(report)) if options.json else report_text(report, kept))  # noqa: T201
     return 0 if report.intact else 1
 
 
-def told(report: Report, kept: Sequence[Checkpoint]) -> str:
+def report_text(report: Report, kept: Sequence[Checkpoint]) -> str:
     """The report in words: what was found, and what the checkpoints that somebody kept say of it."""
     if report.fault is not None:
         entry = f", entry {report.fault.entry_id}" if report.fault.entry_id else ""

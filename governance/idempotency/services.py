@@ -42,7 +42,7 @@ def declare_shown(closed: Closed) -> None:
 
 
 @contextmanager
-def reply_alone(*, actor: Actor, key: str) -> Iterator[None]:
+def reply_lock(*, actor: Actor, key: str) -> Iterator[None]:
     """Only one request answers a key at a time, and a killed process leaves no lock behind. Raises InFlight."""
     name = f"{actor.tenant_id}/{actor.principal_id}/{key}"
     with free_lock([name]) as held:

@@ -35,7 +35,7 @@ class InstalledCommand(OneLineCommand):
         return super().execute(*args, **options)
 
 
-class LawCommand(InstalledCommand):
+class DomainCommand(InstalledCommand):
     """Subclasses say what to do in `act`, which returns the JSON reply and the lines for a person."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:

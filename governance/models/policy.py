@@ -2,7 +2,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from governance.models.base import TenantModel
-from governance.vocabulary import HolderKind, Measure, PolicyKind
+from governance.vocabulary import Measure, PolicyKind, QuotaTargetKind
 
 
 class Policy(TenantModel):
@@ -44,7 +44,7 @@ class Usage(TenantModel):
     `epoch`: of the policies when it was counted; `month`: of model tokens, which begin anew with each.
     """
 
-    holder_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in HolderKind])
+    holder_kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in QuotaTargetKind])
     holder_id = models.UUIDField()
     measure = models.CharField(max_length=30, choices=[(measure, measure) for measure in Measure])
     used = models.BigIntegerField(default=0, db_default=0)

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from django.db.models import Case, Q, QuerySet, When
 
+from governance.access.decisions.principal_grants import grants_of, principal_grants
 from governance.access.decisions.rules import closing, opening, reads_content, sees_private
 from governance.access.decisions.services import authorize
-from governance.access.decisions.standing import grants_of, standing_of
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
@@ -30,7 +30,7 @@ def personas_of(actor: Actor) -> QuerySet[Persona]:
         rows = rows.filter(_in_reach_of(actor))
     if actor.binding is not None and actor.binding.persona_id is not None:
         rows = rows.filter(id=actor.binding.persona_id)
-    if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
+    if principal_grants(actor).has(OBJECT_TYPE, Effect.DENY):
         rows = rows.exclude(pk__in=_granted(actor, Effect.DENY))
     return rows
 
@@ -78,7 +78,7 @@ def persona_get(*, actor: Actor, reference: str, field: str = "persona", kind: P
 
 def _in_reach_of(actor: Actor) -> Q:
     reach = Q(member_id=actor.member_id) | Q(kind=PersonaKind.AGENT) if reads_content(actor) else Q(pk__in=[])
-    if standing_of(actor).has(OBJECT_TYPE, Effect.ALLOW):
+    if principal_grants(actor).has(OBJECT_TYPE, Effect.ALLOW):
         reach |= Q(pk__in=_granted(actor, Effect.ALLOW))
     return reach
 

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.database import acting, forget_known
+from governance.database import acting, clear_transaction_cache
 from governance.errors import Conflict, FieldError, Invalid
 from governance.ids import uuid7
 from governance.models import Member, Persona
@@ -104,7 +104,7 @@ def persona_remove(*, actor: Actor, persona_id: UUID, dry_run: bool = False) -> 
         if dry_run:
             return
         Persona.objects.filter(id=persona.id).update(removed_at=Now())
-        forget_known()
+        clear_transaction_cache()
         record(actor=actor, verb=Verb.PERSONA_REMOVED, object_type=OBJECT_TYPE, object_ids=[persona.id])
 
 

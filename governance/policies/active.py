@@ -61,7 +61,7 @@ def policies_in_force() -> ActivePolicies:
         return NONE
     if epoch.changing:  # may be rolled back: nobody else may learn of it
         return _read(epoch.number)
-    found = _kept(epoch.tenant_id, epoch.number)
+    found = _cached(epoch.tenant_id, epoch.number)
     return found if found is not None else _keep(epoch.tenant_id, _read(epoch.number))
 
 
@@ -70,7 +70,7 @@ def policies_of_request(actor: Actor) -> ActivePolicies:
     epoch = epoch_last(actor.tenant_id)
     if epoch is not None and epoch.number == 0:
         return NONE
-    found = _kept(actor.tenant_id, epoch.number) if epoch is not None else None
+    found = _cached(actor.tenant_id, epoch.number) if epoch is not None else None
     return found if found is not None else policies_active(actor)
 
 
@@ -89,7 +89,7 @@ def active_of(rows: Iterable[tuple[PolicyKind, UUID, str, int, AnyDocument]]) ->
     )
 
 
-def _kept(tenant_id: UUID, epoch: int) -> ActivePolicies | None:
+def _cached(tenant_id: UUID, epoch: int) -> ActivePolicies | None:
     found = _known.get(tenant_id)
     return found if found is not None and found.epoch == epoch else None
 

@@ -33,7 +33,7 @@ def namespaces_denied_by_purpose(actor: Actor) -> Q | None:
     return _denied(purpose_levels(rules, actor.context.purpose), lambda where: _in_namespace(where, "path"))
 
 
-def purposes_known(actor: Actor) -> list[str]:
+def purposes_named(actor: Actor) -> list[str]:
     """The purposes that the tenant's policies name."""
     return sorted({purpose for rule in policies_active(actor).purpose for purpose in rule.document.purposes})
 

@@ -18,12 +18,12 @@ from governance.errors import QuotaExceeded
 from governance.ids import uuid7
 from governance.models import Usage
 from governance.policies.active import ActivePolicies, policies_active
-from governance.policies.rules import Holder, limits_of
-from governance.vocabulary import HolderKind, Measure, PrincipalKind
+from governance.policies.rules import QuotaTarget, limits_of
+from governance.vocabulary import Measure, PrincipalKind, QuotaTargetKind
 
 # Transactions that were open when a quota was set did not count what they wrote; after this time they have ended.
 SETTLED = timedelta(seconds=60)
-Recount = Callable[[Holder, Measure], int]
+Recount = Callable[[QuotaTarget, Measure], int]
 """How much a holder uses now, of memories, bytes, or tokens since the month began; the product knows."""
 
 ENSURE = """
@@ -36,18 +36,18 @@ VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING
 class _Limited:
     """One limit that the actor's use counts against."""
 
-    holder: Holder
+    holder: QuotaTarget
     measure: Measure
     limit: int
 
 
-def holders_of(actor: Actor) -> list[Holder]:
+def holders_of(actor: Actor) -> list[QuotaTarget]:
     """The tenant, the member and the key whose use an actor's use is; always in this order."""
-    holders = [Holder(HolderKind.TENANT, actor.tenant_id)]
+    holders = [QuotaTarget(QuotaTargetKind.TENANT, actor.tenant_id)]
     if actor.member_id is not None:
-        holders.append(Holder(HolderKind.MEMBER, actor.member_id))
+        holders.append(QuotaTarget(QuotaTargetKind.MEMBER, actor.member_id))
     if actor.principal_kind is PrincipalKind.API_KEY:
-        holders.append(Holder(HolderKind.API_KEY, actor.principal_id))
+        holders.append(QuotaTarget(QuotaTargetKind.API_KEY, actor.principal_id))
     return holders
 
 

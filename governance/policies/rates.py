@@ -18,7 +18,7 @@ from governance.actor import Actor
 from governance.errors import QuotaExceeded
 from governance.policies.active import policies_of_request
 from governance.policies.quotas import holders_of
-from governance.policies.rules import Holder, limits_of
+from governance.policies.rules import QuotaTarget, limits_of
 from governance.vocabulary import Measure
 
 MINUTE = 60
@@ -97,7 +97,7 @@ def request_count(actor: Actor) -> None:
             )
 
 
-def _name(actor: Actor, holder: Holder) -> str:
+def _name(actor: Actor, holder: QuotaTarget) -> str:
     return f"{actor.tenant_id}:{holder.kind}:{holder.id}"
 
 

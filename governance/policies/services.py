@@ -21,7 +21,7 @@ from governance.policies.retention import retention_changed
 from governance.policies.rules import AnyDocument, Limits, Quota, Terms, document_json, document_read, document_stored
 from governance.policies.selectors import PolicyView, policy_locate, policy_view
 from governance.versions import version_check
-from governance.vocabulary import HolderKind, Permission, PolicyKind, Verb
+from governance.vocabulary import Permission, PolicyKind, QuotaTargetKind, Verb
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def policy_create(*, actor: Actor, draft: PolicyDraft) -> PolicyView:
         epoch_advance()
         if Policy.objects.filter(name=draft.name).exists():
             raise Conflict(f"There is a policy named {draft.name} already.")
-        _check_holder(document)
+        _check_quota_target(document)
         policy = Policy(id=uuid7(), tenant_id=actor.tenant_id, kind=draft.kind, name=draft.name, version=1)
         policy.save(force_insert=True)
         return _version_add(actor, policy, document, enabled=draft.enabled, reason=draft.reason, before=None)
@@ -83,7 +83,7 @@ def policy_change(
         before = PolicyVersion.objects.get(policy=policy, number=policy.version)
         raw = before.document if changes.document is None else changes.document
         document = document_read(PolicyKind(policy.kind), raw, terms())
-        _check_holder(document)
+        _check_quota_target(document)
         policy.version += 1
         policy.save(update_fields=["version"])
         enabled = before.enabled if changes.enabled is None else changes.enabled
@@ -101,7 +101,7 @@ def policy_change_ask(
         policy = policy_locate(actor, policy_id, Permission.POLICY_MANAGE)
         if expected_versions is None and must_expect:
             raise PreconditionRequired
-        _alone(policy, expected_versions)
+        _lock_policies(policy, expected_versions)
     return policy
 
 
@@ -175,7 +175,7 @@ def quota_name(quota: Quota) -> str:
     return ".".join(["quota", quota.holder.kind, *([str(quota.holder.id)] if quota.holder.id else [])])
 
 
-def _alone(policy: Policy, expected_versions: Collection[int] | None) -> None:
+def _lock_policies(policy: Policy, expected_versions: Collection[int] | None) -> None:
     """Wait for others who change a policy of this tenant, and see what they made. Raises VersionConflict."""
     epoch_advance()
     policy.refresh_from_db(fields=["version"])
@@ -227,10 +227,10 @@ def _hash(enabled: bool, document: dict[str, Any]) -> bytes:
     return hashlib.sha256(json.dumps([enabled, document], sort_keys=True).encode()).digest()
 
 
-def _check_holder(document: AnyDocument) -> None:
+def _check_quota_target(document: AnyDocument) -> None:
     """A quota of one member or key names one of this tenant. Raises Invalid."""
     if not isinstance(document, Quota) or document.holder.id is None:
         return
-    rows = Member.objects if document.holder.kind is HolderKind.MEMBER else ApiKey.objects
+    rows = Member.objects if document.holder.kind is QuotaTargetKind.MEMBER else ApiKey.objects
     if not rows.filter(id=document.holder.id).exists():
         raise Invalid(errors=[FieldError("document.holder.id", f"no {document.holder.kind} of this tenant")])

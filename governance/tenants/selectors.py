@@ -9,7 +9,7 @@ from django.db import connection
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor, CallContext
-from governance.database import acting, before_any_tenant, database_now, epoch_found, no_tenant, tenant_transaction
+from governance.database import acting, before_any_tenant, database_now, epoch_set, no_tenant, tenant_transaction
 from governance.errors import NotFound, Unauthenticated
 from governance.keys.services import credential_hash
 from governance.models import ApiKey, Member, Persona, Tenant
@@ -151,7 +151,7 @@ def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
         with before_any_tenant():
             entering.execute(ENTER_BY_KEY, {"prefix": prefix, "nobody": uuid4()})
             reading.execute(USABLE_KEY, {"prefix": prefix, "digest": digest})
-        epoch_found(*entering.fetchone())
+        epoch_set(*entering.fetchone())
         row = reading.fetchone()
     return _KeyRow(*row) if row else None
 

@@ -138,7 +138,7 @@ def apikey_create(
             expires_at=expires_at,
         )
         bonds_set(key, bonds)
-        refuse_beyond(actor, key)
+        refuse_wider_key(actor, key)
         key.save(force_insert=True)
         record(
             actor=actor,
@@ -156,7 +156,7 @@ def refuse_above(actor: Actor, role: RoleName) -> None:
         raise Forbidden("Only an owner may do this to an owner.", permission=Permission.MEMBER_MANAGE, rule="owners")
 
 
-def refuse_beyond(actor: Actor, key: ApiKey) -> None:
+def refuse_wider_key(actor: Actor, key: ApiKey) -> None:
     """A key makes none, and makes none of any, itself included, that may more than it may: for another purpose, longer.
 
     `key`: as it is or would be written; in the caller's transaction. (Scopes are asked elsewhere; a key that is bound

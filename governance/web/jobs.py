@@ -24,7 +24,6 @@ from governance.jobs.summary import jobs_summary
 from governance.pages import First
 from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.charts import bars_of, shares_of
-from governance.web.coming_back import is_here
 from governance.web.job_words import (
     PARTS,
     STATUSES,
@@ -36,6 +35,7 @@ from governance.web.job_words import (
 )
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import Newest, uuid_or_none
+from governance.web.return_page import is_here
 
 NOW, ALL, DEAD = "", "all", "dead"
 ROWS = {NOW: 8, ALL: 50, DEAD: 50}

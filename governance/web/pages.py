@@ -17,7 +17,7 @@ from django.utils.http import urlencode
 
 from governance.accounts.rules import SignedIn
 from governance.actor import Actor
-from governance.denials import denial_told
+from governance.denials import denial_recorded
 from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequired, Unauthenticated, Unavailable
 from governance.failures import database_failure
 from governance.tenants.selectors import me_get
@@ -195,7 +195,7 @@ def _record_denial(request: HttpRequest, failure: DomainError) -> DomainError:
     actor: Actor | None = getattr(request, "actor", None)
     if actor is None or not isinstance(failure, Forbidden):
         return failure
-    return denial_told(actor=actor, denial=failure, path=request.path)
+    return denial_recorded(actor=actor, denial=failure, path=request.path)
 
 
 def _status(failure: DomainError) -> int:

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.middleware.csrf import rotate_token
 
 from governance.accounts.rules import FirstFactor, SignedIn, Way
-from governance.accounts.selectors import Kept, signed_in
+from governance.accounts.selectors import StoredSession, signed_in
 from governance.actor import Actor, CallContext
 from governance.errors import SecondFactorRequired, Unauthenticated
 from governance.vocabulary import Channel
@@ -51,7 +51,7 @@ def first_factor_keep(request: HttpRequest, first: FirstFactor, *, strong: bool 
     request.session[FIRST] = [str(first.user_id), str(first.bound_to or ""), first.way, time.time(), strong]
 
 
-def first_factor_kept(request: HttpRequest) -> tuple[FirstFactor, bool]:
+def first_factor_pending(request: HttpRequest) -> tuple[FirstFactor, bool]:
     """(who is on the way in, whether they have shown a second factor). Raises Unauthenticated."""
     kept = request.session.get(FIRST)
     if not kept or time.time() - kept[3] > FIRST_SECONDS:
@@ -69,7 +69,7 @@ def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | 
     if not all(words.values()):
         return None
     bound_to = request.session.get(BOUND_TO)
-    kept = Kept(
+    kept = StoredSession(
         tenant_id=UUID(words[TENANT]),
         member_id=UUID(words[MEMBER]),
         user_id=UUID(words[USER]),

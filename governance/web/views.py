@@ -18,12 +18,12 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Forbidden, Invalid, NotFound, TooManyAttempts, Unauthenticated
 from governance.personas.selectors import persona_show
-from governance.policies.purposes import purposes_known
+from governance.policies.purposes import purposes_named
 from governance.tenants.selectors import sign_in_link_works, tenant_id_by_slug
 from governance.tenants.services import sign_in_link_use
-from governance.web.coming_back import is_here, next_forget, next_keep, next_kept
 from governance.web.pages import answered, draw, page, person_page, see_other
 from governance.web.paging import uuid_or_none
+from governance.web.return_page import is_here, next_forget, next_keep, next_page
 from governance.web.roles import first_page, granted_beside, rights_of, role_label
 from governance.web.sessions import (
     PERSONA,
@@ -32,7 +32,7 @@ from governance.web.sessions import (
     client_address,
     client_agent,
     first_factor_keep,
-    first_factor_kept,
+    first_factor_pending,
     request_id,
     sign_in,
     web_context,
@@ -114,7 +114,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponseBase:
 @answered
 def sign_in_code(request: HttpRequest) -> HttpResponseBase:
     """The second factor of one who has shown a first."""
-    first, _ = first_factor_kept(request)
+    first, _ = first_factor_pending(request)
     if request.method != "POST":
         return draw(request, "governance/sign_in_code.html")
     try:
@@ -133,7 +133,7 @@ def sign_in_code(request: HttpRequest) -> HttpResponseBase:
 @answered
 def sign_in_organisation(request: HttpRequest) -> HttpResponseBase:
     """Which organisation to enter, for one who is a member of several."""
-    first, strong = first_factor_kept(request)
+    first, strong = first_factor_pending(request)
     if not strong and second_factor_asked(first):
         raise Unauthenticated
     places = organisations_of(first.user_id, bound_to=first.bound_to)
@@ -181,7 +181,7 @@ def enter(request: HttpRequest, first: FirstFactor, place: Organisation, *, stro
         agent=client_agent(request),
     )
     sign_in(request, person)
-    response = see_other(next_kept(request) or first_page(person.actor))
+    response = see_other(next_page(request) or first_page(person.actor))
     next_forget(response)
     browser_trust(request, response, first)
     return response
@@ -201,11 +201,11 @@ def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if request.method == "POST":
         said = request.POST.get("purpose", "").strip()
         if len(said) > LONGEST_PURPOSE or not (said.isprintable() or not said):
-            context = {"purpose": said[:LONGEST_PURPOSE], "known": purposes_known(actor), "longest": LONGEST_PURPOSE}
+            context = {"purpose": said[:LONGEST_PURPOSE], "known": purposes_named(actor), "longest": LONGEST_PURPOSE}
             return draw(request, "governance/purpose.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
         request.session[PURPOSE] = said
         return see_other(_next_of(request) or reverse("purpose"))
-    known = {"purpose": actor.context.purpose, "known": purposes_known(actor), "longest": LONGEST_PURPOSE}
+    known = {"purpose": actor.context.purpose, "known": purposes_named(actor), "longest": LONGEST_PURPOSE}
     return draw(request, "governance/purpose.html", known)
 
 

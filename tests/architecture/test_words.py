@@ -59,8 +59,9 @@ REPLACED = frozenset(
 
 
 def words_of(name: str) -> set[str]:
-    """The lower-case words of an identifier in snake_case or CamelCase."""
-    return set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_"))
+    """The lower-case words of an identifier in snake_case or CamelCase, without HTTP's own term "not found"."""
+    snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return set(snake_case.replace("not_found", "").split("_"))
 
 
 def names_in(source: str) -> set[str]:

@@ -6,7 +6,7 @@ import psycopg
 
 from benchmarks.baselines import Bm25, ExactCosine
 from benchmarks.floor import COSINE, Asked, asked, hybrid, scene_of
-from benchmarks.locomo import Said, conversations
+from benchmarks.locomo import Turn, conversations
 from benchmarks.tenants import drafts_of
 from memos_web.settings.databases import APP_ROLE
 from tests.factories import World
@@ -17,7 +17,7 @@ from vault.cubes.services import cubes_add
 QUESTION = "Which boat was sold in Turin?"
 
 
-def turns_of(locomo_file: Path) -> tuple[Said, ...]:
+def turns_of(locomo_file: Path) -> tuple[Turn, ...]:
     return conversations(locomo_file)[0].turns
 
 

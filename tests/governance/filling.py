@@ -19,7 +19,7 @@ from governance.outbox.routes import Task
 from governance.outbox.running import task_run
 from governance.pages import First
 from governance.personas.services import PersonaDraft, persona_create
-from governance.policies.rules import HolderChoice, Limits, Quota
+from governance.policies.rules import Limits, Quota, QuotaTargetChoice
 from governance.policies.services import PolicyDraft, policy_create, quota_set
 from governance.tenants.selectors import me_get
 from governance.tenants.services import sign_in_link_create
@@ -27,9 +27,9 @@ from governance.vocabulary import (
     Action,
     ExportFormat,
     GranteeKind,
-    HolderKind,
     PersonaKind,
     PolicyKind,
+    QuotaTargetKind,
     RoleName,
     SinkKind,
     Topic,
@@ -45,7 +45,7 @@ from vault.lifecycle.services import cube_transition
 from vault.listing.actions import ActionDraft, action_create
 from vault.listing.bulk import BulkArguments
 from vault.listing.views import ViewDraft, view_create
-from vault.models import ArchivedPosting, Namespace, PackedPostings, PackedWord, Packing
+from vault.models import ArchivedPosting, CompactedPostings, CompactedTerm, Compaction, Namespace
 from vault.overview.counting import counts_write
 from vault.vocabulary import State
 
@@ -108,7 +108,7 @@ def _policies_fill(actor: Actor) -> UUID:
     """A policy about nothing that is there, and a quota of which something is used. They hold no content."""
     retention = {"where": {"namespace": "/nothing"}, "max_seconds": 3600}
     policy = policy_create(actor=actor, draft=PolicyDraft(PolicyKind.RETENTION, "about nothing", retention))
-    quota_set(actor=actor, quota=Quota(HolderChoice(HolderKind.TENANT), Limits(memories=1_000)))
+    quota_set(actor=actor, quota=Quota(QuotaTargetChoice(QuotaTargetKind.TENANT), Limits(memories=1_000)))
     cubes_add(actor=actor, drafts=[CubeDraft(content="It counts.")])
     return policy.id
 
@@ -117,9 +117,9 @@ def _words_pack(actor: Actor, cube_id: UUID) -> None:
     """What a tenant with a thousand memories would have."""
     with acting(actor):
         namespace = Namespace.objects.all()[0]
-        PackedWord.objects.create(tenant_id=actor.tenant_id, term=1, until=cube_id, is_packed=True)
+        CompactedTerm.objects.create(tenant_id=actor.tenant_id, term=1, until=cube_id, is_packed=True)
         entry = cube_id.bytes + bytes(16)
-        packed = PackedPostings(
+        packed = CompactedPostings(
             tenant_id=actor.tenant_id, term=1, namespace=namespace, postings=entry, facets=entry[:16]
         )
         packed.save(force_insert=True)
@@ -127,7 +127,7 @@ def _words_pack(actor: Actor, cube_id: UUID) -> None:
         ArchivedPosting.objects.create(
             tenant_id=actor.tenant_id, term=1, cube_id=cube_id, frequency=1, length=1, **fields
         )
-        Packing.objects.create(tenant_id=actor.tenant_id, cubes=1, words=1)
+        Compaction.objects.create(tenant_id=actor.tenant_id, cubes=1, words=1)
 
 
 def ways_in(person: Person, canary: str) -> None:

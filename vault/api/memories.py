@@ -42,8 +42,8 @@ from vault.api.listing import FILTERS, LIST_PARAMETERS, list_condition
 from vault.api.representations import (
     MemoryJson,
     dry_run_json,
+    duplicate_json,
     hit_json,
-    known_json,
     memory_json,
     version_json,
 )
@@ -170,11 +170,11 @@ class SearchView(ApiView):
         search = search_of(body)
         manifest: MemoryJson = {}
 
-        def found(hits: Sequence[Hit]) -> None:
+        def add_manifest(hits: Sequence[Hit]) -> None:
             if proven or body.get("provenance", False):
                 manifest.update(_manifest(actor, [hit.view for hit in hits]))
 
-        hits = memories_search(actor=actor, search=search, within=found)
+        hits = memories_search(actor=actor, search=search, within=add_manifest)
         shown = [hit_json(hit, explain=body.get("explain", False)) for hit in hits]
         took = round((time.perf_counter() - started) * 1000, 2)
         return Response({"results": shown, "took_ms": took, "mode": search.mode, **manifest})
@@ -337,7 +337,7 @@ def _shown(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
     return [
         memory_json(_new_view(one) if one.alone else replace(views[one.cube.id], duplicate=one.duplicate))
         if may_read or not one.duplicate
-        else known_json(views[one.cube.id], content=one.content)
+        else duplicate_json(views[one.cube.id], content=one.content)
         for one in added
     ]
 

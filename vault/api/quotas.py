@@ -10,9 +10,9 @@ from governance.access.decisions.services import authorize
 from governance.api.described import IF_MATCH, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.views import ApiView, asked_only, expected_versions
-from governance.policies.rules import Holder, HolderChoice, Limits, Quota
+from governance.policies.rules import Limits, Quota, QuotaTarget, QuotaTargetChoice
 from governance.policies.services import quota_set
-from governance.vocabulary import HolderKind, Measure, Permission
+from governance.vocabulary import Measure, Permission, QuotaTargetKind
 from vault.api.inputs import read
 from vault.api.schema import Schema
 from vault.policies.selectors import QuotaView, quota_view, quotas_list
@@ -20,8 +20,8 @@ from vault.policies.selectors import QuotaView, quota_view, quotas_list
 MOST = 2**53
 
 
-class HolderInput(StrictSerializer):
-    kind = serializers.ChoiceField(choices=list(HolderKind))
+class QuotaTargetInput(StrictSerializer):
+    kind = serializers.ChoiceField(choices=list(QuotaTargetKind))
     id = serializers.UUIDField(
         required=False, allow_null=True, help_text="One member or key; without it, each of them."
     )
@@ -35,13 +35,13 @@ class LimitsInput(StrictSerializer):
 
 
 class QuotaInput(StrictSerializer):
-    holder = HolderInput()
+    holder = QuotaTargetInput()
     limits = LimitsInput(help_text="What is left out, or null, is not limited.")
     reason = TextField(max_length=500, required=False, allow_blank=True)
 
 
-class QuotaHolderSchema(Schema):
-    kind = serializers.ChoiceField(choices=list(HolderKind))
+class QuotaTargetSchema(Schema):
+    kind = serializers.ChoiceField(choices=list(QuotaTargetKind))
     id = serializers.UUIDField(allow_null=True)
 
 
@@ -59,7 +59,7 @@ class UsedSchema(Schema):
 
 
 class QuotaSchema(Schema):
-    holder = QuotaHolderSchema()
+    holder = QuotaTargetSchema()
     limits = QuotaLimitsSchema()
     used = UsedSchema(allow_null=True, help_text="null where each member or key has its own.")
 
@@ -84,26 +84,26 @@ class QuotasView(ApiView):
         versions = expected_versions(request)
         asked_only(request)
         body = read(QuotaInput, request)
-        holder = HolderChoice(HolderKind(body["holder"]["kind"]), body["holder"].get("id"))
+        holder = QuotaTargetChoice(QuotaTargetKind(body["holder"]["kind"]), body["holder"].get("id"))
         quota = Quota(holder, Limits(**body["limits"]))
         quota_set(actor=actor, quota=quota, reason=body.get("reason", ""), expected_versions=versions)
-        holder_id = actor.tenant_id if holder.kind is HolderKind.TENANT else holder.id
+        holder_id = actor.tenant_id if holder.kind is QuotaTargetKind.TENANT else holder.id
         if holder_id is None:
             return Response(
-                {"holder": holder_json(holder.kind, None), "limits": limits_json(quota.limits), "used": None}
+                {"holder": quota_target_json(holder.kind, None), "limits": limits_json(quota.limits), "used": None}
             )
-        return Response(quota_json(quota_view(actor=actor, holder=Holder(holder.kind, holder_id))))
+        return Response(quota_json(quota_view(actor=actor, holder=QuotaTarget(holder.kind, holder_id))))
 
 
 def quota_json(view: QuotaView) -> dict[str, Any]:
     return {
-        "holder": holder_json(view.holder.kind, view.holder.id),
+        "holder": quota_target_json(view.holder.kind, view.holder.id),
         "limits": limits_json(view.limits),
         "used": dict(view.used),
     }
 
 
-def holder_json(kind: HolderKind, holder_id: object) -> dict[str, Any]:
+def quota_target_json(kind: QuotaTargetKind, holder_id: object) -> dict[str, Any]:
     return {"kind": kind, "id": str(holder_id) if holder_id else None}
 
 

@@ -9,7 +9,7 @@ from vault.chat.selectors import Citation, ConversationView, TurnView
 from vault.chat.services import Cited, Token, TurnEvent
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, VersionView
-from vault.retrieval.ranking import said_around
+from vault.retrieval.ranking import context_share
 from vault.retrieval.selectors import Hit
 from vault.reviews.selectors import FindingView, ReviewView
 from vault.vocabulary import MemoryType, State
@@ -89,7 +89,7 @@ def memory_json(view: CubeView) -> MemoryJson:
     return shown
 
 
-def known_json(view: CubeView, *, content: str) -> MemoryJson:
+def duplicate_json(view: CubeView, *, content: str) -> MemoryJson:
     """A memory that was there already, to who may not read: what they sent, where and since when it is."""
     cube = view.cube
     return UNKNOWN | {
@@ -115,7 +115,7 @@ def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
         shown["score_parts"] = {
             "lexical": round(hit.parts.lexical, 6),
             "dense": round(hit.parts.dense, 6),
-            "context": round(said_around(hit.parts), 6),
+            "context": round(context_share(hit.parts), 6),
             "entity": hit.parts.entity,
             "time": hit.parts.time,
             "graph": round(hit.parts.graph, 6),

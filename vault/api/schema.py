@@ -136,7 +136,7 @@ class ScorePartsSchema(Schema):
     trust = _part("What its source is worth; 0 unless the operator gave it a weight.")
 
 
-class FoundSchema(MemorySchema):
+class SearchResultSchema(MemorySchema):
     score = serializers.FloatField(
         min_value=0, max_value=1, help_text="Comparable within one search. 0: nothing speaks for it."
     )
@@ -144,7 +144,7 @@ class FoundSchema(MemorySchema):
 
 
 class SearchSchema(Schema):
-    results = FoundSchema(many=True)
+    results = SearchResultSchema(many=True)
     took_ms = serializers.FloatField()
     mode = serializers.ChoiceField(choices=list(SearchMode))
     manifest = ManifestSchema(required=False)

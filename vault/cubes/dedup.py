@@ -48,7 +48,7 @@ Content = tuple[UUID, UUID | None, bytes, UUID | None]  # namespace, persona, ke
 
 
 @dataclass
-class Known:
+class DuplicateIndex:
     """Grows while a call is built: the second of two equal drafts in one call is a duplicate too."""
 
     maker: TokenMaker
@@ -91,7 +91,7 @@ class Known:
         return token, self.positions[token]
 
 
-def known_cubes(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraft, UUID]]) -> Known:
+def load_duplicate_index(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraft, UUID]]) -> DuplicateIndex:
     """Lock, then look: `drafts` with the namespace that each goes to. Six queries at most, whatever their number.
 
     The first tells the time, too.
@@ -100,7 +100,7 @@ def known_cubes(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraf
     contents = {(place, maker.hash(draft.content)) for draft, place in drafts if _deduplicated(draft)}
     messages = {found for draft, place in drafts if (found := _message(maker, draft, place)) is not None}
     now = _lock(sessions | {_content_lock(place, digest) for place, digest in contents})
-    return Known(
+    return DuplicateIndex(
         maker=maker,
         now=now,
         by_message=_stored_messages(actor, messages),

@@ -57,7 +57,7 @@ def come_under_queries(actor: Actor, cube_ids: Sequence[UUID]) -> bool:
         cursor.execute(ANY_QUERY, [actor.tenant_id, HoldKind.QUERY])
         if not cursor.fetchone()[0]:
             return False
-    for hold in Hold.objects.standing().filter(tenant_id=actor.tenant_id, kind=HoldKind.QUERY):
+    for hold in Hold.objects.active().filter(tenant_id=actor.tenant_id, kind=HoldKind.QUERY):
         cover(hold, Cube.objects.filter(id__in=cube_ids))
     return True
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from governance.keys.services import TokenMaker
-from vault.cubes.index.marks import entity_marks, marks_of, times_told_marks
+from vault.cubes.index.marks import entity_marks, marks_of, speaker_time_marks
 from vault.cubes.words import Words
 from vault.lexicon.asking import asking_share
-from vault.lexicon.moments import mentions_time
+from vault.lexicon.temporal_expressions import mentions_time
 from vault.lexicon.tokens import keywords, language_of, single_characters, terms
 
 WORD_KIND = "word"
@@ -77,7 +77,7 @@ def text_index(maker: TokenMaker, words: Worded) -> TextIndex:
 
 def index_of(maker: TokenMaker, words: Words, text: TextIndex) -> Indexed:
     """The keyed tokens by which a version is found: title and content, which are `text`, by word, the rest by mark."""
-    told = times_told_marks(maker, words.speaker) if text.mentions_time else []
+    told = speaker_time_marks(maker, words.speaker) if text.mentions_time else []
     marks = dict.fromkeys([*marks_of(maker, words), *text.named, *told], 0)
     return Indexed(marks | text.words, text.length)
 

@@ -2,8 +2,8 @@
 
 from django.db import connection
 
-from governance.policies.rules import Holder
-from governance.vocabulary import HolderKind, Measure, Verb
+from governance.policies.rules import QuotaTarget
+from governance.vocabulary import Measure, QuotaTargetKind, Verb
 
 TENANT = "current_setting('app.tenant')::uuid"
 LIVE = f"cube.tenant_id = {TENANT} AND cube.deleted_at IS NULL AND coalesce(cube.expires_at > now(), true)"
@@ -22,9 +22,9 @@ STATEMENTS = {
     "AND turn.created_at >= date_trunc('month', now(), 'UTC'){turns}",
 }
 PRINCIPALS = {
-    HolderKind.MEMBER: "ARRAY(SELECT %(holder)s::uuid UNION SELECT key.id FROM governance_apikey AS key "
+    QuotaTargetKind.MEMBER: "ARRAY(SELECT %(holder)s::uuid UNION SELECT key.id FROM governance_apikey AS key "
     f"WHERE key.tenant_id = {TENANT} AND key.member_id = %(holder)s)",
-    HolderKind.API_KEY: "ARRAY[%(holder)s::uuid]",
+    QuotaTargetKind.API_KEY: "ARRAY[%(holder)s::uuid]",
 }
 # A turn does not say which key asked for it; its audit row does.
 TURNS = """ AND turn.id IN (
@@ -34,7 +34,7 @@ TURNS = """ AND turn.id IN (
 """
 
 
-def usage_count(holder: Holder, measure: Measure) -> int:
+def usage_count(holder: QuotaTarget, measure: Measure) -> int:
     """One query, over all that the holder has stored, or has asked for this month. Use inside `acting`."""
     principals = PRINCIPALS.get(holder.kind)
     live = LIVE + (BY_PRINCIPALS.format(principals=principals) if principals else "")

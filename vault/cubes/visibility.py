@@ -14,8 +14,8 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from governance.access.decisions.principal_grants import principal_grants
 from governance.access.decisions.rules import sees_private
-from governance.access.decisions.standing import standing_of
 from governance.actor import Actor
 from governance.policies.purposes import denied_by_purpose, namespaces_denied_by_purpose
 from governance.vocabulary import Effect
@@ -63,12 +63,12 @@ def exceptions_of(actor: Actor, seen: Callable[[], NamespaceQuerySet], *, among:
         return NO_EXCEPTIONS
     statements: list[str] = []
     parameters: dict[str, Any] = {}
-    for index, hidden in enumerate(_hidden(actor, seen)):
+    for index, hidden in enumerate(_excluded(actor, seen)):
         statement, values = named(hidden, f"hidden_{index}")
         statements.append(statement)
         parameters |= values
     granted = ""
-    if standing_of(actor).has(OBJECT_TYPE, Effect.ALLOW) and not sees_private(actor):
+    if principal_grants(actor).has(OBJECT_TYPE, Effect.ALLOW) and not sees_private(actor):
         granted, values = named(_granted(actor, among), "granted")
         parameters |= values
     return Exceptions(granted, tuple(statements), parameters)
@@ -83,9 +83,9 @@ def named(rows: QuerySet[Any], prefix: str) -> tuple[str, dict[str, Any]]:
     return statement, dict(zip(names, values, strict=True))
 
 
-def _hidden(actor: Actor, seen: Callable[[], NamespaceQuerySet]) -> list[QuerySet[Any]]:
+def _excluded(actor: Actor, seen: Callable[[], NamespaceQuerySet]) -> list[QuerySet[Any]]:
     hidden: list[QuerySet[Any]] = []
-    if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
+    if principal_grants(actor).has(OBJECT_TYPE, Effect.DENY):
         hidden.append(cubes_granted(actor, Effect.DENY).values("content_object_id"))
     denied = denied_by_purpose(actor)
     if denied is not None and namespaces_denied_by_purpose(actor) is None:
@@ -108,7 +108,7 @@ def _granted(actor: Actor, among: Sequence[str]) -> QuerySet[Any]:
         not among
         and actor.binding is None
         and denied_by_purpose(actor) is None
-        and not standing_of(actor).has("namespace", Effect.DENY)
+        and not principal_grants(actor).has("namespace", Effect.DENY)
     ):
         return ids
     rows = Cube.objects.visible_to(actor).filter(pk__in=ids)

@@ -21,7 +21,7 @@ from governance.members.services import member_remove
 from governance.models import ApiKey, Member, OutboxEvent, Persona
 from governance.outbox.routes import route_of
 from governance.personas.services import PersonaDraft, persona_create
-from governance.policies.rules import HolderChoice, Limits, Quota
+from governance.policies.rules import Limits, Quota, QuotaTargetChoice
 from governance.policies.services import PolicyDraft, policy_create, quota_set
 from governance.tenants.bonds import KeyBonds
 from governance.tenants.principals import actor_again
@@ -31,10 +31,10 @@ from governance.vocabulary import (
     Channel,
     Effect,
     GranteeKind,
-    HolderKind,
     PersonaKind,
     PolicyKind,
     PrincipalKind,
+    QuotaTargetKind,
     RoleName,
     Scope,
 )
@@ -260,7 +260,11 @@ class Stage:
 
     def quota(self, step: Entry) -> None:
         member = self.members.get(step["holder"])
-        holder = HolderChoice(HolderKind.MEMBER, member.id) if member else HolderChoice(HolderKind.TENANT)
+        holder = (
+            QuotaTargetChoice(QuotaTargetKind.MEMBER, member.id)
+            if member
+            else QuotaTargetChoice(QuotaTargetKind.TENANT)
+        )
         quota_set(actor=self.person(step["by"]), quota=Quota(holder, Limits(**step["limits"])))
 
     def departure(self, step: Entry) -> None:

@@ -15,7 +15,7 @@ from django.db import connection
 from governance.keys.services import TokenMaker
 from vault.cubes.rules import WORD_KIND
 from vault.cubes.words import Words, words_open
-from vault.graph.rules import Said
+from vault.graph.rules import Statement
 from vault.lexicon.tokens import terms
 from vault.models import Cube, CubeVersion
 from vault.vocabulary import AccessLevel
@@ -49,7 +49,7 @@ WHERE asked.tenant_id = %s AND asked.id = ANY(%s)
 
 
 @dataclass(frozen=True)
-class Standing:
+class LinkableCube:
     """Where a cube stands: its version, and who can see it."""
 
     version: int
@@ -70,11 +70,11 @@ def words_of(cubes: Collection[Cube]) -> dict[UUID, Words]:
     }
 
 
-def standing(cube_ids: Collection[UUID]) -> dict[UUID, Standing]:
+def linkable_cubes(cube_ids: Collection[UUID]) -> dict[UUID, LinkableCube]:
     """The cubes that are there, as they are now. One query."""
     columns = ("id", "version", "namespace__kind", "namespace__owner_id", "access_level", "owner_id")
     rows = Cube.objects.filter(id__in=cube_ids, deleted_at=None).values_list(*columns)
-    return {one: Standing(version, _border(*place)) for one, version, *place in rows}
+    return {one: LinkableCube(version, _border(*place)) for one, version, *place in rows}
 
 
 def _border(kind: str, namespace_owner: UUID | None, access_level: str, owner: UUID | None) -> Hashable:
@@ -82,11 +82,11 @@ def _border(kind: str, namespace_owner: UUID | None, access_level: str, owner: U
     return kind, namespace_owner, owner if access_level == AccessLevel.PRIVATE else None
 
 
-def said_of(cube: Cube, words: Words | None = None) -> Said:
+def statement_of(cube: Cube, words: Words | None = None) -> Statement:
     """A cube with its namespace, as links see it."""
     place = cube.namespace
     voice = cube.subject_id or tuple(sorted(cube.speaker_marks)) or None
-    return Said(
+    return Statement(
         id=cube.id,
         border=_border(place.kind, place.owner_id, cube.access_level, cube.owner_id),
         voice=voice,

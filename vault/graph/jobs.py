@@ -12,16 +12,16 @@ from governance.keys.services import token_maker
 from governance.outbox.routes import Payload, Write
 from vault.cubes.jobs import ids_of
 from vault.graph.gathering import (
-    Standing,
+    LinkableCube,
     just_after,
     just_before,
-    said_of,
+    linkable_cubes,
     sharing_words,
-    standing,
+    statement_of,
     words_of,
 )
 from vault.graph.links import links_insert
-from vault.graph.rules import Around, Link, LinkPolicy, RuleLinks, Said
+from vault.graph.rules import Link, LinkContext, LinkPolicy, RuleLinks, Statement
 from vault.models import Cube, CubeLink
 from vault.vocabulary import LinkKind
 
@@ -34,7 +34,7 @@ class _Gathered:
     """The cubes to link, oldest first, as they were at their version, and what stands around each."""
 
     versions: dict[UUID, int]
-    said: dict[UUID, Said]  # them, and all that stand around them
+    statement: dict[UUID, Statement]  # them, and all that stand around them
     before: dict[UUID, UUID]
     similar: dict[UUID, frozenset[UUID]]
 
@@ -50,7 +50,9 @@ def cubes_link(actor: Actor, payloads: Sequence[Payload], policy: LinkPolicy = D
 
     def write() -> None:
         touching = _touching(gathered.versions)
-        present = standing({*gathered.said, *(end for link in touching for end in (link.source, link.target))})
+        present = linkable_cubes(
+            {*gathered.statements, *(end for link in touching for end in (link.source, link.target))}
+        )
         current = [one for one, version in gathered.versions.items() if _is_at(present.get(one), version)]
         _drop_outdated(set(current), touching, present)
         wanted = [link for link in _decided(gathered, current, policy) if _is_within(link, present)]
@@ -72,16 +74,16 @@ def _gather(actor: Actor, cube_ids: Sequence[UUID]) -> _Gathered:
     others = Cube.objects.filter(id__in=around - words.keys(), deleted_at=None).select_related("namespace")
     opened: set[UUID] = set().union(*similar.values())
     words |= words_of([cube for cube in others if cube.id in opened])
-    said = {cube.id: said_of(cube, words.get(cube.id)) for cube in [*cubes, *others]}
-    return _Gathered({cube.id: cube.version for cube in cubes}, said, before, similar)
+    statement = {cube.id: statement_of(cube, words.get(cube.id)) for cube in [*cubes, *others]}
+    return _Gathered({cube.id: cube.version for cube in cubes}, statement, before, similar)
 
 
-def _is_at(now: Standing | None, version: int) -> bool:
+def _is_at(now: LinkableCube | None, version: int) -> bool:
     """Whether the cube is still as it was read; if not, the event of its newer version links it."""
     return now is not None and now.version == version
 
 
-def _is_within(link: Link, present: Mapping[UUID, Standing]) -> bool:
+def _is_within(link: Link, present: Mapping[UUID, LinkableCube]) -> bool:
     """Whether both ends are there, on the same side of every border."""
     source, target = present.get(link.source), present.get(link.target)
     return source is not None and target is not None and source.border == target.border
@@ -94,7 +96,9 @@ def _touching(cube_ids: Collection[UUID]) -> dict[Link, UUID]:
     return {Link(source, target, LinkKind(kind)): link_id for source, target, kind, link_id in rows}
 
 
-def _drop_outdated(current: Collection[UUID], touching: Mapping[Link, UUID], present: Mapping[UUID, Standing]) -> None:
+def _drop_outdated(
+    current: Collection[UUID], touching: Mapping[Link, UUID], present: Mapping[UUID, LinkableCube]
+) -> None:
     """Delete what the cubes had made, and what others made and would cross a border."""
     outdated = [
         link_id for link, link_id in touching.items() if _made_by(link, current) or not _is_within(link, present)
@@ -113,14 +117,14 @@ def _decided(gathered: _Gathered, current: Iterable[UUID], policy: LinkPolicy) -
     """What the policy says, cube by cube, oldest first."""
     decided: list[Link] = []
     for cube_id in current:
-        said = gathered.said[cube_id]
-        before = _within(gathered, said, [gathered.before[cube_id]]) if cube_id in gathered.before else []
-        similar = _within(gathered, said, gathered.similar.get(cube_id, frozenset()))
-        decided += policy.links(said, Around(before=before[0] if before else None, similar=similar))
+        statement = gathered.statements[cube_id]
+        before = _within(gathered, statement, [gathered.before[cube_id]]) if cube_id in gathered.before else []
+        similar = _within(gathered, statement, gathered.similar.get(cube_id, frozenset()))
+        decided += policy.links(statement, LinkContext(before=before[0] if before else None, similar=similar))
     return decided
 
 
-def _within(gathered: _Gathered, said: Said, cube_ids: Iterable[UUID]) -> list[Said]:
+def _within(gathered: _Gathered, statement: Statement, cube_ids: Iterable[UUID]) -> list[Statement]:
     """Those that still are and that stand within the same border."""
-    found = (gathered.said.get(one) for one in sorted(cube_ids))
-    return [other for other in found if other is not None and other.border == said.border]
+    found = (gathered.statements.get(one) for one in sorted(cube_ids))
+    return [other for other in found if other is not None and other.border == statement.border]

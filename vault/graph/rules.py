@@ -1,4 +1,4 @@
-"""Which links a cube gets, from what stands around it. Pure.
+"""The links of a cube, decided by its neighbours. Pure.
 
 A link reads `source` KIND `target`: a later message follows an earlier one; what came first causes what came of it.
 """
@@ -41,7 +41,7 @@ _ASKS = re.compile(r"[?？]\s*$")
 
 
 @dataclass(frozen=True)
-class Said:
+class Statement:
     """A cube as far as links depend on it.
 
     border: who can see it; links stay within. voice: of whom or by whom it speaks, None if that is not known; only
@@ -55,11 +55,11 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Around:
+class LinkContext:
     """before: said just before in its session. similar: sharing words, with text."""
 
-    before: Said | None = None
-    similar: Sequence[Said] = ()
+    before: Statement | None = None
+    similar: Sequence[Statement] = ()
 
 
 @dataclass(frozen=True)
@@ -72,23 +72,27 @@ class Link:
 class LinkPolicy(Protocol):
     """Decides the links of one cube. Whatever it says, none crosses a border and none is made twice."""
 
-    def links(self, said: Said, around: Around) -> list[Link]:
-        """The links that `said` makes, as source or as target. The same answer for the same arguments."""
+    def links(self, statement: Statement, context: LinkContext) -> list[Link]:
+        """The links that `statement` makes, as source or as target. The same answer for the same arguments."""
 
 
 @dataclass(frozen=True)
 class RuleLinks:
     """The default: order in the session, cue words, and statements turned round."""
 
-    def links(self, said: Said, around: Around) -> list[Link]:
+    def links(self, statement: Statement, context: LinkContext) -> list[Link]:
         made: list[Link] = []
-        if around.before is not None:
-            made.append(Link(said.id, around.before.id, LinkKind.FOLLOWS))
-            if is_consequence(said.text):
-                made.append(Link(around.before.id, said.id, LinkKind.CAUSES))
-        for other in around.similar:
-            if said.voice is not None and other.voice == said.voice and contradict(said.text, other.text):
-                newer, older = sorted((said.id, other.id), reverse=True)
+        if context.before is not None:
+            made.append(Link(statement.id, context.before.id, LinkKind.FOLLOWS))
+            if is_consequence(statement.text):
+                made.append(Link(context.before.id, statement.id, LinkKind.CAUSES))
+        for other in context.similar:
+            if (
+                statement.voice is not None
+                and other.voice == statement.voice
+                and contradict(statement.text, other.text)
+            ):
+                newer, older = sorted((statement.id, other.id), reverse=True)
                 made.append(Link(newer, older, LinkKind.CONTRADICTS))
         return made
 

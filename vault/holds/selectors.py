@@ -68,7 +68,7 @@ def holds_list(*, actor: Actor, status: HoldStatus | None = None, pages: Pages) 
     """Legal holds, the newest first. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
     authorize(actor, Permission.HOLD_MANAGE)
     with acting(actor):
-        rows = Hold.objects.with_standing().filter(tenant_id=actor.tenant_id, kind__in=LEGAL)
+        rows = Hold.objects.with_active_flag().filter(tenant_id=actor.tenant_id, kind__in=LEGAL)
         page = pages.take(rows.filter(_of_status(status)).select_related("maker").order_by("-id"))
         record(actor=actor, verb=Verb.HOLD_READ, object_type="hold", object_ids=[row.id for row in page])
         return hold_views(page)
@@ -86,19 +86,19 @@ def cube_keeping(*, actor: Actor, cube_id: UUID) -> Keeping:
     """What holds a memory that the actor may read. Raises NotFound; Forbidden; KeyUnavailable."""
     with acting(actor):
         locate_readable(actor, cube_id)
-        rows = list(_standing_over(cube_id).select_related("maker"))
+        rows = list(_active_holds(cube_id).select_related("maker"))
         freezes = tuple(hold_views([row for row in rows if row.kind == HoldKind.FREEZE]))
         return Keeping(freezes=freezes, legal=len(freezes) < len(rows))
 
 
 def freezes_of(cube_id: UUID) -> QuerySet[Hold]:
     """The freezes that keep a cube; within the tenant's transaction."""
-    return _standing_over(cube_id).filter(kind=HoldKind.FREEZE)
+    return _active_holds(cube_id).filter(kind=HoldKind.FREEZE)
 
 
 def hold_locate(actor: Actor, hold_id: UUID) -> Hold:
     """A legal hold of the actor's tenant, with `stands`. Raises NotFound; Forbidden."""
-    rows = Hold.objects.with_standing().filter(tenant_id=actor.tenant_id, id=hold_id, kind__in=LEGAL)
+    rows = Hold.objects.with_active_flag().filter(tenant_id=actor.tenant_id, id=hold_id, kind__in=LEGAL)
     row = rows.select_related("maker").first()
     if row is None:
         raise NotFound
@@ -126,7 +126,7 @@ def key_is_needed(*, actor: Actor, scope: str) -> bool:
     """
     authorize(actor, Permission.HOLD_MANAGE)
     with acting(actor):
-        standing = Hold.objects.standing().filter(tenant_id=actor.tenant_id)
+        standing = Hold.objects.active().filter(tenant_id=actor.tenant_id)
         if scope == GENERAL and standing.exists():
             return True  # what a hold is over is sealed under it too
         subjects = {subject_scope(one): one for one in standing.values_list("subject_id", flat=True) if one}
@@ -148,9 +148,9 @@ def _sealed_under(scope: str, versions: QuerySet[CubeVersion]) -> bool:
     return versions.exists()  # the key of tokens, by which everything is found, and whatever is not known here
 
 
-def _standing_over(cube_id: UUID) -> QuerySet[Hold]:
+def _active_holds(cube_id: UUID) -> QuerySet[Hold]:
     covering = HoldCube.objects.filter(cube_id=cube_id).values("hold_id")
-    return Hold.objects.standing().filter(id__in=covering).order_by("id")
+    return Hold.objects.active().filter(id__in=covering).order_by("id")
 
 
 def _view(

@@ -16,7 +16,7 @@ from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, SecondMemberNeeded
 from governance.ids import uuid7
 from governance.keys.services import token_maker
-from governance.members.standing_in import refuse_stand_in
+from governance.members.stand_in import refuse_stand_in
 from governance.models import Member
 from governance.policies.retention import retention_asked
 from governance.privacy.services import subject_ensure
@@ -94,7 +94,7 @@ def hold_release(*, actor: Actor, hold_id: UUID) -> HoldView:
         hold = hold_locate(actor, hold_id)
         before = hold_views([hold])[0]
         if before.status is not HoldStatus.RELEASED:
-            _refuse_alone()
+            _refuse_single_member()
             refuse_stand_in(actor)
             if member_id not in {one.member_id for one in before.approvals}:
                 _approve(hold, member_id)
@@ -212,7 +212,7 @@ def _ever_about(subject_id: UUID | None) -> QuerySet[CubeVersion, UUID]:
     return CubeVersion.objects.filter(subject_id=subject_id).values_list("cube_id", flat=True)
 
 
-def _refuse_alone() -> None:
+def _refuse_single_member() -> None:
     if Member.objects.filter(removed_at=None).count() < 2:
         raise SecondMemberNeeded("This tenant has one member: add a second one first, then both approve.")
 

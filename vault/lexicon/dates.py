@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from vault.lexicon import readings
-from vault.lexicon.periods import Meaning
+from vault.lexicon.calendar_units import Meaning
 from vault.lexicon.readings import COUNTS, Match, number
 
 BEFORE_A_NAME = 32  # characters that are looked at before a month or a season

@@ -29,7 +29,7 @@ def labels_named(text: str, labels: Iterable[str]) -> dict[str, str]:
     for label in labels:
         name = folded(label)
         if name not in said:
-            said[name] = _is_said(name, text)
+            said[name] = _is_in_text(name, text)
         if said[name]:
             named[label] = name
     return named
@@ -48,7 +48,7 @@ def ascii_pieces(text: str) -> set[str]:
     return pieces - {""}
 
 
-def _is_said(name: str, text: str) -> bool:
+def _is_in_text(name: str, text: str) -> bool:
     at = text.find(name) if name else -1
     for _ in range(MOST_PLACES):
         if at < 0:

@@ -6,7 +6,7 @@ The patterns are in `dates`, and name the groups that the readers here take. `no
 import re
 from datetime import datetime, timedelta
 
-from vault.lexicon.periods import (
+from vault.lexicon.calendar_units import (
     DAY,
     MONTH,
     ONE_DAY,
@@ -94,11 +94,11 @@ def before_last(match: Match, now: datetime) -> Meaning:
 
 
 def ago(match: Match, now: datetime) -> Meaning:
-    return _around(*counted(match), now)
+    return _units_ago(*counted(match), now)
 
 
 def some_days_ago(_match: Match, now: datetime) -> Meaning:
-    return _around(*COUNTS["few"], "day", now)
+    return _units_ago(*COUNTS["few"], "day", now)
 
 
 def last_units(match: Match, now: datetime) -> Meaning:
@@ -216,7 +216,7 @@ def _calendar(unit: str, offset: int, now: datetime) -> Meaning:
     return Meaning(YEAR, (year_of(now.year + offset),))
 
 
-def _around(count: float, slack: int, unit: str, now: datetime) -> Meaning:
+def _units_ago(count: float, slack: int, unit: str, now: datetime) -> Meaning:
     """So many units ago: a day exactly; what is longer more or less, and the month or year that it was in."""
     back = now - length(count, unit)
     if unit in {"minute", "hour"}:

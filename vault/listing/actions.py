@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
-from governance.denials import denial_told
+from governance.denials import denial_recorded
 from governance.errors import (
     Conflict,
     DomainError,
@@ -329,7 +329,7 @@ def _tried(
         except DomainError as failure:
             skipped.append((cube_id, failure))
             if isinstance(failure, Forbidden):
-                denial_told(actor=actor, denial=failure, path=f"jobs/{run.job_id}/")
+                denial_recorded(actor=actor, denial=failure, path=f"jobs/{run.job_id}/")
     return done, skipped
 
 

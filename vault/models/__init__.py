@@ -4,7 +4,15 @@ from vault.models.cube import Cube, CubeGrant, CubeLink, CubeOrigin, CubeSource,
 from vault.models.daily_count import DailyCount
 from vault.models.embedding_model import EmbeddingModel
 from vault.models.hold import Hold, HoldCube, HoldReleaseApproval
-from vault.models.index import ArchivedPosting, Embedding, NamespaceSize, PackedPostings, PackedWord, Packing, Posting
+from vault.models.index import (
+    ArchivedPosting,
+    CompactedPostings,
+    CompactedTerm,
+    Compaction,
+    Embedding,
+    NamespaceSize,
+    Posting,
+)
 from vault.models.namespace import Namespace, NamespaceGrant
 from vault.models.review import PiiFinding, Review
 from vault.models.saved_view import SavedView
@@ -13,6 +21,9 @@ from vault.models.state_transition import StateTransition
 __all__ = [
     "ActionItem",
     "ArchivedPosting",
+    "CompactedPostings",
+    "CompactedTerm",
+    "Compaction",
     "Conversation",
     "Cube",
     "CubeGrant",
@@ -30,9 +41,6 @@ __all__ = [
     "Namespace",
     "NamespaceGrant",
     "NamespaceSize",
-    "PackedPostings",
-    "PackedWord",
-    "Packing",
     "PiiFinding",
     "Posting",
     "Review",

@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
+from governance.access.decisions.principal_grants import grants_of, principal_grants
 from governance.access.decisions.rules import closing, opening, reads_content, sees_private
-from governance.access.decisions.standing import grants_of, standing_of
 from governance.actor import Actor
 from governance.models.base import TenantModel
 from governance.models.grant import OBJECT_PERMISSIONS, ObjectGrant
@@ -56,7 +56,7 @@ class ReachQuerySet(models.QuerySet[Row]):
             return rows
         if not sees_private(actor):
             granted = _by_grant(actor)
-            rows = rows.filter(_by_role(actor) if granted is None else _by_role_alone(actor) | granted)
+            rows = rows.filter(_by_role(actor) if granted is None else _by_role_without_join(actor) | granted)
         if actor.binding is not None:
             rows = rows.filter(_bound(actor.binding.persona_id), bound_to(actor, "namespace__path"))
         return rows.undenied(actor)
@@ -64,9 +64,9 @@ class ReachQuerySet(models.QuerySet[Row]):
     def undenied(self, actor: Actor) -> Self:
         """Without the cubes that a grant denies to the actor, by themselves or with their namespace."""
         rows = self
-        if standing_of(actor).has("namespace", Effect.DENY):
+        if principal_grants(actor).has("namespace", Effect.DENY):
             rows = rows.exclude(namespace_id__in=namespaces_granted(actor, Effect.DENY))
-        if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
+        if principal_grants(actor).has(OBJECT_TYPE, Effect.DENY):
             rows = rows.exclude(Exists(cubes_granted(actor, Effect.DENY).filter(content_object_id=OuterRef("pk"))))
         return rows
 
@@ -124,7 +124,7 @@ def _by_role(actor: Actor) -> Q:
     return (mine | not_private) & own_or_open
 
 
-def _by_role_alone(actor: Actor) -> Q:
+def _by_role_without_join(actor: Actor) -> Q:
     """`_by_role` without a join: joined, the planner would ask each grant twice."""
     if not reads_content(actor):
         return NOTHING
@@ -139,7 +139,7 @@ def _by_grant(actor: Actor) -> Q | None:
 
     None: there is no grant.
     """
-    standing, reach = standing_of(actor), None
+    standing, reach = principal_grants(actor), None
     if standing.has("namespace", Effect.ALLOW):
         of_namespace = ~Q(access_level=AccessLevel.PRIVATE) | Q(owner_id=F("namespace__owner_id"))
         reach = Q(namespace_id__in=namespaces_granted(actor, Effect.ALLOW)) & of_namespace

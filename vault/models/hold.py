@@ -11,11 +11,11 @@ STANDS = Func(F("tenant_id"), F("id"), function="vault_hold_stands", output_fiel
 
 
 class HoldQuerySet(models.QuerySet["Hold"]):
-    def with_standing(self) -> "HoldQuerySet":
+    def with_active_flag(self) -> "HoldQuerySet":
         """Each row with `stands`: whether it still holds. The database alone decides (vault_hold_stands)."""
         return self.annotate(stands=STANDS)
 
-    def standing(self) -> "HoldQuerySet":
+    def active(self) -> "HoldQuerySet":
         return self.filter(STANDS)
 
 

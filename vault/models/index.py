@@ -86,7 +86,7 @@ class NamespaceSize(models.Model):
     refreshed_at = models.DateTimeField(db_default=Now())
 
 
-class PackedWord(models.Model):
+class CompactedTerm(models.Model):
     """A word whose postings up to `until` are packed, or are about to be (vault/cubes/index/compaction.py)."""
 
     pk = models.CompositePrimaryKey("tenant_id", "term")
@@ -96,12 +96,13 @@ class PackedWord(models.Model):
     is_packed = models.BooleanField(default=False, db_default=False)
 
     class Meta:
+        db_table = "vault_packedword"
         indexes = [
             models.Index(fields=["tenant", "until"], name="packed_word_by_until")
         ]  # each write asks for the last
 
 
-class PackedPostings(models.Model):
+class CompactedPostings(models.Model):
     """The postings of a packed word in a namespace in the order of their cubes: 32 bytes each (ENTRY), and beside them
     16 bytes each that filters look at (FACETS)."""
 
@@ -114,11 +115,17 @@ class PackedPostings(models.Model):
     postings = models.BinaryField()
     facets = models.BinaryField()
 
+    class Meta:
+        db_table = "vault_packedpostings"
 
-class Packing(models.Model):
+
+class Compaction(models.Model):
     """How many cubes a tenant had when all its words were placed anew, and how many words are; when last."""
 
     tenant = models.OneToOneField("governance.Tenant", on_delete=models.DO_NOTHING, primary_key=True, related_name="+")
     cubes = models.PositiveBigIntegerField()
     words = models.PositiveIntegerField()
     packed_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "vault_packing"

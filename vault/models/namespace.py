@@ -3,8 +3,8 @@ from typing import Any, ClassVar
 from django.db import models
 from django.db.models import Q
 
+from governance.access.decisions.principal_grants import grants_of, principal_grants
 from governance.access.decisions.rules import closing, opening, reads_content, sees_private
-from governance.access.decisions.standing import grants_of, standing_of
 from governance.actor import Actor
 from governance.models.base import TenantModel
 from governance.models.grant import OBJECT_PERMISSIONS, ObjectGrant
@@ -29,7 +29,7 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
         if not sees_private(actor):
             rows = rows.filter(_in_reach_of(actor))
         rows = rows.filter(bound_to(actor, "path"))
-        if standing_of(actor).has(OBJECT_TYPE, Effect.DENY):
+        if principal_grants(actor).has(OBJECT_TYPE, Effect.DENY):
             rows = rows.exclude(pk__in=namespaces_granted(actor, Effect.DENY))
         return rows
 
@@ -44,7 +44,7 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
 def _in_reach_of(actor: Actor) -> Q:
     """What role and ownership let the actor read, its own private namespaces and all that are not; and grants."""
     reach = ~Q(kind=NamespaceKind.PRIVATE) | Q(owner_id=actor.member_id) if reads_content(actor) else NOTHING
-    if standing_of(actor).has(OBJECT_TYPE, Effect.ALLOW):
+    if principal_grants(actor).has(OBJECT_TYPE, Effect.ALLOW):
         reach |= Q(pk__in=namespaces_granted(actor, Effect.ALLOW))
     return reach
 

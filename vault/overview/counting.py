@@ -20,8 +20,8 @@ from governance.ids import uuid7, uuid7_floor
 from governance.models import AuditEntry
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit, is_asked
-from governance.policies.rules import Holder
-from governance.vocabulary import Channel, HolderKind, Measure, Topic, Verb
+from governance.policies.rules import QuotaTarget
+from governance.vocabulary import Channel, Measure, QuotaTargetKind, Topic, Verb
 from vault.cubes.usage import usage_count
 from vault.models import DailyCount
 from vault.vocabulary import AccessLevel, Counted, NamespaceKind, SourceKind, State
@@ -174,7 +174,7 @@ def _verify(actor: Actor) -> dict[str, int]:
 
 
 def _measures_write(actor: Actor, verified: dict[str, int]) -> None:
-    holder = Holder(HolderKind.TENANT, actor.tenant_id)
+    holder = QuotaTarget(QuotaTargetKind.TENANT, actor.tenant_id)
     used = {measure: usage_count(holder, measure) for measure in MEASURES}
     counts = [(Counted.USAGE, str(measure), count) for measure, count in used.items()]
     counts += [(Counted.AUDIT, value, count) for value, count in verified.items()]

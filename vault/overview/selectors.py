@@ -13,8 +13,8 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting, database_now
 from governance.policies.active import policies_active
-from governance.policies.rules import Holder, limits_of
-from governance.vocabulary import HolderKind, JobStatus, Measure, Permission
+from governance.policies.rules import QuotaTarget, limits_of
+from governance.vocabulary import JobStatus, Measure, Permission, QuotaTargetKind
 from vault.cubes.visibility import exceptions_of
 from vault.listing.facets import facets_count
 from vault.listing.queries import MemoryQuery
@@ -196,7 +196,7 @@ def _daily(counts: Mapping[date, dict[str, int]], span: Sequence[date], values: 
 
 def _use(actor: Actor, counts: Counts) -> dict[Measure, Use]:
     used = _at(counts[Counted.USAGE], date.max)
-    limits = limits_of(policies_active(actor).quotas, Holder(HolderKind.TENANT, actor.tenant_id))
+    limits = limits_of(policies_active(actor).quotas, QuotaTarget(QuotaTargetKind.TENANT, actor.tenant_id))
     return {measure: Use(used.get(measure, 0), limits.of(measure)) for measure in MEASURES}
 
 

@@ -16,9 +16,9 @@ from governance.policies.purposes import denied_rows
 from governance.policies.rules import (
     Expiry,
     Facts,
-    Holder,
     Lifetime,
     Quota,
+    QuotaTarget,
     Retention,
     Rule,
     lifetime_of,
@@ -26,7 +26,7 @@ from governance.policies.rules import (
     pii_rule_of,
     purpose_levels,
 )
-from governance.vocabulary import HolderKind, Measure, Verb
+from governance.vocabulary import Measure, QuotaTargetKind, Verb
 from vault.cubes.usage import usage_count
 from vault.models import Cube
 from vault.policies.rules import SAMPLES, Effect, Outcome, Tally, expiry_effect, openness, refused, sharing_effects
@@ -187,12 +187,12 @@ def _readers(change: Change) -> dict[str, int]:
     return {purpose or "": readers for purpose, readers in counted.values_list("context__purpose", "readers")}
 
 
-def _holders(change: Change, quota: Quota) -> list[Holder]:
+def _holders(change: Change, quota: Quota) -> list[QuotaTarget]:
     kind = quota.holder.kind
     if quota.holder.id is not None:
-        return [Holder(kind, quota.holder.id)]
-    if kind is HolderKind.TENANT:
-        return [Holder(kind, change.tenant_id)]
+        return [QuotaTarget(kind, quota.holder.id)]
+    if kind is QuotaTargetKind.TENANT:
+        return [QuotaTarget(kind, change.tenant_id)]
     members, keys = Member.objects.filter(removed_at=None), ApiKey.objects.filter(revoked_at=None)
-    rows = members if kind is HolderKind.MEMBER else keys
-    return [Holder(kind, one) for one in rows.filter(tenant_id=change.tenant_id).values_list("id", flat=True)]
+    rows = members if kind is QuotaTargetKind.MEMBER else keys
+    return [QuotaTarget(kind, one) for one in rows.filter(tenant_id=change.tenant_id).values_list("id", flat=True)]

@@ -7,7 +7,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.policies.active import policies_active
 from governance.policies.quotas import holders_of
-from governance.policies.rules import Holder, Limits, limits_of
+from governance.policies.rules import Limits, QuotaTarget, limits_of
 from governance.vocabulary import Measure, Permission
 from vault.cubes.usage import usage_count
 
@@ -18,7 +18,7 @@ COUNTED = (Measure.MEMORIES, Measure.BYTES, Measure.MODEL_TOKENS)
 class QuotaView:
     """A holder's limits, and what it uses now: memories, bytes, model tokens since the month began."""
 
-    holder: Holder
+    holder: QuotaTarget
     limits: Limits
     used: dict[Measure, int]
 
@@ -32,11 +32,11 @@ def quotas_list(*, actor: Actor) -> list[QuotaView]:
         holders = holders_of(actor)
         if is_allowed(actor, Permission.POLICY_READ):
             named = (quota.holder for quota in policies_active(actor).quotas)
-            holders += sorted({Holder(one.kind, one.id) for one in named if one.id is not None} - {*holders})
+            holders += sorted({QuotaTarget(one.kind, one.id) for one in named if one.id is not None} - {*holders})
         return [quota_view(actor=actor, holder=holder) for holder in holders]
 
 
-def quota_view(*, actor: Actor, holder: Holder) -> QuotaView:
+def quota_view(*, actor: Actor, holder: QuotaTarget) -> QuotaView:
     """One holder of the actor's tenant, for whoever may know of it."""
     with acting(actor):
         limits = limits_of(policies_active(actor).quotas, holder)

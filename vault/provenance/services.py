@@ -55,7 +55,7 @@ def manifest_of_turns(*, actor: Actor, turns: Sequence[TurnView]) -> Manifest:
     """
     authorize(actor, Permission.CONVERSATION_USE)
     with acting(actor):
-        said = _said(turns)
+        said = _chat_texts(turns)
         named = [*said, *(one.memory_id for turn in turns for one in turn.citations)]
         versions = dict(Cube.objects.visible_to(actor).filter(id__in=named).values_list("id", "version"))
         shown = [Leaving(one, versions[one], said.get(one)) for one in dict.fromkeys(named) if one in versions]
@@ -136,7 +136,7 @@ def _item(row: CubeVersion, content: str | None) -> ManifestItem:
     )
 
 
-def _said(turns: Sequence[TurnView]) -> dict[UUID, str | None]:
+def _chat_texts(turns: Sequence[TurnView]) -> dict[UUID, str | None]:
     """The memories that the turns left, with their texts as shown."""
     texts = {turn.id: (turn.question, turn.answer) for turn in turns}
     rows = Turn.objects.filter(id__in=texts).order_by("id").values_list("id", "question_id", "answer_id")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from django.db.models import QuerySet
 
-from governance.access.decisions.standing import standing_of
+from governance.access.decisions.principal_grants import principal_grants
 from governance.actor import Actor, CallContext
 from governance.policies.active import policies_active
 from vault.cubes.visibility import named
@@ -33,10 +33,10 @@ _sights: dict[Hashable, int] = {}
 _numbers = count()
 
 
-def sight_of(actor: Actor) -> int:
+def visibility_number(actor: Actor) -> int:
     """A number for what decides how `visible_to` is composed for `actor`, and no less: who has an equal sight has the
     same number, and composes equal statements. No number is given twice."""
-    standing = standing_of(actor)
+    standing = principal_grants(actor)
     # Of a call's context only the purpose is asked in a statement; what conditions ask of it is in `met`.
     asker = replace(actor, request_id="", context=CallContext(actor.context.channel, actor.context.purpose))
     met = tuple(sorted(standing.met.items()))
@@ -51,10 +51,10 @@ def sight_of(actor: Actor) -> int:
 
 def composed(name: str, rows: Callable[[], QuerySet[Any]], *, key: Hashable) -> Composed:
     """The statement of `rows`, kept. `name` begins the names of its values."""
-    return kept(name, lambda: compose(name, rows()), key=key)
+    return cached(name, lambda: compose(name, rows()), key=key)
 
 
-def kept(name: str, make: Callable[[], Made], *, key: Hashable) -> Made:
+def cached(name: str, make: Callable[[], Made], *, key: Hashable) -> Made:
     """What was made when the same `name` was last asked for under an equal `key`."""
     found: Made | None = _kept.get((name, key))
     if found is None:

@@ -14,19 +14,19 @@ from vault.cubes.index import marks
 from vault.cubes.visibility import Exceptions, exceptions_of
 from vault.graph.walks import Among
 from vault.lexicon.entities import asked_entities
-from vault.lexicon.moments import spans_of
+from vault.lexicon.temporal_expressions import time_ranges_of
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
-from vault.retrieval.composing import Composed, compose, composed, kept, sight_of
+from vault.retrieval.composing import Composed, cached, compose, composed, visibility_number
 from vault.retrieval.facets import facets_asked
-from vault.retrieval.queries import SearchQuery, narrowing, seen_namespaces, states, within_asked
+from vault.retrieval.heat_and_trust import heat_and_trust_of, weigh_heat_and_trust
+from vault.retrieval.queries import SearchQuery, narrowing, states, visible_namespaces, within_asked
 from vault.retrieval.question import question_of
 from vault.retrieval.ranker import COLUMNS, rank
 from vault.retrieval.ranking import NO_PARTS, Weights
 from vault.retrieval.scoring import Ranked
 from vault.retrieval.sources import SOURCES, Graph, Lexical
-from vault.retrieval.standing import standings, with_standing
-from vault.retrieval.surveying import survey
+from vault.retrieval.statistics import index_statistics
 from vault.retrieval.tagging import by_tag
 from vault.vocabulary import SearchMode
 
@@ -58,11 +58,11 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     maker = token_maker(actor.tenant_id)
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
-    sight = (sight_of(actor), search.is_open, search.namespaces, search.include_archived)
-    inside = partial(seen_namespaces, actor, search)
-    excepted = kept("exceptions", lambda: exceptions_of(actor, inside, among=search.namespaces), key=sight)
-    seen = composed("seen", lambda: seen_namespaces(actor, search).values("id"), key=sight)
-    surveyed = survey(actor, question, seen, excepted)
+    sight = (visibility_number(actor), search.is_open, search.namespaces, search.include_archived)
+    inside = partial(visible_namespaces, actor, search)
+    excepted = cached("exceptions", lambda: exceptions_of(actor, inside, among=search.namespaces), key=sight)
+    seen = composed("seen", lambda: visible_namespaces(actor, search).values("id"), key=sight)
+    surveyed = index_statistics(actor, question, seen, excepted)
     if not surveyed.namespaces and not excepted.granted:
         return []
     check_model(surveyed.model, asked)
@@ -79,7 +79,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     found = rank(
         actor,
         question=question,
-        spans=spans_of(question.text, surveyed.now, question.spelled(surveyed.speakers)),
+        spans=time_ranges_of(question.text, surveyed.now, question.spelled(surveyed.speakers)),
         surveyed=surveyed,
         excepted=excepted,
         visible=_columns(visible, None if condition else (sight, tuple(surveyed.namespaces))),
@@ -93,7 +93,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
         sources=(Lexical(), graph) if search.mode is SearchMode.GRAPH else SOURCES,
     )
     if weights.heat or weights.trust:
-        found = with_standing(found, standings(visible(), found), weights, limit)
+        found = weigh_heat_and_trust(found, heat_and_trust_of(visible(), found), weights, limit)
     return _filled(actor, search, condition, visible, found, limit)
 
 

@@ -49,7 +49,7 @@ class SearchQuery:
         return not (self.namespaces or self.session_id or self.task_id or self.filters)
 
 
-def seen_namespaces(actor: Actor, search: SearchQuery) -> NamespaceQuerySet:
+def visible_namespaces(actor: Actor, search: SearchQuery) -> NamespaceQuerySet:
     """The namespaces that the actor may read, of those that it asks for.
 
     What was merely asked and answered in chats is no evidence: who wants it names its session or its place.

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from governance.keys.services import TokenMaker
 from vault.cubes.index import marks
 from vault.cubes.rules import WORD_KIND
-from vault.lexicon.moments import asks_for_time, without_times
 from vault.lexicon.normal import normal_form
+from vault.lexicon.temporal_expressions import asks_for_time, without_times
 from vault.lexicon.tokens import content_terms, day_terms, query_terms, terms, unspaced_and_spaced
 from vault.lexicon.words import QUESTION_WORDS
 
@@ -76,9 +76,9 @@ class Question:
         """The marks of what names `speakers`."""
         return [marks.entity(self.maker, self.names[mark].casefold()) for mark in speakers]
 
-    def told_when(self, speakers: Collection[int]) -> list[int]:
+    def time_marks(self, speakers: Collection[int]) -> list[int]:
         """The marks of what `speakers` said that tells a time, if it asks for one."""
-        return [marks.said_with_time(self.maker, self.names[mark]) for mark in speakers if self.asks_for_time]
+        return [marks.speaker_time(self.maker, self.names[mark]) for mark in speakers if self.asks_for_time]
 
     def _without(self, names: Collection[str], text: str, goes: Callable[[re.Match[str]], bool] = bool) -> str:
         if not names:
@@ -105,7 +105,7 @@ def _possible_names(text: str) -> Iterator[str]:
     words = [word for word in marks.WORD.findall(text)[:MOST_TERMS] if len(word) <= LONGEST_NAME]
     for place, word in enumerate(words):
         unspaced, spaced = unspaced_and_spaced(word) if not word.isascii() else ([], [])
-        if unspaced or terms(word) or (word[0].isupper() and (place or _stands_alone(words))):
+        if unspaced or terms(word) or (word[0].isupper() and (place or _may_be_name(words))):
             yield word
         yield from spaced if unspaced else ()
         for run in unspaced:
@@ -113,7 +113,7 @@ def _possible_names(text: str) -> Iterator[str]:
                 yield from (run[at : at + size] for at in range(len(run) - size + 1))
 
 
-def _stands_alone(words: list[str]) -> bool:
+def _may_be_name(words: list[str]) -> bool:
     """Whether the first word, which is one of grammar, may be a name by itself: `Will`, `Will said`."""
     return len(words) == 1 or words[1].lower() in QUESTION_WORDS
 

@@ -15,7 +15,7 @@ from governance.prepared import sql_array
 from vault.cubes.index.facets import NO_FACETS
 from vault.cubes.visibility import NO_EXCEPTIONS, Exceptions
 from vault.lexicon.asking import is_about_questions
-from vault.lexicon.moments import Span
+from vault.lexicon.temporal_expressions import TimeRange
 from vault.retrieval.composing import Composed
 from vault.retrieval.facets import Asked
 from vault.retrieval.question import Question
@@ -36,12 +36,12 @@ from vault.retrieval.sql import (
     WORDS,
 )
 from vault.retrieval.statements import Ranking
-from vault.retrieval.surveying import TYPICAL_LENGTH, Survey
-from vault.retrieval.words import ID, Found, Pool, Said, ids_of
+from vault.retrieval.statistics import TYPICAL_LENGTH, IndexStatistics
+from vault.retrieval.words import ID, LexicalScores, Pool, WordPostings, ids_of
 
 PASSING_COLUMNS = {"cubes": "cube.id", "postings": "posting.cube_id", "embeddings": "embedding.cube_id"}
 NOTHING_ASKED = Asked(NO_FACETS, covered=True)
-NO_WORDS = Said([], cubes=0, length=TYPICAL_LENGTH)
+NO_WORDS = LexicalScores([], cubes=0, length=TYPICAL_LENGTH)
 COLUMNS = (
     "id",
     "version",
@@ -59,8 +59,8 @@ def rank(
     actor: Actor,
     *,
     question: Question,
-    spans: Sequence[Span],
-    surveyed: Survey,
+    spans: Sequence[TimeRange],
+    surveyed: IndexStatistics,
     visible: Composed,
     narrowed: bool,
     vector: HalfVector | None,
@@ -87,7 +87,7 @@ def rank(
         bare=terms.bare,
         questions=is_about_questions(question.text),
     )
-    with_time = question.told_when(speakers) if weights.time else []
+    with_time = question.time_marks(speakers) if weights.time else []
     ranking = Ranking(
         surveyed=surveyed,
         model=model,
@@ -140,7 +140,7 @@ def rank(
 def _places(
     visible: Composed,
     excepted: Exceptions,
-    surveyed: Survey,
+    surveyed: IndexStatistics,
     model: str,
     asked: Asked,
     *,
@@ -186,12 +186,12 @@ def _with_passing(ranking: Ranking) -> Ranking:
     return replace(ranking, passing=passing, few=few, places={**ranking.places, **places}, parameters=parameters)
 
 
-def _lexical(ranking: Ranking) -> Said:
+def _lexical(ranking: Ranking) -> LexicalScores:
     """What words say of all that the actor sees and that passes the filters."""
-    found = [Found(*row) for row in ranking.rows(WORDS)]
+    found = [WordPostings(*row) for row in ranking.rows(WORDS)]
     surveyed = ranking.surveyed
     length = surveyed.words / surveyed.cubes if surveyed.cubes and surveyed.words else TYPICAL_LENGTH
-    return Said(found, cubes=surveyed.cubes, length=length, facets=ranking.facets, only=ranking.passing)
+    return LexicalScores(found, cubes=surveyed.cubes, length=length, facets=ranking.facets, only=ranking.passing)
 
 
 def _literal(text: str) -> str:

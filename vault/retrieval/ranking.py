@@ -87,7 +87,7 @@ class Parts:
     time: float
     asks: float = 0.0
     graph: float = 0.0  # nearness over links: vault/graph/walks.py
-    heat: float = 0.0  # vault/retrieval/standing.py, and trust
+    heat: float = 0.0  # vault/retrieval/heat_and_trust.py, and trust
     trust: float = 0.0
 
 
@@ -137,7 +137,7 @@ def fused(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
     return min(1.0, total * (1 - weights.asks * parts.asks) / most) if most else 0.0
 
 
-def said_around(parts: Parts) -> float:
+def context_share(parts: Parts) -> float:
     """What neighbours and session bring to a cube's score, in 0..1."""
     most = HYBRID.context * sum(CONTEXT.values()) + HYBRID.session
     return min(1.0, (HYBRID.context * parts.context + HYBRID.session * parts.session) / most)

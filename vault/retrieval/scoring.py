@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 
 from vault.retrieval.ranking import Parts, Weights, fused
-from vault.retrieval.words import Floats, Pool, Said, ids_of
+from vault.retrieval.words import Floats, LexicalScores, Pool, ids_of
 
 PARTS = ("lexical", "context", "session", "dense", "entity", "time", "asks", "graph")  # as Parts has them
 
@@ -60,10 +60,10 @@ class Scored:
 
 
 def scored(
-    lexical: Said, pool: Pool, weights: Weights, limit: int, nearness: Mapping[int, float] | None = None
+    lexical: LexicalScores, pool: Pool, weights: Weights, limit: int, nearness: Mapping[int, float] | None = None
 ) -> Scored:
     """The parts of each candidate's score; nearness: of the graph, by the low half of an id."""
-    around = lexical.around(pool)
+    around = lexical.context_scores(pool)
     in_session = pool.session != 0
     near = [(nearness or {}).get(low, 0.0) for low in pool.low.tolist()] if nearness else np.zeros(len(pool))
     by_words = _share(lexical.lexical(pool), lexical.highest)

@@ -16,7 +16,7 @@ from governance.actor import Actor
 from governance.prepared import sql_array
 from vault.cubes.index.eligibility import SEARCHABLE
 from vault.graph.walks import Among, named_cubes, near_cubes
-from vault.lexicon.moments import merged
+from vault.lexicon.temporal_expressions import merged
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.ranking import (
     BEST,
@@ -40,7 +40,7 @@ from vault.retrieval.sql import (
     SPEAKER_AND_TIME,
 )
 from vault.retrieval.statements import Ranking
-from vault.retrieval.words import Pool, Spans, spans
+from vault.retrieval.words import ContextWindows, Pool, context_windows
 from vault.vocabulary import State
 
 DEEPEST = 4  # looks among the best by words, each at four times as many, where too few of them may be shown
@@ -65,7 +65,7 @@ class Lexical:
             best = ranking.lexical.best(at + several)
             if len(best.scores) <= at:
                 break
-            pool = pool.joined(_look_up(ranking, spans(best.places(at + several)[at:]), pool))
+            pool = pool.joined(_look_up(ranking, context_windows(best.places(at + several)[at:]), pool))
             if len(best.scores) < at + several or np.isin(best.low, pool.low).sum() >= ranking.limit:
                 break
             at, several = at + several, 4 * several
@@ -85,7 +85,7 @@ class SpeakerAndTime:
             return Pool(None)
         reach = weights.entity + (weights.time if by_time else 0.0)
         least = (scored.last - reach) * ranking.lexical.highest / (weights.lexical or 1.0)
-        others = ranking.lexical.best(LOOKED_THROUGH).beyond(scored.pool, least)
+        others = ranking.lexical.best(LOOKED_THROUGH).ids_above(scored.pool, least)
         by_itself = scored.last < reach
         if not (others or by_itself):
             return Pool(None)
@@ -145,13 +145,13 @@ class Graph:
         seeds = _seeds(named, {row.cube_id: row.score for row in scored.best(STARTS)})
         near = near_cubes(self._actor, seeds=seeds, among=self._among, visible=self._visible)
         ranking.nearness.update({cube_id.int & (2**64 - 1): score for cube_id, score in near.items()})
-        return _look_up(ranking, Spans(list(near), [], [], []), scored.pool)
+        return _look_up(ranking, ContextWindows(list(near), [], [], []), scored.pool)
 
 
 SOURCES: tuple[CandidateSource, ...] = (Lexical(), SpeakerAndTime(), Dense())
 
 
-def _look_up(ranking: Ranking, asked: Spans, known: Pool) -> Pool:
+def _look_up(ranking: Ranking, asked: ContextWindows, known: Pool) -> Pool:
     """What may be shown of some cubes and parts of sessions."""
     (row,) = ranking.rows(POOL, **{name: sql_array(values) for name, values in asked._asdict().items()})
     return Pool(*row, known=known)

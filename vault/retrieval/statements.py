@@ -7,11 +7,11 @@ from typing import Any
 from governance.prepared import in_one_go, prepared_cursor
 from vault.cubes.embeddings.vector_index import nearest_by_index
 from vault.cubes.index.facets import Facets
-from vault.lexicon.moments import Span
+from vault.lexicon.temporal_expressions import TimeRange
 from vault.retrieval.ranking import EF_SEARCH, Weights, index_pays
 from vault.retrieval.sql import NEAREST_BY_SCAN
-from vault.retrieval.surveying import Survey
-from vault.retrieval.words import Said
+from vault.retrieval.statistics import IndexStatistics
+from vault.retrieval.words import LexicalScores
 
 STEADY_PLANS = """
 SELECT set_config('enable_nestloop', 'off', true), set_config('enable_sort', 'off', true),
@@ -29,7 +29,7 @@ class Ranking:
     that all are looked at. nearness: of the graph, by the low half of an id; limit: results asked for.
     """
 
-    surveyed: Survey
+    surveyed: IndexStatistics
     model: str
     weights: Weights
     limit: int
@@ -38,12 +38,12 @@ class Ranking:
     speakers: bool
     dated: bool
     times_told: bool  # what the speakers said that tells a time counts for more
-    spans: Sequence[Span]
+    spans: Sequence[TimeRange]
     narrowed: bool
     excepted: bool
     places: Mapping[str, str]
     parameters: Mapping[str, Any]
-    lexical: Said
+    lexical: LexicalScores
     passing: bytes | None = None
     few: bool = False
     nearness: dict[int, float] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from django.conf import settings
 
-from vault.lexicon.moments import asks_for_time
+from vault.lexicon.temporal_expressions import asks_for_time
 from vault.lexicon.tokens import content_terms
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import embedder

@@ -44,7 +44,7 @@ POSITION_BITS, LENGTH_BITS = 32, 16  # where the parts of `said` begin
 SIEVE = 4096  # holes, for the last bits of a session's token, which is random
 
 
-class Found(NamedTuple):
+class WordPostings(NamedTuple):
     """The postings of one word as PostgreSQL sends them: packed, with their facets, and in rows; of what is granted by
     itself; of archived cubes.
 
@@ -106,14 +106,14 @@ class Pool:
         return both
 
 
-class Around(NamedTuple):
+class ContextScores(NamedTuple):
     """For each cube of a pool: what was said beside it, by its BM25, and what its session says of the question."""
 
     context: Floats
     session: Floats
 
 
-class Said:
+class LexicalScores:
     """Every cube that contains a word of the question, with its BM25.
 
     found: for each word its postings; cubes: how many there are in all; length: the mean of their words. facets: a
@@ -122,7 +122,7 @@ class Said:
 
     def __init__(
         self,
-        found: Sequence[Found],
+        found: Sequence[WordPostings],
         *,
         cubes: int,
         length: float,
@@ -177,15 +177,15 @@ class Said:
         """The BM25 of each cube of `pool`."""
         return _looked_up(self._cubes, self._bm25, pool.low)
 
-    def around(self, pool: Pool) -> Around:
+    def context_scores(self, pool: Pool) -> ContextScores:
         """What was said around each cube of `pool`, whoever may see it."""
         sessions = np.unique(pool.session[pool.session != 0])
         of = np.searchsorted(sessions, pool.session)
         near, session = self._within(sessions)
         beside = self._beside(near, session, of, pool.position)
-        told = np.append(self._told(near, session, len(sessions)), 0.0)[of]
+        told = np.append(self._session_scores(near, session, len(sessions)), 0.0)[of]
         in_one = pool.session != 0
-        return Around(np.where(in_one, beside, 0.0), np.where(in_one, told, 0.0))
+        return ContextScores(np.where(in_one, beside, 0.0), np.where(in_one, told, 0.0))
 
     def _within(self, sessions: Integers) -> tuple[Integers, Integers]:
         """The entries that lie in `sessions`, and in which: few of many, so that a sieve spares most of the search."""
@@ -206,7 +206,7 @@ class Said:
             beside += share * _looked_up(places, scores, here + away)
         return beside
 
-    def _told(self, near: Integers, session: Integers, sessions: int) -> Floats:
+    def _session_scores(self, near: Integers, session: Integers, sessions: int) -> Floats:
         words = len(self._weights)
         often = _sums(session * words + self._word[near], self._frequency[near], sessions * words)
         often = often.reshape(sessions, words)
@@ -228,13 +228,13 @@ class Best:
         ids = ids_of(self.high[:count], self.low[:count])
         return list(map(Place, ids, self.session[:count].tolist(), self.position[:count].tolist()))
 
-    def beyond(self, pool: Pool, least: float) -> list[UUID]:
+    def ids_above(self, pool: Pool, least: float) -> list[UUID]:
         """Those that have `least`, best first, but those in `pool`."""
         others = np.flatnonzero((self.scores >= least) & ~np.isin(self.low, pool.low))
         return ids_of(self.high[others], self.low[others])
 
 
-class Spans(NamedTuple):
+class ContextWindows(NamedTuple):
     """What lies within REACH of some places: parts of sessions, from first to last, that do not overlap; and what lies
     in none."""
 
@@ -244,8 +244,8 @@ class Spans(NamedTuple):
     lasts: list[int]
 
 
-def spans(places: Sequence[Place]) -> Spans:
-    found = Spans([place.cube_id for place in places if not place.session], [], [], [])
+def context_windows(places: Sequence[Place]) -> ContextWindows:
+    found = ContextWindows([place.cube_id for place in places if not place.session], [], [], [])
     for place in sorted((place for place in places if place.session), key=lambda one: (one.session, one.position)):
         first, last = max(0, place.position - REACH), place.position + REACH
         if found.sessions and found.sessions[-1] == place.session and first <= found.lasts[-1]:

@@ -13,11 +13,11 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
 from governance.actor import Actor
-from governance.denials import denial_told
+from governance.denials import denial_recorded
 from governance.errors import FieldError, Invalid
-from governance.web.coming_back import is_here
 from governance.web.pages import draw, page, see_other
 from governance.web.paging import uuid_or_none
+from governance.web.return_page import is_here
 from vault.listing.actions import EXPORT
 from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, bulk_apply, bulk_rehearse
 from vault.web.memory_actions import act_as_job, draft_read, skipped_words
@@ -77,7 +77,7 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     except Invalid as fault:
         return _asked(request, actor, action, ids, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     for denial in outcome.denials:
-        denial_told(actor=actor, denial=denial, path=request.path)
+        denial_recorded(actor=actor, denial=denial, path=request.path)
     request.session["undo"] = _undo(action, outcome, _next(form, request))
     return see_other(_next(form, request))
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from vault.cubes.selectors import CubeView
 from vault.listing.selectors import MemoryPage
-from vault.retrieval.ranking import said_around
+from vault.retrieval.ranking import context_share
 from vault.retrieval.selectors import Hit
 from vault.vocabulary import Layer, Sensitivity
 from vault.web.labels import Labels, labels_of
@@ -143,4 +143,4 @@ def _excerpt(content: str, text: str) -> str:
 
 def _parts(hit: Hit) -> Sequence[float]:
     parts = hit.parts
-    return [parts.lexical, parts.dense, said_around(parts), parts.heat, parts.trust]
+    return [parts.lexical, parts.dense, context_share(parts), parts.heat, parts.trust]

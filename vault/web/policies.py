@@ -25,7 +25,7 @@ from governance.naming import Name, id_called, named_in, names_find
 from governance.policies.rules import Quota, document_json, document_read
 from governance.policies.selectors import PolicyView, policies_list, policy_get, policy_versions
 from governance.policies.services import PolicyChanges, PolicyDraft, policy_change, policy_create, terms
-from governance.vocabulary import HolderKind, Measure, Permission, PolicyKind
+from governance.vocabulary import Measure, Permission, PolicyKind, QuotaTargetKind
 from governance.web.access_words import KINDS as GRANTEES
 from governance.web.grant_lines import about_of
 from governance.web.pages import draw, page, see_other, wants_part
@@ -54,9 +54,9 @@ EFFECTS = {
     Effect.QUOTA_REACHED: _("could not add any more"),
 }
 HOLDERS = {
-    HolderKind.TENANT: _("Organisation"),
-    HolderKind.MEMBER: _("Member"),
-    HolderKind.API_KEY: _("API key"),
+    QuotaTargetKind.TENANT: _("Organisation"),
+    QuotaTargetKind.MEMBER: _("Member"),
+    QuotaTargetKind.API_KEY: _("API key"),
 }
 MEASURES = {
     Measure.MEMORIES: _("Memories"),
@@ -106,7 +106,7 @@ class ShownMeasure:
 def policies(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     take = Newest(size=SHOWN, key="policy_id", cursor=uuid_or_none(request.GET.get("before", "")))
     views = policies_list(actor=actor, pages=take)
-    names = _names(actor, {one for view in views for one in _holder_ids(view)})
+    names = _names(actor, {one for view in views for one in _quota_target_ids(view)})
     context = {
         "policies": [_listed(view, names) for view in views],
         "older": take.older,
@@ -136,7 +136,7 @@ def policy(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseB
     if request.method == "POST":
         authorize(actor, Permission.POLICY_MANAGE)
         return _answer(request, actor, form_class(request.POST), view)
-    names = _names(actor, _holder_ids(view))
+    names = _names(actor, _quota_target_ids(view))
     initial = initial_of(view.kind, view.document, names)
     form = form_class(initial={**initial, "name": view.name, "enabled": view.enabled, "version": view.version})
     more = _forbidden(actor) if view.kind is PolicyKind.SHARING else {}
@@ -161,7 +161,7 @@ def _forbidden(actor: Actor) -> dict[str, Any]:
 def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpResponseBase:
     take = Newest(size=SHOWN, key="number", cursor=number_or_none(request.GET.get("before", "")))
     views = policy_versions(actor=actor, policy_id=policy_id, pages=take)
-    names = _names(actor, {one for view in views for one in (view.author_id, *_holder_ids(view))})
+    names = _names(actor, {one for view in views for one in (view.author_id, *_quota_target_ids(view))})
     policy = policy_get(actor=actor, policy_id=policy_id)
     shown = [(view, _text(view), sentence_of(view.document, names), names.get(view.author_id)) for view in views]
     context = {"versions": shown, "older": take.older, "policy": policy, "name": named_in(policy.name, names)}
@@ -277,7 +277,7 @@ def _names(actor: Actor, ids: Collection[UUID]) -> Mapping[UUID, Name]:
         return names_find(actor.tenant_id, ids)
 
 
-def _holder_ids(view: PolicyView) -> list[UUID]:
+def _quota_target_ids(view: PolicyView) -> list[UUID]:
     document = view.document
     return [document.holder.id] if isinstance(document, Quota) and document.holder.id else []
 

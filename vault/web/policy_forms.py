@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from governance.errors import Invalid
 from governance.naming import Name
 from governance.policies.rules import AnyDocument, document_json
-from governance.vocabulary import HolderKind, PiiAction, PolicyKind, Recipient, RoleName
+from governance.vocabulary import PiiAction, PolicyKind, QuotaTargetKind, Recipient, RoleName
 from governance.web.faults import fault_texts
 from vault.vocabulary import MemoryType
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
@@ -54,9 +54,9 @@ ACTIONS = {
     PiiAction.REFUSE: _("refuse it"),
 }
 HOLDERS = {
-    HolderKind.TENANT: _("The whole organisation"),
-    HolderKind.MEMBER: _("Each member, or the one named below"),
-    HolderKind.API_KEY: _("Each API key, or the one named below"),
+    QuotaTargetKind.TENANT: _("The whole organisation"),
+    QuotaTargetKind.MEMBER: _("Each member, or the one named below"),
+    QuotaTargetKind.API_KEY: _("Each API key, or the one named below"),
 }
 
 

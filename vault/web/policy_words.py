@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from governance.naming import Name
 from governance.policies.rules import AnyDocument, Pii, Purposes, Quota, Retention, Sharing, Where
-from governance.vocabulary import HolderKind, Measure, RoleName
+from governance.vocabulary import Measure, QuotaTargetKind, RoleName
 from vault.web.labels import PII_KINDS, SEMANTIC_TYPES, SENSITIVITIES
 from vault.web.policy_forms import ACTIONS, DAY, RECIPIENTS, ROLES
 
@@ -19,10 +19,10 @@ LIMITS: dict[Measure, Promise] = {
     Measure.REQUESTS: gettext_lazy("%(amount)s requests a minute"),
     Measure.MODEL_TOKENS: gettext_lazy("%(amount)s model tokens a month"),
 }
-HOLDERS: dict[HolderKind, Promise] = {
-    HolderKind.TENANT: gettext_lazy("The organisation"),
-    HolderKind.MEMBER: gettext_lazy("Each member"),
-    HolderKind.API_KEY: gettext_lazy("Each API key"),
+HOLDERS: dict[QuotaTargetKind, Promise] = {
+    QuotaTargetKind.TENANT: gettext_lazy("The organisation"),
+    QuotaTargetKind.MEMBER: gettext_lazy("Each member"),
+    QuotaTargetKind.API_KEY: gettext_lazy("Each API key"),
 }
 
 

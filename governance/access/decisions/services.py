@@ -1,7 +1,7 @@
 """The one question of the product: may this actor do this?"""
 
+from governance.access.decisions.principal_grants import granted_on, has_any_grant
 from governance.access.decisions.rules import Decision, Target, action_on, decide, policy_named
-from governance.access.decisions.standing import granted_on, has_any_grant
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Forbidden, NotFound

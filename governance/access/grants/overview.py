@@ -11,7 +11,7 @@ from governance.access.decisions.conditions import holds
 from governance.access.decisions.grantables import Grantable, grantable_of, permission_ids
 from governance.access.decisions.rules import Decision, Granted, Target, decide
 from governance.access.decisions.services import authorize, authorize_giving
-from governance.access.grants.holders import Holder
+from governance.access.grants.grantees import Grantee
 from governance.actor import Actor, CallContext
 from governance.audit.services import record
 from governance.database import acting, database_now
@@ -63,7 +63,7 @@ def access_overview(*, actor: Actor, object_type: str, object_id: UUID, context:
     return Overview(object_type, object_id, target.path or "", members)
 
 
-def holders_to_choose(*, actor: Actor, object_type: str, object_id: UUID) -> list[Holder]:
+def holders_to_choose(*, actor: Actor, object_type: str, object_id: UUID) -> list[Grantee]:
     """To whom a grant on this object can be given. Raises NotFound; Forbidden."""
     kind = grantable_of(object_type)
     if kind is None:
@@ -73,23 +73,23 @@ def holders_to_choose(*, actor: Actor, object_type: str, object_id: UUID) -> lis
         return _holders(actor)
 
 
-def principals_to_choose(*, actor: Actor) -> list[Holder]:
+def principals_to_choose(*, actor: Actor) -> list[Grantee]:
     """Roles, members, agents and keys, for who manages grants. Raises Forbidden."""
     authorize(actor, Permission.GRANT_MANAGE)
     with acting(actor):
         return _holders(actor)
 
 
-def _holders(actor: Actor) -> list[Holder]:
+def _holders(actor: Actor) -> list[Grantee]:
     tenant = Q(tenant_id=actor.tenant_id)
     members = Member.objects.filter(tenant, removed_at=None).order_by("display_name")[:MOST_HOLDERS]
     agents = Persona.objects.filter(tenant, removed_at=None, kind=PersonaKind.AGENT).order_by("name")
     keys = ApiKey.objects.filter(tenant, revoked_at=None).order_by("name")[:MOST_HOLDERS]
     return [
-        *(Holder(GranteeKind.ROLE, one.id, one.name) for one in Role.objects.filter(tenant).order_by("id")),
-        *(Holder(GranteeKind.MEMBER, one.id, one.display_name) for one in members),
-        *(Holder(GranteeKind.PERSONA, one.id, one.name) for one in agents[:MOST_HOLDERS]),
-        *(Holder(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys),
+        *(Grantee(GranteeKind.ROLE, one.id, one.name) for one in Role.objects.filter(tenant).order_by("id")),
+        *(Grantee(GranteeKind.MEMBER, one.id, one.display_name) for one in members),
+        *(Grantee(GranteeKind.PERSONA, one.id, one.name) for one in agents[:MOST_HOLDERS]),
+        *(Grantee(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys),
     ]
 
 

@@ -8,10 +8,10 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from governance.access.decisions.grantables import Grantable, grantable_of, grantables
+from governance.access.decisions.principal_grants import granted_on, principal_grants
 from governance.access.decisions.rules import Decision, Target, decide
 from governance.access.decisions.services import authorize_giving, is_allowed
-from governance.access.decisions.standing import granted_on, standing_of
-from governance.access.grants.holders import holder_find
+from governance.access.grants.grantees import grantee_find
 from governance.access.grants.services import grant_locate, grantable_named
 from governance.access.grants.views import GrantView, grant_views
 from governance.actor import Actor, CallContext, system_actor
@@ -65,7 +65,7 @@ def grant_get(*, actor: Actor, grant_id: UUID) -> GrantView:
     with acting(actor):
         kind, row = grant_locate(actor, grant_id)
         view = grant_views([(kind.object_type, row)])[0]
-        own = row.group_id in standing_of(actor).groups and _rows(actor, kind, Q(id=row.id)).exists()
+        own = row.group_id in principal_grants(actor).groups and _rows(actor, kind, Q(id=row.id)).exists()
         if not own:
             authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, view.object_id))
         record(actor=actor, verb=Verb.GRANT_LISTED, object_type="grant", object_ids=[view.id])
@@ -153,7 +153,7 @@ def actor_like(actor: Actor, kind: str, principal: str, context: CallContext) ->
     except ValueError as error:
         known = ", ".join([*GranteeKind, PrincipalKind.SYSTEM])
         raise Invalid(errors=[FieldError("principal.kind", f"one of {known}")]) from error
-    holder = holder_find(actor.tenant_id, holder_kind, principal)
+    holder = grantee_find(actor.tenant_id, holder_kind, principal)
     if holder_kind is GranteeKind.API_KEY:
         purpose = ApiKey.objects.values_list("purpose", flat=True).get(id=holder.id)
         context = replace(context, purpose=purpose) if purpose else context
@@ -226,7 +226,7 @@ def _condition(actor: Actor, wanted: GrantFilter) -> Q:
     if wanted.holder is not None:
         if wanted.holder_kind is None:
             raise Invalid(errors=[FieldError("principal_kind", "say of which kind the principal is")])
-        holder = holder_find(actor.tenant_id, wanted.holder_kind, wanted.holder)
+        holder = grantee_find(actor.tenant_id, wanted.holder_kind, wanted.holder)
         condition &= Q(group__kind=holder.kind, group__principal_id=holder.id)
     elif wanted.holder_kind is not None:
         condition &= Q(group__kind=wanted.holder_kind)
@@ -244,7 +244,7 @@ def _own(actor: Actor, wanted: GrantFilter) -> Q:
         if is_allowed(actor, Permission.ACCESS_SHARE, target):
             return Q()
     given = Q(given_by_kind=actor.principal_kind, given_by=actor.principal_id)
-    return given | Q(group_id__in=standing_of(actor).groups)
+    return given | Q(group_id__in=principal_grants(actor).groups)
 
 
 def _rows(actor: Actor, kind: Grantable, condition: Q) -> Rows:

@@ -12,12 +12,12 @@ from governance.access.decisions.conditions import ConditionFault, conditions_ch
 from governance.access.decisions.grantables import Grantable, grantable_of, grantables, permission_ids
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize, authorize_giving, decision_on, is_allowed
-from governance.access.grants.holders import Holder, group_ensure, holder_find
+from governance.access.grants.grantees import Grantee, grantee_find, group_ensure
 from governance.access.grants.sharing import refuse_unshared
 from governance.access.grants.views import GrantView, grant_views
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.database import acting, database_now, forget_known
+from governance.database import acting, clear_transaction_cache, database_now
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7
 from governance.models import GrantCondition
@@ -54,7 +54,7 @@ def grant_create(*, actor: Actor, draft: GrantDraft) -> tuple[GrantView, bool]:
         checked = _conditions(draft)
         if draft.expires_at is not None and draft.expires_at <= database_now():
             raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
-        holder = holder_find(actor.tenant_id, draft.holder_kind, draft.holder)
+        holder = grantee_find(actor.tenant_id, draft.holder_kind, draft.holder)
         _refuse_above(actor, holder, draft)
         if draft.effect is Effect.ALLOW:
             refuse_unshared(actor, target, holder)
@@ -144,7 +144,7 @@ def _refuse_past(actor: Actor, permission: Permission, target: Target, draft: Gr
         )
 
 
-def _refuse_above(actor: Actor, holder: Holder, draft: GrantDraft) -> None:
+def _refuse_above(actor: Actor, holder: Grantee, draft: GrantDraft) -> None:
     """Only owners take something from owners."""
     if (
         draft.effect is Effect.DENY
@@ -162,7 +162,7 @@ def _conditions(draft: GrantDraft) -> dict[str, Any]:
 
 
 def _put(
-    actor: Actor, kind: Grantable, draft: GrantDraft, holder: Holder, conditions: Mapping[str, Any]
+    actor: Actor, kind: Grantable, draft: GrantDraft, holder: Grantee, conditions: Mapping[str, Any]
 ) -> tuple[ObjectGrant, bool]:
     group = group_ensure(actor.tenant_id, holder)
     condition = _condition_ensure(actor, conditions) if conditions else None
@@ -192,7 +192,7 @@ def _condition_ensure(actor: Actor, conditions: Mapping[str, Any]) -> GrantCondi
 
 def _tell(actor: Actor, verb: Verb, view: GrantView) -> None:
     """To the audit log, and to what this transaction thought it knew."""
-    forget_known()
+    clear_transaction_cache()
     record(
         actor=actor,
         verb=verb,

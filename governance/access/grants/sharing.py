@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from governance.access.decisions.grantables import Grantable, grantables
 from governance.access.decisions.rules import Target, policy_named
 from governance.access.decisions.services import authorize
-from governance.access.grants.holders import Holder, holders_named
+from governance.access.grants.grantees import Grantee, holders_named
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import SharingForbidden
@@ -42,7 +42,7 @@ class Forbade:
     grant_id: UUID
     object_type: str
     object_id: UUID
-    holder: Holder
+    holder: Grantee
     rule: str
 
 
@@ -50,7 +50,7 @@ def declare_facts(object_type: str, facts: FactsOf) -> None:
     _facts[object_type] = facts
 
 
-def refuse_unshared(actor: Actor, target: Target, holder: Holder) -> None:
+def refuse_unshared(actor: Actor, target: Target, holder: Grantee) -> None:
     """Raises Forbidden, with the policy that does not let such an object be given to such a holder."""
     facts = _facts[target.object_type]([target.object_id])[target.object_id]
     answer = sharing_allowed(actor=actor, facts=facts, recipient=Recipient(holder.kind), roles=holder.reaches)
@@ -81,7 +81,7 @@ def grants_against(tenant_id: UUID, rules: Sequence[Rule[Sharing]]) -> Iterator[
     """The live allowances of a tenant that these rules forbid, kind by kind, the oldest first. Use inside `acting`."""
 
     @cache
-    def answer(facts: Facts, holder: Holder) -> Allowed:
+    def answer(facts: Facts, holder: Grantee) -> Allowed:
         return may_share(rules, facts, Recipient(holder.kind), holder.reaches)
 
     for kind in grantables() if rules else ():

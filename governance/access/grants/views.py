@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from governance.access.decisions.grantables import grantable_of, permission_ids
-from governance.access.grants.holders import Holder, holders_named
+from governance.access.grants.grantees import Grantee, holders_named
 from governance.models import AccessGroup
 from governance.models.grant import ObjectGrant
 from governance.vocabulary import Action, Effect
@@ -16,7 +16,7 @@ from governance.vocabulary import Action, Effect
 @dataclass(frozen=True)
 class GrantView:
     id: UUID
-    holder: Holder
+    holder: Grantee
     object_type: str
     object_id: UUID
     action: Action
@@ -34,7 +34,7 @@ def grant_views(rows: Sequence[tuple[str, ObjectGrant]]) -> list[GrantView]:
     return [_view(object_type, row, holders[row.group_id]) for object_type, row in rows]
 
 
-def _view(object_type: str, row: ObjectGrant, holder: Holder) -> GrantView:
+def _view(object_type: str, row: ObjectGrant, holder: Grantee) -> GrantView:
     kind = grantable_of(object_type)
     assert kind is not None
     actions = {pk: action for action, pk in permission_ids(kind.grants).items()}

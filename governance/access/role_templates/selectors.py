@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from governance.access.decisions.services import authorize
-from governance.access.grants.holders import Holder
+from governance.access.grants.grantees import Grantee
 from governance.access.grants.overview import MOST_HOLDERS
 from governance.access.role_templates.services import OBJECT_TYPE, template_locate
 from governance.actor import Actor
@@ -32,7 +32,7 @@ def template_get(*, actor: Actor, template_id: UUID) -> RoleTemplate:
         return row
 
 
-def applicable(*, actor: Actor) -> list[Holder]:
+def applicable(*, actor: Actor) -> list[Grantee]:
     """To whom a preset can be applied: members, keys, and the personas that the actor may use. Raises Forbidden."""
     authorize(actor, Permission.TEMPLATE_MANAGE)
     with acting(actor):
@@ -40,7 +40,7 @@ def applicable(*, actor: Actor) -> list[Holder]:
         keys = ApiKey.objects.filter(tenant_id=actor.tenant_id, revoked_at=None).order_by("name")
         personas = personas_of(actor)
         return [
-            *(Holder(GranteeKind.MEMBER, one.id, one.display_name) for one in members[:MOST_HOLDERS]),
-            *(Holder(GranteeKind.PERSONA, one.id, one.name) for one in personas.order_by("name")[:MOST_HOLDERS]),
-            *(Holder(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys[:MOST_HOLDERS]),
+            *(Grantee(GranteeKind.MEMBER, one.id, one.display_name) for one in members[:MOST_HOLDERS]),
+            *(Grantee(GranteeKind.PERSONA, one.id, one.name) for one in personas.order_by("name")[:MOST_HOLDERS]),
+            *(Grantee(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys[:MOST_HOLDERS]),
         ]

@@ -13,7 +13,7 @@ from governance.access.grants.services import GrantDraft, grant_create
 from governance.actor import Actor
 from governance.apikeys.services import KeyChanges, apikey_update
 from governance.audit.services import record
-from governance.database import acting, forget_known
+from governance.database import acting, clear_transaction_cache
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7
 from governance.members.services import member_role_change
@@ -136,7 +136,7 @@ def _apply_to_member(actor: Actor, row: RoleTemplate, member_id: UUID) -> None:
     authorize(actor, Permission.MEMBER_MANAGE, Target("member", member.id, member.tenant_id))
     if row.role and row.role != member.role.name:
         member_role_change(actor=actor, member_id=member.id, role=RoleName(row.role))
-        forget_known()
+        clear_transaction_cache()
     writes = Permission.MEMORY_CREATE in ROLE_PERMISSIONS[RoleName(row.role or member.role.name)]
     for path in row.namespaces:
         grant_create(

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
 from typing import Any
 
-from governance.management.base import LawCommand, actor_for
+from governance.management.base import DomainCommand, actor_for
 from governance.tenants.selectors import member_by_email
 from governance.tenants.services import apikey_create
 from governance.vocabulary import Scope
@@ -28,7 +28,7 @@ def scopes(text: str) -> list[Scope]:
     return [Scope(name) for name in names]
 
 
-class Command(LawCommand):
+class Command(DomainCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from governance.audit.signing import checkpoints_outside, files_torn
 from governance.audit.verification import Verification, log_verify_whole, refuse_strangers
 from governance.audit.verifier import Checkpoint, Unreadable, checkpoints_read
 from governance.errors import Invalid, NotFound
-from governance.management.base import LawCommand
+from governance.management.base import DomainCommand
 from governance.tenants.selectors import tenant_id_by_slug, tenants_all
 
 MOST_PROCESSES = 4  # a connection each
@@ -35,7 +35,7 @@ class Checked:
     seconds: float
 
 
-class Command(LawCommand):
+class Command(DomainCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -47,7 +47,7 @@ class Command(LawCommand):
         if options["checkpoint"] and not options["tenant"]:
             raise Invalid("--checkpoint is of one tenant: name it with --tenant.")
         try:
-            kept = _kept(options["checkpoint"])
+            kept = _trusted_checkpoints(options["checkpoint"])
             checked = [_check(slug, tenant_id, kept) for slug, tenant_id in _tenants(options["tenant"])]
         except (Unreadable, OSError, UnicodeDecodeError) as error:
             raise Invalid(f"The checkpoint cannot be used: {error}") from error
@@ -72,7 +72,7 @@ def _tenants(slug: str | None) -> list[tuple[str, UUID]]:
     return [(slug, tenant_id)]
 
 
-def _kept(file: Path | None) -> list[Checkpoint]:
+def _trusted_checkpoints(file: Path | None) -> list[Checkpoint]:
     found = checkpoints_read(file.read_text(encoding="utf-8")) if file else []
     if file and not found:
         raise Unreadable("there is none in the file")

@@ -3,11 +3,11 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from governance.management.base import LawCommand, actor_for
+from governance.management.base import DomainCommand, actor_for
 from governance.outbox.services import events_resume
 
 
-class Command(LawCommand):
+class Command(DomainCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 from governance.accounts.factors import factors_forget
 from governance.errors import NotFound
-from governance.management.base import LawCommand
+from governance.management.base import DomainCommand
 from governance.tenants.selectors import user_id_by_email
 
 
-class Command(LawCommand):
+class Command(DomainCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: ArgumentParser) -> None:

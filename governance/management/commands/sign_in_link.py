@@ -3,12 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from governance.management.base import LawCommand, actor_for
+from governance.management.base import DomainCommand, actor_for
 from governance.tenants.selectors import member_by_email
 from governance.tenants.services import sign_in_link_create
 
 
-class Command(LawCommand):
+class Command(DomainCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: ArgumentParser) -> None:

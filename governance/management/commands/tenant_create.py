@@ -3,12 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from governance.management.base import LawCommand
+from governance.management.base import DomainCommand
 from governance.tenants.services import apikey_create, command_line_actor, sign_in_link_create, tenant_create
 from governance.vocabulary import Scope
 
 
-class Command(LawCommand):
+class Command(DomainCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: ArgumentParser) -> None:

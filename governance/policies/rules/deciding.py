@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from governance.policies.rules.documents import Limits, Pii, Purposes, Quota, Retention, Sharing
-from governance.policies.rules.matching import Facts, Rule, Where, deciding, levels, matches, may_match, told
-from governance.vocabulary import HolderKind, Measure, PiiAction, Recipient, RoleName
+from governance.policies.rules.matching import Facts, Rule, Where, deciding, levels, matches, may_match, rule_names
+from governance.vocabulary import Measure, PiiAction, QuotaTargetKind, Recipient, RoleName
 
 # A memory is born when its row is written, and its first expiry is reckoned from the start of that transaction.
 SAME = timedelta(minutes=1)
@@ -63,10 +63,10 @@ class PiiRule:
 
 
 @dataclass(frozen=True, order=True)
-class Holder:
+class QuotaTarget:
     """Whose use is counted."""
 
-    kind: HolderKind
+    kind: QuotaTargetKind
     id: UUID
 
 
@@ -86,7 +86,7 @@ def lifetime_of(rules: Iterable[Rule[Retention]], facts: Facts) -> Lifetime | No
         grace=min(graces, default=None),
         retention_class=shortest.document.retention_class,
         policy_id=shortest.policy_id,
-        rule=told(found),
+        rule=rule_names(found),
     )
 
 
@@ -113,7 +113,7 @@ def binding_of(rules: Iterable[Rule[Purposes]], facts: Facts) -> Binding | None:
     found = deciding(rules, facts)
     if not found:
         return None
-    return Binding(frozenset.intersection(*(rule.document.purposes for rule in found)), told(found))
+    return Binding(frozenset.intersection(*(rule.document.purposes for rule in found)), rule_names(found))
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _allowed(rules: list[Rule[Sharing]], facts: Facts, refusing: set[UUID]) -> A
     known = {rule.policy_id for rule in rules if matches(rule.document.where, facts)}
     possible = [rule for rule in rules if rule.policy_id not in known and may_match(rule.document.where, facts)]
     against = [rule for rule in [*certain, *possible] if rule.policy_id in refusing]
-    return Allowed(allowed=not against, rule=told(against or certain))
+    return Allowed(allowed=not against, rule=rule_names(against or certain))
 
 
 def pii_rule_of(rules: Iterable[Rule[Pii]], facts: Facts) -> PiiRule:
@@ -179,7 +179,7 @@ def pii_rule_of(rules: Iterable[Rule[Pii]], facts: Facts) -> PiiRule:
     return PiiRule(
         action=strictest(rule.document.action for rule in found),
         kinds={kind: strictest(rule.document.action_for(kind) for rule in found) for kind in sorted(kinds)},
-        rule=told(found),
+        rule=rule_names(found),
     )
 
 
@@ -187,7 +187,7 @@ def strictest(actions: Iterable[PiiAction]) -> PiiAction:
     return max(actions, key=STRICTNESS.index)
 
 
-def limits_of(quotas: Iterable[Quota], holder: Holder) -> Limits:
+def limits_of(quotas: Iterable[Quota], holder: QuotaTarget) -> Limits:
     """A quota of this very member or key stands before those of each; of equals, the smallest limit."""
     meant = [quota for quota in quotas if quota.holder.kind is holder.kind]
     own = [quota for quota in meant if quota.holder.id == holder.id]

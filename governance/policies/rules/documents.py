@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from governance.errors import FieldError, Invalid
 from governance.policies.rules.matching import PATH, Where, Word
-from governance.vocabulary import HolderKind, Measure, PiiAction, PolicyKind, Recipient, RoleName
+from governance.vocabulary import Measure, PiiAction, PolicyKind, QuotaTargetKind, Recipient, RoleName
 
 CENTURY = 100 * 365 * 24 * 3600
 Seconds = Annotated[int, Field(strict=True, ge=1, le=CENTURY)]
@@ -90,10 +90,10 @@ class Pii:
 
 
 @dataclass(frozen=True)
-class HolderChoice:
+class QuotaTargetChoice:
     """Whose use is limited: the tenant's, that of one member or key, or (without an id) that of each of them."""
 
-    kind: HolderKind
+    kind: QuotaTargetKind
     id: UUID | None = None
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -119,7 +119,7 @@ class Limits:
 class Quota:
     """How much may be used."""
 
-    holder: HolderChoice
+    holder: QuotaTargetChoice
     limits: Limits
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -216,7 +216,11 @@ def _contradictions(document: AnyDocument) -> list[FieldError]:
         return [FieldError("document.purposes", "name one at least; to hide memories, share them with nobody")]
     if isinstance(document, Pii) and (document.where.types or document.where.semantic_types or document.where.tags):
         return [FieldError("document.where", "only namespace and sensitivities are known before a text is looked at")]
-    if isinstance(document, Quota) and document.holder.kind is HolderKind.TENANT and document.holder.id is not None:
+    if (
+        isinstance(document, Quota)
+        and document.holder.kind is QuotaTargetKind.TENANT
+        and document.holder.id is not None
+    ):
         return [FieldError("document.holder.id", "there is only one tenant: leave it out")]
     return []
 

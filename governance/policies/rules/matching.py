@@ -106,7 +106,7 @@ def levels(rules: Iterable[Rule[D]]) -> list[list[Rule[D]]]:
     return [by_level[level] for level in sorted(by_level, reverse=True)]
 
 
-def told(rules: Sequence[Rule[D]]) -> str:
+def rule_names(rules: Sequence[Rule[D]]) -> str:
     """The names of the rules that decided together."""
     return " ".join(str(rule) for rule in rules)
 

@@ -10,8 +10,8 @@ from governance.privacy.pii.mails import mails
 from governance.privacy.pii.network import network_addresses
 from governance.privacy.pii.numbers import cards, ibans, national_ids
 from governance.privacy.pii.phones import phones
+from governance.privacy.pii.pii_ranges import Span, settled
 from governance.privacy.pii.secrets import secrets
-from governance.privacy.pii.spans import Span, settled
 
 VERSION = "patterns/1"
 SECONDS = 5.0  # of processor time for one text; the longest and worst takes a fraction of it
@@ -49,11 +49,11 @@ class PatternDetector:
             return ()
         seen = folded(text)
         try:
-            return settled(self._spans(seen))
+            return settled(self._matches(seen))
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise DetectorFailed(type(error).__name__) from None
 
-    def _spans(self, seen: Folded) -> Iterator[Span]:
+    def _matches(self, seen: Folded) -> Iterator[Span]:
         deadline = time.thread_time() + self.seconds
         is_long = len(seen.text) > SHORT
         for rule in self.rules:

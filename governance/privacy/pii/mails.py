@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from governance.privacy.pii.spans import Span
+from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"

@@ -13,7 +13,7 @@ NOT_BEFORE = r"(?![A-Za-z0-9])"
 LONG_NUMBER = re.compile(r"[0-9](?:[ .\-/()]{0,2}[0-9]){6}")
 
 
-def alone(first: str, rest: str) -> re.Pattern[str]:
+def delimited(first: str, rest: str) -> re.Pattern[str]:
     """`first`, one character, and `rest`, where no Latin letter or digit touches them."""
     return re.compile(f"{first}{NOT_AFTER}(?:{rest}){NOT_BEFORE}", re.DOTALL)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from governance.privacy.pii.context import Topic, topic_before
 from governance.privacy.pii.matching import accepted
-from governance.privacy.pii.spans import Span
+from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 
 IPV4 = re.compile(

@@ -13,12 +13,12 @@ from stdnum.exceptions import ValidationError
 from stdnum.us import ssn
 
 from governance.privacy.pii.context import Topic, topic_before
-from governance.privacy.pii.matching import accepted, alone, has_long_number
-from governance.privacy.pii.spans import Span
+from governance.privacy.pii.matching import accepted, delimited, has_long_number
+from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 
 # 13 to 19 digits at once, or grouped as they are embossed: 4-4-4-4(-3), and 4-6-5 or 4-6-4.
-CARD = alone(
+CARD = delimited(
     "[0-9]",
     r"(?<![0-9][.,-].)(?:[0-9]{12,18}|[0-9]{3}([ -])[0-9]{4}(?:\1[0-9]{4}){2}(?:\1[0-9]{1,3})?"
     r"|[0-9]{3}([ -])[0-9]{6}\2[0-9]{4,5})(?![.,-][0-9])",
@@ -37,11 +37,11 @@ ISSUERS = re.compile(
 IBAN_CHECK = re.compile(r"[0-9]{2}(?<=[A-Za-z]{2}..)(?<![A-Za-z0-9][A-Za-z]{2}..)", re.DOTALL)
 IBAN = re.compile(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]{1,30}){1,9}")
 BBAN_LENGTH = re.compile("([0-9]+)!")  # in the registry of IBANs, as `4!a6!n`
-RESIDENT_ID = alone("[1-9]", r"[0-9]{16}[0-9Xx]")
+RESIDENT_ID = delimited("[1-9]", r"[0-9]{16}[0-9Xx]")
 # GB/T 2260: the first digit is a part of the country, the second a province in it.
 PROVINCE = re.compile("1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]")
-SSN = alone("[0-9]", r"(?<![0-9]-.)[0-9]{2}([- ])[0-9]{2}\1[0-9]{4}(?!-[0-9])")
-BARE_SSN = alone("[0-9]", "[0-9]{8}")
+SSN = delimited("[0-9]", r"(?<![0-9]-.)[0-9]{2}([- ])[0-9]{2}\1[0-9]{4}(?!-[0-9])")
+BARE_SSN = delimited("[0-9]", "[0-9]{8}")
 # HMRC NIM39110: letters that are never used, prefixes that are not given out.
 NINO_DIGITS = re.compile(r"[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D](?![A-Za-z0-9])")
 NINO_PREFIX = re.compile(r"(?<![A-Za-z0-9])(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\Z")

@@ -25,7 +25,7 @@ from phonenumbers import (
 
 from governance.privacy.pii.context import Topic, topic_before
 from governance.privacy.pii.matching import has_long_number
-from governance.privacy.pii.spans import Span
+from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 
 # What stands between two groups of digits. Only one row of marks reads as each of these, and none is given back, so

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import log2
 
-from governance.privacy.pii.spans import Span
+from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 
 _AFTER, _BEFORE = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"

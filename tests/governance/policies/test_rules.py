@@ -13,12 +13,12 @@ from governance.errors import Invalid
 from governance.policies.rules import (
     Expiry,
     Facts,
-    Holder,
-    HolderChoice,
     Limits,
     Pii,
     Purposes,
     Quota,
+    QuotaTarget,
+    QuotaTargetChoice,
     Retention,
     Rule,
     Sharing,
@@ -40,7 +40,7 @@ from governance.policies.rules import (
     specificity,
 )
 from governance.policies.rules.deciding import strictest
-from governance.vocabulary import HolderKind, PiiAction, PolicyKind, Recipient, RoleName
+from governance.vocabulary import PiiAction, PolicyKind, QuotaTargetKind, Recipient, RoleName
 
 TERMS = {
     "types": frozenset({"plaintext"}),
@@ -205,12 +205,12 @@ def test_a_path_is_not_the_beginning_of_another_name() -> None:
 
 
 def test_a_quota_of_one_stands_before_that_of_each_and_equals_give_the_smallest() -> None:
-    alice, bob = Holder(HolderKind.MEMBER, UUID(int=1)), Holder(HolderKind.MEMBER, UUID(int=2))
+    alice, bob = QuotaTarget(QuotaTargetKind.MEMBER, UUID(int=1)), QuotaTarget(QuotaTargetKind.MEMBER, UUID(int=2))
     quotas = [
-        Quota(HolderChoice(HolderKind.MEMBER), Limits(memories=5, bytes=7)),
-        Quota(HolderChoice(HolderKind.MEMBER), Limits(memories=4)),
-        Quota(HolderChoice(HolderKind.MEMBER, alice.id), Limits(memories=9)),
-        Quota(HolderChoice(HolderKind.TENANT), Limits(memories=1)),
+        Quota(QuotaTargetChoice(QuotaTargetKind.MEMBER), Limits(memories=5, bytes=7)),
+        Quota(QuotaTargetChoice(QuotaTargetKind.MEMBER), Limits(memories=4)),
+        Quota(QuotaTargetChoice(QuotaTargetKind.MEMBER, alice.id), Limits(memories=9)),
+        Quota(QuotaTargetChoice(QuotaTargetKind.TENANT), Limits(memories=1)),
     ]
     assert limits_of(quotas, alice) == Limits(memories=9)
     assert limits_of(quotas, bob) == Limits(memories=4, bytes=7)

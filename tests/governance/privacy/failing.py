@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from governance.privacy.pii.detector import DetectorFailed
-from governance.privacy.pii.spans import Span
+from governance.privacy.pii.pii_ranges import Span
 
 FAILING = "tests.governance.privacy.failing.FailingDetector"
 

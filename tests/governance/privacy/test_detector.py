@@ -6,8 +6,8 @@ import pytest
 
 from governance.privacy.pii.detector import DetectorFailed, PatternDetector
 from governance.privacy.pii.folding import folded
+from governance.privacy.pii.pii_ranges import Span, redacted, settled
 from governance.privacy.pii.secrets import entropy
-from governance.privacy.pii.spans import Span, redacted, settled
 from governance.vocabulary import PiiKind
 
 REGIONS = ("CN", "US", "GB")

@@ -28,11 +28,11 @@ from tests.harness.product import wait_until
 from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.index import compaction
-from vault.cubes.index.compaction import packing_ask, words_pack, words_place
+from vault.cubes.index.compaction import compaction_request, words_pack, words_place
 from vault.cubes.rules import WORD_KIND
 from vault.cubes.screening.redaction import cube_redact
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add
-from vault.models import Cube, PackedPostings, PackedWord, Packing, Posting
+from vault.models import CompactedPostings, CompactedTerm, Compaction, Cube, Posting
 
 Superuser = Callable[[], psycopg.Connection]
 Entry = tuple[UUID, int, int, int, int]  # cube, session, position, length, frequency
@@ -91,7 +91,7 @@ def test_a_packed_word_has_its_postings_in_the_order_of_their_cubes(alice: Actor
     ids = _add(alice, *(f"Heron heron {number} of many." for number in range(4)), session="a walk")
     run_jobs()
     with acting(alice):
-        (value,) = PackedPostings.objects.filter(term=_token(alice, "heron"))
+        (value,) = CompactedPostings.objects.filter(term=_token(alice, "heron"))
         rows = {row.cube_id: row for row in Posting.objects.filter(term=_token(alice, "heron"))}
     entries = _entries(value.postings)
     assert [entry[0] for entry in entries] == sorted(ids)
@@ -102,9 +102,9 @@ def test_a_packed_word_has_its_postings_in_the_order_of_their_cubes(alice: Actor
 
 def test_nobody_of_another_tenant_sees_what_is_packed(world: World, packed: list[UUID]) -> None:
     with acting(world.charlie.actor):
-        assert not PackedWord.objects.exists()
-        assert not PackedPostings.objects.exists()
-        assert not Packing.objects.exists()
+        assert not CompactedTerm.objects.exists()
+        assert not CompactedPostings.objects.exists()
+        assert not Compaction.objects.exists()
 
 
 def test_a_newer_memory_leaves_what_is_packed(alice: Actor, packed: list[UUID]) -> None:
@@ -244,7 +244,7 @@ def test_a_word_that_is_changed_between_the_steps_is_packed_later(alice: Actor, 
     with acting(alice):
         event = OutboxEvent.objects.get(topic=Topic.WORDS_DUE, done_at=None)
         assert event.available_at > event.created_at + timedelta(seconds=50)
-        Packing.objects.update(packed_at=Now() - timedelta(hours=1))
+        Compaction.objects.update(packed_at=Now() - timedelta(hours=1))
     _again(alice)
     assert _is_packed(alice)
     assert _checked(alice)
@@ -304,8 +304,8 @@ def test_who_changes_a_word_that_is_being_marked_waits_and_drops_it(
 
 def test_packing_is_a_job_of_two_steps_that_keeps_no_vector_waiting(alice: Actor, herons: list[UUID]) -> None:
     with acting(alice):
-        packing_ask(alice)
-        packing_ask(alice)
+        compaction_request(alice)
+        compaction_request(alice)
         assert _open(Topic.WORDS_DUE) == 1
     _step(alice, words_place)
     with acting(alice):
@@ -325,7 +325,7 @@ def test_words_are_counted_in_all_namespaces_together(alice: Actor) -> None:
     run_jobs()
     assert _is_packed(alice)
     with acting(alice):
-        assert PackedPostings.objects.filter(term=_token(alice, "heron")).count() == 3
+        assert CompactedPostings.objects.filter(term=_token(alice, "heron")).count() == 3
     assert _checked(alice)
 
 
@@ -343,13 +343,13 @@ def test_all_are_packed_anew_only_after_the_tenant_has_grown_by_a_fourth(alice: 
     run_jobs()
     with acting(alice):
         assert not _is_due(alice)
-        assert Packing.objects.get().cubes == HERONS
-        until = PackedWord.objects.get(term=_token(alice, "heron")).until
+        assert Compaction.objects.get().cubes == HERONS
+        until = CompactedTerm.objects.get(term=_token(alice, "heron")).until
     (last,) = _add(alice, "One more heron.")
     run_jobs()
     with acting(alice):
-        assert Packing.objects.get().cubes == HERONS + 2
-        assert PackedWord.objects.get(term=_token(alice, "heron")).until == last > until
+        assert Compaction.objects.get().cubes == HERONS + 2
+        assert CompactedTerm.objects.get(term=_token(alice, "heron")).until == last > until
     assert _checked(alice)
 
 
@@ -360,13 +360,13 @@ def test_words_that_are_missing_are_due_after_a_while(alice: Actor, packed: list
     with acting(alice):
         assert not _is_due(alice)
         assert _open(Topic.WORDS_DUE) == 1
-        Packing.objects.update(packed_at=Now() - timedelta(hours=1))
+        Compaction.objects.update(packed_at=Now() - timedelta(hours=1))
         assert _is_due(alice)
     _again(alice)
     assert _is_packed(alice)
     with acting(alice):
         assert not _is_due(alice)
-        assert Packing.objects.get().cubes == HERONS
+        assert Compaction.objects.get().cubes == HERONS
 
 
 def test_what_was_asked_for_too_early_is_asked_for_again(alice: Actor, packed: list[UUID]) -> None:
@@ -448,7 +448,7 @@ def _edit(actor: Actor, cube_id: UUID, content: str, version: int = 1) -> None:
 def _pack(actor: Actor) -> None:
     """What an indexing job asks for, done as far as it can be."""
     with acting(actor):
-        packing_ask(actor)
+        compaction_request(actor)
     run_jobs()
 
 
@@ -467,7 +467,7 @@ def _again(actor: Actor) -> None:
 def _forget_packing(actor: Actor) -> None:
     """It is as if the tenant had never been packed, but for what is packed."""
     with acting(actor):
-        Packing.objects.all().delete()
+        Compaction.objects.all().delete()
 
 
 def _apart(done: Callable[[], None]) -> None:
@@ -493,12 +493,12 @@ def _token(actor: Actor, word: str) -> int:
 
 def _is_placed(actor: Actor) -> bool:
     with acting(actor):
-        return PackedWord.objects.filter(term=_token(actor, "heron")).exists()
+        return CompactedTerm.objects.filter(term=_token(actor, "heron")).exists()
 
 
 def _is_packed(actor: Actor) -> bool:
     with acting(actor):
-        return PackedWord.objects.filter(term=_token(actor, "heron"), is_packed=True).exists()
+        return CompactedTerm.objects.filter(term=_token(actor, "heron"), is_packed=True).exists()
 
 
 def _open(topic: Topic) -> int:
@@ -508,8 +508,10 @@ def _open(topic: Topic) -> int:
 def _checked(actor: Actor) -> int:
     """How many words are packed; each of them as its rows are."""
     with acting(actor):
-        until = dict(PackedWord.objects.filter(is_packed=True).values_list("term", "until"))
-        packed = {(value.term, value.namespace_id): _entries(value.postings) for value in PackedPostings.objects.all()}
+        until = dict(CompactedTerm.objects.filter(is_packed=True).values_list("term", "until"))
+        packed = {
+            (value.term, value.namespace_id): _entries(value.postings) for value in CompactedPostings.objects.all()
+        }
         rows = list(Posting.objects.filter(term__in=until, frequency__gt=0).order_by("cube_id"))
     expected: dict[tuple[int, UUID], list[Entry]] = defaultdict(list)
     for row in rows:

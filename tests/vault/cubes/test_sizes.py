@@ -24,7 +24,7 @@ from tests.vault.policies.making import DAY, aged, made
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.index import compaction, statistics
 from vault.cubes.index.compaction import DROPPING, words_pack, words_place
-from vault.cubes.index.statistics import sizes_count
+from vault.cubes.index.statistics import statistics_count
 from vault.cubes.screening.redaction import cube_redact
 from vault.cubes.services import cube_delete, cube_purge, cube_restore, cube_update, cubes_add, cubes_hide
 from vault.models import Cube, NamespaceSize
@@ -270,7 +270,7 @@ def _change(actor: Actor, cube_id: UUID, changes: CubeChanges) -> None:
 
 def _count(actor: Actor, namespace_id: UUID) -> None:
     with acting(actor):
-        sizes_count(actor, [{"namespaces": [str(namespace_id)]}])()
+        statistics_count(actor, [{"namespaces": [str(namespace_id)]}])()
 
 
 def _place(actor: Actor, path: str) -> UUID:

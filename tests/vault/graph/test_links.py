@@ -9,7 +9,7 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.graph.jobs import cubes_link
-from vault.graph.rules import Around, Link, Said
+from vault.graph.rules import Link, LinkContext, Statement
 from vault.models import CubeLink
 from vault.vocabulary import LinkKind
 
@@ -145,9 +145,9 @@ class Everything:
     """A policy that would link all to all it is shown, and across borders what it remembers."""
 
     def __init__(self) -> None:
-        self.seen: list[Said] = []
+        self.seen: list[Statement] = []
 
-    def links(self, said: Said, around: Around) -> list[Link]:
+    def links(self, said: Statement, around: LinkContext) -> list[Link]:
         self.seen.append(said)
         return [Link(said.id, other.id, LinkKind.FOLLOWS) for other in self.seen if other.id != said.id]
 

@@ -5,12 +5,12 @@ from uuid import UUID
 
 import pytest
 
-from vault.graph.rules import Around, Link, RuleLinks, Said, contradict, is_consequence
+from vault.graph.rules import Link, LinkContext, RuleLinks, Statement, contradict, is_consequence
 from vault.vocabulary import LinkKind
 
 
-def said(number: int, text: str = "", *, voice: str | None = "ann") -> Said:
-    return Said(id=UUID(int=number), border="team", voice=voice, text=text)
+def statement(number: int, text: str = "", *, voice: str | None = "ann") -> Statement:
+    return Statement(id=UUID(int=number), border="team", voice=voice, text=text)
 
 
 @pytest.mark.parametrize(
@@ -68,27 +68,27 @@ def test_agreement_questions_and_other_matters_do_not_contradict(one: str, other
 
 
 def test_a_message_follows_the_one_before_and_may_be_caused_by_it() -> None:
-    before = said(1, "It rained.")
-    assert RuleLinks().links(said(2, "Nice."), Around(before=before)) == [
+    before = statement(1, "It rained.")
+    assert RuleLinks().links(statement(2, "Nice."), LinkContext(before=before)) == [
         Link(UUID(int=2), UUID(int=1), LinkKind.FOLLOWS)
     ]
-    assert RuleLinks().links(said(2, "So we stayed."), Around(before=before)) == [
+    assert RuleLinks().links(statement(2, "So we stayed."), LinkContext(before=before)) == [
         Link(UUID(int=2), UUID(int=1), LinkKind.FOLLOWS),
         Link(UUID(int=1), UUID(int=2), LinkKind.CAUSES),
     ]
 
 
 def test_only_the_same_voice_contradicts_and_the_newer_is_the_source() -> None:
-    older = said(1, "I like green tea")
-    newer = said(2, "I don't like green tea")
+    older = statement(1, "I like green tea")
+    newer = statement(2, "I don't like green tea")
     expected = [Link(newer.id, older.id, LinkKind.CONTRADICTS)]
-    assert RuleLinks().links(newer, Around(similar=[older])) == expected
-    assert RuleLinks().links(older, Around(similar=[newer])) == expected
-    assert RuleLinks().links(newer, Around(similar=[said(1, "I like green tea", voice="ben")])) == []
+    assert RuleLinks().links(newer, LinkContext(similar=[older])) == expected
+    assert RuleLinks().links(older, LinkContext(similar=[newer])) == expected
+    assert RuleLinks().links(newer, LinkContext(similar=[statement(1, "I like green tea", voice="ben")])) == []
     unknown = [
-        said(number, text, voice=None) for number, text in enumerate(("I like green tea", "I hate no green tea"))
+        statement(number, text, voice=None) for number, text in enumerate(("I like green tea", "I hate no green tea"))
     ]
-    assert RuleLinks().links(unknown[1], Around(similar=[unknown[0]])) == []
+    assert RuleLinks().links(unknown[1], LinkContext(similar=[unknown[0]])) == []
 
 
 def test_numerals_without_an_end_take_no_time_that_grows_with_their_square() -> None:

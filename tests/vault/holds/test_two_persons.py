@@ -10,7 +10,7 @@ from django.core import mail
 from django.test import Client
 
 from governance.database import acting
-from governance.members.standing_in import WayIn, opened_by_another
+from governance.members.stand_in import WayIn, opened_by_another
 from governance.models import AuditEntry
 from governance.vocabulary import Outcome, RoleName, Scope
 from tests.factories import Person, World, client_for, person_add

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vault.lexicon import dates, moments
-from vault.lexicon.moments import asks_for_time, mentions_time, spans_of, without_times
-from vault.lexicon.periods import EARLIEST, LATEST
+from vault.lexicon import dates, temporal_expressions
+from vault.lexicon.calendar_units import EARLIEST, LATEST
+from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, time_ranges_of, without_times
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)  # a Friday
 
@@ -39,7 +39,9 @@ def at(text: str) -> datetime:
 
 def weight(question: str, moment: str) -> float:
     """How well `moment` fits what the question speaks of."""
-    return max((span.weight for span in spans_of(question, NOW) if span.start <= at(moment) < span.end), default=0.0)
+    return max(
+        (span.weight for span in time_ranges_of(question, NOW) if span.start <= at(moment) < span.end), default=0.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_a_year_alone_fits_weakly() -> None:
 
 @pytest.mark.parametrize("question", ["Where does Ann live?", "May I come in at 19:30?"[4:], "", "31 of them"])
 def test_a_question_without_a_time_has_no_span(question: str) -> None:
-    assert spans_of(question, NOW) == []
+    assert time_ranges_of(question, NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_today_is_today_alone(question: str) -> None:
 @pytest.mark.parametrize("question", ["the day before yesterday", "前天", "大前天", "two days ago"])
 def test_a_longer_phrase_is_not_taken_for_the_shorter_one_in_it(question: str) -> None:
     assert weight(question, "2026-11-19") < 1.0
-    assert len(spans_of(question, NOW)) == 2
+    assert len(time_ranges_of(question, NOW)) == 2
 
 
 @pytest.mark.parametrize(
@@ -285,7 +287,7 @@ def test_what_is_recent_fits_weakly_and_less_the_older_it_is(question: str) -> N
     ],
 )
 def test_before_and_after_are_open_on_their_side(question: str, inside: str, outside: str) -> None:
-    (span,) = spans_of(question, NOW)
+    (span,) = time_ranges_of(question, NOW)
     assert weight(question, inside) == span.weight > weight(question, outside) == 0.0
     assert (span.start == EARLIEST) != (span.end == LATEST)
 
@@ -314,7 +316,7 @@ def test_before_and_after_are_open_on_their_side(question: str, inside: str, out
     ],
 )
 def test_what_is_past_does_not_reach_beyond_now(question: str) -> None:
-    spans = spans_of(question, NOW)
+    spans = time_ranges_of(question, NOW)
     assert spans
     assert max(span.end for span in spans) <= NOW
 
@@ -352,7 +354,7 @@ def test_what_lies_around_the_last_week_and_month_fits_nearly_as_well() -> None:
     ],
 )
 def test_words_that_only_look_like_times_are_none(question: str) -> None:
-    assert spans_of(question, NOW) == []
+    assert time_ranges_of(question, NOW) == []
     assert without_times(question) == question
 
 
@@ -380,12 +382,12 @@ def test_a_numeric_date_is_read_in_either_order() -> None:
     "question", ["13/13/2025", "2023-13-01", "2023年13月", "00-00-2023", "year 0", "999 years ago"]
 )
 def test_numbers_that_are_no_dates_do_no_harm(question: str) -> None:
-    assert all(span.start < span.end for span in spans_of(question, NOW))
+    assert all(span.start < span.end for span in time_ranges_of(question, NOW))
 
 
 def test_days_are_those_of_utc() -> None:
     late = datetime(2026, 11, 20, 23, 0, tzinfo=timezone(timedelta(hours=-5)))  # the 21st in UTC
-    assert spans_of("today", late) == spans_of("today", datetime(2026, 11, 21, 4, 0, tzinfo=UTC))
+    assert time_ranges_of("today", late) == time_ranges_of("today", datetime(2026, 11, 21, 4, 0, tzinfo=UTC))
 
 
 @given(now=st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))
@@ -402,7 +404,7 @@ def test_every_kind_is_read_on_any_day(now: datetime) -> None:
         "半年前",
     ]
     for question in kinds:
-        assert all(span.start < span.end and 0 < span.weight <= 1 for span in spans_of(question, now))
+        assert all(span.start < span.end and 0 < span.weight <= 1 for span in time_ranges_of(question, now))
 
 
 @pytest.mark.parametrize(
@@ -432,10 +434,12 @@ def test_the_words_of_times_can_be_left_out(question: str, same_always: str, eve
 
 @pytest.mark.parametrize("name", ["June", "April", "Sunday", "sunday"])
 def test_a_month_or_a_day_that_is_somebodys_name_is_a_time_where_something_says_so(name: str) -> None:
-    assert spans_of(f"What did {name} say?", NOW)
-    assert spans_of(f"What did {name} say?", NOW, ["June", "April", "Sunday"]) == []
+    assert time_ranges_of(f"What did {name} say?", NOW)
+    assert time_ranges_of(f"What did {name} say?", NOW, ["June", "April", "Sunday"]) == []
     for time in (f"on {name}", f"last {name}"):
-        assert spans_of(f"What was said {time}?", NOW, [name]) == spans_of(f"What was said {time}?", NOW) != []
+        assert (
+            time_ranges_of(f"What was said {time}?", NOW, [name]) == time_ranges_of(f"What was said {time}?", NOW) != []
+        )
 
 
 @given(
@@ -446,20 +450,27 @@ def test_what_is_left_of_a_question_stands_where_it_stood(words: list[str]) -> N
     left = without_times(question)
     assert len(left) == len(question)
     assert all(new in {old, " "} for new, old in zip(left, question, strict=True))
-    assert spans_of(question, NOW) or left == question
+    assert time_ranges_of(question, NOW) or left == question
 
 
 @pytest.mark.parametrize("piece", [*HOSTILE, *SPACED])
 def test_a_hostile_question_is_read(piece: str) -> None:
     question = (piece * 30_000)[:30_000]
-    assert len(spans_of(question, NOW)) < 300
+    assert len(time_ranges_of(question, NOW)) < 300
     assert len(without_times(question)) == len(question)
 
 
 def test_no_pattern_repeats_anything_without_a_bound() -> None:
     """So that the work is in proportion to the text's length, whatever it holds."""
-    around = [moments._LEAD, moments._TAIL, moments._TO_LAST, moments._AND_LAST, moments._BETWEEN, moments._SAME_ALWAYS]
-    for pattern in [*around, *(kind.pattern for kind in dates.KINDS), moments._NAMED]:
+    around = [
+        temporal_expressions._LEAD,
+        temporal_expressions._TAIL,
+        temporal_expressions._TO_LAST,
+        temporal_expressions._AND_LAST,
+        temporal_expressions._BETWEEN,
+        temporal_expressions._SAME_ALWAYS,
+    ]
+    for pattern in [*around, *(kind.pattern for kind in dates.KINDS), temporal_expressions._NAMED]:
         assert not re.search(r"(?<!\\)[*+]|\{\d*,\}", pattern.pattern.replace("[a-z]*", "")), pattern.pattern
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vault.lexicon.entities import entities
-from vault.lexicon.moments import mentions_time
 from vault.lexicon.normal import normal_form
+from vault.lexicon.temporal_expressions import mentions_time
 from vault.lexicon.tokens import day_terms, keywords, language_of, query_terms, single_characters, terms
 
 

@@ -14,23 +14,23 @@ from tests.governance.tables import become
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from tests.vault.policies.making import made
-from vault.retrieval import finding, hidden, sql, surveying
-from vault.retrieval.surveying import Survey
+from vault.retrieval import excluded, finding, sql, statistics
+from vault.retrieval.statistics import IndexStatistics
 
 TEXTS = ("The otter swims at noon.", "The heron waits.", "Zelda feeds the otter by the weir.", "Ada paints.")
 LOOKS = "cube.id IN (SELECT id FROM gone)"  # the statement that looks at what is hidden
 
 
 @pytest.fixture
-def surveyed(monkeypatch: pytest.MonkeyPatch) -> list[Survey]:
-    found: list[Survey] = []
-    inner = surveying.survey
+def surveyed(monkeypatch: pytest.MonkeyPatch) -> list[IndexStatistics]:
+    found: list[IndexStatistics] = []
+    inner = statistics.index_statistics
 
-    def survey(*args: object) -> Survey:
+    def survey(*args: object) -> IndexStatistics:
         found.append(inner(*args))  # type: ignore[arg-type]
         return found[-1]
 
-    monkeypatch.setattr(finding, "survey", survey)
+    monkeypatch.setattr(finding, "index_statistics", survey)
     return found
 
 
@@ -42,7 +42,7 @@ def ids(alice: Contract) -> list[str]:
 
 
 def test_sizes_are_those_of_what_is_seen_whatever_was_hidden_last(
-    world: World, olivia: Contract, bob: Contract, ids: list[str], surveyed: list[Survey]
+    world: World, olivia: Contract, bob: Contract, ids: list[str], surveyed: list[IndexStatistics]
 ) -> None:
     def counted() -> tuple[int, float]:
         bob.search("otter")
@@ -61,7 +61,7 @@ def test_sizes_are_those_of_what_is_seen_whatever_was_hidden_last(
 
 
 def test_what_is_hidden_twice_is_left_out_once(
-    world: World, olivia: Contract, bob: Contract, ids: list[str], surveyed: list[Survey]
+    world: World, olivia: Contract, bob: Contract, ids: list[str], surveyed: list[IndexStatistics]
 ) -> None:
     olivia.patch(f"memories/{ids[0]}/", {"sensitivity": "restricted"}, if_match='"1"')
     run_jobs()
@@ -96,7 +96,7 @@ def test_what_is_found_of_another_hidden_set_is_not_kept(
     bob: Contract,
     olivia: Contract,
     ids: list[str],
-    surveyed: list[Survey],
+    surveyed: list[IndexStatistics],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As where a denial is taken back, and given again, between the two statements."""
@@ -105,7 +105,7 @@ def test_what_is_found_of_another_hidden_set_is_not_kept(
     with monkeypatch.context() as meanwhile:
         fewer = sql.HIDDEN.replace("WHERE false{hidden}", "WHERE false{hidden} LIMIT 1")
         assert fewer != sql.HIDDEN
-        meanwhile.setattr(hidden, "HIDDEN", fewer)
+        meanwhile.setattr(excluded, "HIDDEN", fewer)
         bob.search("otter")
         assert surveyed[-1].cubes == 3
     bob.search("otter")
@@ -117,11 +117,11 @@ def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
     bob: Contract,
     olivia: Contract,
     ids: list[str],
-    surveyed: list[Survey],
+    surveyed: list[IndexStatistics],
     app_connection: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    look, to_delete = hidden._look, [ids[0]]
+    look, to_delete = excluded._look, [ids[0]]
 
     def delete_first(*asked: Any) -> Any:
         with app_connection.transaction():
@@ -133,7 +133,7 @@ def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
 
     for memory_id in ids[:2]:
         given(olivia, world, "bob", "memory", memory_id, effect="deny")
-    monkeypatch.setattr(hidden, "_look", delete_first)
+    monkeypatch.setattr(excluded, "_look", delete_first)
     bob.search("otter")
     assert (surveyed[-1].cubes, to_delete) == (2, [])
 
@@ -146,7 +146,7 @@ def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_
     olivia: Contract,
     bob: Contract,
     ids: list[str],
-    surveyed: list[Survey],
+    surveyed: list[IndexStatistics],
     with_jobs: bool,
     how: str,
 ) -> None:
@@ -187,7 +187,7 @@ def test_of_granted_memories_those_that_are_seen_are_counted_once(
     olivia: Contract,
     bob: Contract,
     ids: list[str],
-    surveyed: list[Survey],
+    surveyed: list[IndexStatistics],
     superuser: Callable[[], psycopg.Connection],
     way: str,
 ) -> None:

@@ -22,7 +22,7 @@ from tests.harness.databases import Clone
 from tests.harness.evidence import Evidence, Figure
 from tests.vault.outbox import run_jobs
 from vault.cubes.index import compaction
-from vault.models import Cube, PackedWord
+from vault.models import CompactedTerm, Cube
 from vault.retrieval import ranking, sources, statements
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.question import question_of
@@ -168,7 +168,7 @@ def _packed(actor: Actor, question: str) -> set[int]:
     asked = question_of(token_maker(actor.tenant_id), question)
     with acting(actor):
         return set(
-            PackedWord.objects.filter(is_packed=True, term__in=asked.terms().words).values_list("term", flat=True)
+            CompactedTerm.objects.filter(is_packed=True, term__in=asked.terms().words).values_list("term", flat=True)
         )
 
 

@@ -26,7 +26,7 @@ from vault.cubes.drafts import CubeDraft
 from vault.cubes.index import compaction
 from vault.cubes.index.facets import LAYERS
 from vault.cubes.services import cubes_add
-from vault.models import Cube, Embedding, PackedPostings, PackedWord, Packing, Posting
+from vault.models import CompactedPostings, CompactedTerm, Compaction, Cube, Embedding, Posting
 from vault.retrieval import ranker, sql
 from vault.retrieval import statements as ranking_statements
 from vault.retrieval.queries import SearchQuery
@@ -49,7 +49,7 @@ def words(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     cubes_add(actor=world.alice.actor, drafts=drafts_of(conversation(SIZE, 3), OPEN))
     run_jobs()
     with acting(world.alice.actor):
-        assert PackedWord.objects.filter(is_packed=True).count() > 10
+        assert CompactedTerm.objects.filter(is_packed=True).count() > 10
     return world
 
 
@@ -93,7 +93,7 @@ def both(words: World) -> World:
     cubes_add(actor=words.alice.actor, drafts=drafts_of(conversation(SIZE, 3), None))
     run_jobs()
     with acting(words.alice.actor):
-        packed = PackedPostings.objects.values("term").annotate(namespaces=Count("namespace_id"))
+        packed = CompactedPostings.objects.values("term").annotate(namespaces=Count("namespace_id"))
         assert packed.filter(namespaces=2).count() > 10
     return words
 
@@ -122,7 +122,7 @@ def test_the_commonest_words_are_left_out_where_a_question_has_too_many(
     words: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with acting(words.alice.actor):
-        sizes = {one.term: len(one.postings) for one in PackedPostings.objects.all()}
+        sizes = {one.term: len(one.postings) for one in CompactedPostings.objects.all()}
     rarest, commonest = min(sizes, key=lambda term: sizes[term]), max(sizes, key=lambda term: sizes[term])
     assert sizes[rarest] < sizes[commonest]
     monkeypatch.setattr(ranker, "WORDS", sql.WORDS.replace(str(sql.MOST_BYTES), str(sizes[rarest])))
@@ -165,13 +165,13 @@ def test_filter_on_columns_of_the_index_finds_what_the_whole_condition_finds(wor
             Cube.objects.filter(id=cube.id).update(layer=cube.layer, persona_id=cube.persona_id)
             Posting.objects.filter(cube_id=cube.id).update(**fields)
             Embedding.objects.filter(cube_id=cube.id).update(**fields)
-        PackedWord.objects.all().delete()
-        PackedPostings.objects.all().delete()
-        Packing.objects.all().delete()
+        CompactedTerm.objects.all().delete()
+        CompactedPostings.objects.all().delete()
+        Compaction.objects.all().delete()
     _add_newer(words)
     run_jobs()
     with acting(words.alice.actor):
-        assert PackedWord.objects.filter(is_packed=True).exists()
+        assert CompactedTerm.objects.filter(is_packed=True).exists()
     for filters in FILTERS:
         _finds_the_same(words, filters)
 
@@ -239,11 +239,11 @@ def _statements() -> Iterator[list[str]]:
 def _in_rows(world: World) -> Iterator[None]:
     """Nothing is packed meanwhile."""
     with acting(world.alice.actor):
-        packed = PackedWord.objects.filter(is_packed=True)
+        packed = CompactedTerm.objects.filter(is_packed=True)
         assert packed.update(is_packed=False) > 0
     yield
     with acting(world.alice.actor):
-        PackedWord.objects.update(is_packed=True)
+        CompactedTerm.objects.update(is_packed=True)
 
 
 def _add_newer(world: World) -> None:

@@ -12,9 +12,9 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.models import Cube, CubeUse
+from vault.retrieval.heat_and_trust import HeatAndTrust, weigh_heat_and_trust
 from vault.retrieval.ranking import HYBRID, NO_PARTS
 from vault.retrieval.scoring import Ranked
-from vault.retrieval.standing import Standing, with_standing
 
 A, B, C = (UUID(int=number) for number in range(1, 4))
 FOUND = [Ranked(A, 0.8, NO_PARTS), Ranked(B, 0.7, NO_PARTS), Ranked(C, 0.6, NO_PARTS)]
@@ -34,11 +34,11 @@ def test_an_operator_may_weigh_just_these(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_heat_and_trust_lift_what_stands_well() -> None:
-    stands = {A: Standing(0.0, 0.1), B: Standing(9.0, 0.1), C: Standing(0.0, 0.9)}
-    hot = with_standing(FOUND, stands, replace(HYBRID, heat=0.5), limit=2)
+    stands = {A: HeatAndTrust(0.0, 0.1), B: HeatAndTrust(9.0, 0.1), C: HeatAndTrust(0.0, 0.9)}
+    hot = weigh_heat_and_trust(FOUND, stands, replace(HYBRID, heat=0.5), limit=2)
     assert [(row.cube_id, row.parts.heat) for row in hot] == [(B, 0.9), (A, 0.0)]
     assert hot[0].score == pytest.approx((0.7 + 0.5 * 0.9) / 1.5)
-    trusted = with_standing(FOUND, stands, replace(HYBRID, trust=1.0), limit=3)
+    trusted = weigh_heat_and_trust(FOUND, stands, replace(HYBRID, trust=1.0), limit=3)
     assert [row.cube_id for row in trusted] == [C, A, B]
 
 

@@ -22,7 +22,7 @@ from tests.vault.policies.making import made as policy_made
 from vault.cubes.visibility import exceptions_of
 from vault.graph import walks
 from vault.retrieval import ranker, ranking, tagging
-from vault.retrieval.queries import SearchQuery, seen_namespaces
+from vault.retrieval.queries import SearchQuery, visible_namespaces
 
 Superuser = Callable[[], psycopg.Connection]
 Told = tuple[str, float, dict[str, float]]  # content, score, its parts
@@ -192,7 +192,7 @@ def test_the_statements_for_those_without_exceptions_are_held_to_it_too(worlds: 
     for person, has_some in ((tenant.people.bob, False), (tenant.people.ada, True)):
         actor = person.key_actor()
         with acting(actor):
-            assert bool(exceptions_of(actor, partial(seen_namespaces, actor, SearchQuery("otter")))) is has_some
+            assert bool(exceptions_of(actor, partial(visible_namespaces, actor, SearchQuery("otter")))) is has_some
 
 
 def test_what_another_tenant_holds_leaves_no_trace_in_any_number(worlds: tuple[Tenant, Tenant]) -> None:

@@ -9,7 +9,7 @@ from tests.harness.servers import ROOT, clean_environ
 FIRST_SEARCH = """
 import django; django.setup()
 import time
-from vault.lexicon.moments import asks_for_time
+from vault.lexicon.temporal_expressions import asks_for_time
 from vault.lexicon.tokens import content_terms
 from vault.providers.registry import embedder
 from vault.retrieval.warming import load_models

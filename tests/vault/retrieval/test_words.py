@@ -13,7 +13,7 @@ from governance.ids import uuid7
 from vault.cubes.index.facets import Facets
 from vault.retrieval.ranking import BM25_B, BM25_K1, CONTEXT, SESSION_K, Weights, rarity
 from vault.retrieval.scoring import scored
-from vault.retrieval.words import Found, Place, Pool, Said, spans
+from vault.retrieval.words import LexicalScores, Place, Pool, WordPostings, context_windows
 from vault.vocabulary import Layer
 
 CUBES = 1_000
@@ -53,14 +53,14 @@ def test_a_word_of_more_cubes_than_are_counted_weighs_next_to_nothing() -> None:
 
 def test_what_is_packed_and_what_stands_in_rows_are_one_word() -> None:
     first, second = Entry(uuid7()), Entry(uuid7())
-    apart = Said([_postings(second.sent, packed=first.sent)], cubes=CUBES, length=LENGTH)
+    apart = LexicalScores([_postings(second.sent, packed=first.sent)], cubes=CUBES, length=LENGTH)
     together = _said([first, second])
     assert apart.best(10).scores.tolist() == together.best(10).scores.tolist()
 
 
 def test_what_is_gone_is_neither_found_nor_counted() -> None:
     kept, gone = Entry(uuid7()), Entry(uuid7())
-    said = Said([_postings(kept.sent + gone.sent, gone=gone.cube_id.bytes)], cubes=CUBES, length=LENGTH)
+    said = LexicalScores([_postings(kept.sent + gone.sent, gone=gone.cube_id.bytes)], cubes=CUBES, length=LENGTH)
     assert [place.cube_id for place in said.best(10).places(10)] == [kept.cube_id]
     assert said.best(10).scores.tolist() == pytest.approx([_bm25(kept, 1)])
 
@@ -77,7 +77,7 @@ def test_a_question_without_a_known_word_finds_nothing() -> None:
     for said in (_said(), _said([]), _said([], [])):
         assert said.best(10).places(10) == []
         assert said.highest == 0.0
-        assert said.around(_pool(Entry(uuid7(), session=3))).context.tolist() == [0.0]
+        assert said.context_scores(_pool(Entry(uuid7(), session=3))).context.tolist() == [0.0]
 
 
 def test_what_is_said_beside_a_cube_counts_by_its_distance() -> None:
@@ -85,7 +85,7 @@ def test_what_is_said_beside_a_cube_counts_by_its_distance() -> None:
     other = [Entry(uuid7(), session=8, position=3), Entry(uuid7(), position=3)]
     said = _said(walk + other, [walk[2]])
     own = [_bm25(entry, 8) + (_bm25(entry, 1) if entry is walk[2] else 0.0) for entry in walk]
-    context = said.around(_pool(*walk, *other)).context.tolist()
+    context = said.context_scores(_pool(*walk, *other)).context.tolist()
     for position in range(6):
         beside = [share * own[position + away] for away, share in CONTEXT.items() if 0 <= position + away < 6]
         assert context[position] == pytest.approx(sum(beside))
@@ -96,7 +96,7 @@ def test_a_session_says_each_word_once_more_than_it_is_new() -> None:
     walk = [Entry(uuid7(), session=-7, position=position, frequency=2) for position in range(3)]
     quiet, outside = Entry(uuid7(), session=9), Entry(uuid7())
     said = _said([*walk, outside], [walk[0]])
-    told = said.around(_pool(walk[2], quiet, outside)).session.tolist()
+    told = said.context_scores(_pool(walk[2], quiet, outside)).session.tolist()
     wanted = rarity(4, CUBES) * 6 / (6 + SESSION_K) + rarity(1, CUBES) * 2 / (2 + SESSION_K)
     assert told == pytest.approx([wanted, 0.0, 0.0])
 
@@ -110,7 +110,7 @@ def test_many_sessions_are_reckoned_like_one(seed: int) -> None:
     entries = [Entry(uuid7(), random.choice(sessions), random.randrange(30), frequency=2) for _ in range(800)]
     entries = list({(entry.session, entry.position): entry for entry in entries}.values())
     asked = random.sample(entries, 30)
-    around = _said(entries).around(_pool(*asked))
+    around = _said(entries).context_scores(_pool(*asked))
     for index, entry in enumerate(asked):
         alone = [one for one in entries if one.session == entry.session]
         scores = {one.position: _bm25(one, len(entries)) for one in alone}
@@ -124,14 +124,14 @@ def test_next_best_after_the_candidates_come_in_their_order() -> None:
     entries = [Entry(uuid7(), frequency=frequency) for frequency in (5, 4, 3, 2, 1)]
     best = _said(entries).best(10)
     pool = _pool(entries[0], entries[2])
-    assert best.beyond(pool, _bm25(entries[3], 5)) == [entries[1].cube_id, entries[3].cube_id]
-    assert best.beyond(pool, 1e9) == []
+    assert best.ids_above(pool, _bm25(entries[3], 5)) == [entries[1].cube_id, entries[3].cube_id]
+    assert best.ids_above(pool, 1e9) == []
 
 
 def test_what_lies_around_several_places_of_a_session_is_asked_for_once() -> None:
     alone = uuid7()
     places = [Place(uuid7(), 5, position) for position in (20, 0, 4, 9)] + [Place(alone, 0, 0), Place(uuid7(), 4, 1)]
-    found = spans(places)
+    found = context_windows(places)
     assert found.ids == [alone]
     assert list(zip(found.sessions, found.firsts, found.lasts, strict=True)) == [
         (4, 0, 3),
@@ -167,12 +167,14 @@ def test_only_memories_that_pass_the_filters_are_counted() -> None:
         Facets(personas=frozenset({persona})),
         Facets(since=at),
     ):
-        said = Said([packed], cubes=CUBES, length=LENGTH, facets=asked)
+        said = LexicalScores([packed], cubes=CUBES, length=LENGTH, facets=asked)
         assert [place.cube_id for place in said.best(10).places(10)] == [first.cube_id]
         assert said.best(10).scores.tolist() == pytest.approx([_bm25(first, 1)])
-    assert len(Said([packed], cubes=CUBES, length=LENGTH, facets=Facets(until=at)).best(10).scores) == 2
-    assert not len(Said([packed], cubes=CUBES, length=LENGTH, facets=Facets(types=frozenset())).best(10).scores)
-    said = Said([packed], cubes=CUBES, length=LENGTH, only=second.cube_id.bytes)
+    assert len(LexicalScores([packed], cubes=CUBES, length=LENGTH, facets=Facets(until=at)).best(10).scores) == 2
+    assert not len(
+        LexicalScores([packed], cubes=CUBES, length=LENGTH, facets=Facets(types=frozenset())).best(10).scores
+    )
+    said = LexicalScores([packed], cubes=CUBES, length=LENGTH, only=second.cube_id.bytes)
     assert [place.cube_id for place in said.best(10).places(10)] == [second.cube_id]
 
 
@@ -187,15 +189,15 @@ def test_a_vector_counts_for_the_version_that_it_is_of() -> None:
     assert _pool(*entries).dense.tolist() == [0.0] * 4
 
 
-def _said(*words: Sequence[Entry]) -> Said:
+def _said(*words: Sequence[Entry]) -> LexicalScores:
     found = [_postings(b"".join(entry.sent for entry in entries)) for entries in words]
-    return Said(found, cubes=CUBES, length=LENGTH)
+    return LexicalScores(found, cubes=CUBES, length=LENGTH)
 
 
 def _postings(
     rows: bytes | None, *, packed: bytes | None = None, facets: bytes | None = None, gone: bytes | None = None
-) -> Found:
-    return Found(packed, facets, rows, None, None, gone)
+) -> WordPostings:
+    return WordPostings(packed, facets, rows, None, None, gone)
 
 
 def _facet(persona: UUID | None, at: datetime, *, layer: int) -> bytes:

@@ -104,7 +104,7 @@ WHERE word.tenant_id = %s AND NOT word.is_packed
 MARK = "UPDATE vault_packedword SET is_packed = true WHERE tenant_id = %s AND NOT is_packed"
 
 
-def packing_ask(actor: Actor) -> None:
+def compaction_request(actor: Actor) -> None:
     """Leave the first step to a job, for the time when it is due, unless one waits already. Writes: OutboxEvent?."""
     has_changed, seconds = _due(actor)
     if has_changed or seconds is not None:
@@ -124,7 +124,7 @@ def words_place(actor: Actor, payloads: Sequence[Payload]) -> Write:
             emit_later(actor=actor, topic=Topic.WORDS_DUE, payload={}, seconds=_settled(seconds))
             return
         with connection.cursor() as cursor:
-            _alone(cursor, actor)
+            _lock_compaction(cursor, actor)
             _place(cursor, actor.tenant_id, anew=has_changed)
         emit(actor=actor, topic=Topic.WORDS_PLACED, payload={})
 
@@ -136,13 +136,13 @@ def words_pack(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
     def write() -> None:
         with connection.cursor() as cursor:
-            _alone(cursor, actor)
+            _lock_compaction(cursor, actor)
             _await_writers(cursor)
             cursor.execute(PACK, [actor.tenant_id])
             cursor.execute(DROPPING, [str(actor.tenant_id)])
             cursor.execute(MARK, [actor.tenant_id])
             cursor.execute(FORGET_POSTINGS, [actor.tenant_id])  # of words that were dropped meanwhile
-        packing_ask(actor)
+        compaction_request(actor)
 
     return write
 
@@ -161,7 +161,7 @@ def _settled(seconds: float | None) -> float:
     return max(seconds or 0.0, SETTLED_SECONDS)
 
 
-def _alone(cursor: CursorWrapper, actor: Actor) -> None:
+def _lock_compaction(cursor: CursorWrapper, actor: Actor) -> None:
     """Until the end of the transaction, which may take long. Raises Conflict."""
     cursor.execute(ALONE, [str(actor.tenant_id)])
     if not cursor.fetchone()[0]:

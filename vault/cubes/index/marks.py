@@ -36,14 +36,14 @@ def speaker_marks(maker: TokenMaker, speaker: str) -> list[int]:
     return [contains(maker, "speaker", part) for part in _parts(speaker)]
 
 
-def said_with_time(maker: TokenMaker, name: str) -> int:
+def speaker_time(maker: TokenMaker, name: str) -> int:
     """The mark of what somebody of this name said that tells a time."""
     return maker.token("speaker and time", _canonical(unaccented(name)))
 
 
-def times_told_marks(maker: TokenMaker, speaker: str) -> list[int]:
+def speaker_time_marks(maker: TokenMaker, speaker: str) -> list[int]:
     """The marks of what `speaker` said, when it tells a time, by each of their names."""
-    return [said_with_time(maker, part) for part in _parts(speaker)]
+    return [speaker_time(maker, part) for part in _parts(speaker)]
 
 
 def entity(maker: TokenMaker, name: str) -> int:

@@ -15,7 +15,7 @@ from governance.actor import Actor
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit_later
 from governance.vocabulary import Topic
-from vault.cubes.index.compaction import packing_ask
+from vault.cubes.index.compaction import compaction_request
 
 CHEAP_TO_COUNT = 5_000  # cubes; a larger namespace is not counted again within FRESH_SECONDS
 FRESH_SECONDS = 2.0
@@ -45,7 +45,7 @@ WHERE former.namespace_id = size.id
 """
 
 
-def sizes_count(actor: Actor, payloads: Sequence[Payload]) -> Write:
+def statistics_count(actor: Actor, payloads: Sequence[Payload]) -> Write:
     """Count the namespaces that some events name anew. One that is large and was counted a moment ago is left to a
     later job, so that what came last is counted, too.
 
@@ -58,7 +58,7 @@ def sizes_count(actor: Actor, payloads: Sequence[Payload]) -> Write:
         if fresh:
             names = [str(one) for one in fresh]
             emit_later(actor=actor, topic=Topic.SIZES_DUE, payload={"namespaces": names}, seconds=FRESH_SECONDS)
-        packing_ask(actor)
+        compaction_request(actor)
 
     return write
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.db.models import Q
 
 from governance.ids import uuid7
-from governance.privacy.pii.spans import Span
+from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
 from vault.cubes.screening.screen import Finding
 from vault.cubes.screening.texts import Place

@@ -15,7 +15,7 @@ from governance.policies.rules import PiiRule
 from governance.policies.selectors import pii_rule
 from governance.privacy.detecting import detector
 from governance.privacy.pii.detector import DetectorFailed
-from governance.privacy.pii.spans import Span
+from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiAction, PiiKind
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.screening.texts import Place, Texts, moved, places_in, without

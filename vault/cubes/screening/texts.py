@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from governance.privacy.pii.detector import Detector
-from governance.privacy.pii.spans import Span, placeholder, redacted
+from governance.privacy.pii.pii_ranges import Span, placeholder, redacted
 from vault.cubes.words import Metadata
 from vault.vocabulary import PiiField
 

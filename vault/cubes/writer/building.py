@@ -21,7 +21,7 @@ from governance.privacy.detecting import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission
-from vault.cubes.dedup import Known, known_cubes
+from vault.cubes.dedup import DuplicateIndex, load_duplicate_index
 from vault.cubes.drafts import CubeChanges, CubeDraft, InvalidDraft, SourceRef, Unset
 from vault.cubes.index.marks import speaker_marks
 from vault.cubes.retention import expiry_settle
@@ -212,7 +212,9 @@ def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], permission: Permissi
     resolver = Resolver(actor, permission, texts)
     clean = _screened(resolver, drafts)
     resolver.settle(drafts)
-    known = known_cubes(actor, resolver.maker, [(draft, resolver.namespace(draft.namespace).id) for draft, _ in clean])
+    known = load_duplicate_index(
+        actor, resolver.maker, [(draft, resolver.namespace(draft.namespace).id) for draft, _ in clean]
+    )
     built: list[Built] = []
     with _naming() as at:
         for at.index, (draft, screened) in enumerate(clean):
@@ -259,7 +261,7 @@ def _sources(draft: CubeDraft, before: Sequence[Built]) -> tuple[SourceRef, ...]
 
 
 def _existing(
-    resolver: Resolver, known: Known, draft: CubeDraft, sources: Sequence[SourceRef], screened: Screened
+    resolver: Resolver, known: DuplicateIndex, draft: CubeDraft, sources: Sequence[SourceRef], screened: Screened
 ) -> Built | None:
     place = resolver.place(draft)
     cube = known.find(draft, place.namespace.id, place.persona_id, sources)
@@ -277,7 +279,7 @@ def _existing(
 
 
 def _build(
-    resolver: Resolver, known: Known, draft: CubeDraft, sources: tuple[SourceRef, ...], screened: Screened
+    resolver: Resolver, known: DuplicateIndex, draft: CubeDraft, sources: tuple[SourceRef, ...], screened: Screened
 ) -> Built:
     place = resolver.place(draft)
     session_token, position = known.place(draft, place.namespace.id)

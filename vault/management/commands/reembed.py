@@ -4,14 +4,14 @@ from argparse import ArgumentParser
 from typing import Any
 
 from governance.actor import Actor
-from governance.management.base import LawCommand, actor_for
+from governance.management.base import DomainCommand, actor_for
 from governance.tenants.selectors import me_get, tenants_all
 from governance.tenants.services import command_line_actor
 from vault.cubes.embeddings.change_progress import Cancelled, reembedding_cancel
 from vault.cubes.embeddings.model_change import Reembedding, reembedding_start, tenants_to_reembed
 
 
-class Command(LawCommand):
+class Command(DomainCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from governance.management.base import LawCommand
+from governance.management.base import DomainCommand
 from vault.cubes.embeddings.vector_index import vector_index_create, vector_index_name
 from vault.providers.registry import embedder
 
 
-class Command(LawCommand):
+class Command(DomainCommand):
     help = __doc__ or ""
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

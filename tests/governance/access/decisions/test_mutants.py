@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from governance.access.decisions import conditions, rules, standing
+from governance.access.decisions import conditions, principal_grants, rules
+from governance.access.decisions.principal_grants import granted_on
 from governance.access.decisions.rules import Granted, Target
-from governance.access.decisions.standing import granted_on
 from governance.actor import Actor
 from governance.database import tenant_transaction
 from governance.vocabulary import Effect, Permission
@@ -101,17 +101,17 @@ QUERIES = [
     ("a role reads", cube, "_by_role", "if not reads_content(actor):", "if False:"),
     ("private memory is its owner's", cube, "_by_role", "& own_or_open", ""),
     ("private namespaces are their owner's", cube, "_by_role", "(mine | not_private) &", ""),
-    ("private memory is its owner's beside grants, too", cube, "_by_role_alone", "& own_or_open", ""),
-    ("private namespaces are their owner's beside grants, too", cube, "_by_role_alone", "mine_or_open, ", ""),
+    ("private memory is its owner's beside grants, too", cube, "_by_role_without_join", "& own_or_open", ""),
+    ("private namespaces are their owner's beside grants, too", cube, "_by_role_without_join", "mine_or_open, ", ""),
     ("a bound key lists its persona's", cube, "_bound", "return Q() if persona_id is None", "return Q() if True"),
     ("a bound key lists its namespaces", namespace, "bound_to", "if actor.binding is None", "if True or actor.binding is None"),
     ("a root is no prefix of a name", namespace, "bound_to", 'f"{root}/"', "root"),
     ("denied namespaces are not listed", namespace.NamespaceQuerySet, "visible_to", "Effect.DENY):", "Effect.DENY) and False:"),
     ("granted namespaces are listed", namespace, "_in_reach_of", "Effect.ALLOW):", "Effect.ALLOW) and False:"),
-    ("what has ended grants nothing", standing, "_live", "expires_at__gt=", "expires_at__lt="),
-    ("nor what others hold", standing, "_live", ", group_id__in=standing.groups", ""),
-    ("nor what does not hold here", standing, "_in_effect", "rows.filter(_met(standing, effect))", "rows"),
-    ("nor what is another action", standing, "grants_of", "sorted(actions)", "sorted(Action)"),
+    ("what has ended grants nothing", principal_grants, "_live", "expires_at__gt=", "expires_at__lt="),
+    ("nor what others hold", principal_grants, "_live", ", group_id__in=standing.groups", ""),
+    ("nor what does not hold here", principal_grants, "_in_effect", "rows.filter(_met(standing, effect))", "rows"),
+    ("nor what is another action", principal_grants, "grants_of", "sorted(actions)", "sorted(Action)"),
     ("deleted memories are not listed", cube.CubeQuerySet, "stored", "deleted_at=None", ""),
     ("expired memories are not listed", cube.CubeQuerySet, "stored", "Q(expires_at__gt=Now())", "Q(expires_at__lt=Now())"),
 ]  # fmt: skip
@@ -215,7 +215,7 @@ def broken(owner: Any, name: str, old: str, new: str) -> Iterator[None]:
     assert old in source, old
     defined: dict[str, Any] = {}
     exec(source.replace(old, new, 1), intact.__globals__, defined)
-    places = [one for one in {owner, standing, cube, namespace} if getattr(one, name, None) is intact]
+    places = [one for one in {owner, principal_grants, cube, namespace} if getattr(one, name, None) is intact]
     for place in places:
         setattr(place, name, defined[name])
     try:

@@ -9,10 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from governance.access.decisions.grantables import grantables, permission_ids
+from governance.access.decisions.principal_grants import granted_on, grants_of, principal_grants
 from governance.access.decisions.rules import Granted, Target, decide
-from governance.access.decisions.standing import granted_on, grants_of, standing_of
 from governance.actor import Actor, Binding, CallContext
-from governance.database import forget_known
+from governance.database import clear_transaction_cache
 from governance.ids import uuid7
 from governance.models import AccessGroup, ApiKey, GrantCondition, Member, Persona, Role
 from governance.vocabulary import Action, Channel, Effect, Permission, PrincipalKind, RoleName, Scope
@@ -135,7 +135,7 @@ def store(told: Told, members: list[Member], random: Random) -> Stored:
     keys, callers = _callers(tenant_id, members, personas, random)
     stored = Stored(told, tenant_id, members, keys, personas, spaces, memories, callers)
     _store_grants(stored, roles)
-    forget_known()
+    clear_transaction_cache()
     return stored
 
 
@@ -340,7 +340,7 @@ def grants_everywhere(actor: Actor) -> dict[UUID, list[Granted]]:
     for kind in grantables():
         actions = {pk: action for action, pk in permission_ids(kind.grants).items()}
         for effect in Effect:
-            if standing_of(actor).has(kind.object_type, effect):
+            if principal_grants(actor).has(kind.object_type, effect):
                 rows = grants_of(actor, kind.object_type, effect, Action)
                 for id, object_id, permission in rows.values_list("id", "content_object_id", "permission_id"):
                     found[object_id].append(Granted(id, effect, actions[permission], object_id))

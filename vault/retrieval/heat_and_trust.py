@@ -17,31 +17,31 @@ from vault.retrieval.scoring import Ranked
 
 
 @dataclass(frozen=True)
-class Standing:
+class HeatAndTrust:
     """heat: 0 or more, as the layers compute it; trust: 0..1, of its writer."""
 
     heat: float
     trust: float
 
 
-def standings(visible: CubeQuerySet, found: Sequence[Ranked]) -> dict[UUID, Standing]:
+def heat_and_trust_of(visible: CubeQuerySet, found: Sequence[Ranked]) -> dict[UUID, HeatAndTrust]:
     """One query."""
     used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id")).values("heat")
     rows = visible.filter(id__in=[row.cube_id for row in found]).annotate(
         heat=Coalesce(Subquery(used), 0.0, output_field=FloatField())
     )
-    return {one: Standing(*rest) for one, *rest in rows.values_list("id", "heat", "trust")}
+    return {one: HeatAndTrust(*rest) for one, *rest in rows.values_list("id", "heat", "trust")}
 
 
-def with_standing(
-    found: Sequence[Ranked], standing: Mapping[UUID, Standing], weights: Weights, limit: int
+def weigh_heat_and_trust(
+    found: Sequence[Ranked], standing: Mapping[UUID, HeatAndTrust], weights: Weights, limit: int
 ) -> list[Ranked]:
     """The `limit` best when heat and trust count their weights beside the fused score, which counts 1."""
-    rows = [_weighed(row, standing.get(row.cube_id, Standing(0.0, 0.0)), weights) for row in found]
+    rows = [_weighed(row, standing.get(row.cube_id, HeatAndTrust(0.0, 0.0)), weights) for row in found]
     return sorted(rows, key=lambda row: -row.score)[:limit]
 
 
-def _weighed(row: Ranked, stands: Standing, weights: Weights) -> Ranked:
+def _weighed(row: Ranked, stands: HeatAndTrust, weights: Weights) -> Ranked:
     parts = replace(row.parts, heat=stands.heat / (1 + stands.heat), trust=stands.trust)
     score = row.score + weights.heat * parts.heat + weights.trust * parts.trust
     return Ranked(row.cube_id, score / (1 + weights.heat + weights.trust), parts)

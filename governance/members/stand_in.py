@@ -1,4 +1,4 @@
-"""Whether a member acts themselves, where two members must be two persons: nobody else made the way by which they come.
+"""Checks that a member acts in person, where two members must be two persons: nobody else made their way in.
 
 Who governs can make keys and sign-in links for others. The audit log knows of each, and nobody can take that back.
 """

@@ -1,4 +1,4 @@
-"""Which page was wanted before signing in: kept in this browser, for none of the steps of a sign-in knows of pages."""
+"""The page to return to after signing in, in a cookie: no step of a sign-in passes it on."""
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -26,7 +26,7 @@ def next_keep(request: HttpRequest, response: HttpResponseBase) -> None:
         )
 
 
-def next_kept(request: HttpRequest) -> str:
+def next_page(request: HttpRequest) -> str:
     wanted = request.COOKIES.get(NEXT_COOKIE, "")
     return wanted if is_here(request, wanted) else ""
 

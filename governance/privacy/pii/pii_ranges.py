@@ -1,4 +1,4 @@
-"""Where personal data stands in a text. A span never holds the value: only where it is, and which rule says so."""
+"""Ranges of a text that hold personal data. A range has no value: only its place, and the rule that matched."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence

@@ -8,7 +8,7 @@ from governance.actor import Actor
 from governance.prepared import prepared_cursor, sql_array
 from vault.cubes.visibility import NO_EXCEPTIONS, Exceptions
 from vault.retrieval.composing import Composed
-from vault.retrieval.hidden import hidden_of_counted
+from vault.retrieval.excluded import excluded_statistics
 from vault.retrieval.question import Question
 from vault.retrieval.sql import GRANTED_COUNT, SURVEY, SURVEY_EXCEPTED
 
@@ -17,7 +17,7 @@ TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 
 
 @dataclass(frozen=True)
-class Survey:
+class IndexStatistics:
     """What an actor sees: the namespaces, their size, which words of a question name speakers there, and the time.
 
     model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted.
@@ -34,18 +34,20 @@ class Survey:
     granted: int = 0
 
 
-def survey(actor: Actor, question: Question, seen: Composed, excepted: Exceptions = NO_EXCEPTIONS) -> Survey:
+def index_statistics(
+    actor: Actor, question: Question, seen: Composed, excepted: Exceptions = NO_EXCEPTIONS
+) -> IndexStatistics:
     """One query. Sizes come from the indexing job, so they lag a little behind; ranking only needs their order."""
     if excepted:
-        return _survey_excepted(actor, question, seen, excepted)
+        return _statistics_excepted(actor, question, seen, excepted)
     with prepared_cursor() as cursor:
         parameters = {**seen.parameters, "marks": sql_array(question.names), "tenant": actor.tenant_id}
         cursor.execute(SURVEY.format(seen=seen.statement), parameters)
         namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
-    return Survey(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
+    return IndexStatistics(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
 
 
-def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> Survey:
+def _statistics_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> IndexStatistics:
     granted = GRANTED_COUNT if excepted.granted else "0"
     statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=granted, **excepted.parts)
     parameters = {
@@ -60,12 +62,12 @@ def _survey_excepted(actor: Actor, question: Question, seen: Composed, excepted:
             namespaces, cubes, words, speakers, model, vectors, now, more, counted = cursor.fetchone()
         if not excepted.hidden:
             break
-        hidden, is_of_these = hidden_of_counted(actor, namespaces, excepted, counted=counted)
+        hidden, is_of_these = excluded_statistics(actor, namespaces, excepted, counted=counted)
         cubes, words = max(0, cubes - hidden.cubes), max(0.0, words - hidden.words)
         if is_of_these:
             break
     typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too
-    return Survey(
+    return IndexStatistics(
         namespaces=namespaces,
         cubes=cubes + more,
         words=words + more * typical,

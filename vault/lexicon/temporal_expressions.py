@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import islice
 
+from vault.lexicon.calendar_units import DAY, EARLIEST, LATEST, ONE_DAY, Meaning, Period
 from vault.lexicon.dates import (
     COUNT,
     HAN_TO,
@@ -24,7 +25,6 @@ from vault.lexicon.dates import (
     follows_preposition,
     named_times,
 )
-from vault.lexicon.periods import DAY, EARLIEST, LATEST, ONE_DAY, Meaning, Period
 from vault.lexicon.readings import counted, length
 
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
@@ -77,7 +77,7 @@ _SAME_ALWAYS = re.compile(
 
 
 @dataclass(frozen=True)
-class Span:
+class TimeRange:
     """From `start` to before `end`; `weight` in 0..1 says how well a time in it fits."""
 
     start: datetime
@@ -91,7 +91,7 @@ class _Time:
 
     begin: int
     end: int
-    spans: Callable[[datetime], list[Span]]
+    spans: Callable[[datetime], list[TimeRange]]
 
 
 def mentions_time(text: str) -> bool:
@@ -107,7 +107,7 @@ def _names_time(word: str) -> bool:
     return _NAMED.fullmatch(word) is not None
 
 
-def merged(spans: Sequence[Span]) -> tuple[list[datetime], list[datetime]]:
+def merged(spans: Sequence[TimeRange]) -> tuple[list[datetime], list[datetime]]:
     """Where the times of `spans` begin and end, those that overlap as one."""
     starts: list[datetime] = []
     ends: list[datetime] = []
@@ -125,7 +125,7 @@ def asks_for_time(question: str) -> bool:
     return _ASKED.search(question) is not None
 
 
-def spans_of(question: str, now: datetime, names: Collection[str] = ()) -> list[Span]:
+def time_ranges_of(question: str, now: datetime, names: Collection[str] = ()) -> list[TimeRange]:
     """The times that `question` speaks of, as of `now`; empty when it names none.
 
     They overlap: what is told later, what lies around a time and what may be meant weigh less than the time itself, and
@@ -139,7 +139,7 @@ def spans_of(question: str, now: datetime, names: Collection[str] = ()) -> list[
 
 
 def without_times(question: str, names: Collection[str] = (), *, but_names: bool = False) -> str:
-    """`question` with blanks for the words of the times that `spans_of` understands; what remains keeps its place.
+    """`question` with each time that `time_ranges_of` understands replaced by blanks; the other words keep their place.
 
     but_names: not for names of months, weekdays and seasons, and not for years: texts hold these for the same reason as
     the question. What is said as of now (`last week`, `yesterday`, 上个月) is another time in whatever text has it.
@@ -201,7 +201,7 @@ def _sided(text: str, named: Named, done: int) -> _Time:
         return _Time(begin, named.end, partial(_neighbouring, lead, named))
     if side := _side(lead, tail):
         return _Time(begin, tail.end() if tail else named.end, partial(_open, side, named))
-    return _Time(named.begin, named.end, lambda now: _spans(named.read(now), now))
+    return _Time(named.begin, named.end, lambda now: _time_ranges(named.read(now), now))
 
 
 def _side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | None:
@@ -213,17 +213,17 @@ def _side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | None:
     return then or (None if said == "from" else said)
 
 
-def _spans(meaning: Meaning, now: datetime) -> list[Span]:
+def _time_ranges(meaning: Meaning, now: datetime) -> list[TimeRange]:
     """The periods, and when what was then is told."""
     weight = meaning.grain.weight
-    spans = [Span(one.start, one.end, weight * one.fit) for one in meaning.periods]
+    spans = [TimeRange(one.start, one.end, weight * one.fit) for one in meaning.periods]
     if meaning.grain.told_after:
         told = [(one.end, min(one.end + TOLD_WITHIN, now)) for one in meaning.meant()]
-        spans += [Span(end, until, weight * TOLD_AFTER) for end, until in told if end < until]
+        spans += [TimeRange(end, until, weight * TOLD_AFTER) for end, until in told if end < until]
     return spans
 
 
-def _ranging(first: Named, last: Named, now: datetime) -> list[Span]:
+def _ranging(first: Named, last: Named, now: datetime) -> list[TimeRange]:
     """From each that may be the first to the next that may be the last; both by themselves where none follows."""
     since, until = first.read(now), last.read(now)
     pairs: dict[datetime, datetime] = {}
@@ -232,12 +232,12 @@ def _ranging(first: Named, last: Named, now: datetime) -> list[Span]:
         if starts:
             pairs.setdefault(max(starts), one.end)
     if not pairs:
-        return [*_spans(since, now), *_spans(until, now)]
+        return [*_time_ranges(since, now), *_time_ranges(until, now)]
     grain = replace(until.grain, weight=min(since.grain.weight, until.grain.weight))
-    return _spans(Meaning(grain, tuple(Period(*pair) for pair in pairs.items())), now)
+    return _time_ranges(Meaning(grain, tuple(Period(*pair) for pair in pairs.items())), now)
 
 
-def _open(side: str, named: Named, now: datetime) -> list[Span]:
+def _open(side: str, named: Named, now: datetime) -> list[TimeRange]:
     """Before, after, since or until the latest that it may mean. `after` leaves it out, unless it is a day."""
     meant = named.read(now).meant()
     begun = [one for one in meant if one.start <= now] or meant[:1]
@@ -247,10 +247,10 @@ def _open(side: str, named: Named, now: datetime) -> list[Span]:
     after = one.start if one.end - one.start <= ONE_DAY else one.end
     start = {"since": one.start, "after": after}.get(side, EARLIEST)
     end = {"before": one.start, "until": one.end}.get(side, LATEST)
-    return [Span(start, end, OPEN)]
+    return [TimeRange(start, end, OPEN)]
 
 
-def _neighbouring(lead: re.Match[str], named: Named, now: datetime) -> list[Span]:
+def _neighbouring(lead: re.Match[str], named: Named, now: datetime) -> list[TimeRange]:
     """`two days before` it, `the week after` it."""
     count, slack, unit = counted(lead)
     far = length(count + slack, unit)
@@ -260,4 +260,4 @@ def _neighbouring(lead: re.Match[str], named: Named, now: datetime) -> list[Span
         else (one.end, one.end + min(far, LATEST - one.end))
         for one in named.read(now).meant()
     ]
-    return _spans(Meaning(DAY, tuple(Period(*side) for side in sides)), now)
+    return _time_ranges(Meaning(DAY, tuple(Period(*side) for side in sides)), now)

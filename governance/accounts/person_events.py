@@ -1,4 +1,4 @@
-"""What happens to a person is told to each of their tenants: trails belong to tenants, a person to none."""
+"""Audit entries for events of a person, such as a changed password: one in the audit log of each of their tenants."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -11,7 +11,7 @@ from governance.models import Member
 from governance.vocabulary import Channel, Outcome, PrincipalKind, RoleName, Verb
 
 
-def person_told(
+def person_event_record(
     *,
     user_id: UUID,
     verb: Verb,
@@ -20,7 +20,7 @@ def person_told(
     detail: Mapping[str, str | int | bool | None],
     outcome: Outcome = Outcome.DONE,
 ) -> None:
-    """One row in each tenant of the person, in a transaction of its own. Raises AuditUnavailable."""
+    """Record the event in each tenant of the person, one transaction per tenant. Raises AuditUnavailable."""
     for membership in memberships_of(user_id):
         with tenant_transaction(membership.tenant_id):
             role = Member.objects.select_related("role").get(id=membership.member_id).role.name

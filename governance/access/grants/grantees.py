@@ -15,7 +15,7 @@ from governance.vocabulary import GranteeKind, PersonaKind, RoleName
 
 
 @dataclass(frozen=True)
-class Holder:
+class Grantee:
     """kind and id say who; `name` is for people. `role`: of a role, a member, or the one whose key or persona it is."""
 
     kind: GranteeKind
@@ -32,7 +32,7 @@ class Holder:
         return frozenset() if self.role is None else frozenset({self.role})
 
 
-def holder_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: str = "principal") -> Holder:
+def grantee_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: str = "principal") -> Grantee:
     """The holder with this id; a role also by its name. Within the tenant's transaction.
 
     Raises Invalid, in the same words for a foreign and for an unknown one, and for one that has ended.
@@ -41,23 +41,23 @@ def holder_find(tenant_id: UUID, kind: GranteeKind, reference: str, *, field: st
     found = _present(kind).filter(wanted, tenant_id=tenant_id).first() if wanted is not None else None
     if found is None:
         raise Invalid(errors=[FieldError(f"{field}.id", f"no {kind.replace('_', ' ')} of this tenant has this id")])
-    return _holder(kind, found)
+    return _grantee(kind, found)
 
 
-def group_ensure(tenant_id: UUID, holder: Holder) -> AccessGroup:
+def group_ensure(tenant_id: UUID, holder: Grantee) -> AccessGroup:
     """The holder's group. Writes: AccessGroup?"""
     new = AccessGroup(id=uuid7(), tenant_id=tenant_id, kind=holder.kind, principal_id=holder.id)
     AccessGroup.objects.bulk_create([new], ignore_conflicts=True)
     return AccessGroup.objects.get(tenant_id=tenant_id, kind=holder.kind, principal_id=holder.id)
 
 
-def holders_named(groups: Iterable[AccessGroup]) -> dict[UUID, Holder]:
+def holders_named(groups: Iterable[AccessGroup]) -> dict[UUID, Grantee]:
     """By the id of their group, those that have ended too. One query for each kind."""
     wanted: dict[GranteeKind, dict[UUID, UUID]] = defaultdict(dict)
     for group in groups:
         wanted[GranteeKind(group.kind)][group.principal_id] = group.id
     return {
-        group_ids[row.pk]: _holder(kind, row)
+        group_ids[row.pk]: _grantee(kind, row)
         for kind, group_ids in wanted.items()
         for row in _all(kind).filter(pk__in=group_ids)
     }
@@ -83,13 +83,13 @@ def _present(kind: GranteeKind):  # type: ignore[no-untyped-def]
     return _all(kind).filter(**{ended[kind]: None}) if kind in ended else _all(kind)
 
 
-def _holder(kind: GranteeKind, row: Model) -> Holder:
+def _grantee(kind: GranteeKind, row: Model) -> Grantee:
     if isinstance(row, Role):
-        return Holder(kind, row.id, row.name, RoleName(row.name))
+        return Grantee(kind, row.id, row.name, RoleName(row.name))
     if isinstance(row, Member):
-        return Holder(kind, row.id, row.display_name, RoleName(row.role.name))
+        return Grantee(kind, row.id, row.display_name, RoleName(row.role.name))
     if isinstance(row, ApiKey):
-        return Holder(kind, row.id, row.name or row.prefix, RoleName(row.member.role.name))
+        return Grantee(kind, row.id, row.name or row.prefix, RoleName(row.member.role.name))
     assert isinstance(row, Persona)
     role = RoleName(row.member.role.name) if row.member else None
-    return Holder(kind, row.id, row.name, role, is_agent=row.kind == PersonaKind.AGENT)
+    return Grantee(kind, row.id, row.name, role, is_agent=row.kind == PersonaKind.AGENT)

@@ -1,4 +1,4 @@
-"""What an actor brings to every decision of one transaction: its groups, and which conditions hold for it now."""
+"""The grants of an actor's principal, as every decision of one transaction uses them: groups and met conditions."""
 
 import json
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from governance.access.decisions.conditions import holds
 from governance.access.decisions.grantables import Grantable, grantable_of, grantables, permission_ids
 from governance.access.decisions.rules import ACTIONS, Granted, Target, opening
 from governance.actor import Actor
-from governance.database import acting, known_in_transaction
+from governance.database import acting, cached_in_transaction
 from governance.prepared import prepared_cursor
 from governance.vocabulary import Action, Effect, GranteeKind, Permission, PrincipalKind
 
@@ -44,7 +44,7 @@ SELECT given.condition_id FROM mine CROSS JOIN LATERAL (SELECT one.condition_id 
 
 
 @dataclass(frozen=True)
-class Standing:
+class PrincipalGrants:
     """groups: the access groups of the principal. present: the kinds of objects and effects that it has grants of.
 
     met: the conditions that hold in its context, for each effect. as_of: None: now, by the database's clock.
@@ -61,10 +61,10 @@ class Standing:
         return f"{object_type}:{effect}" in self.present
 
 
-def standing_of(actor: Actor) -> Standing:
+def principal_grants(actor: Actor) -> PrincipalGrants:
     """One query in a transaction, whatever the number of grants; a few more rows for each conditional one."""
     with acting(actor):
-        return known_in_transaction(("standing", actor), lambda: _find(actor))
+        return cached_in_transaction(("standing", actor), lambda: _find(actor))
 
 
 def grants_of(actor: Actor, object_type: str, effect: Effect, actions: Iterable[Action]) -> QuerySet[Any]:
@@ -72,8 +72,10 @@ def grants_of(actor: Actor, object_type: str, effect: Effect, actions: Iterable[
     kind = grantable_of(object_type)
     assert kind is not None
     ids = permission_ids(kind.grants)
-    rows = _live(kind, standing_of(actor)).filter(effect=effect)
-    return _in_effect(rows, standing_of(actor), effect).filter(permission_id__in=[ids[one] for one in sorted(actions)])
+    rows = _live(kind, principal_grants(actor)).filter(effect=effect)
+    return _in_effect(rows, principal_grants(actor), effect).filter(
+        permission_id__in=[ids[one] for one in sorted(actions)]
+    )
 
 
 def has_any_grant(actor: Actor, permission: Permission) -> bool:
@@ -81,7 +83,7 @@ def has_any_grant(actor: Actor, permission: Permission) -> bool:
     family, wanted = permission.partition(".")[0], opening(ACTIONS[permission])
     return any(
         kind.family == family
-        and standing_of(actor).has(kind.object_type, Effect.ALLOW)
+        and principal_grants(actor).has(kind.object_type, Effect.ALLOW)
         and grants_of(actor, kind.object_type, Effect.ALLOW, wanted).exists()
         for kind in grantables()
     )
@@ -92,7 +94,7 @@ def granted_on(actor: Actor, target: Target, *, at: datetime | None = None) -> l
 
     at: as of then; None: now.
     """
-    standing = standing_of(actor) if at is None else _find(actor, at)
+    standing = principal_grants(actor) if at is None else _find(actor, at)
     rows: list[QuerySet[Any, Any]] = []
     actions: dict[int, Action] = {}
     for one in target.chain:
@@ -105,7 +107,7 @@ def granted_on(actor: Actor, target: Target, *, at: datetime | None = None) -> l
     return sorted(granted, key=lambda grant: grant.id)
 
 
-def _on(kind: Grantable, standing: Standing, object_id: UUID) -> QuerySet[Any, Any]:
+def _on(kind: Grantable, standing: PrincipalGrants, object_id: UUID) -> QuerySet[Any, Any]:
     met = Q(pk__in=[])
     for effect in Effect:
         met |= Q(effect=effect) & _met(standing, effect)
@@ -113,21 +115,21 @@ def _on(kind: Grantable, standing: Standing, object_id: UUID) -> QuerySet[Any, A
     return rows.values_list("id", "effect", "permission_id", "content_object_id")
 
 
-def _live(kind: Grantable, standing: Standing) -> QuerySet[Any]:
+def _live(kind: Grantable, standing: PrincipalGrants) -> QuerySet[Any]:
     rows: QuerySet[Any] = kind.grants.objects.filter(tenant_id=standing.tenant_id, group_id__in=standing.groups)
     return rows.filter(Q(expires_at=None) | Q(expires_at__gt=standing.as_of or Now()))
 
 
-def _in_effect(rows: QuerySet[Any], standing: Standing, effect: Effect) -> QuerySet[Any]:
+def _in_effect(rows: QuerySet[Any], standing: PrincipalGrants, effect: Effect) -> QuerySet[Any]:
     return rows.filter(_met(standing, effect))
 
 
-def _met(standing: Standing, effect: Effect) -> Q:
+def _met(standing: PrincipalGrants, effect: Effect) -> Q:
     met = Q(condition=None)
     return met | Q(condition_id__in=standing.met[effect]) if standing.met[effect] else met
 
 
-def _find(actor: Actor, as_of: datetime | None = None) -> Standing:
+def _find(actor: Actor, as_of: datetime | None = None) -> PrincipalGrants:
     kinds, ids = _holders(actor)
     parameters: dict[str, Any] = {"tenant": actor.tenant_id, "kinds": kinds, "ids": ids, "role": actor.role or ""}
     with prepared_cursor() as cursor:
@@ -138,7 +140,7 @@ def _find(actor: Actor, as_of: datetime | None = None) -> Standing:
         effect: tuple(UUID(id) for id, document in conditions if holds(document, effect, actor.context, as_of or now))
         for effect in Effect
     }
-    return Standing(actor.tenant_id, tuple(groups), frozenset(present), met, as_of)
+    return PrincipalGrants(actor.tenant_id, tuple(groups), frozenset(present), met, as_of)
 
 
 def _holders(actor: Actor) -> tuple[list[str], list[UUID]]:

@@ -12,19 +12,19 @@ from vault.retrieval.sql import HIDDEN
 MOST_KEPT = 2_000
 
 
-class Hidden(NamedTuple):
+class ExcludedStatistics(NamedTuple):
     """words: of all these cubes together."""
 
     cubes: int
     words: float
 
 
-_kept: dict[str, Hidden] = {}
+_kept: dict[str, ExcludedStatistics] = {}
 
 
-def hidden_of_counted(
+def excluded_statistics(
     actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions, *, counted: str
-) -> tuple[Hidden, bool]:
+) -> tuple[ExcludedStatistics, bool]:
     """What of the sizes of `namespaces` is hidden, and whether it is of what `counted` names: the hidden set, and sizes
     as they were counted or corrected.
 
@@ -42,9 +42,9 @@ def hidden_of_counted(
     return found, of == counted
 
 
-def _look(actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions) -> tuple[Hidden, str]:
+def _look(actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions) -> tuple[ExcludedStatistics, str]:
     parameters = {**excepted.parameters, "tenant": actor.tenant_id, "namespaces": sql_array(namespaces)}
     with prepared_cursor() as cursor:
         cursor.execute(HIDDEN.format(**excepted.parts), parameters)
         cubes, words, counted = cursor.fetchone()
-    return Hidden(cubes, words), counted
+    return ExcludedStatistics(cubes, words), counted
