@@ -31,10 +31,10 @@ MADE = (LinkKind.FOLLOWS, LinkKind.CAUSES, LinkKind.CONTRADICTS)  # lineage is n
 
 @dataclass(frozen=True)
 class _Gathered:
-    """The cubes to link, oldest first, as they were at their version, and what stands around each."""
+    """The cubes to link, oldest first, as they were at their version, and their neighbours."""
 
     versions: dict[UUID, int]
-    statement: dict[UUID, Statement]  # them, and all that stand around them
+    statements: dict[UUID, Statement]  # of the cubes and of their neighbours
     before: dict[UUID, UUID]
     similar: dict[UUID, frozenset[UUID]]
 
@@ -74,8 +74,8 @@ def _gather(actor: Actor, cube_ids: Sequence[UUID]) -> _Gathered:
     others = Cube.objects.filter(id__in=around - words.keys(), deleted_at=None).select_related("namespace")
     opened: set[UUID] = set().union(*similar.values())
     words |= words_of([cube for cube in others if cube.id in opened])
-    statement = {cube.id: statement_of(cube, words.get(cube.id)) for cube in [*cubes, *others]}
-    return _Gathered({cube.id: cube.version for cube in cubes}, statement, before, similar)
+    statements = {cube.id: statement_of(cube, words.get(cube.id)) for cube in [*cubes, *others]}
+    return _Gathered({cube.id: cube.version for cube in cubes}, statements, before, similar)
 
 
 def _is_at(now: LinkableCube | None, version: int) -> bool:
