@@ -32,7 +32,16 @@ from vault.lexicon.tokens import keywords, language_of, query_terms, single_char
 from vault.namespaces.rules import PathError, path_checked, private_path
 from vault.providers.hashing import HashingEmbedder
 from vault.providers.reranking import OverlapReranker
-from vault.reader.rules import Passage, best_sentences, is_question, semantic_type_of, sentences, statements
+from vault.reader.rules import (
+    Passage,
+    best_sentences,
+    is_question,
+    read_statements,
+    semantic_type_of,
+    sentences,
+    statements,
+    unstated_kind,
+)
 from vault.retrieval.question import LONGEST_READ, question_of
 from vault.retrieval.tagging import MOST_CHARACTERS
 from vault.vocabulary import PiiField
@@ -177,6 +186,15 @@ FUNCTIONS = (
     TextFunction("redaction", _moved, {}),
     TextFunction("sentences", sentences, {f"{READER}.sentences": "_END _BULLET _LAST_WORD _CLAUSE"}),
     TextFunction("statements", statements, {f"{READER}.kinds": "_KINDS"}),
+    TextFunction(
+        "read_statements",
+        lambda text: read_statements(text, speaker="user", said_at=NOW),
+        {
+            f"{READER}.remarks": "ASKED_TO_STORE BARE_REFERENCE COMMAND FEELING_NOW PRONOUN_START REACTION "
+            "REMARK_ON_TALK TRAILING_QUESTION"
+        },
+    ),
+    TextFunction("unstated_kind", unstated_kind, {f"{READER}.remarks": "GREETING THANKS"}),
     TextFunction("is_question", is_question, {f"{READER}.kinds": "_ENDS_ASKING"}),
     TextFunction(
         "semantic_type_of",

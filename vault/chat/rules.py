@@ -10,7 +10,7 @@ from vault.cubes.words import Quote
 from vault.lexicon.tokens import language_of
 from vault.providers.ports import ChatMessage, ChatRole, Completion
 from vault.reader.rules import Passage as Candidate
-from vault.reader.rules import best_sentences, is_question, sentences
+from vault.reader.rules import Statement, best_sentences, is_question, sentences, unstated_kind
 
 MOST_QUOTES = 3
 LONGEST_MARKER = 4  # characters, as in [12]
@@ -27,11 +27,17 @@ PHRASES = {
         "quoted": "From your memories:",
         "nothing": "Nothing in your memories answers this.",
         "noted": "Noted. I will remember this.",
+        "greeting": "Hello. Ask me something, or tell me something to remember.",
+        "thanks": "You are welcome.",
+        "not_noted": "I stored nothing: this states nothing to remember. Ask a question or tell me a fact.",
     },
     "zh": {
         "quoted": "你的记忆里写着：",
         "nothing": "你的记忆里没有这方面的内容。",
         "noted": "记下了，我会记住这件事。",
+        "greeting": "你好。你可以问我，也可以告诉我要记住的事。",
+        "thanks": "不客气。",
+        "not_noted": "这句话里没有需要记住的内容，所以没有保存。你可以提问，或告诉我一件事。",
     },
 }
 
@@ -94,11 +100,15 @@ def prompt(
     return [*messages, ChatMessage(ChatRole.USER, f"{quoted}\n\nQuestion: {question}")]
 
 
-def extractive_answer(question: str, evidence: Sequence[Evidence]) -> Extract:
-    """The reply without a model: the best sentences of the memories, quoted, each with its marker."""
+def extractive_answer(question: str, evidence: Sequence[Evidence], stated: Sequence[Statement] = ()) -> Extract:
+    """The reply without a model: the best sentences of the memories, quoted, each with its marker.
+
+    stated: what the question states and has stored of itself.
+    """
     phrases = PHRASES["zh" if language_of(question) == "zh" else "en"]
     if not any(is_question(sentence) for sentence in sentences(question)):
-        return Extract((phrases["noted"],), (phrases["noted"],), ())
+        phrase = phrases["noted"] if stated else phrases[unstated_kind(question)]
+        return Extract((phrase,), (phrase,), ())
     found = _quotes(question, evidence)
     if not found:
         return Extract((phrases["nothing"],), (phrases["nothing"],), ())

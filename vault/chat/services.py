@@ -3,9 +3,11 @@
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from governance.access.decisions.services import authorize
@@ -51,11 +53,12 @@ from vault.cubes.sources import sources_of
 from vault.cubes.usage import usage_count
 from vault.cubes.writer.building import TextIndexes, texts_index
 from vault.lexicon.tokens import language_of
-from vault.models import Conversation, Cube, Turn
+from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.namespaces.services import chat_namespace
 from vault.providers.ports import Completion, Llm, TextDelta
 from vault.providers.registry import llm
-from vault.reader.rules import statements
+from vault.reader.rules import Statement, read_statements
+from vault.reader.services import statement_draft
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import Layer, MessageRole, SemanticType, Source, SourceKind, TurnEnd
@@ -116,18 +119,19 @@ class TurnPlan:
     past: tuple[PastTurn, ...] = ()
     agent: str = ""
     sources: tuple[SourceRef, ...] = ()  # what a model is shown, and what that rests on
+    stated: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True)
 class TurnTexts:
     """The texts of a turn, read before its transaction.
 
-    answer: as its memory has it; extract: None for a model's words; stated: the kind of the question's first statement.
+    answer: as its memory has it; extract: None for a model's words; stated: what the question states.
     """
 
     answer: str = field(repr=False)
     extract: Extract | None
-    stated: SemanticType | None
+    stated: tuple[Statement, ...]
     indexes: TextIndexes = field(repr=False)
 
 
@@ -195,7 +199,9 @@ def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
         Conversation.objects.filter(id=row.id).update(deleted_at=Now())
         turns = Turn.objects.filter(conversation=row).values_list("question_id", "answer_id")
         said = [cube_id for pair in turns for cube_id in pair if cube_id is not None]
-        cubes = list(Cube.objects.filter(id__in=said, deleted_at=None, namespace__owner_id=row.member_id))
+        stated = CubeSource.objects.filter(source_id__in=said, kind=SourceKind.EXTRACT).values("cube_id")
+        left = Cube.objects.filter(Q(id__in=said) | Q(id__in=stated), deleted_at=None)
+        cubes = list(left.filter(namespace__owner_id=row.member_id))
         cubes_hide(actor=actor, cubes=cubes, permission=Permission.CONVERSATION_USE)
         replies_forget(actor=actor, object_ids=[row.id])
         record(actor=actor, verb=Verb.CONVERSATION_DELETED, object_type="conversation", object_ids=[row.id])
@@ -249,6 +255,7 @@ def _planned(actor: Actor, conversation_id: UUID, model: str, content: str) -> T
             for marker, hit in enumerate(found, start=1)
         ),
         model=model,
+        stated=read_statements(content, speaker=MessageRole.USER, said_at=datetime.now(UTC)),
         sources=tuple(SourceRef(hit.view.cube.id, hit.view.cube.version, SourceKind.TEXT) for hit in found),
     )
 
@@ -360,7 +367,7 @@ def _answer(plan: TurnPlan) -> Iterator[TextDelta | Completion]:
         release_connection()  # a model may take minutes; others need the connection
         yield from model.stream(prompt(plan.question, plan.evidence, plan.past, agent=plan.agent))
         return
-    lines = extractive_answer(plan.question, plan.evidence).lines
+    lines = extractive_answer(plan.question, plan.evidence, plan.stated).lines
     for number, line in enumerate(lines):
         yield TextDelta(f"\n{line}" if number else line)
 
@@ -374,7 +381,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
     prompt_tokens, completion_tokens = _tokens(plan, completion, said)
     with acting(actor):
         row = conversation_locate(actor, plan.conversation_id, lock=True)
-        asked, answered = _cubes_of_turn(plan, row, read)
+        asked, answered, *_stated = _cubes_of_turn(plan, row, read)
         cited = [plan.citations[marker - 1] for marker in markers_in(said, len(plan.citations))]
         turn = Turn(
             id=plan.turn_id,
@@ -433,20 +440,24 @@ def _answer_read(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd
 
 def _read_turn(plan: TurnPlan, said: str) -> TurnTexts:
     """Read both texts of a turn before its transaction. Raises KeyUnavailable."""
-    extract, stated = _extract(plan, said), statements(plan.question)
+    extract, stated = _extract(plan, said), plan.stated
     question = CubeDraft(content=plan.question, speaker=MessageRole.USER)
     content = said if extract is None else "\n".join(extract.frame)
     answer = CubeDraft(content=content, speaker=MessageRole.ASSISTANT)
     return TurnTexts(
         answer=content,
         extract=extract,
-        stated=SemanticType(stated[0].semantic_type) if stated else None,
-        indexes=texts_index(plan.actor.tenant_id, [question, answer]),
+        stated=stated,
+        indexes=texts_index(plan.actor.tenant_id, [question, answer, *(_worded(one) for one in stated)]),
     )
 
 
-def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[Added, Added]:
-    """What a person states is remembered like any memory; a mere question, and every answer, stays with the chats."""
+def _worded(statement: Statement) -> CubeDraft:
+    return CubeDraft(content=statement.text, speaker=MessageRole.USER)
+
+
+def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[Added, ...]:
+    """Question, answer, and a memory of its own for each thing that was stated; the first two stay with the chats."""
     chats = chat_namespace(actor=plan.actor).path
     extract = read.extract
     answer = CubeDraft(
@@ -464,24 +475,25 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[
     question = replace(
         answer,
         content=plan.question,
-        namespace=None if read.stated else chats,
         message_id=f"{plan.turn_id}/question",
         speaker=MessageRole.USER,
-        semantic_type=read.stated or SemanticType.DIALOGUE,
     )
+    stated = [replace(statement_draft(question, one, parent=0), namespace=None) for one in read.stated]
     if extract is None:
         answer = replace(answer, sources=plan.sources, parent=0, parent_kind=SourceKind.TEXT)
     else:
         named = (SourceRef(UUID(one.source), one.version, SourceKind.QUOTE) for one in extract.quotes)
         answer = replace(answer, sources=tuple(named), quotes=extract.quotes)
     permission = Permission.CONVERSATION_USE
-    added = cubes_add(actor=plan.actor, drafts=[question, answer], permission=permission, texts=read.indexes)
-    return added[0], added[1]
+    added = cubes_add(actor=plan.actor, drafts=[question, answer, *stated], permission=permission, texts=read.indexes)
+    return tuple(added)
 
 
 def _extract(plan: TurnPlan, said: str) -> Extract | None:
     """What was said of an extractive answer; None: a model's words."""
-    return extractive_answer(plan.question, plan.evidence).until(said) if _model(plan.model) is None else None
+    return (
+        extractive_answer(plan.question, plan.evidence, plan.stated).until(said) if _model(plan.model) is None else None
+    )
 
 
 def _screened(actor: Actor, question: str) -> str:

@@ -12,7 +12,7 @@ from vault.vocabulary import LinkKind, Source, SourceKind
 def sources_insert(new: Sequence[Built]) -> None:
     """Name the sources of new memories, and theirs; in the transaction of the write.
 
-    Writes: CubeSource …, CubeLink … (the direct ones; a chat cites them in its turn). Three queries.
+    Writes: CubeSource …, CubeLink … (the direct ones; an answer cites them in its turn). Three queries.
     """
     derived = [one for one in new if one.sources]
     if not derived:
@@ -28,8 +28,8 @@ def sources_insert(new: Sequence[Built]) -> None:
     links = [
         CubeLink(tenant_id=one.cube.tenant_id, source=one.cube, target_id=ref.id, kind=LinkKind.DERIVED)
         for one in derived
-        if one.cube.source != Source.CHAT
         for ref in one.sources
+        if one.cube.source != Source.CHAT or ref.kind is SourceKind.EXTRACT
     ]
     CubeLink.objects.bulk_create(links)
 

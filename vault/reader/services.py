@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from vault.cubes.drafts import CubeDraft
-from vault.reader.rules import Statement, statements
+from vault.reader.rules import Statement, read_statements
 from vault.vocabulary import Layer, MessageRole, Modality, SemanticType
 
 VERBATIM = "verbatim"
@@ -34,7 +34,7 @@ def messages_read(messages: Sequence[Message], *, infer: bool, common: CubeDraft
     """Drafts for `messages`, in order; what all have in common is taken from `common`.
 
     Without `infer` each message is one cube, verbatim. With it, each is a page of the short-term layer when it belongs
-    to a session, and what it states beside other things becomes a long-term cube derived from it.
+    to a session; what it states beside other things becomes a long-term cube derived from it, of the same session.
     """
     drafts: list[CubeDraft] = []
     for message in messages:
@@ -42,8 +42,8 @@ def messages_read(messages: Sequence[Message], *, infer: bool, common: CubeDraft
         if not infer:
             drafts.append(whole)
             continue
-        found = _statements(message)
-        kind = SemanticType(found[0].semantic_type) if len(found) == 1 else whole.semantic_type
+        found = _statements(message, common)
+        kind = SemanticType(found[0].semantic_type) if _is_whole(found, whole) else whole.semantic_type
         layer = Layer.SHORT_TERM if common.session_id else Layer.LONG_TERM
         parent = len(drafts)
         drafts.append(replace(whole, layer=layer, semantic_type=kind, reader=PATTERNS))
@@ -76,26 +76,35 @@ def _tools(message: Message) -> dict[str, Any]:
     return parts
 
 
-def _statements(message: Message) -> list[Statement]:
-    """What a person states; an assistant's and a tool's words are kept, but they are not facts about anyone."""
-    if message.role is not MessageRole.USER:
-        return []
-    found = [one for one in statements(message.content) if one.confidence >= LEAST_CONFIDENCE]
-    return found[:MOST_STATEMENTS]
+def _statements(message: Message, common: CubeDraft) -> list[Statement]:
+    """What a person states; an assistant's and a tool's words are stored, but they are not facts about anyone."""
+    said_at = message.timestamp or common.event_time or datetime.now(UTC)
+    found = read_statements(message.content, speaker=message.role, said_at=said_at)
+    return [one for one in found if one.confidence >= LEAST_CONFIDENCE][:MOST_STATEMENTS]
+
+
+def _is_whole(found: Sequence[Statement], whole: CubeDraft) -> bool:
+    """Whether a message says one thing and nothing else: it is that memory itself."""
+    return len(found) == 1 and found[0].text == whole.content.strip()
 
 
 def _derived(found: Sequence[Statement], whole: CubeDraft, parent: int) -> Iterator[CubeDraft]:
+    if _is_whole(found, whole):
+        return
     for statement in found:
-        if len(found) == 1 or statement.text == whole.content.strip():
-            continue  # the message itself says just this
-        yield replace(
-            whole,
-            content=statement.text,
-            semantic_type=SemanticType(statement.semantic_type),
-            message_id="",
-            session_id="",
-            layer=Layer.LONG_TERM,
-            reader=PATTERNS,
-            is_message=False,
-            parent=parent,
-        )
+        yield statement_draft(whole, statement, parent)
+
+
+def statement_draft(page: CubeDraft, statement: Statement, parent: int) -> CubeDraft:
+    """The memory of a statement: a long-term one of the page's session and speaker, derived from draft `parent`."""
+    return replace(
+        page,
+        content=statement.text,
+        semantic_type=SemanticType(statement.semantic_type),
+        event_time=statement.event_time or page.event_time,
+        message_id="",
+        layer=Layer.LONG_TERM,
+        reader=PATTERNS,
+        is_message=False,
+        parent=parent,
+    )

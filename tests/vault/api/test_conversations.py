@@ -111,11 +111,47 @@ def test_what_was_said_becomes_memory_of_the_member_only(alice: Contract, bob: C
     turns = begin(alice, persona="alice")
     alice.post(turns, {"content": "I moved to Lisbon."})
     said = alice.get("memories/?source=chat").json["results"]
-    assert [(one["speaker"], one["layer"]) for one in said] == [("assistant", "short_term"), ("user", "short_term")]
-    assert said[1]["content"] == "I moved to Lisbon."
+    statement, _answer, page = said
+    layers = [(one["speaker"], one["layer"], one["semantic_type"]) for one in said]
+    assert layers == [
+        ("user", "long_term", "event"),
+        ("assistant", "short_term", "dialogue"),
+        ("user", "short_term", "dialogue"),
+    ]
+    assert statement["content"] == page["content"] == "I moved to Lisbon."
+    assert (statement["parents"], statement["session_id"]) == ([page["id"]], page["session_id"])
     assert {one["persona"]["name"] for one in said} == {"alice"}
-    assert [one["namespace"]["path"] for one in said] == ["/users/alice/chat", "/users/alice"]
+    paths = ["/users/alice", "/users/alice/chat", "/users/alice/chat"]
+    assert [one["namespace"]["path"] for one in said] == paths
     assert bob.listed() == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["Hello", "Thanks a lot!", "Summarize what you know", "What do you know about me?", "谢谢你", "总结一下你知道的"],
+)
+def test_what_states_nothing_becomes_no_memory_and_is_no_evidence(alice: Contract, content: str) -> None:
+    turns = begin(alice)
+    alice.post(turns, {"content": content})
+    said = alice.get("memories/?source=chat").json["results"]
+    assert {one["semantic_type"] for one in said} == {"dialogue"}
+    assert {one["namespace"]["path"] for one in said} == {"/users/alice/chat"}
+    assert alice.post(turns, {"content": f"{content}?"}).json["citations"] == []
+
+
+def test_a_statement_names_the_day_that_it_speaks_of(alice: Contract) -> None:
+    turns = begin(alice)
+    alice.post(turns, {"content": "Hi! I moved to Lisbon on 3 May 2021. How are you?"})
+    (statement,) = alice.get("memories/?source=chat&semantic_type=event").json["results"]
+    assert statement["content"] == "I moved to Lisbon on 3 May 2021."
+    assert statement["event_time"].startswith("2021-05-03T00:00:00")
+
+
+def test_a_deleted_conversation_takes_its_statements_with_it(alice: Contract) -> None:
+    turns = begin(alice)
+    alice.post(turns, {"content": "I moved to Lisbon."})
+    assert alice.delete(turns.removesuffix("turns/")).status == 204
+    assert alice.listed() == []
 
 
 def test_what_was_merely_asked_and_answered_does_not_hide_what_is_known(alice: Contract) -> None:
@@ -185,7 +221,7 @@ def test_a_dry_run_deletes_no_conversation(alice: Contract, bob: Contract) -> No
     reply = alice.delete(address + "?dry_run=true")
     assert (reply.status, reply.json["dry_run"], reply.json["count"]) == (200, True, len(reply.json["ids"]))
     assert address.split("/")[1] in reply.json["ids"]
-    assert len(alice.listed()) == 2
+    assert len(alice.listed()) == 3
     assert alice.get(turns).json["count"] == 1
     assert fields_at_fault(alice.delete(address + "?dry_run=maybe")) == {"dry_run"}
     assert fields_at_fault(alice.delete(address + "?purge=true")) == {"purge"}

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -32,7 +33,7 @@ from vault.cubes.writer import building, outside, prepared
 from vault.cubes.writer.bulk_insert import insert_together
 from vault.listing.bulk import BulkAction, BulkArguments, bulk_apply, bulk_rehearse
 from vault.models import Cube
-from vault.reader.rules import statements
+from vault.reader.rules import read_statements
 from vault.reviews import services as reviewing
 from vault.vocabulary import PiiField
 
@@ -52,11 +53,11 @@ def within(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         read.append(connection.in_atomic_block)
         return places_in(detector, texts, fields)
 
-    def noted_statements(text: str) -> Any:
+    def noted_statements(text: str, *, speaker: str, said_at: datetime) -> Any:
         read.append(connection.in_atomic_block)
-        return statements(text)
+        return read_statements(text, speaker=speaker, said_at=said_at)
 
-    monkeypatch.setattr(chat, "statements", noted_statements)
+    monkeypatch.setattr(chat, "read_statements", noted_statements)
 
     monkeypatch.setattr(building, "text_index", noted)
     monkeypatch.setattr(prepared, "text_index", noted)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
 from vault.lexicon.tokens import terms
 from vault.reader.rules.patterns import (
@@ -27,11 +28,17 @@ _FACT_CONFIDENCE = 0.5  # no pattern spoke for it: a whole sentence, kept as it 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence to remember. `confidence` 0..1: how surely it is of its `semantic_type`, not whether it is true."""
+    """A sentence to store. `confidence` 0..1: how surely it is of its `semantic_type`, not whether it is true.
+
+    semantic_type: fact, profile, preference, event or goal. entities: as `vault.lexicon.entities` finds them.
+    event_time: when the time begins that the sentence names, resolved and in UTC; None where it names none exactly.
+    """
 
     text: str
     semantic_type: str
     confidence: float
+    entities: tuple[str, ...] = ()
+    event_time: datetime | None = None
 
 
 def is_question(sentence: str) -> bool:
@@ -46,7 +53,7 @@ def is_question(sentence: str) -> bool:
 
 def semantic_type_of(sentence: str) -> str:
     """`profile`, `goal`, `preference`, `event`, `fact`, or `dialogue`: questions, greetings, thanks, small talk."""
-    return _classified(sentence)[0]
+    return classified(sentence)[0]
 
 
 def is_small_talk(sentence: str, count: int) -> bool:
@@ -61,13 +68,14 @@ def statements(message_text: str) -> list[Statement]:
     """The sentences of a message that say something on their own, in order, each once."""
     found: dict[str, Statement] = {}
     for sentence in sentences(message_text):
-        kind, confidence = _classified(sentence)
+        kind, confidence = classified(sentence)
         if kind != "dialogue":
             found.setdefault(_folded(sentence), Statement(sentence, kind, confidence))
     return list(found.values())
 
 
-def _classified(sentence: str) -> tuple[str, float]:
+def classified(sentence: str) -> tuple[str, float]:
+    """(semantic type, confidence 0..1) of one sentence; `dialogue` for questions and small talk."""
     count = len(terms(sentence))
     if is_question(sentence) or count == 0:
         return "dialogue", 1.0

@@ -1,0 +1,96 @@
+"""What a text states that is worth storing."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from vault.reader.rules import Statement, read_statements
+
+SAID_AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def stated(text: str, speaker: str = "user") -> list[Statement]:
+    return list(read_statements(text, speaker=speaker, said_at=SAID_AT))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello",
+        "Hi there, how are you?",
+        "Good morning Anna!",
+        "Thanks a lot for your help.",
+        "That's great!",
+        "It was fun.",
+        "I love it.",
+        "I'm tired",
+        "What do you know about me?",
+        "I don't like badminton, right?",
+        "Summarize what you know",
+        "Forget what I said about my job",
+        "Never mind",
+        "I have a question",
+        "You are wrong.",
+        "你好",
+        "谢谢你！",
+        "请帮我总结一下",
+        "你知道我喜欢什么吗",
+        "忘掉我说过的工作",
+        "我想问一个问题",
+        "这个不错",
+        "我很累",
+        "好的，我知道了",
+        "😀",
+        "",
+    ],
+)
+def test_talk_states_nothing(text: str) -> None:
+    assert stated(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "statement", "kind"),
+    [
+        ("Remember that my dog is called Rex.", "my dog is called Rex.", "fact"),
+        ("Don't forget: the wifi code is 8841.", "the wifi code is 8841.", "fact"),
+        ("I just got back from Oslo, what should I cook?", "I just got back from Oslo", "event"),
+        ("I'm allergic to peanuts.", "I'm allergic to peanuts.", "profile"),
+        ("I want to lose weight.", "I want to lose weight.", "goal"),
+        ("My sister Anna lives in Oslo.", "My sister Anna lives in Oslo.", "fact"),
+        ("记住我对花生过敏", "我对花生过敏", "profile"),
+        ("我住在北京，你呢？", "我住在北京", "profile"),
+        ("我想减肥", "我想减肥", "goal"),
+        ("公司的服务器在上海。", "公司的服务器在上海。", "fact"),
+    ],
+)
+def test_a_statement_is_read_verbatim_and_with_its_kind(text: str, statement: str, kind: str) -> None:
+    assert [(one.text, one.semantic_type) for one in stated(text)] == [(statement, kind)]
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("Yesterday I went to the wetland park.", "2026-11-22"),
+        ("She moved to Oslo in 2019.", "2019-01-01"),
+        ("I'm going to visit Paris next month.", "2026-12-01"),
+        ("我上周去了杭州出差。", "2026-11-16"),
+        ("I run every morning.", None),
+    ],
+)
+def test_times_are_resolved_as_of_the_message(text: str, day: str | None) -> None:
+    (one,) = stated(text)
+    assert (one.event_time.date().isoformat() if one.event_time else None) == day
+
+
+def test_a_statement_names_its_entities() -> None:
+    (one,) = stated("My sister Anna lives in Oslo.")
+    assert one.entities == ("anna", "oslo")
+
+
+@pytest.mark.parametrize("speaker", ["assistant", "system", "tool"])
+def test_only_people_state_something(speaker: str) -> None:
+    assert stated("I moved to Lisbon in 2021.", speaker) == []
+
+
+def test_what_is_stated_twice_is_read_once() -> None:
+    assert len(stated("I moved to Oslo. I moved to Oslo.")) == 1

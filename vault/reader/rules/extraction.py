@@ -1,0 +1,125 @@
+"""The statements of a text that are worth storing: no greeting, question, command or remark on the talk. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+
+from vault.lexicon.calendar_units import VAGUE
+from vault.lexicon.dates import folded as plain_signs
+from vault.lexicon.dates import named_times
+from vault.lexicon.entities import entities
+from vault.lexicon.tokens import terms
+from vault.reader.rules.kinds import Statement, classified, is_question
+from vault.reader.rules.remarks import (
+    ASKED_TO_STORE,
+    BARE_REFERENCE,
+    COMMAND,
+    FEELING_NOW,
+    GREETING,
+    PRONOUN_START,
+    REACTION,
+    REMARK_ON_TALK,
+    THANKS,
+    TRAILING_QUESTION,
+)
+from vault.reader.rules.sentences import sentences
+
+MOST_STATEMENTS = 500  # of one text; its page holds all of it
+NOT_PEOPLE = frozenset({"assistant", "system", "tool"})
+REQUESTED_CONFIDENCE = 0.95  # of a statement that its speaker asks to have stored
+LONGEST_REMARK = 200  # characters in which a greeting or thanks stand
+SHORTEST_BARE_FACT = 5  # terms of a sentence that begins with a pronoun and is of no kind that a pattern names
+
+
+def read_statements(text: str, *, speaker: str, said_at: datetime) -> tuple[Statement, ...]:
+    """The statements of `text` that are worth storing, in order, each once, verbatim; empty where there are none.
+
+    speaker: a role or a name; what an assistant, a system or a tool says states nothing about anyone. said_at: aware;
+    `yesterday` is the day before it. English and Chinese; each sentence is of one language.
+    """
+    if speaker.casefold() in NOT_PEOPLE:
+        return ()
+    found: dict[str, Statement] = {}
+    for statement in islice(_all_stated(text), MOST_STATEMENTS):
+        found.setdefault(_folded(statement.text), statement)
+    return tuple(
+        replace(
+            statement,
+            entities=tuple(entities(statement.text)),
+            event_time=time_of(statement.text, said_at, ahead=statement.semantic_type == "goal"),
+        )
+        for statement in found.values()
+    )
+
+
+def unstated_kind(text: str) -> str:
+    """`greeting`, `thanks` or `not_noted`: what a text is that states nothing."""
+    folded = text[:LONGEST_REMARK].casefold().strip()
+    return "thanks" if THANKS.search(folded) else "greeting" if GREETING.search(folded) else "not_noted"
+
+
+def time_of(text: str, said_at: datetime, *, ahead: bool = False) -> datetime | None:
+    """When the first time that `text` names begins, in UTC, as of `said_at`; None where it names none exactly.
+
+    ahead: of several times that may be meant, the next one and not the last.
+    """
+    as_of = said_at.astimezone(UTC)
+    for named in named_times(plain_signs(text)):
+        meaning = named.read(as_of)
+        starts = [period.start for period in meaning.meant()]
+        if not starts or meaning.grain == VAGUE:
+            continue
+        later = [start for start in starts if start > as_of]
+        past = [start for start in starts if start <= as_of]
+        return later[0] if (ahead and later) or not past else past[-1]
+    return None
+
+
+def _all_stated(text: str) -> Iterator[Statement]:
+    for sentence in sentences(text):
+        yield from _stated(sentence)
+
+
+def _stated(sentence: str) -> Iterator[Statement]:
+    asked = ASKED_TO_STORE.match(sentence)
+    if asked:
+        rest = sentence[asked.end() :].strip()
+        if rest and not is_question(rest):
+            kind, _ = classified(rest)
+            yield Statement(rest, "fact" if kind == "dialogue" else kind, REQUESTED_CONFIDENCE)
+        return
+    text = _without_question(sentence)
+    if not text or _is_remark(text):
+        return
+    kind, confidence = classified(text)
+    if kind != "dialogue" and (kind != "fact" or _is_self_contained(text)):
+        yield Statement(text, kind, confidence)
+
+
+def _without_question(sentence: str) -> str:
+    """What a sentence states before it asks: `I am back from Oslo, what should I cook?`"""
+    if not is_question(sentence):
+        return sentence
+    tail = TRAILING_QUESTION.search(sentence)
+    head = sentence[: tail.start()].strip() if tail else ""
+    return head if head and not is_question(head) and classified(head)[0] not in {"dialogue", "fact"} else ""
+
+
+def _is_remark(sentence: str) -> bool:
+    """Whether it is a command, a greeting, a feeling of the moment, or a remark on the talk itself."""
+    folded = _folded(sentence)
+    return any(pattern.search(folded) for pattern in (COMMAND, REMARK_ON_TALK, FEELING_NOW, REACTION, BARE_REFERENCE))
+
+
+def _is_self_contained(sentence: str) -> bool:
+    """Whether a fact says what it is about."""
+    return (
+        not PRONOUN_START.search(_folded(sentence))
+        or len(terms(sentence)) >= SHORTEST_BARE_FACT
+        or bool(entities(sentence))
+    )
+
+
+def _folded(sentence: str) -> str:
+    return " ".join(sentence.casefold().replace("\u2019", "'").split())
