@@ -210,6 +210,7 @@ class Verb(StrEnum):
     VIEW_CREATED = "view.created"
     VIEW_REMOVED = "view.removed"
     OPERATOR_CHANGED = "operator.changed"
+    OPERATOR_VIEWED = "operator.viewed"
 
 
 class Topic(StrEnum):

@@ -2,6 +2,8 @@
 
 from django.urls import include, path
 
+from governance.admin import tables  # noqa: F401  each registers at its site
+from governance.admin.site import site
 from governance.api.docs import ApiDocsView, ApiSchemaView
 from memos_web import health
 
@@ -15,6 +17,7 @@ urlpatterns = [
     path("api/v1/", include("governance.api.jobs_urls")),
     path("api/v1/", include("governance.api.urls")),
     path("api/v1/", include("governance.api.access_urls")),
+    path("admin/", site.urls),
     path("", include("memos_web.web_urls")),
 ]
 handler400 = "governance.api.errors.bad_request"

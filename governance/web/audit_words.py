@@ -76,6 +76,7 @@ PHRASES: dict[str, Promise] = {
     Verb.PII_CHECKED: gettext_lazy("checked %(what)s for personal data"),
     Verb.RETENTION_APPLIED: gettext_lazy("applied retention to %(what)s"),
     Verb.OPERATOR_CHANGED: gettext_lazy("changed who operates the installation"),
+    Verb.OPERATOR_VIEWED: gettext_lazy("looked at %(what)s as an operator"),
     Verb.AUDIT_LISTED: gettext_lazy("looked at the audit log"),
     Verb.AUDIT_REPORTED: gettext_lazy("made a report of permission changes"),
     Verb.AUDIT_VERIFIED: gettext_lazy("verified the audit log"),

@@ -23,6 +23,7 @@ def signed_in(request: HttpRequest) -> dict[str, Any]:
     return {
         "actor": actor,
         "shell": SimpleLazyObject(lambda: _shell(request, actor)),
+        "is_operator": getattr(request, "is_operator", False),
         "may_operate": is_allowed(actor, Permission.OPERATIONS_MANAGE),
     }
 

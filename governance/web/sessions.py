@@ -63,7 +63,7 @@ def first_factor_pending(request: HttpRequest) -> tuple[FirstFactor, bool]:
 def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | None:
     """The person who is signed in, or None: nobody is, or the session or the membership ended.
 
-    `request.timezone` is then the time zone in which their pages tell times.
+    `request.timezone` is then the time zone in which their pages tell times, and `request.is_operator` set.
     """
     words = {name: request.session.get(name) for name in (TENANT, MEMBER, USER, SESSION)}
     if not all(words.values()):
@@ -80,6 +80,7 @@ def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | 
     person = signed_in(kept=kept, request_id=request_id(request), context=context)
     if person is not None:
         request.timezone = person.timezone  # type: ignore[attr-defined]
+        request.is_operator = person.is_operator and person.actor.is_proved  # type: ignore[attr-defined]
     return person
 
 

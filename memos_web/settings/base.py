@@ -30,6 +30,7 @@ INSTALLED_APPS = [
     "memos_web",
     "governance",
     "vault",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # operators' own site: governance.admin
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -70,6 +71,8 @@ AUTH_USER_MODEL = "governance.User"
 AUTHENTICATION_BACKENDS = ["governance.tenants.permission_backend.EngineBackend"]
 SILENCED_SYSTEM_CHECKS = [
     "auth.W004",  # e-mail is unique, without regard to case, by a constraint
+    # The admin stands behind the product's own sign-in, and says nothing by messages.
+    *(f"admin.E{number}" for number in (402, 404, 406, 408, 409)),
     "guardian.W001",  # permission is asked of governance.access.decisions, never of a backend
 ]
 ANONYMOUS_USER_NAME = None  # guardian's: nobody is anonymous here

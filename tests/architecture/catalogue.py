@@ -26,6 +26,8 @@ OF_NOBODY = frozenset(
         "auth_group_permissions",
         "auth_permission",
         # the installation's own periodic tasks
+        # the admin's own history, to which the product has no right: the audit log has it
+        "django_admin_log",
         "django_celery_beat_clockedschedule",
         "django_celery_beat_crontabschedule",
         "django_celery_beat_intervalschedule",

@@ -17,7 +17,18 @@ FILTERS = ("verb", "outcome", "principal", "object", "request_id", "from", "to")
 LONGEST_REQUEST_ID = 64
 Kind = TypeVar("Kind", bound=StrEnum)
 READING = frozenset(
-    {"read", "listed", "searched", "versions_read", "checked", "reported", "export_read", "checkpoint_read", "verified"}
+    {
+        "read",
+        "listed",
+        "searched",
+        "versions_read",
+        "checked",
+        "reported",
+        "export_read",
+        "checkpoint_read",
+        "verified",
+        "viewed",
+    }
 )
 """The last parts of the verbs that change nothing."""
 READS = sorted(verb for verb in Verb if verb.rpartition(".")[2] in READING)
