@@ -199,6 +199,9 @@ def persona_view(row: Persona) -> PersonaView:
 
 
 def _router_id(sql: str, argument: str) -> UUID | None:
+    """The id that `sql` finds; None for a text with a NUL byte, which no text of the database contains."""
+    if "\x00" in argument:
+        return None
     with connection.cursor() as cursor:
         cursor.execute(sql, [argument])
         found: UUID | None = cursor.fetchone()[0]

@@ -188,14 +188,14 @@ class Asker:
     def ask(self, ask: Ask, ids: Ids) -> Heard:
         """One request with `ids` in the place that is asked about, and one's own elsewhere."""
         inside = ids if ask.place == "path" else self._own(ask)
-        address = "/" + _filled_in(ask.route, inside)
+        address = "/" + filled_in(ask.route, inside)
         asked = _query(ask, ids) if ask.place in {"query", "cursor"} else ""
         body, kind = _body(ask, ids if ask.place == "body" else self.unknown)
         client = self.browser if ask.who == "session" else Client(raise_request_exception=False)
         response = client.generic(ask.method, address + asked, body, kind, headers=self._headers(ask, ids))
         if ask.who == "session" and ask.method == "POST" and SIGNING.match(ask.route):
             self.browser = signed_in(self.person)
-        return Heard(response.status_code, _text(response), address + asked + body)
+        return Heard(response.status_code, text_of(response), address + asked + body)
 
     def _own(self, ask: Ask) -> Ids:
         return self.unknown if ask.method == "DELETE" or ENDING.search(ask.route) else self.own
@@ -217,7 +217,7 @@ class Asker:
         return sent
 
 
-def _filled_in(route: str, ids: Ids) -> str:
+def filled_in(route: str, ids: Ids) -> str:
     def value(found: re.Match[str]) -> str:
         name = found[1]
         if name == "slug":
@@ -286,7 +286,7 @@ def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _text(response: Any) -> str:
+def text_of(response: Any) -> str:
     """Body and headers: an address to go to next may tell, too."""
     if not response.streaming:
         whole = response.content
