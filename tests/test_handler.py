@@ -185,7 +185,7 @@ def test_an_error_of_a_view_is_an_answer(handler: ThreadedHandler) -> None:
 
 
 def test_a_reader_who_goes_before_the_body_has_come_is_not_answered(handler: ThreadedHandler) -> None:
-    async def gone() -> list[dict[str, Any]]:
+    async def disconnected() -> list[dict[str, Any]]:
         sent: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
@@ -197,7 +197,7 @@ def test_a_reader_who_goes_before_the_body_has_come_is_not_answered(handler: Thr
         await handler({"type": "http", "method": "GET", "path": "/plain", "headers": []}, receive, send)
         return sent
 
-    assert asyncio.run(gone()) == []
+    assert asyncio.run(disconnected()) == []
     assert seen == []
     assert not handler._idle, "no thread waited for the body"
 
@@ -226,7 +226,7 @@ def test_the_thread_of_a_request_that_was_cancelled_serves_no_other(handler: Thr
 
 
 @pytest.mark.parametrize("where", ["/held", "/api/held"])
-def test_requests_beyond_bound_and_queue_are_refused_with_503(
+def test_requests_above_bound_and_queue_are_refused_with_503(
     handler: ThreadedHandler, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     async def many() -> list[list[dict[str, Any]]]:

@@ -19,7 +19,7 @@ def test_turns_keep_their_order_session_speaker_and_time(locomo_file: Path) -> N
     assert (turns[3].speaker, turns[3].at) == ("Ben", datetime(2023, 5, 12, 9, 5, 1, tzinfo=UTC))
 
 
-def test_questions_without_an_answer_or_without_known_evidence_are_left_out(locomo_file: Path) -> None:
+def test_questions_without_an_answer_or_without_evidence_are_left_out(locomo_file: Path) -> None:
     found = conversations(locomo_file)[1].questions
     assert [question.text for question in found] == ["What ate the cherries?", "Who bought the blue boat?"]
 
@@ -28,7 +28,7 @@ def test_evidence_written_in_one_string_is_several_turns(locomo_file: Path) -> N
     assert conversations(locomo_file)[0].questions[1].evidence == {"D1:2", "D2:2"}
 
 
-def test_recall_is_the_share_of_the_evidence_that_was_found() -> None:
+def test_recall_is_the_share_of_the_evidence_in_the_results() -> None:
     assert recall(["D1:2", "D9:1"], frozenset({"D1:2", "D2:2"})) == 0.5
     assert recall([], frozenset({"D1:2"})) == 0.0
 

@@ -16,7 +16,7 @@ from benchmarks.tables import markdown
 KEPT = sorted(RESULTS.glob("*.json"))
 
 
-def kept_in(folder: Path, figures: dict[str, Any]) -> dict[str, Any]:
+def report_of_run(folder: Path, figures: dict[str, Any]) -> dict[str, Any]:
     """What a run leaves, read again."""
     found: dict[str, Any] = json.loads(write("example", figures, folder, postgresql="18.4").read_text(encoding="utf-8"))
     return found
@@ -36,7 +36,7 @@ def test_one_sample_is_its_own_median() -> None:
 
 
 def test_a_result_names_what_is_needed_to_repeat_it(tmp_path: Path) -> None:
-    kept = kept_in(tmp_path, {"add": timing([1.0, 2.0]), "cubes": 3})
+    kept = report_of_run(tmp_path, {"add": timing([1.0, 2.0]), "cubes": 3})
     assert kept["figures"] == {"add": {"count": 2, "p50": 1.5, "p95": 1.95}, "cubes": 3}
     assert kept["benchmark"] == "example"
     assert {"command", "at"} <= kept.keys()
@@ -54,17 +54,17 @@ def test_a_result_names_neither_folders_nor_the_build_of_a_kernel(
     words = ["retrieval", "--data", "../elsewhere/five.json", "--results=/of/one=machine/kept", "--mode", "dense"]
     monkeypatch.setattr(sys, "argv", ["/of/one/manage.py", "benchmark", *words])
     monkeypatch.setattr(platform, "release", lambda: "6.1.44-host-v7-x86_64")
-    kept = kept_in(tmp_path, {})
+    kept = report_of_run(tmp_path, {})
     assert kept["command"] == "manage.py benchmark retrieval --data five.json --results=kept --mode dense"
     assert kept["machine"]["system"] == "Linux 6.1"
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
-def test_no_kept_result_names_a_folder_or_the_build_of_a_kernel(path: Path) -> None:
+def test_committed_results_name_no_folder_and_no_kernel_build(path: Path) -> None:
     assert names_no_place(json.loads(path.read_text(encoding="utf-8")))
 
 
-def test_a_folder_where_nothing_can_be_kept_is_reported_before_and_after_the_run(tmp_path: Path) -> None:
+def test_unwritable_results_folder_is_reported_before_and_after_the_run(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("a file", encoding="utf-8")
     for folder in (taken, tmp_path / "missing" / "results"):

@@ -16,7 +16,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 
 
 @pytest.fixture(autouse=True)
-def known(server: RunningServer) -> None:
+def stored_memories(server: RunningServer) -> None:
     memory_add(server, content="Ana likes to travel by train.", title="How Ana travels", tags=["ana"])
 
 
@@ -36,7 +36,7 @@ def test_an_answer_comes_without_leaving_the_page(page: Page) -> None:
     expect(page.locator(".turn")).to_have_count(2)
 
 
-def test_quotes_are_said_to_be_quotes_while_they_come(page: Page) -> None:
+def test_streamed_quotes_are_marked_as_quotes(page: Page) -> None:
     page.route(re.compile(r"/turns/[0-9a-f-]{36}/$"), lambda route: route.fulfill(status=404))  # the server's drawing
     page.goto("/chat/")
     ask(page, QUESTION)

@@ -87,7 +87,7 @@ def test_a_model_that_fails_leaves_the_question_in_its_box(page: Page, question:
     expect(page).to_have_url(re.compile(r"/chat/[0-9a-f-]{36}/$"))
 
 
-def test_without_scripts_a_model_that_fails_is_said_beside_the_question(page: Page) -> None:
+def test_without_scripts_a_failing_model_is_reported_beside_the_question(page: Page) -> None:
     page.goto("/chat/")
     page.locator("#question").fill("Please refuse, Ana?")
     with page.expect_navigation():

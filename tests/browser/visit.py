@@ -11,10 +11,10 @@ class Visit:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.complaints: list[str] = []
-        page.on("console", self._said)
+        page.on("console", self._record_message)
         page.on("pageerror", self._failed)
 
-    def _said(self, message: ConsoleMessage) -> None:
+    def _record_message(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"} and not message.text.startswith(EXPECTED):
             self.complaints.append(message.text)
 

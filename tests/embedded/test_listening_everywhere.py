@@ -34,7 +34,7 @@ def answer_to(server: RunningServer, host: str, path: str) -> tuple[int, str, st
     ("path", "kind"),
     [("/", "text/html"), ("/healthz", "text/html"), ("/api/v1/me/", "application/problem+json")],
 )
-def test_an_unknown_host_name_is_told_what_to_set(server: RunningServer, path: str, kind: str) -> None:
+def test_unknown_host_name_is_answered_with_the_setting_to_change(server: RunningServer, path: str, kind: str) -> None:
     status, content_type, body = answer_to(server, "192.0.2.7", path)
     assert (status, content_type.partition(";")[0]) == (400, kind)
     assert "This host name is not allowed" in body

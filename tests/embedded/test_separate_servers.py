@@ -34,7 +34,7 @@ def test_a_password_is_asked_for_over_tcp(separate_servers: SeparateServers) -> 
         client.ping()
 
 
-def test_it_migrates_as_owner_and_serves_without_knowing_the_owner(server: RunningServer) -> None:
+def test_server_migrates_as_owner_and_serves_without_the_owners_address(server: RunningServer) -> None:
     server.start()
     below = descendants(server.pid)
     assert len(below) == 3, below

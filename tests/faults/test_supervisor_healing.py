@@ -190,7 +190,7 @@ def test_a_killed_supervisor_leaves_no_process_and_no_lock(server: RunningServer
     assert tenant_name(server) == "Home"
 
 
-def test_the_first_run_file_is_for_its_owner_alone_and_complete(server: RunningServer) -> None:
+def test_first_run_file_is_readable_by_its_owner_only_and_complete(server: RunningServer) -> None:
     mode = (server.data_dir / "first-run.json").stat().st_mode & 0o777
     assert mode == 0o600
     assert set(server.first_run) == {"url", "sign_in_link", "api_key", "tenant", "email"}

@@ -111,7 +111,7 @@ class Heard:
     body: str
     sent: str
 
-    def told(self, *known: Ids) -> tuple[int, str]:
+    def comparable(self, *known: Ids) -> tuple[int, str]:
         """What is said but for what differs in any case: the request's id, and what was asked about (`known`).
 
         What succeeded is compared by its status alone: it made, or listed, something of the asker's own. So are
@@ -177,7 +177,7 @@ def _cursors(person: Person) -> dict[str, str]:
     return found
 
 
-class Asker:
+class RequestingTenant:
     """The tenant that asks (`own`), in a browser and by key, and the key of a third one."""
 
     def __init__(self, person: Person, own: Ids, foreign_key: str, unknown: Ids) -> None:

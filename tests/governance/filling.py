@@ -100,7 +100,7 @@ def fill(person: Person, canary: str) -> Filled:
     policy_id = _policies_fill(actor)
     _words_pack(actor, cube_id)
     _grant(person, canary, cube_id)
-    _keep_trail(person)
+    _fill_audit_log(person)
     return Filled(person, canary, cube_id, conversation.id, job.id, policy_id)
 
 
@@ -150,7 +150,7 @@ def tenant_slug(person: Person) -> str:
     return me_get(actor=person.actor).tenant_slug
 
 
-def _keep_trail(person: Person) -> None:
+def _fill_audit_log(person: Person) -> None:
     """An export, a sink, seals and a checkpoint; and one entry that waits for its seal."""
     actor = person.actor
     sink_create(actor=actor, draft=SinkDraft(name="log", kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))

@@ -50,7 +50,7 @@ def test_the_address_in_links_can_be_opened(host: str, allowed: str, address: st
     assert read_config({"MEMOS_HOST": host, "MEMOS_ALLOWED_HOSTS": allowed}).address == address
 
 
-def test_links_lead_to_where_the_server_was_started_unless_they_are_told(tmp_path: Path) -> None:
+def test_links_use_the_servers_own_address_unless_configured(tmp_path: Path) -> None:
     folder = {"MEMOS_DATA_DIR": str(tmp_path)}
     address_write(read_config({**folder, "MEMOS_PORT": "8300"}))
     assert public_url(read_config(folder)) == "http://127.0.0.1:8300"
@@ -215,7 +215,7 @@ def test_no_secret_stands_in_its_repr() -> None:
         ("smtp://me:p%40ss@localhost:25", 25, False, False),
     ],
 )
-def test_mail_goes_to_the_server_that_is_named_and_never_unprotected_beyond_this_machine(
+def test_mail_goes_to_the_configured_server_and_is_encrypted_off_this_machine(
     url: str, port: int, tls: bool, starttls: bool
 ) -> None:
     mail = read_config({"MEMOS_MAIL_URL": url}).mail

@@ -88,13 +88,13 @@ def test_any_policy_that_was_loosened_or_dropped_shows(
     own, foreign = both
     tables = sorted(tenant_tables(root) - set(OWN_POLICIES))
     for table in tables:
-        assert not _foreign(_seen_after(root, own, table, "COMMENT ON TABLE {} IS NULL"), foreign), table
-        assert _foreign(_seen_after(root, own, table, "ALTER POLICY tenant_only ON {} USING (true)"), foreign), table
-        assert not _seen_after(root, own, table, "DROP POLICY tenant_only ON {}"), table
+        assert not _foreign(_visible_after(root, own, table, "COMMENT ON TABLE {} IS NULL"), foreign), table
+        assert _foreign(_visible_after(root, own, table, "ALTER POLICY tenant_only ON {} USING (true)"), foreign), table
+        assert not _visible_after(root, own, table, "DROP POLICY tenant_only ON {}"), table
     evidence(row=2, name="mutants", figures={"policies loosened": len(tables), "policies dropped": len(tables)})
 
 
-def _seen_after(root: psycopg.Connection, own: Filled, table: str, change: str) -> Rows:
+def _visible_after(root: psycopg.Connection, own: Filled, table: str, change: str) -> Rows:
     """What the app role reads of a table that was changed; the change is undone."""
     with root.transaction(force_rollback=True):
         root.execute(sql.SQL(change).format(sql.Identifier(table)))
@@ -116,7 +116,7 @@ def relations_read(root: psycopg.Connection) -> set[str]:
     return {str(name) for (name,) in found}
 
 
-def test_without_a_tenant_no_row_of_any_tenant_is_seen(
+def test_without_a_tenant_no_row_of_any_tenant_is_visible(
     both: tuple[Filled, Filled], superuser: Superuser, app_connection: psycopg.Connection
 ) -> None:
     root = superuser()
@@ -183,7 +183,9 @@ def test_a_grant_cannot_point_at_another_tenants_row(
 
 
 @pytest.mark.parametrize("ending", ["COMMIT", "ROLLBACK"])
-def test_the_tenant_is_gone_with_its_transaction(world: World, app_connection: psycopg.Connection, ending: str) -> None:
+def test_tenant_is_unset_at_the_end_of_its_transaction(
+    world: World, app_connection: psycopg.Connection, ending: str
+) -> None:
     app_connection.execute("BEGIN")
     become(app_connection, world.acme.id)
     assert rows(app_connection, "governance_member")
@@ -192,7 +194,7 @@ def test_the_tenant_is_gone_with_its_transaction(world: World, app_connection: p
     assert rows(app_connection, "governance_member") == []
 
 
-def test_the_tenant_is_gone_from_djangos_connection_too(world: World) -> None:
+def test_tenant_is_unset_on_djangos_connection_too(world: World) -> None:
     with acting(world.alice.actor):
         assert Member.objects.count() == 4
         with connection.cursor() as cursor:
@@ -226,7 +228,7 @@ def test_a_queryset_without_any_filter_shows_the_own_tenant_only(both: tuple[Fil
             assert Cube.objects.filter(id=other.cube_id).update(importance=0) == 0
 
 
-def test_people_are_seen_by_the_tenants_that_they_are_members_of(world: World) -> None:
+def test_people_are_visible_to_the_tenants_of_their_memberships(world: World) -> None:
     person_add(world.other, world.alice.email, world.alice.role)  # the same human, in both
     for person, emails in (
         (world.bob, {"olivia@acme.example", "alice@acme.example", "bob@acme.example", "ada@acme.example"}),

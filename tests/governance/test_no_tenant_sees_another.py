@@ -24,9 +24,9 @@ from tests.governance.crossing import (
     PLACES,
     WHO,
     Ask,
-    Asker,
     Heard,
     Ids,
+    RequestingTenant,
     asks,
     ids_of,
     ids_unknown,
@@ -45,13 +45,13 @@ REQUESTS, REQUESTS_IN_FULL = 3_000, 20_000
 class Three:
     """acme asks; `second` is what must not be seen by anyone, `third` not by acme and nobody else's key."""
 
-    asker: Asker
+    asker: RequestingTenant
     second: Filled
     third: Filled
     ids: Ids
     unknown: Ids
 
-    def seen(self, ask: Ask, heard: Heard) -> bool:
+    def leaks(self, ask: Ask, heard: Heard) -> bool:
         """Whether a canary is in a reply where it does not belong. The very words that were sent may be said again."""
         name, sent = self.second.canary, unquote(heard.sent)
         said = unquote(unquote(heard.body))  # an address to come back to, inside an address to go to
@@ -66,11 +66,11 @@ class Three:
         heard = [missing, foreign]
         # There is no cursor that never was; an organisation's name is public, for its people sign in below it.
         compared = ask.place != "cursor" and "<slug:slug>" not in ask.route
-        told = [one.told(self.unknown, self.ids) for one in heard]
+        told = [one.comparable(self.unknown, self.ids) for one in heard]
         if compared and told[0] != told[1]:
             heard.append(self.asker.ask(ask, self.unknown))
-            told.append(heard[-1].told(self.unknown, self.ids))
-        leak = any(self.seen(ask, one) for one in heard)
+            told.append(heard[-1].comparable(self.unknown, self.ids))
+        leak = any(self.leaks(ask, one) for one in heard)
         differs = compared and told[-1] != told[1] and told[0] != told[1]
         fault = "a canary" if leak else f"{told[1]} instead of {told[0]}" if differs else ""
         return heard, f"{ask}: {fault}" if fault else ""
@@ -89,7 +89,7 @@ def three(world: World, superuser: Superuser) -> Three:
     # So that its sign-in server is refused as an address, and nobody goes out to look for it.
     root.execute("UPDATE governance_oidcprovider SET issuer = 'https://127.0.0.1/'")
     unknown = ids_unknown(chance)
-    asker = Asker(world.olivia, ids_of(root, own, "acme"), chloe.key.text, unknown)
+    asker = RequestingTenant(world.olivia, ids_of(root, own, "acme"), chloe.key.text, unknown)
     return Three(asker, second, third, ids_of(root, second, "other"), unknown)
 
 
@@ -159,7 +159,7 @@ def test_a_policy_that_fell_shows(three: Three, superuser: Superuser) -> None:
     assert three.tells(Ask("session", "GET", "settings/members/", "path"))[1].endswith("a canary")
 
 
-def test_a_caller_to_whom_the_ids_belong_is_told_and_changes_rows(three: Three, superuser: Superuser) -> None:
+def test_owner_of_the_ids_gets_content_and_changes_rows(three: Three, superuser: Superuser) -> None:
     """The mutant: a key that reaches the tenant whose ids are asked with."""
     root = superuser()
     reached = replace(three, ids=ids_of(root, three.third, "third"))

@@ -71,7 +71,7 @@ def test_an_array_is_written_as_postgresql_reads_it(world: World) -> None:
         assert cursor.fetchone() == (ids, [1, None], [])
 
 
-def test_a_statement_that_fails_raises_what_django_raises_and_ends_its_transaction_alone(world: World) -> None:
+def test_failing_statement_raises_djangos_error_and_ends_only_its_transaction(world: World) -> None:
     def fail() -> None:
         with prepared_cursor() as cursor:
             cursor.execute("SELECT %s::int / 0", [1])
@@ -187,7 +187,7 @@ def test_statements_in_one_go_each_have_their_rows(world: World) -> None:
         assert len(second.fetchone()[0]) == 1_000_000
 
 
-def test_what_fails_in_one_go_is_told_and_outside_a_transaction_nothing_of_it_happened(world: World) -> None:
+def test_failure_in_one_go_raises_and_outside_a_transaction_changes_no_row(world: World) -> None:
     key = "tests.prepared"
 
     def setting() -> Any:

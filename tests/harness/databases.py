@@ -65,7 +65,7 @@ class Founded:
 
 
 @pytest.fixture(scope="session")
-def found(
+def template_database(
     servers: Servers,
     maintenance: psycopg.Connection,
     worker_id: str,
@@ -88,9 +88,9 @@ def found(
 
 
 @pytest.fixture
-def founded(found: Callable[[], Founded]) -> Founded:
+def founded(template_database: Callable[[], Founded]) -> Founded:
     """The template of this test's world."""
-    return found()
+    return template_database()
 
 
 @pytest.fixture

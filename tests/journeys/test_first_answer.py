@@ -44,7 +44,7 @@ def wait_for_vectors(server: RunningServer) -> None:
     wait_until(lambda: number(server, UNEMBEDDED) == 0, seconds=30, why=server.report)
 
 
-def test_what_was_told_is_found_answered_cited_and_kept_over_a_restart(
+def test_added_memory_is_searched_cited_and_survives_a_restart(
     running_server: RunningServer,
 ) -> None:
     live = Live.of(running_server)

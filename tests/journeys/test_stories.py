@@ -20,15 +20,15 @@ TRAVEL = "Journeys by train are always first class."
 
 
 @dataclass(frozen=True)
-class Seen:
+class Learnt:
     """What somebody learns by each way, for a purpose."""
 
     listed: set[str]
-    found: set[str]
+    search_contents: set[str]
     quoted: set[str]
 
 
-def learnt(reader: Contract, question: str, *, purpose: str = "") -> Seen:
+def learnt(reader: Contract, question: str, *, purpose: str = "") -> Learnt:
     said = {"x_memory_purpose": purpose}
     stated = {ALLERGY, INVOICE, PAY, TRAVEL}
     listed = {one["content"] for one in reader.get("memories/", **said).json["results"]}
@@ -36,18 +36,18 @@ def learnt(reader: Contract, question: str, *, purpose: str = "") -> Seen:
     conversation = reader.post("conversations/", {}, **said).json["id"]
     turn = reader.post(f"conversations/{conversation}/turns/", {"content": question}, **said).json
     quoted = {one for one in stated if one in turn["content"]}
-    return Seen(listed & stated, {one["content"] for one in hits} & stated, quoted)
+    return Learnt(listed & stated, {one["content"] for one in hits} & stated, quoted)
 
 
-def all_of(*texts: str) -> Seen:
-    return Seen(set(texts), set(texts), set(texts))
+def all_of(*texts: str) -> Learnt:
+    return Learnt(set(texts), set(texts), set(texts))
 
 
-NOTHING = Seen(set(), set(), set())
+NOTHING = Learnt(set(), set(), set())
 
 
 @dataclass(frozen=True)
-class House:
+class Organisation:
     """Its people as clients of the API, by name, and the ids of its memories and namespaces."""
 
     people: dict[str, Contract]
@@ -67,22 +67,22 @@ class House:
         return found
 
 
-def house(world: World, **roles: RoleName) -> tuple[dict[str, Contract], dict[str, str]]:
+def organisation(world: World, **roles: RoleName) -> tuple[dict[str, Contract], dict[str, str]]:
     people = {name: person_add(world.acme, f"{name}@acme.example", role) for name, role in roles.items()}
     clients = {name: Contract(key=person.key.text) for name, person in people.items()}
     return clients | {"owner": contract(world, "olivia")}, {name: str(one.member.id) for name, one in people.items()}
 
 
 @pytest.fixture
-def clinic(world: World) -> House:
+def clinic(world: World) -> Organisation:
     """Records and accounts are the doctor's; a nurse treats, a receptionist bills."""
-    people, members = house(world, doctor=RoleName.EDITOR, nurse=RoleName.VIEWER, receptionist=RoleName.VIEWER)
+    people, members = organisation(world, doctor=RoleName.EDITOR, nurse=RoleName.VIEWER, receptionist=RoleName.VIEWER)
     memories = {
         "record": people["doctor"].add(ALLERGY, namespace="/users/doctor/records"),
         "invoice": people["doctor"].add(INVOICE, namespace="/users/doctor/accounts"),
     }
     run_jobs()
-    clinic = House(people, members, memories)
+    clinic = Organisation(people, members, memories)
     treatment, billing = {"purpose": ["treatment"]}, {"purpose": ["billing"]}
     clinic.grant("doctor", "member", members["nurse"], "record", "write", conditions=treatment)
     clinic.grant("doctor", "member", members["receptionist"], "invoice", "read", conditions=billing)
@@ -92,7 +92,7 @@ def clinic(world: World) -> House:
 QUESTION = "What about Mr Grey and penicillin?"
 
 
-def test_in_the_clinic_the_purpose_decides(clinic: House) -> None:
+def test_in_the_clinic_the_purpose_decides(clinic: Organisation) -> None:
     doctor, nurse, receptionist = (clinic.people[name] for name in ("doctor", "nurse", "receptionist"))
     assert learnt(doctor, QUESTION) == all_of(ALLERGY, INVOICE)
     assert learnt(nurse, QUESTION, purpose="treatment") == all_of(ALLERGY)
@@ -103,7 +103,7 @@ def test_in_the_clinic_the_purpose_decides(clinic: House) -> None:
         assert learnt(receptionist, QUESTION, purpose=purpose) == NOTHING
 
 
-def test_in_the_clinic_the_nurse_writes_for_treatment_and_the_versions_follow(clinic: House) -> None:
+def test_in_the_clinic_the_nurse_writes_for_treatment_and_the_versions_follow(clinic: Organisation) -> None:
     nurse, record = clinic.people["nurse"], f"memories/{clinic.memories['record']['id']}/"
     change = {"content": f"{ALLERGY} Confirmed."}
     assert nurse.patch(record, change, if_match='"1"').status == 403
@@ -114,7 +114,7 @@ def test_in_the_clinic_the_nurse_writes_for_treatment_and_the_versions_follow(cl
     assert clinic.people["receptionist"].get(f"{record}versions/", x_memory_purpose="billing").status == 403
 
 
-def test_in_the_clinic_a_nurse_who_leaves_the_ward_sees_nothing_more(clinic: House) -> None:
+def test_in_the_clinic_a_nurse_who_leaves_the_ward_sees_nothing_more(clinic: Organisation) -> None:
     nurse, doctor = clinic.people["nurse"], clinic.people["doctor"]
     (grant,) = (one for one in doctor.get("grants/").json["results"] if one["action"] == "write")
     assert doctor.delete(f"grants/{grant['id']}/").status == 204
@@ -122,21 +122,21 @@ def test_in_the_clinic_a_nurse_who_leaves_the_ward_sees_nothing_more(clinic: Hou
 
 
 @pytest.fixture
-def company(world: World) -> House:
+def company(world: World) -> Organisation:
     """Policies are everybody's to read and the manager's to write; pay is the managers' alone."""
-    people, members = house(world, manager=RoleName.EDITOR, employee=RoleName.EDITOR, intern=RoleName.VIEWER)
+    people, members = organisation(world, manager=RoleName.EDITOR, employee=RoleName.EDITOR, intern=RoleName.VIEWER)
     memories = {
         "travel": people["owner"].add(TRAVEL, namespace="/policies"),
         "pay": people["owner"].add(PAY, namespace="/users/olivia/pay"),
     }
     run_jobs()
-    company = House(people, members, memories)
+    company = Organisation(people, members, memories)
     company.grant("owner", "member", members["employee"], "travel", "write", effect="deny")
     company.grant("owner", "member", members["manager"], "pay", "read", conditions={"channel": ["api", "chat"]})
     return company
 
 
-def test_in_the_company_policies_are_everybodys_and_pay_is_not(company: House) -> None:
+def test_in_the_company_policies_are_everybodys_and_pay_is_not(company: Organisation) -> None:
     question = "What about salaries and journeys by train?"
     assert learnt(company.people["manager"], question) == all_of(TRAVEL, PAY)
     assert learnt(company.people["employee"], question) == all_of(TRAVEL)
@@ -144,7 +144,7 @@ def test_in_the_company_policies_are_everybodys_and_pay_is_not(company: House) -
     assert learnt(company.people["owner"], question) == all_of(TRAVEL, PAY)
 
 
-def test_in_the_company_only_the_manager_writes_policies(company: House) -> None:
+def test_in_the_company_only_the_manager_writes_policies(company: Organisation) -> None:
     policy = f"memories/{company.memories['travel']['id']}/"
     change = {"content": "Journeys by train are second class."}
     for name in ("employee", "intern"):
@@ -157,7 +157,9 @@ def test_in_the_company_only_the_manager_writes_policies(company: House) -> None
     assert [one["content"] for one in versions["results"]] == [change["content"], TRAVEL]
 
 
-def test_in_the_company_a_key_of_the_manager_bound_to_policies_knows_no_pay(company: House, world: World) -> None:
+def test_in_the_company_a_key_of_the_manager_bound_to_policies_knows_no_pay(
+    company: Organisation, world: World
+) -> None:
     preset = {"name": "policies bot", "namespaces": ["/policies"], "scopes": ["memories:read"]}
     owner = company.people["owner"]
     template = owner.post("role-templates/", preset).json["id"]
@@ -165,5 +167,5 @@ def test_in_the_company_a_key_of_the_manager_bound_to_policies_knows_no_pay(comp
     assert owner.post(f"role-templates/{template}/apply/", {"kind": "api_key", "id": key_id}).status == 200
     manager = company.people["manager"]
     assert manager.listed() == [TRAVEL]
-    assert manager.found("salaries journeys") == [TRAVEL]
+    assert manager.search_contents("salaries journeys") == [TRAVEL]
     assert manager.post("memories/", {"content": "x", "namespace": "/policies"}).status == 403

@@ -107,7 +107,7 @@ def test_folders_of_the_volumes_belong_to_the_account_of_the_image(dockerfile: l
     assert {f"/data/{volume}" for volume in VOLUMES} <= set(made.split())
 
 
-def test_nothing_but_the_web_server_is_published_and_that_to_this_machine_alone(compose: dict[str, Any]) -> None:
+def test_only_the_web_server_is_published_and_only_on_loopback(compose: dict[str, Any]) -> None:
     published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert list(published) == ["web"]
     assert all(port.startswith("127.0.0.1:") for port in published["web"])

@@ -79,9 +79,7 @@ def test_it_goes_with_state_nonce_and_pkce_and_to_our_own_address(registered: Oi
     assert len(registered.token_requests[0]["code_verifier"]) >= 43
 
 
-def test_who_was_linked_is_known_by_subject_even_when_their_address_changes(
-    world: World, registered: OidcServer
-) -> None:
+def test_linked_person_is_recognised_by_subject_after_a_change_of_address(world: World, registered: OidcServer) -> None:
     come_back(registered, browser())
     registered.claims = {"sub": "alice-1", "email": "alice.new@elsewhere.example", "email_verified": False}
     client = browser()

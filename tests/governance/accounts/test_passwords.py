@@ -74,7 +74,7 @@ def test_unknown_wrong_and_missing_are_answered_alike_after_the_same_hashing(wor
     assert work == {1}
 
 
-def test_guessing_is_locked_out_and_told_when_to_come_back(world: World, superuser: Superuser) -> None:
+def test_repeated_wrong_passwords_lock_out_with_a_time_to_retry(world: World, superuser: Superuser) -> None:
     give_password(world.alice)
     client = browser()
     statuses = [

@@ -195,7 +195,7 @@ def test_its_secrets_are_sealed_and_bound_to_their_person(world: World, superuse
         second_factor_pass(first=first, code=code_of(secret), request_id=REQUEST_ID, address=ADDRESS)
 
 
-def test_what_is_a_persons_is_seen_as_that_person_only(world: World, app_connection: psycopg.Connection) -> None:
+def test_rows_of_a_person_are_visible_as_that_person_only(world: World, app_connection: psycopg.Connection) -> None:
     give_password(world.alice)
     set_up_factor(sign_in(world.alice.email))
     for table in ("mfa_authenticator", "governance_browsersession", "governance_passwordreset"):

@@ -141,7 +141,7 @@ def test_another_key_of_the_same_member_is_another_principal(world: World) -> No
     assert _cubes(world) == 2
 
 
-def test_a_stored_reply_is_not_told_to_who_may_no_longer_ask(world: World) -> None:
+def test_stored_reply_is_withheld_from_a_caller_without_the_permission(world: World) -> None:
     _add(world)
     with acting(world.olivia.actor):
         world.alice.member.role_id = world.bob.member.role_id
@@ -151,7 +151,7 @@ def test_a_stored_reply_is_not_told_to_who_may_no_longer_ask(world: World) -> No
 
 
 @pytest.mark.parametrize(("age", "cubes"), [("23 hours 59 minutes", 1), ("24 hours 1 second", 2)])
-def test_a_key_is_kept_for_a_day(world: World, superuser: Superuser, age: str, cubes: int) -> None:
+def test_idempotency_record_is_stored_for_a_day(world: World, superuser: Superuser, age: str, cubes: int) -> None:
     _add(world)
     superuser().execute("UPDATE governance_idempotencykey SET created_at = now() - %s::interval", [age])
     assert _add(world).status == 201

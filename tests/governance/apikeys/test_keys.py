@@ -86,7 +86,7 @@ def test_a_key_does_no_more_than_its_member_may(world: World) -> None:
     assert client_for(world.alice.key.text).get("members/").status == 403
 
 
-def test_both_secrets_work_while_they_overlap_and_then_the_new_one_alone(world: World, superuser: Superuser) -> None:
+def test_both_secrets_work_during_the_overlap_and_only_the_new_one_after(world: World, superuser: Superuser) -> None:
     old = world.alice.key.text
     new = apikey_rotate(actor=world.olivia.actor, key_id=world.alice.key.id, overlap=DAY).text
     assert new != old

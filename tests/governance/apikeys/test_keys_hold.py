@@ -46,7 +46,7 @@ def _dump(superuser: Superuser) -> str:
     return str(rows)
 
 
-def _kept_in_redis(address: str) -> str:
+def _redis_content(address: str) -> str:
     client = redis.Redis.from_url(address)
     kept = [(name, client.dump(name)) for name in client.keys("*")]
     client.close()
@@ -69,7 +69,7 @@ def test_no_plaintext_key_is_in_a_dump_in_redis_or_in_the_log(
     for text in texts:
         client_for(text).get("me/")
         client_for(text + "x").get("no/such/address/")
-    places = _dump(superuser) + _kept_in_redis(redis_address) + caplog.text
+    places = _dump(superuser) + _redis_content(redis_address) + caplog.text
     found = [form for text in texts for form in _forms(text) if form in places]
     assert found == []
     evidence(
@@ -79,7 +79,7 @@ def test_no_plaintext_key_is_in_a_dump_in_redis_or_in_the_log(
     )
 
 
-def test_a_key_stored_in_plain_would_be_found(world: World, superuser: Superuser, redis_address: str) -> None:
+def test_key_stored_in_plain_text_is_detected(world: World, superuser: Superuser, redis_address: str) -> None:
     text = world.alice.key.text
     superuser().execute(
         "UPDATE governance_apikey SET secret_hash = %s WHERE id = %s", [text.encode(), world.alice.key.id]
@@ -88,7 +88,7 @@ def test_a_key_stored_in_plain_would_be_found(world: World, superuser: Superuser
     client = redis.Redis.from_url(redis_address)
     client.set("noted", text)
     client.close()
-    assert any(form in _kept_in_redis(redis_address) for form in _forms(text))
+    assert any(form in _redis_content(redis_address) for form in _forms(text))
 
 
 def test_the_database_files_hold_no_key_either(world: World, clone: Clone, servers: Servers) -> None:
@@ -211,7 +211,7 @@ def _work(module: ModuleType, text: str) -> tuple[list[str], int]:
     return [query["sql"].split("(")[0][:60] for query in queries], len(queries)
 
 
-def test_a_known_and_an_unknown_prefix_cost_the_same_work(world: World) -> None:
+def test_existing_and_missing_prefix_cost_the_same_work(world: World) -> None:
     known = world.alice.key.text[:-2] + "xx"
     unknown = known.replace(world.alice.key.prefix, "0123456789ab")
     assert _work(selectors, known) == _work(selectors, unknown)
@@ -240,13 +240,13 @@ def _times(module: ModuleType, known: str, unknown: str, rounds: int) -> tuple[l
     return times
 
 
-def test_what_tells_two_lots_apart_is_seen() -> None:
+def test_difference_between_two_samples_is_detected() -> None:
     assert auc([1, 2, 3], [1, 2, 3]) == 0.5
     assert auc([4, 5], [1, 2]) == 1.0
     assert auc([1, 1], [2, 2]) == 0.0
 
 
-def test_no_clock_tells_a_known_prefix(world: World, full_size: bool, evidence: Evidence) -> None:
+def test_existing_prefix_cannot_be_recognised_by_time(world: World, full_size: bool, evidence: Evidence) -> None:
     """At full size; a run on a machine that does other things at once says nothing at a small one."""
     if not full_size:
         pytest.skip("a matter of statistics: with --full-size")

@@ -54,7 +54,7 @@ def log_make(actor: Actor, length: int) -> None:
         sealed += seal_all(actor.tenant_id)
 
 
-def fault_found(tenant_id: UUID, kept: Sequence[Checkpoint], chain_of: Callable[..., Chain] = Chain) -> Fault | None:
+def first_fault(tenant_id: UUID, kept: Sequence[Checkpoint], chain_of: Callable[..., Chain] = Chain) -> Fault | None:
     """What checking the database against the checkpoints outside finds."""
     return log_verify(tenant_id, checkpoints=kept, chain_of=chain_of).fault
 

@@ -42,7 +42,7 @@ def _places(world: World) -> dict[str, object]:
     return {"member": world.bob.member.id, "key": world.alice.key.id, "invitation": invitation.view.id}
 
 
-def _no_trail(superuser: Superuser) -> None:
+def _drop_audit_log(superuser: Superuser) -> None:
     superuser().execute("REVOKE INSERT ON governance_auditentry FROM memos_app")
 
 
@@ -59,7 +59,7 @@ def test_every_route_is_listed() -> None:
 
 def test_without_the_audit_log_nothing_changes_and_nothing_is_reported(world: World, superuser: Superuser) -> None:
     places = _places(world)
-    _no_trail(superuser)
+    _drop_audit_log(superuser)
     before = everything(superuser())
     for (_, method), (address, body) in CALLS.items():
         reply = world.client("olivia").send(method.upper(), address.format(**places), body)
@@ -70,7 +70,7 @@ def test_without_the_audit_log_nothing_changes_and_nothing_is_reported(world: Wo
 @pytest.mark.parametrize("password", ["right", "wrong"])
 def test_without_the_audit_log_nobody_signs_in(world: World, superuser: Superuser, password: str) -> None:
     give_password(world.alice)
-    _no_trail(superuser)
+    _drop_audit_log(superuser)
     client = browser()
     body = {"email": world.alice.email, "password": "a heron by the mill" if password == "right" else "wrong"}
     assert client.post("/sign-in/", body).status_code == 503
@@ -86,7 +86,7 @@ def test_without_the_audit_log_links_and_codes_let_nobody_in(world: World, super
     give_password(world.alice)
     _, codes = set_up_factor(sign_in(world.alice.email))
     waiting = sign_in(world.alice.email)
-    _no_trail(superuser)
+    _drop_audit_log(superuser)
     assert browser().post(link).status_code == 503
     assert browser().post(invitation, {"new": "a heron by the mill"}).status_code == 503
     assert waiting.post("/sign-in/~/code/", {"code": codes[0]}).status_code == 503
@@ -95,7 +95,7 @@ def test_without_the_audit_log_links_and_codes_let_nobody_in(world: World, super
 
 def test_without_the_audit_log_an_account_does_not_change(world: World, superuser: Superuser) -> None:
     client = signed_in(world.alice)
-    _no_trail(superuser)
+    _drop_audit_log(superuser)
     before = everything(superuser())
     assert client.post("/account/password/", {"new": "a heron by the mill"}).status_code == 503
     assert client.post("/account/sessions/end-others/").status_code == 503

@@ -64,7 +64,7 @@ def test_filters_hold_each_and_together(world: World) -> None:
     assert "memory.created" in verbs("from=2001-01-01T00:00:00Z&to=2999-01-01T00:00:00%2B02:00")
 
 
-def test_what_cannot_be_asked_is_said_by_field(world: World) -> None:
+def test_invalid_query_is_reported_by_field(world: World) -> None:
     ada = of(world, "ada")
     for asked, field in (
         ("verb=memory.eaten", "verb"),

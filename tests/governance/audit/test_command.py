@@ -63,7 +63,7 @@ def test_a_broken_audit_log_is_1_and_names_the_row(world: World, superuser: Supe
     assert f"acme: BROKEN at seal {seq}, entry {entry_id}" in told
 
 
-def test_a_checkpoint_that_was_kept_shows_what_the_files_of_the_server_no_longer_do(
+def test_exported_checkpoint_reveals_a_change_of_the_servers_own_files(
     world: World, superuser: Superuser, tmp_path: Path
 ) -> None:
     log_make(world.alice.actor, 30)

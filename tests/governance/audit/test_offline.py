@@ -90,7 +90,7 @@ def test_an_export_verifies_with_one_file_a_key_and_a_checkpoint_on_a_machine_wi
 
 
 @BOTH
-def test_any_byte_that_is_broken_is_found_in_the_row_where_it_is(
+def test_any_changed_byte_is_reported_in_its_row(
     world: World, tmp_path: Path, form: ExportFormat, full_size: bool
 ) -> None:
     log_make(world.alice.actor, 40)
@@ -116,7 +116,7 @@ def test_any_byte_that_is_broken_is_found_in_the_row_where_it_is(
     assert checked(world, export).intact
 
 
-def test_whatever_is_done_to_the_seals_or_the_number_of_rows_is_found(world: World, tmp_path: Path) -> None:
+def test_any_change_of_seals_or_row_count_is_detected(world: World, tmp_path: Path) -> None:
     log_make(world.alice.actor, 40)
     export = export_of(world, tmp_path, ExportFormat.JSONL)
     kept = checkpoints_outside(world.acme.id)
@@ -161,9 +161,7 @@ def test_what_no_checkpoint_of_this_key_ends_is_not_called_intact(world: World, 
             checked(world, export, [])
 
 
-def test_a_forger_who_hashes_everything_anew_is_found_by_the_checkpoint_that_was_kept(
-    world: World, tmp_path: Path
-) -> None:
+def test_log_with_recomputed_hashes_is_detected_by_an_exported_checkpoint(world: World, tmp_path: Path) -> None:
     log_make(world.alice.actor, 40)
     kept = checkpoints_outside(world.acme.id)
     export = export_of(world, tmp_path, ExportFormat.JSONL)
@@ -203,7 +201,7 @@ def test_an_export_from_a_time_on_begins_behind_the_checkpoint_before_it(world: 
         checked(world, export, [])
 
 
-def test_it_says_what_a_kept_checkpoint_means_that_is_younger_or_older_than_the_end(
+def test_checkpoint_younger_or_older_than_the_end_is_explained(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log_make(world.alice.actor, 40)
@@ -213,20 +211,20 @@ def test_it_says_what_a_kept_checkpoint_means_that_is_younger_or_older_than_the_
     log_make(world.alice.actor, end + 20)
     younger = checkpoints_outside(world.acme.id)[-1]
 
-    def said(*kept: Checkpoint, of: Path = export) -> tuple[int, str]:
+    def verify(*kept: Checkpoint, of: Path = export) -> tuple[int, str]:
         (tmp_path / "key.json").write_text(public_key(world.acme.id).text())
         (tmp_path / "kept.jsonl").write_text("".join(f"{one.text()}\n" for one in kept))
         given = ["--checkpoint", str(tmp_path / "kept.jsonl")] if kept else []
         code = main([str(of), "--public-key", str(tmp_path / "key.json"), *given])
         return code, capsys.readouterr().out
 
-    code, text = said(at_end)
+    code, text = verify(at_end)
     assert (code, text.count("\n"), text.startswith("intact: ")) == (0, 1, True)
-    code, text = said(older)
+    code, text = verify(older)
     assert code == 0
     assert f"older than the end of this export: for the seals {older.seq + 1} to {end} " in text
-    assert "keep one of your own" in said()[1]
-    code, text = said(older, younger)
+    assert "keep one of your own" in verify()[1]
+    code, text = verify(older, younger)
     assert code == 1, "an export that was cut back to an older checkpoint looks the same"
     assert f"BROKEN at seal {end + 1}: " in text
     assert f"Was the export made before {younger.at}? Then the audit log had not come so far" in text
@@ -237,7 +235,7 @@ def test_it_says_what_a_kept_checkpoint_means_that_is_younger_or_older_than_the_
     assert isinstance(signed_at, datetime)
     query = query_read({"from": (signed_at + timedelta(microseconds=1)).isoformat()})
     entries_make(world.alice.actor, 3)
-    code, text = said(older, of=export_of(world, tmp_path, ExportFormat.JSONL, query))
+    code, text = verify(older, of=export_of(world, tmp_path, ExportFormat.JSONL, query))
     assert code == 0
     assert (
         f"Your checkpoint at seal {older.seq} was not compared: this export begins behind seal {younger.seq}." in text

@@ -87,7 +87,7 @@ WORK = {
 }
 
 
-def test_every_verb_is_a_change_of_permissions_or_is_said_to_be_none() -> None:
+def test_every_verb_is_listed_as_a_change_of_permissions_or_as_none() -> None:
     """Whoever adds a verb says here, or in CHANGES, what it is."""
     sides = [CHANGES, READINGS, SIGNING_IN, WORK]
     assert sum(len(side) for side in sides) == len(Verb)

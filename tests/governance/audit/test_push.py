@@ -266,7 +266,7 @@ def test_the_other_tenant_does_not_find_it(world: World, superuser: Superuser) -
     assert sinks_list(actor=world.charlie.actor, pages=First(1000)) == []
 
 
-def test_the_secret_is_sealed_and_told_to_nobody(world: World, superuser: Superuser) -> None:
+def test_sink_secret_is_sealed_and_shown_to_nobody(world: World, superuser: Superuser) -> None:
     view = sink_create(actor=world.olivia.actor, draft=_draft())
     assert SECRET not in repr(view)
     found = superuser().execute("SELECT sealed_secret FROM governance_auditsink").fetchone()

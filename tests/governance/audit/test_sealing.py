@@ -20,7 +20,7 @@ from governance.database import acting, tenant_transaction
 from governance.models import AuditCheckpoint, AuditEntry, AuditSeal, AuditUnsealed
 from governance.vocabulary import Verb
 from tests.factories import Person, World
-from tests.governance.audit.logs import entries_make, fault_found, seal_all
+from tests.governance.audit.logs import entries_make, first_fault, seal_all
 from tests.harness.product import wait_until
 
 Superuser = Callable[[], psycopg.Connection]
@@ -101,7 +101,7 @@ def test_an_entry_whose_commit_came_late_is_sealed_after_younger_ones(world: Wor
     with acting(world.olivia.actor):
         late = AuditEntry.objects.get(object_type="late")
         assert AuditSeal.objects.get(entry=late).seq == AuditSeal.objects.count()
-    assert fault_found(world.acme.id, checkpoints_outside(world.acme.id)) is None
+    assert first_fault(world.acme.id, checkpoints_outside(world.acme.id)) is None
 
 
 def test_two_sealers_at_once_leave_one_chain(world: World) -> None:
@@ -120,7 +120,7 @@ def test_two_sealers_at_once_leave_one_chain(world: World) -> None:
     for thread in threads:
         thread.join(timeout=30)
     assert sum(sealed) == len(_seals(world.alice))
-    assert fault_found(world.acme.id, []) is None
+    assert first_fault(world.acme.id, []) is None
 
 
 def test_a_queue_row_that_somebody_added_seals_nothing_twice(world: World, superuser: Superuser) -> None:

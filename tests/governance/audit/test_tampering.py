@@ -14,7 +14,7 @@ from governance.audit.verification import Verification, log_verify, log_verify_w
 from governance.audit.verifier import COLUMNS, Broken, Chain, Checkpoint, Row
 from governance.errors import Unavailable
 from tests.factories import World
-from tests.governance.audit.logs import Bender, entries_make, fault_found, log_make, seal_all
+from tests.governance.audit.logs import Bender, entries_make, first_fault, log_make, seal_all
 from tests.governance.audit.tampering import (
     OTHER,
     OTHER_ID,
@@ -48,7 +48,7 @@ def bender(world: World, superuser: Superuser) -> Bender:
     return bender
 
 
-def test_all_tampering_is_found_and_the_first_bad_row_is_named(
+def test_any_tampering_is_detected_and_names_the_first_bad_row(
     bender: Bender, full_size: bool, evidence: Evidence
 ) -> None:
     tries = 1_000 if full_size else 100
@@ -58,14 +58,14 @@ def test_all_tampering_is_found_and_the_first_bad_row_is_named(
     for number in range(tries):
         way = WAYS[number % len(WAYS)]
         expected = way(bender, rng)
-        fault = fault_found(bender.tenant_id, kept)
+        fault = first_fault(bender.tenant_id, kept)
         assert fault is not None, (way.__name__, expected)
         assert fault.seq == expected.seq, (way.__name__, expected, fault)
         if expected.entry_id is not None:
             assert fault.entry_id == str(expected.entry_id), (way.__name__, expected, fault)
         found[way.__name__] += 1
         bender.back_to("before")
-        assert fault_found(bender.tenant_id, kept) is None
+        assert first_fault(bender.tenant_id, kept) is None
     evidence(row=7, name="tampering", figures={"tried": tries, "found": sum(found.values()), **found})
 
 
@@ -73,18 +73,18 @@ def test_all_tampering_is_found_and_the_first_bad_row_is_named(
 def test_pieces_of_the_chain_by_several_processes_find_what_one_finds_from_end_to_end(bender: Bender, way: Way) -> None:
     kept = bender.outside()
 
-    def found_in_pieces() -> Verification:
+    def verify_in_pieces() -> Verification:
         return log_verify_whole(bender.tenant_id, checkpoints=kept, processes=2, piece=30)
 
-    before = found_in_pieces()
+    before = verify_in_pieces()
     assert before == log_verify(bender.tenant_id, checkpoints=kept)
     assert before.intact
     way(bender, random.Random(11))
-    assert found_in_pieces() == log_verify(bender.tenant_id, checkpoints=kept)
+    assert verify_in_pieces() == log_verify(bender.tenant_id, checkpoints=kept)
 
 
 @pytest.mark.parametrize("seq", [30, 31, 60])
-def test_what_was_done_where_two_pieces_meet_is_found_there(bender: Bender, seq: int) -> None:
+def test_tampering_at_the_border_of_two_pieces_is_located_there(bender: Bender, seq: int) -> None:
     """Each piece begins with what the seal before it says; that seal belongs to the piece before."""
     for column, value in (("chain_hash", b"\x02" * 32), ("previous_hash", b"\x01" * 32), ("entry_id", OTHER_ID)):
         bender.set("governance_auditseal", column, value, seq)
@@ -186,7 +186,7 @@ def test_a_verifier_with_a_hole_does_not_pass_the_trial(bender: Bender, mutant: 
     missed = 0
     for number in range(12):
         expected = way(bender, random.Random(number))
-        fault = fault_found(bender.tenant_id, kept, mutant)
+        fault = first_fault(bender.tenant_id, kept, mutant)
         missed += fault is None or fault.seq != expected.seq
         bender.back_to("before")
     assert missed, f"{mutant.__name__} finds {way.__name__} all the same"
@@ -197,8 +197,8 @@ def test_a_hash_that_leaves_out_a_column_does_not_pass_the_trial(bender: Bender,
     if column == "id":
         pytest.skip("an entry with another id is another entry, whatever is hashed")
     kept, mutant = bender.outside(), leaving_out(column)
-    assert fault_found(bender.tenant_id, kept, mutant) is None  # it has seen every entry
+    assert first_fault(bender.tenant_id, kept, mutant) is None  # it has seen every entry
     _, entry_id = bender.places()[50]
     bender.set("governance_auditentry", column, OTHER[column][0], entry_id)
-    assert fault_found(bender.tenant_id, kept) is not None
-    assert fault_found(bender.tenant_id, kept, mutant) is None
+    assert first_fault(bender.tenant_id, kept) is not None
+    assert first_fault(bender.tenant_id, kept, mutant) is None

@@ -54,7 +54,7 @@ def bent(superuser: Callable[[], psycopg.Connection]) -> psycopg.Connection:
     return superuser()
 
 
-def _found(world: World, by: ReadBy) -> list[UUID]:
+def _unusual_ids(world: World, by: ReadBy) -> list[UUID]:
     return [one.id for one in unusual_reading(actor=world.ada.actor) if one.by is by]
 
 
@@ -66,7 +66,7 @@ def test_a_memory_that_is_suddenly_read_much_is_named(world: World, bent: psycop
     _read(bent, world.alice, steady, 52)
     _read(bent, world.alice, sudden, 52)
     _read(bent, world.alice, few, FEWEST_READS - 1)
-    assert _found(world, ReadBy.OBJECT) == [sudden]
+    assert _unusual_ids(world, ReadBy.OBJECT) == [sudden]
     (found,) = [one for one in unusual_reading(actor=world.ada.actor) if one.by is ReadBy.OBJECT]
     assert (found.reads, found.usual.median) == (52, 2)
     assert found.score > LIMIT
@@ -79,8 +79,8 @@ def test_a_principal_who_suddenly_reads_much_is_named(world: World, bent: psycop
     _read(bent, world.alice, uuid7(), 40, who=usual)
     for _ in range(40):
         _read(bent, world.alice, uuid7(), 1, who=unusual)
-    assert _found(world, ReadBy.PRINCIPAL) == [unusual]
-    assert _found(world, ReadBy.OBJECT) != []
+    assert _unusual_ids(world, ReadBy.PRINCIPAL) == [unusual]
+    assert _unusual_ids(world, ReadBy.OBJECT) != []
 
 
 def test_writes_and_denials_are_no_reads(world: World, bent: psycopg.Connection) -> None:

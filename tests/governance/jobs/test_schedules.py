@@ -40,7 +40,7 @@ def _come_due(superuser: Superuser) -> None:
         ("0 9 * * 1", "UTC", "2026-11-23T09:00", "2026-11-30T09:00"),
     ],
 )
-def test_the_next_run_is_at_the_wall_time_of_the_zone(cron: str, zone: str, after: str, expected: str) -> None:
+def test_next_run_is_at_the_local_time_of_the_zone(cron: str, zone: str, after: str, expected: str) -> None:
     moment = datetime.fromisoformat(after).replace(tzinfo=UTC)
     assert next_run(cron, zone, moment) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 

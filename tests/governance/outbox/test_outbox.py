@@ -185,9 +185,7 @@ def test_two_dispatchers_never_claim_the_same_event(world: World) -> None:
     assert len(claimed) == len(set(claimed)) == 120
 
 
-def test_a_task_has_one_tenant_and_one_topic_and_a_failed_event_travels_alone(
-    world: World, superuser: Superuser
-) -> None:
+def test_task_has_one_tenant_and_topic_and_a_failed_event_gets_its_own_task(world: World, superuser: Superuser) -> None:
     both = _emit(world.alice, "1", "2")
     other = _emit(world.charlie, "3")
     read = _emit(world.alice, "4", topic=Topic.CUBES_READ)

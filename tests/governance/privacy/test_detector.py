@@ -16,7 +16,7 @@ BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
 KEY = f"{BEGIN}\nMIIB\n{END}"
 
 
-def found(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str, str]]:
+def detected(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str, str]]:
     return [(str(span.kind), text[span.start : span.end]) for span in PatternDetector(regions).find(text)]
 
 
@@ -50,7 +50,7 @@ def found(text: str, *, regions: tuple[str, ...] = REGIONS) -> list[tuple[str, s
     ],
 )
 def test_it_finds(text: str, values: list[tuple[str, str]]) -> None:
-    assert found(text) == values
+    assert detected(text) == values
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_it_finds(text: str, values: list[tuple[str, str]]) -> None:
         "",
     ],
 )
-def test_it_leaves_alone(text: str) -> None:
-    assert found(text) == []
+def test_text_without_personal_data_is_left_unmarked(text: str) -> None:
+    assert detected(text) == []
 
 
 def test_whose_phone_numbers_need_no_country_code_can_be_chosen() -> None:
-    assert found("tel 030 901820", regions=("DE",)) == [("phone", "030 901820")]
-    assert found("tel 030 901820", regions=("CN",)) == []
+    assert detected("tel 030 901820", regions=("DE",)) == [("phone", "030 901820")]
+    assert detected("tel 030 901820", regions=("CN",)) == []
     with pytest.raises(DetectorFailed):
         PatternDetector(("XX",)).find("tel 030 901820")
 
@@ -102,7 +102,7 @@ def test_placeholders_stand_where_the_values_stood() -> None:
     assert redacted(text, PatternDetector(REGIONS).find(text)) == "邮箱[email]手机[phone]。"
 
 
-def test_a_place_of_the_folded_text_is_found_in_the_original() -> None:
+def test_place_in_the_folded_text_maps_to_the_original() -> None:
     seen = folded("a\u200b１\u2060２b")
     assert seen.text == "a12b"
     assert seen.back(1, 3) == (2, 5)

@@ -41,8 +41,8 @@ def test_it_sees_its_namespaces_and_what_lies_below_and_nothing_else(world: Worl
     run_jobs()
     key = bound(world, world.alice, namespaces=("/team",))
     assert key.listed() == ["The otter of /team/notes.", "The otter of /team."]
-    assert key.found("otter") == ["The otter of /team.", "The otter of /team/notes."]
-    assert key.found("otter", namespaces=["/other"]) == []
+    assert key.search_contents("otter") == ["The otter of /team.", "The otter of /team/notes."]
+    assert key.search_contents("otter", namespaces=["/other"]) == []
     assert key.get(f"memories/{mine['id']}/").status == 403
     assert key.get(f"memories/{mine['id']}/versions/").status == 403
 
@@ -59,14 +59,14 @@ def test_it_writes_there_and_nowhere_else(world: World, alice: Contract) -> None
     assert alice.get("memories/?namespace=/teamwork").json["count"] == 0
 
 
-def test_it_sees_and_writes_as_its_persona_alone(world: World, alice: Contract) -> None:
+def test_bound_key_reads_and_writes_as_its_persona_only(world: World, alice: Contract) -> None:
     work = made(alice, "at work")
     alice.add("The otter at work.", persona="at work", namespace="/team")
     alice.add("The otter of nobody.", namespace="/team")
     other = alice.add("The otter at home.", persona="alice", namespace="/team")
     run_jobs()
     key = bound(world, world.alice, persona=work)
-    assert key.listed() == key.found("otter") == ["The otter at work."]
+    assert key.listed() == key.search_contents("otter") == ["The otter at work."]
     assert key.get(f"memories/{other['id']}/").status == 403
     assert key.add("Said.", namespace="/team")["persona"]["id"] == work
     assert fields_at_fault(key.post("memories/", {"content": "x", "persona": "alice"})) == {"persona"}
@@ -166,7 +166,7 @@ def test_removing_its_persona_ends_it(world: World, alice: Contract) -> None:
     assert key.get("me/").status == 401
 
 
-def test_it_is_bound_to_its_members_personas_and_to_agents_alone(world: World, alice: Contract) -> None:
+def test_key_is_bound_to_personas_of_its_member_or_to_agents_only(world: World, alice: Contract) -> None:
     work, agent = made(alice, "at work"), made(alice, "Helper", kind="agent")
     with pytest.raises(Invalid):
         bound(world, world.bob, persona=work)

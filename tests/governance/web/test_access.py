@@ -219,7 +219,9 @@ def namespace_id(world: World) -> str:
     return found
 
 
-def test_grants_are_told_in_names_and_conditions_as_sentences(world: World, namespace_id: str, memory_id: str) -> None:
+def test_grants_are_listed_by_name_with_conditions_as_sentences(
+    world: World, namespace_id: str, memory_id: str
+) -> None:
     olivia = signed_in(world.olivia)
     conditions = {"purpose": "treatment, billing", "channel": "chat", "from": "08:00", "until": "18:00"}
     assert olivia.post(f"/access/namespace/{namespace_id}/", form(world, **conditions)).status_code == 303
@@ -238,7 +240,7 @@ def test_grants_are_told_in_names_and_conditions_as_sentences(world: World, name
     assert "用途为 billing 或 treatment" in chinese
 
 
-def test_whom_something_is_denied_is_not_told_its_name(world: World, namespace_id: str) -> None:
+def test_denied_member_does_not_see_the_objects_name(world: World, namespace_id: str) -> None:
     address = f"/access/namespace/{namespace_id}/"
     assert signed_in(world.olivia).post(address, form(world, effect="deny")).status_code == 303
     bob = signed_in(world.bob).get("/access/").content.decode()
@@ -270,7 +272,7 @@ def test_what_is_granted_is_named_to_whom_can_read_it_now(world: World, memory_i
     assert ("in /users/alice" in bob) is (not more)
 
 
-def test_what_is_allowed_within_what_is_denied_is_not_told_by_its_place(world: World) -> None:
+def test_allowed_object_in_a_denied_namespace_shows_no_path(world: World) -> None:
     made = world.client("olivia").post("memories/", {"content": "Rota.", "namespace": "/team/rota"})
     memory, olivia = made.json["results"][0], signed_in(world.olivia)
     assert olivia.post(f"/access/memory/{memory['id']}/", form(world)).status_code == 303
@@ -291,7 +293,7 @@ def test_a_persona_is_named_to_whom_may_use_it_now(world: World) -> None:
     assert "Night nurse" not in signed_in(world.bob).get("/access/").content.decode()
 
 
-def test_a_grant_that_this_version_does_not_understand_is_said_to_be_conditional() -> None:
+def test_grant_with_unreadable_conditions_is_shown_as_conditional() -> None:
     assert conditions_text({"moon": "full", "not_before": "2027-01-01T00:00:00+00:00"}) == [
         "under a condition that is not known here (moon)",
         "from 2027-01-01T00:00:00+00:00 on",

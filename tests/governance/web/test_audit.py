@@ -154,7 +154,7 @@ def test_the_banner_names_the_seals_and_the_checkpoint(world: World, ada: Client
 
 
 @pytest.mark.parametrize("address", ["/audit/?principal=me", "/audit/?from=x", "/audit/permission-changes/?to=x"])
-def test_a_filter_that_cannot_be_used_is_422_and_said(ada: Client, address: str) -> None:
+def test_invalid_filter_is_answered_422_with_its_reason(ada: Client, address: str) -> None:
     response = ada.get(address)
     assert response.status_code == 422
     assert 'class="fault"' in response.content.decode()
@@ -274,7 +274,7 @@ async def _whole(response: StreamingHttpResponse) -> bytes:
         ({"secret": "syslog has none"}, "syslog has no secret."),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_sink_is_said_in_sentences(world: World, change: dict[str, str], told: str) -> None:
+def test_invalid_sink_is_explained_in_sentences(world: World, change: dict[str, str], told: str) -> None:
     response = signed_in(world.olivia).post("/audit/sinks/", SINK | change)
     page = response.content.decode()
     assert response.status_code == 422

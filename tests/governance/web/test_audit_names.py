@@ -152,7 +152,7 @@ def test_nothing_stands_in_the_way_of_a_path_by_being_called_so(world: World, ol
     ],
 )
 @pytest.mark.parametrize("htmx", [True, False])
-def test_a_bad_filter_is_said_beside_what_was_asked(
+def test_invalid_filter_is_explained_beside_its_field(
     world: World, olivia: Contract, asked: dict[str, str], told: str, htmx: bool
 ) -> None:
     headers = {"HX-Request": "true"} if htmx else {}
@@ -168,7 +168,7 @@ def test_a_bad_filter_is_said_beside_what_was_asked(
         assert all(f'value="{value}"' in text for value in asked.values() if "\x00" not in value)
 
 
-def test_a_bad_filter_is_said_in_chinese(world: World) -> None:
+def test_invalid_filter_is_explained_in_chinese(world: World) -> None:
     page = signed_in(world.ada).get("/audit/?from=bogus", headers={"Accept-Language": "zh-CN"})
     assert page.status_code == 422
     assert "请填写日期或时间" in page.content.decode()
@@ -229,7 +229,7 @@ def test_an_address_in_the_audit_log_stays_as_it_was_called(world: World, olivia
     assert f"/members/{bob_id}/" in words(signed_in(world.ada), f"/audit/{entry.id}/")
 
 
-def test_memories_are_told_by_where_they_lie(world: World, olivia: Contract) -> None:
+def test_memories_are_named_by_their_namespace(world: World, olivia: Contract) -> None:
     olivia.add("The otter wakes.", namespace="/team/otters")
     assert len(olivia.get("memories/?namespace=/team/otters").json["results"]) == 2
     text = words(signed_in(world.ada), f"/audit/?verb={Verb.MEMORY_LISTED}").partition('id="entries"')[2]

@@ -67,7 +67,9 @@ def test_a_refused_page_is_in_the_audit_log(world: World, superuser: Callable[[]
     assert rows.fetchall() == [(world.ada.member.id, "denied", "/chat/")]
 
 
-def test_no_database_is_said_as_what_it_is(world: World, superuser: Callable[[], psycopg.Connection]) -> None:
+def test_unwritable_audit_log_is_answered_503_with_its_reason(
+    world: World, superuser: Callable[[], psycopg.Connection]
+) -> None:
     client = signed_in(world.alice)
     superuser().execute("ALTER TABLE governance_auditentry RENAME TO gone")
     response = client.get("/chat/")

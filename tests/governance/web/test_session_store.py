@@ -45,7 +45,7 @@ def test_data_of_another_session_does_not_open() -> None:
     assert [key for key in (first, second) if "member_id" in SessionStore(key.session_key)] != [first, second]
 
 
-def test_a_deleted_session_is_gone() -> None:
+def test_deleted_session_is_not_loaded() -> None:
     store = _stored()
     key = store.session_key
     store.delete()

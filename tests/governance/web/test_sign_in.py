@@ -109,7 +109,7 @@ def test_the_bare_address_leads_on(world: World) -> None:
     assert client.get("/sign-in/")["Location"] == "/overview/"
 
 
-def test_scripts_are_told_to_sign_in_rather_than_shown_a_page(world: World) -> None:
+def test_scripts_get_401_instead_of_the_sign_in_page(world: World) -> None:
     part = Client().get("/chat/", headers={"HX-Request": "true"})
     assert (part.status_code, part["HX-Redirect"]) == (204, "/sign-in/")
     stream = Client().post("/chat/", headers={"Accept": "text/event-stream"})

@@ -82,7 +82,7 @@ def test_the_page_of_oneself_tells_each_role_what_it_may_do(world: World) -> Non
     assert Client().get("/you/")["Location"] == "/sign-in/?next=%2Fyou%2F"
 
 
-def test_what_a_grant_opens_is_not_told_as_a_right_of_the_role(world: World) -> None:
+def test_granted_action_is_not_shown_as_a_right_of_the_role(world: World) -> None:
     olivia = world.client("olivia")
     namespace = olivia.post("memories/", {"content": "Rota.", "namespace": "/rota"}).json["results"][0]["namespace"]
     grant = {

@@ -67,7 +67,7 @@ class Contract(ApiClient):
         results: list[dict[str, Any]] = reply.json["results"]
         return results
 
-    def found(self, query: str, **fields: Any) -> list[str]:
+    def search_contents(self, query: str, **fields: Any) -> list[str]:
         """The contents of a search, sorted, for searches whose order does not matter."""
         return sorted(memory["content"] for memory in self.search(query, **fields))
 

@@ -13,7 +13,7 @@ def test_a_version_that_is_among_those_named_may_be_changed_and_deleted(alice: C
     assert alice.delete(f"memories/{other}/", if_match=header).status == 204
 
 
-def test_who_named_other_versions_is_told_which_it_is_and_which_they_named(alice: Contract) -> None:
+def test_version_conflict_names_the_current_and_the_requested_versions(alice: Contract) -> None:
     memory = alice.add("One.")["id"]
     reply = alice.patch(f"memories/{memory}/", {"title": "x"}, if_match='"3", "2"')
     assert (reply.status, reply.json["detail"]) == (412, "The memory is at version 1, not 2, 3.")

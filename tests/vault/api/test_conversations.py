@@ -107,7 +107,7 @@ def test_an_untitled_conversation_is_called_by_its_first_question(alice: Contrac
     assert len(title) <= 60
 
 
-def test_what_was_said_becomes_memory_of_the_member_only(alice: Contract, bob: Contract) -> None:
+def test_chat_turn_becomes_memory_of_the_member_only(alice: Contract, bob: Contract) -> None:
     turns = begin(alice, persona="alice")
     alice.post(turns, {"content": "I moved to Lisbon."})
     said = alice.get("memories/?source=chat").json["results"]
@@ -154,7 +154,7 @@ def test_a_deleted_conversation_takes_its_statements_with_it(alice: Contract) ->
     assert alice.listed() == []
 
 
-def test_what_was_merely_asked_and_answered_does_not_hide_what_is_known(alice: Contract) -> None:
+def test_questions_of_chats_do_not_displace_memories(alice: Contract) -> None:
     alice.add("Anna lives in Porto.")
     turns = begin(alice)
     for number in range(12):
@@ -192,7 +192,7 @@ def test_markers_of_a_quoted_answer_count_from_one(alice: Contract) -> None:
     assert "great" not in turn["content"]
 
 
-def test_what_a_member_told_the_chat_answers_a_later_question(alice: Contract) -> None:
+def test_statement_in_chat_answers_a_later_question(alice: Contract) -> None:
     alice.post(begin(alice), {"content": "I moved to Lisbon in March."})
     run_jobs()
     turn = alice.post(begin(alice), {"content": "When did I move to Lisbon?"}).json
@@ -207,7 +207,7 @@ def test_an_answer_is_no_evidence_for_the_next_one(alice: Contract) -> None:
     assert alice.post(turns, {"content": "Where does the heron nest?"}).json["citations"] == []
 
 
-def test_deleting_a_conversation_deletes_what_was_said_in_it(alice: Contract) -> None:
+def test_deleting_a_conversation_deletes_its_turns_and_memories(alice: Contract) -> None:
     turns = begin(alice)
     alice.post(turns, {"content": "I moved to Lisbon."})
     assert alice.delete(turns.removesuffix("turns/")).status == 204

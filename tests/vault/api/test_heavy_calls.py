@@ -42,7 +42,7 @@ def _heavy(who: Contract) -> list[ApiReply]:
     ]
 
 
-def test_heavy_calls_beyond_the_bound_are_refused_while_other_tenants_go_on(
+def test_heavy_calls_above_the_bound_are_refused_and_other_tenants_go_on(
     world: World, olivia: Contract, charlie: Contract, superuser: Superuser
 ) -> None:
     """The places are held by another process; when that dies, they are free."""

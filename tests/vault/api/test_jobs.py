@@ -91,7 +91,7 @@ def test_a_failed_job_is_run_again_on_request_and_no_other(
     assert "Later." in alice.listed()
 
 
-def test_what_a_job_should_store_is_kept_no_longer_than_needed(alice: Contract, superuser: Superuser) -> None:
+def test_input_of_a_job_is_deleted_after_success_or_seven_days(alice: Contract, superuser: Superuser) -> None:
     stored, failed = promise(alice), promise(alice, persona="nobody")
     run_jobs()
     assert _request(superuser, stored) == b""
@@ -223,7 +223,7 @@ def test_jobs_come_newest_first_in_pages(alice: Contract) -> None:
     assert [job["id"] for job in rest["results"]] == [jobs[0]]
 
 
-def test_an_unknown_job_is_not_found(alice: Contract) -> None:
+def test_missing_job_is_not_found(alice: Contract) -> None:
     assert alice.get(f"jobs/{MISSING}/").status == 404
     assert alice.post(f"jobs/{MISSING}/retry/").status == 404
 

@@ -183,14 +183,14 @@ def test_what_was_read_before_is_what_would_have_been(
     items.append({"messages": [{"role": "user", "name": "Ann", "content": TEXTS[0]}], "infer": False})
     items.append(items[0])
 
-    def told(who: Contract) -> list[object]:
+    def replies(who: Contract) -> list[object]:
         assert who.post("memories/bulk/", {"items": items}).status == 201
         questions = ("heron", "Ann", "otters", "水獭", "3", "Number 4")
         return [[(one["content"], one["score"], one["keywords"]) for one in who.search(asked)] for asked in questions]
 
-    plainly = told(alice)
+    plainly = replies(alice)
     monkeypatch.setattr(building, "LARGE_CALL", 0)
-    assert told(charlie) == plainly
+    assert replies(charlie) == plainly
 
 
 def test_large_texts_are_read_again_when_their_process_was_killed(

@@ -52,7 +52,7 @@ def test_every_field_of_a_body_has_a_type() -> None:
     assert fields("SearchInput")["filters"]["type"] == fields("MemoryInput")["metadata"]["type"] == "object"
 
 
-def test_what_a_name_does_not_say_is_said() -> None:
+def test_field_with_an_unclear_name_is_described() -> None:
     explained = {
         "MemoryInput": (
             "infer",
@@ -157,10 +157,10 @@ def test_what_it_says_of_validity_is_so(alice: Contract) -> None:
     alice.add("Ana lives in Rome.", **past)
     alice.add("Ana lives in Oslo.", valid_from="2021-01-01T00:00:00Z")
     assert "Without `as_of` a search does not look at them" in manual()
-    assert alice.found("Where does Ana live?") == ["Ana lives in Oslo.", "Ana lives in Rome."]
+    assert alice.search_contents("Where does Ana live?") == ["Ana lives in Oslo.", "Ana lives in Rome."]
     for moment, known in (("2020-06-01", "Rome"), ("2021-01-01", "Oslo"), ("2026-06-01", "Oslo")):
-        assert alice.found("Where does Ana live?", as_of=f"{moment}T00:00:00Z") == [f"Ana lives in {known}."]
-    assert alice.found("Where does Ana live?", as_of="2019-01-01T00:00:00Z") == []
+        assert alice.search_contents("Where does Ana live?", as_of=f"{moment}T00:00:00Z") == [f"Ana lives in {known}."]
+    assert alice.search_contents("Where does Ana live?", as_of="2019-01-01T00:00:00Z") == []
     assert "does not include `/team/sales`" in manual()
     alice.add("Deep.", namespace="/team/sales")
-    assert alice.found("Deep", namespaces=["/team"]) == []
+    assert alice.search_contents("Deep", namespaces=["/team"]) == []

@@ -17,7 +17,7 @@ LONGEST = settings.MAX_CONTENT_CHARACTERS
 LATER = "2199-01-01T00:00:00Z"
 
 
-def said(role: str, content: str, **fields: Any) -> dict[str, Any]:
+def chat_message(role: str, content: str, **fields: Any) -> dict[str, Any]:
     return {"role": role, "content": content, **fields}
 
 
@@ -77,12 +77,14 @@ def test_it_answers_that_nothing_is_superseded_or_in_conflict(alice: Contract) -
 # Messages
 
 
-def test_messages_are_kept_verbatim_in_order(alice: Contract) -> None:
+def test_messages_are_stored_verbatim_in_order(alice: Contract) -> None:
     messages = [
-        said("user", "I moved to Lisbon. I like it.", name="Ann", timestamp="2026-05-01T10:00:00Z", message_id="m1"),
-        said("assistant", "Lovely!", message_id="m2"),
-        said("system", "Be kind.", timestamp="2026-05-02T10:00:00Z"),
-        said("tool", "17 °C", tool_call_id="call-1"),
+        chat_message(
+            "user", "I moved to Lisbon. I like it.", name="Ann", timestamp="2026-05-01T10:00:00Z", message_id="m1"
+        ),
+        chat_message("assistant", "Lovely!", message_id="m2"),
+        chat_message("system", "Be kind.", timestamp="2026-05-02T10:00:00Z"),
+        chat_message("tool", "17 °C", tool_call_id="call-1"),
     ]
     body = {"messages": messages, "infer": False, "session_id": "s", "event_time": "2020-01-01T00:00:00Z"}
     reply = alice.post("memories/", body)
@@ -99,14 +101,14 @@ def test_messages_are_kept_verbatim_in_order(alice: Contract) -> None:
 
 
 def test_a_messages_metadata_stands_over_the_calls(alice: Contract) -> None:
-    messages = [said("user", "One.", metadata={"a": 1, "b": 1}), said("user", "Two.")]
+    messages = [chat_message("user", "One.", metadata={"a": 1, "b": 1}), chat_message("user", "Two.")]
     reply = alice.post("memories/", {"messages": messages, "infer": False, "metadata": {"b": 2, "c": 2}})
     assert [one["metadata"] for one in reply.json["results"]] == [{"a": 1, "b": 1, "c": 2}, {"b": 2, "c": 2}]
 
 
 def test_a_call_of_tools_is_a_memory_too(alice: Contract) -> None:
     calls = [{"id": "call-1", "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'}}]
-    messages = [said("assistant", "", tool_calls=calls), said("assistant", "I look.", tool_calls=calls)]
+    messages = [chat_message("assistant", "", tool_calls=calls), chat_message("assistant", "I look.", tool_calls=calls)]
     silent, spoken = alice.post("memories/", {"messages": messages, "infer": False}).json["results"]
     assert "Lisbon" in silent["content"]
     assert silent["modality"] == "tool_call"
@@ -117,15 +119,16 @@ def test_a_call_of_tools_is_a_memory_too(alice: Contract) -> None:
 def test_positions_go_on_where_the_session_was_left(alice: Contract) -> None:
     for expected in ([0, 1], [2, 3]):
         reply = alice.post(
-            "memories/", {"messages": [said("user", "A."), said("user", "B.")], "infer": False, "session_id": "s"}
+            "memories/",
+            {"messages": [chat_message("user", "A."), chat_message("user", "B.")], "infer": False, "session_id": "s"},
         )
         assert [one["position"] for one in reply.json["results"]] == expected
-    other = alice.post("memories/", {"messages": [said("user", "A.")], "infer": False, "session_id": "other"})
+    other = alice.post("memories/", {"messages": [chat_message("user", "A.")], "infer": False, "session_id": "other"})
     assert other.json["results"][0]["position"] == 0
 
 
-def test_equal_messages_are_all_kept(alice: Contract) -> None:
-    messages = [said("user", "Yes."), said("user", "Yes."), said("assistant", "Yes.")]
+def test_equal_messages_are_all_stored(alice: Contract) -> None:
+    messages = [chat_message("user", "Yes."), chat_message("user", "Yes."), chat_message("assistant", "Yes.")]
     for _ in range(2):
         reply = alice.post("memories/", {"messages": messages, "infer": False, "session_id": "s"})
         assert reply.status == 201
@@ -133,10 +136,10 @@ def test_equal_messages_are_all_kept(alice: Contract) -> None:
     assert len(alice.listed()) == 6
 
 
-def test_a_message_with_a_known_session_and_id_is_stored_once(alice: Contract) -> None:
-    body = {"messages": [said("user", "First.", message_id="m1")], "infer": False, "session_id": "s"}
+def test_message_with_a_repeated_session_and_id_is_stored_once(alice: Contract) -> None:
+    body = {"messages": [chat_message("user", "First.", message_id="m1")], "infer": False, "session_id": "s"}
     first = alice.post("memories/", body).json["results"][0]
-    body["messages"].append(said("user", "Second.", message_id="m2"))  # type: ignore[attr-defined]
+    body["messages"].append(chat_message("user", "Second.", message_id="m2"))  # type: ignore[attr-defined]
     again = alice.post("memories/", body)
     assert again.status == 201
     assert [one.get("duplicate", False) for one in again.json["results"]] == [True, False]
@@ -149,14 +152,14 @@ def test_a_message_with_a_known_session_and_id_is_stored_once(alice: Contract) -
 
 def test_the_same_message_id_in_another_session_or_namespace_is_another_message(alice: Contract) -> None:
     for place in ({"session_id": "s"}, {"session_id": "s2"}, {"session_id": "s", "namespace": "/team"}, {}):
-        body = {"messages": [said("user", "Hello.", message_id="m1")], "infer": False, **place}
+        body = {"messages": [chat_message("user", "Hello.", message_id="m1")], "infer": False, **place}
         assert alice.post("memories/", body).status == 201
     assert len(alice.listed()) == 4
 
 
 def test_with_infer_statements_become_memories_of_their_own(alice: Contract) -> None:
     text = "I moved to Lisbon in 2021. My favourite colour is green. How are you?"
-    reply = alice.post("memories/", {"messages": [said("user", text, message_id="m")], "session_id": "s"})
+    reply = alice.post("memories/", {"messages": [chat_message("user", text, message_id="m")], "session_id": "s"})
     whole, *derived = reply.json["results"]
     assert whole["content"] == text
     assert whole["layer"] == "short_term"
@@ -164,12 +167,15 @@ def test_with_infer_statements_become_memories_of_their_own(alice: Contract) -> 
     assert all(one["parents"] == [whole["id"]] for one in derived)
     assert all(one["layer"] == "long_term" for one in derived)
     assert any("Lisbon" in one["content"] for one in derived)
-    assert alice.post("memories/", {"messages": [said("user", text, message_id="m")], "session_id": "s"}).status == 200
+    assert (
+        alice.post("memories/", {"messages": [chat_message("user", text, message_id="m")], "session_id": "s"}).status
+        == 200
+    )
 
 
 def test_an_assistants_words_are_no_facts_about_anyone(alice: Contract) -> None:
     text = "I moved to Lisbon in 2021. My favourite colour is green."
-    reply = alice.post("memories/", {"messages": [said("assistant", text)]})
+    reply = alice.post("memories/", {"messages": [chat_message("assistant", text)]})
     assert [one["content"] for one in reply.json["results"]] == [text]
 
 
@@ -263,7 +269,7 @@ def test_a_bad_field_is_named_and_nothing_is_stored(world: World, alice: Contrac
     assert rows(world) == 0
 
 
-def test_content_that_cannot_be_kept_is_refused(world: World, alice: Contract) -> None:
+def test_content_that_cannot_be_stored_is_refused(world: World, alice: Contract) -> None:
     contents: list[Any] = ["", "   ", "\n\t", "a\x00b", "\ud800", "half a \udc00 pair", None, 7, ["text"]]
     for content in contents:
         assert fields_at_fault(alice.post("memories/", {"content": content})) == {"content"}, repr(content)
@@ -274,20 +280,20 @@ def test_the_longest_content_fits_and_one_more_is_too_large(world: World, alice:
     longest = "记" * LONGEST
     assert alice.add(longest)["content"] == longest
     assert alice.post("memories/", {"content": longest + "忆"}).status == 413
-    body = {"messages": [said("user", "Fine."), said("user", longest + "忆")]}
+    body = {"messages": [chat_message("user", "Fine."), chat_message("user", longest + "忆")]}
     assert alice.post("memories/", body).status == 413
     assert alice.post("memories/bulk/", {"items": [{"content": "Fine."}, {"content": longest + "忆"}]}).status == 413
     assert rows(world) == 1
 
 
-def test_characters_beyond_the_basic_plane_and_odd_ones_are_kept(alice: Contract) -> None:
+def test_characters_of_all_unicode_planes_are_stored(alice: Contract) -> None:
     odd = "😀 \u202eevil\u202c \ufeff \u0000".replace("\u0000", "") + "\u0001\u001f e\u0301"
     assert alice.add(odd)["content"] == odd
 
 
 def test_a_call_takes_a_thousand_messages_and_no_more(world: World, alice: Contract) -> None:
-    messages = [said("user", f"Message {number}.") for number in range(settings.MAX_ITEMS_PER_CALL)]
-    more = [*messages, said("user", "One more.")]
+    messages = [chat_message("user", f"Message {number}.") for number in range(settings.MAX_ITEMS_PER_CALL)]
+    more = [*messages, chat_message("user", "One more.")]
     assert fields_at_fault(alice.post("memories/", {"messages": more, "infer": False})) == {"messages"}
     assert rows(world) == 0
     reply = alice.post("memories/", {"messages": messages, "infer": False, "session_id": "s"})
@@ -311,7 +317,7 @@ BAD_MESSAGES: list[tuple[dict[str, Any], str]] = [
 
 def test_a_bad_message_is_named_by_its_place(world: World, alice: Contract) -> None:
     for message, field in BAD_MESSAGES:
-        reply = alice.post("memories/", {"messages": [said("user", "Fine."), message]})
+        reply = alice.post("memories/", {"messages": [chat_message("user", "Fine."), message]})
         assert fields_at_fault(reply) == {field}, message
     assert rows(world) == 0
 
@@ -409,7 +415,7 @@ def test_a_key_without_the_scope_may_not(world: World) -> None:
 def test_bulk_answers_with_the_index_of_each_item(alice: Contract) -> None:
     items = [
         {"content": "One."},
-        {"messages": [said("user", "Two."), said("user", "Three.")], "infer": False, "session_id": "s"},
+        {"messages": [chat_message("user", "Two."), chat_message("user", "Three.")], "infer": False, "session_id": "s"},
         {"content": "Four.", "namespace": "/team"},
     ]
     reply = alice.post("memories/bulk/", {"items": items})
@@ -443,7 +449,7 @@ def test_what_is_answered_to_a_write_is_what_is_read_then(olivia: Contract) -> N
             "tags": ["b", "a"],
         },
         {
-            "messages": [said("user", "My name is Ann. I moved to Lyon."), said("assistant", "Noted.")],
+            "messages": [chat_message("user", "My name is Ann. I moved to Lyon."), chat_message("assistant", "Noted.")],
             "session_id": "s",
             "task_id": "t",
             "metadata": {"a": [1, 2.5, None, {"b": "c"}]},
@@ -502,7 +508,7 @@ def test_one_forbidden_item_stops_all(world: World, alice: Contract) -> None:
 
 
 def test_bulk_counts_messages_too(world: World, alice: Contract) -> None:
-    message = said("user", "x")
+    message = chat_message("user", "x")
     items = [{"messages": [message] * 600}, {"messages": [message] * 401}]
     assert fields_at_fault(alice.post("memories/bulk/", {"items": items})) == {"items"}
     assert fields_at_fault(alice.post("memories/bulk/", {"items": [{"content": "x"}] * 1001})) == {"items"}
@@ -556,10 +562,10 @@ def test_a_writer_sees_of_what_was_there_only_what_they_sent(world: World, alice
     assert shown["trust"] == shown["token_count"] == 0
 
 
-def test_a_writer_does_not_learn_what_a_known_message_says(world: World, alice: Contract) -> None:
-    body = {"messages": [said("user", "A secret.", message_id="m1")], "infer": False, "session_id": "s"}
+def test_writer_does_not_learn_the_content_of_a_stored_message(world: World, alice: Contract) -> None:
+    body = {"messages": [chat_message("user", "A secret.", message_id="m1")], "infer": False, "session_id": "s"}
     alice.post("memories/", body)
-    body["messages"] = [said("user", "A guess.", message_id="m1")]
+    body["messages"] = [chat_message("user", "A guess.", message_id="m1")]
     writer = contract(world, "alice", Scope.MEMORIES_WRITE)
     (shown,) = writer.post("memories/", body).json["results"]
     assert (shown["content"], shown["duplicate"]) == ("A guess.", True)

@@ -51,7 +51,7 @@ CHANGES: list[tuple[str, Any]] = [
 ]
 
 
-def test_each_field_of_the_contract_may_be_changed_alone(alice: Contract) -> None:
+def test_each_field_of_the_contract_may_be_changed_by_itself(alice: Contract) -> None:
     memory = alice.add("Before.", metadata={"old": 1}, tags=["old"], title="Old")
     for version, (field, value) in enumerate(CHANGES, start=1):
         reply = alice.patch(at(memory), {field: value}, if_match=f'"{version}"')
@@ -70,10 +70,10 @@ def test_place_persona_and_subject_may_be_changed(alice: Contract, bob: Contract
     assert moved.json["persona"]["name"] == "alice"
     assert moved.json["subject"]["reference"] == "c-1"
     assert bob.get(at(memory)).json["content"] == "Mine."
-    assert bob.found("mine") == ["Mine."]
+    assert bob.search_contents("mine") == ["Mine."]
     assert alice.patch(at(memory), {"namespace": "/users/alice"}, if_match='"2"').status == 200
     assert bob.get(at(memory)).status == 403
-    assert bob.found("mine") == []
+    assert bob.search_contents("mine") == []
 
 
 def test_null_clears_what_may_be_empty(alice: Contract) -> None:
@@ -142,7 +142,7 @@ def test_of_two_who_edit_the_second_learns_of_the_first(alice: Contract, olivia:
 # Delete, restore, erase
 
 
-def test_a_deleted_memory_is_gone_until_it_is_restored(alice: Contract) -> None:
+def test_deleted_memory_is_404_until_it_is_restored(alice: Contract) -> None:
     memory = alice.add("Delete me, please.")
     assert alice.delete(at(memory)).status == 204
     missing = alice.get(f"memories/{MISSING}/")
@@ -153,12 +153,12 @@ def test_a_deleted_memory_is_gone_until_it_is_restored(alice: Contract) -> None:
         alice.delete(at(memory)),
     ):
         assert without_id(reply) == without_id(missing)
-    assert alice.listed() == alice.found("delete") == []
+    assert alice.listed() == alice.search_contents("delete") == []
     restored = alice.post(at(memory) + "restore/")
     assert restored.status == 200
     assert restored.headers["ETag"] == '"1"'
     assert restored.json["deleted_at"] is None
-    assert alice.listed() == alice.found("delete") == ["Delete me, please."]
+    assert alice.listed() == alice.search_contents("delete") == ["Delete me, please."]
 
 
 def test_an_erased_memory_cannot_be_restored(alice: Contract) -> None:
@@ -215,7 +215,7 @@ def test_an_expired_memory_is_unreadable_by_every_path(alice: Contract, superuse
         alice.post(at(memory) + "restore/"),
     ):
         assert without_id(reply) == without_id(missing)
-    assert alice.listed() == alice.found("short lived") == []
+    assert alice.listed() == alice.search_contents("short lived") == []
 
 
 def test_a_deleted_memory_that_expired_meanwhile_cannot_be_restored(alice: Contract, superuser: Superuser) -> None:

@@ -73,5 +73,5 @@ def test_every_filter_takes_a_date_and_a_time(world: World, olivia: Contract, al
 def test_date_in_a_search_is_its_first_moment(alice: Contract) -> None:
     alice.add("The otter swims.", event_time=f"{DAY}T00:00:00Z")
     alice.add("The otter slept.", event_time="2026-01-30T23:59:59Z")
-    hits = alice.found("otter", filters={"event_time": {"gte": DAY}})
+    hits = alice.search_contents("otter", filters={"event_time": {"gte": DAY}})
     assert hits == ["The otter swims."]

@@ -87,7 +87,7 @@ def test_an_address_that_does_not_exist_is_a_problem_too(alice: Contract) -> Non
         assert (reply.status, reply.code, reply.json["detail"]) == (404, "not_found", UNDER_API), address
 
 
-def test_what_an_address_asks_beyond_what_is_known_is_refused(world: World, alice: Contract) -> None:
+def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> None:
     """Over every operation of the document, each on an object that is there; and nothing of it is done."""
     olivia = contract(world, "olivia")
     memory, turns = olivia.add("One: a@b.example.")["id"], olivia.post("conversations/", {}).json["id"]
@@ -145,7 +145,7 @@ def _of_grants(olivia: Contract, memory: str, bob: UUID) -> dict[str, str]:
     }
 
 
-def test_what_an_address_asks_wrongly_is_told_after_404_403_and_412(world: World, alice: Contract) -> None:
+def test_invalid_query_parameter_is_reported_after_404_403_and_412(world: World, alice: Contract) -> None:
     memory = alice.add("One.", namespace="/team")["id"]
     bob = contract(world, "bob")
     for asked in ("?purge=maybe", "?dry_run=maybe", "?speling=1", "?purge=true&dry_run=maybe"):

@@ -62,7 +62,7 @@ def test_accepting_makes_a_clean_version_and_blanks_the_earlier_ones(world: Worl
     assert alice.get(f"memories/{memory['id']}/").json["pending_embedding"] is False
 
 
-def test_the_history_may_be_kept(alice: Contract) -> None:
+def test_history_may_be_preserved(alice: Contract) -> None:
     memory, review = flagged(alice)
     assert alice.post(f"reviews/{review['id']}/accept/", {"redact_history": False}).status == 200
     second, first = alice.get(f"memories/{memory['id']}/versions/").json["results"]

@@ -107,7 +107,7 @@ FILTERS: list[tuple[dict[str, Any], str]] = [
 def test_every_operator_on_every_kind_of_field(library: Contract) -> None:
     wrong = {}
     for filters, expected in FILTERS:
-        got = "".join(text[0] for text in library.found("tea", filters=filters))
+        got = "".join(text[0] for text in library.search_contents("tea", filters=filters))
         if got != expected:
             wrong[str(filters)] = f"{got}, not {expected}"
     assert wrong == {}
@@ -158,7 +158,7 @@ def test_a_bad_filter_is_named_by_its_place(alice: Contract) -> None:
     assert wrong == {}
 
 
-def test_an_unknown_field_is_told_which_are_known(alice: Contract) -> None:
+def test_unknown_field_is_answered_with_the_valid_fields(alice: Contract) -> None:
     reply = alice.post("memories/search/", {"query": "tea", "filters": {"speling": 1}})
     message = reply.json["errors"][0]["message"]
     for known in ("tags", "speaker", "session_id", "message_id", "metadata.<key>", "event_time", "importance", "heat"):
@@ -206,7 +206,7 @@ def test_a_bad_body_is_named(alice: Contract) -> None:
     assert alice.post("memories/search/", {"query": "x" * 32_001}).status == 413
 
 
-def test_an_unknown_choice_is_told_which_there_are(alice: Contract) -> None:
+def test_unknown_choice_is_answered_with_the_valid_choices(alice: Contract) -> None:
     for field, value, known in (("mode", "psychic", [*MODES, "memoryos"]), ("layers", ["top"], ["long_term"])):
         reply = alice.post("memories/search/", {"query": "tea", field: value})
         assert all(one in reply.json["errors"][0]["message"] for one in known), reply.json
@@ -267,7 +267,7 @@ def test_results_are_best_first_with_scores_from_0_to_1(library: Contract) -> No
         assert all(0 <= score <= 1 for score in scores)
 
 
-def test_it_is_found_by_words_at_once_and_by_vector_when_embedded(alice: Contract) -> None:
+def test_new_memory_is_searchable_by_words_at_once_and_by_vector_when_embedded(alice: Contract) -> None:
     memory = alice.add("The lighthouse keeper paints boats.")
     assert memory["pending_embedding"] is True
     hit = alice.search("lighthouse", explain=True)[0]
@@ -294,20 +294,20 @@ def test_what_scores_less_than_asked_for_is_left_out(library: Contract) -> None:
 
 
 def test_the_scope_narrows_what_is_searched(library: Contract) -> None:
-    assert library.found("tea", namespaces=["/team"]) == ["A tea", "B tea"]
-    assert library.found("tea", personas=["alice"]) == ["A tea", "B tea"]
-    assert library.found("tea", personas=["nobody"]) == []
-    assert library.found("tea", session_id="s1") == ["A tea", "B tea"]
-    assert library.found("tea", task_id="t1") == ["A tea", "B tea"]
-    assert library.found("tea", layers=["short_term"]) == []
-    assert library.found("tea", types=["activation"]) == []
-    assert len(library.found("tea", types=["plaintext"], layers=["long_term"])) == 5
+    assert library.search_contents("tea", namespaces=["/team"]) == ["A tea", "B tea"]
+    assert library.search_contents("tea", personas=["alice"]) == ["A tea", "B tea"]
+    assert library.search_contents("tea", personas=["nobody"]) == []
+    assert library.search_contents("tea", session_id="s1") == ["A tea", "B tea"]
+    assert library.search_contents("tea", task_id="t1") == ["A tea", "B tea"]
+    assert library.search_contents("tea", layers=["short_term"]) == []
+    assert library.search_contents("tea", types=["activation"]) == []
+    assert len(library.search_contents("tea", types=["plaintext"], layers=["long_term"])) == 5
 
 
 def test_as_of_leaves_out_what_was_not_true_then(library: Contract) -> None:
-    assert len(library.found("tea", as_of="2020-06-01T00:00:00Z")) == 5
+    assert len(library.search_contents("tea", as_of="2020-06-01T00:00:00Z")) == 5
     for moment in ("2019-12-31T23:59:59Z", "2021-01-01T00:00:00Z"):
-        assert "E 茶 tea" not in library.found("tea", as_of=moment)
+        assert "E 茶 tea" not in library.search_contents("tea", as_of=moment)
 
 
 def test_what_is_valid_is_so_from_its_first_moment_and_until_just_before_its_last(library: Contract) -> None:
@@ -317,20 +317,20 @@ def test_what_is_valid_is_so_from_its_first_moment_and_until_just_before_its_las
         "2020-12-31T23:59:59.999999Z": True,
         "2021-01-01T00:00:00Z": False,
     }
-    assert {moment: "E 茶 tea" in library.found("tea", as_of=moment) for moment in moments} == moments
+    assert {moment: "E 茶 tea" in library.search_contents("tea", as_of=moment) for moment in moments} == moments
 
 
-def test_tags_are_found_by_tag(library: Contract) -> None:
-    assert library.found("red", mode="tag", min_score=0.1) == ["C tea", "D tea"]
-    assert library.found("Dark Blue", mode="tag", min_score=0.1) == ["C tea"]
-    assert library.found("green", mode="tag", min_score=0.1) == []
+def test_tagged_memories_are_searchable_by_tag(library: Contract) -> None:
+    assert library.search_contents("red", mode="tag", min_score=0.1) == ["C tea", "D tea"]
+    assert library.search_contents("Dark Blue", mode="tag", min_score=0.1) == ["C tea"]
+    assert library.search_contents("green", mode="tag", min_score=0.1) == []
 
 
 def test_modes_that_are_not_built_say_so(alice: Contract) -> None:
     assert fields_at_fault(alice.post("memories/search/", {"query": "x", "mode": "memoryos"})) == {"mode"}
 
 
-def test_chinese_is_found_by_its_words(alice: Contract) -> None:
+def test_chinese_memory_is_searchable_by_its_words(alice: Contract) -> None:
     alice.add("卡罗琳在五月领养了一只灰狗。")
     alice.add("会议定在星期三下午。")
     run_jobs()

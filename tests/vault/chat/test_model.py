@@ -95,7 +95,7 @@ def test_the_stream_passes_on_each_piece_and_each_citation_once(model: HTTPServe
     assert alice.get(turns).json["results"] == [events[-1].data]
 
 
-def test_the_model_is_told_what_was_said_before(model: HTTPServer, alice: Contract, turns: str) -> None:
+def test_model_receives_the_previous_turns(model: HTTPServer, alice: Contract, turns: str) -> None:
     asked = answers_with(model, "A greyhound [1].")
     alice.post(turns, {"content": QUESTION})
     alice.post(turns, {"content": "And its name?"})
@@ -149,7 +149,7 @@ def test_a_failed_turn_under_a_key_may_be_tried_again(model: HTTPServer, alice: 
     assert alice.get(turns).json["count"] == 1
 
 
-def test_what_was_said_before_the_reader_left_is_kept_as_interrupted(
+def test_partial_answer_is_stored_as_interrupted_when_the_reader_leaves(
     model: HTTPServer, world: World, alice: Contract, turns: str
 ) -> None:
     answers_with(model, "A greyhound [1].", " It is called", " Pixel.")

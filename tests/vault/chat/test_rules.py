@@ -66,7 +66,7 @@ def test_markers_of_earlier_answers_are_not_taken_for_those_of_this_one() -> Non
     assert "[" not in messages[2].content
 
 
-def test_only_markers_of_known_memories_are_citations_each_once() -> None:
+def test_only_markers_of_given_memories_are_citations_each_once() -> None:
     assert markers_in("Tea [2], milk [1], tea again [2], and [9], [0], [123], [x], [-1].", known=3) == [2, 1]
     assert markers_in("None.", known=3) == []
     assert markers_in("[1]", known=0) == []

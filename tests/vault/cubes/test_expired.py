@@ -28,7 +28,7 @@ def ways_to(world: World, alice: Contract, memory_id: str) -> dict[str, Way]:
     turns = f"conversations/{alice.post('conversations/', {}).json['id']}/turns/"
     assert "curlew" in alice.post(turns, {"content": "What calls at the ford?"}).json["content"]
 
-    def found(mode: str) -> Way:
+    def searched(mode: str) -> Way:
         return lambda: any(one["id"] == memory_id for one in alice.search("curlew ford", mode=mode))
 
     def answers(method: str, where: str) -> Way:
@@ -43,7 +43,7 @@ def ways_to(world: World, alice: Contract, memory_id: str) -> dict[str, Way]:
         "page": lambda: browser.get(f"/{address}").status_code == 200,
         "transcript": answers("GET", turns),
         "chat": lambda: "curlew" in browser.get(f"/chat/{turns.split('/')[1]}/").content.decode(),
-        **{f"search {mode}": found(mode) for mode in ("hybrid", "lexical", "dense", "tag", "graph")},
+        **{f"search {mode}": searched(mode) for mode in ("hybrid", "lexical", "dense", "tag", "graph")},
     }
 
 
@@ -66,11 +66,11 @@ class Clock:
     def _moment(self, statement: str, parameters: list[object]) -> datetime:
         row = self.root.execute(statement.encode(), parameters).fetchone()
         assert row is not None
-        found: datetime = row[0]
-        return found
+        searched: datetime = row[0]
+        return searched
 
 
-def reads_around_the_edge(clock: Clock, ways: dict[str, Way], times: int) -> tuple[Counter[str], list[str]]:
+def reads_near_expiry(clock: Clock, ways: dict[str, Way], times: int) -> tuple[Counter[str], list[str]]:
     """Read by every way in turn, with the end a little before or after now.
 
     What came back though its reading began at the end or later, or did not though it was over before, is a fault.
@@ -94,7 +94,7 @@ def test_nothing_is_read_from_its_end_on_and_all_of_it_before(
     clock.end_in(3600)
     unseen = [name for name, way in ways.items() if not way()]
     assert unseen in ([], ["search graph"]), unseen  # no entity is named in it
-    counted, faults = reads_around_the_edge(
+    counted, faults = reads_near_expiry(
         clock, {name: ways[name] for name in ways if name not in unseen}, READS_IN_FULL if full_size else READS
     )
     assert faults == []
@@ -109,6 +109,6 @@ def test_a_reader_that_forgot_to_look_at_the_clock_shows(world: World, alice: Co
     run_jobs()
     clock, ways = Clock(superuser(), memory_id), ways_to(world, alice, memory_id)
     with broken(CubeQuerySet, "stored", ".filter(Q(expires_at=None) | Q(expires_at__gt=Now()))", ""):
-        _, faults = reads_around_the_edge(clock, {"get": ways["get"], "list": ways["list"]}, 20)
+        _, faults = reads_near_expiry(clock, {"get": ways["get"], "list": ways["list"]}, 20)
     assert any("get: read" in fault for fault in faults)
     assert any("list: read" in fault for fault in faults)

@@ -39,7 +39,7 @@ def test_old_words_no_longer_find_what_was_changed(alice: Contract) -> None:
     assert len(alice.search("otter", filters={"metadata.k": "new"})) == 1
 
 
-def test_the_postings_are_those_of_the_present_version_alone(world: World, alice: Contract) -> None:
+def test_postings_are_those_of_the_present_version_only(world: World, alice: Contract) -> None:
     memory = alice.add("The heron nests by the mill.")
     alice.patch(f"memories/{memory['id']}/", {"content": "An otter."}, if_match='"1"')
     with acting(world.alice.actor):
@@ -144,7 +144,7 @@ def test_counting_twice_counts_once(world: World, alice: Contract, superuser: Su
     assert alice.get(f"memories/{memory['id']}/").json["access_count"] == 1
 
 
-def test_a_message_and_its_words_are_found_by_who_said_it(alice: Contract) -> None:
+def test_message_is_searchable_by_its_speaker(alice: Contract) -> None:
     messages = [{"role": "user", "name": "Caroline", "content": "I paint boats."}]
     alice.post("memories/", {"messages": messages, "infer": False})
     (hit,) = alice.search("What does Caroline paint?", mode="lexical", explain=True)

@@ -25,7 +25,7 @@ def test_equal_text_in_another_form_of_unicode_has_the_same_mark() -> None:
     assert same(MAKER, "speaker", "Zo\u00eb") == same(MAKER, "speaker", "Zoe\u0308")
 
 
-def test_numbers_booleans_and_texts_are_told_apart() -> None:
+def test_numbers_booleans_and_texts_have_different_marks() -> None:
     assert len({same(MAKER, "metadata.a", value) for value in (1, "1", True, "true", None, "null", [1], {"a": 1})}) == 8
 
 

@@ -70,7 +70,7 @@ def _words(row: CubeVersion) -> str:
     return json.dumps(asdict(words), ensure_ascii=False)
 
 
-def test_what_is_flagged_is_kept_with_its_places_and_asked_about(world: World, alice: Contract) -> None:
+def test_flagged_text_is_stored_with_its_places_and_reviewed(world: World, alice: Contract) -> None:
     memory = alice.add(TEXT, title=f"Mail {MAIL}", metadata={"contact": {"phone": 13812345678}, "n": [1, MAIL]})
     assert memory["content"] == TEXT
     with acting(world.alice.actor):
@@ -167,7 +167,7 @@ def test_what_is_redacted_is_nowhere(
             )
 
 
-def test_the_canaries_are_seen_where_they_are_kept(world: World, alice: Contract) -> None:
+def test_canaries_are_detected_where_they_are_stored(world: World, alice: Contract) -> None:
     """The check above would find them."""
     alice.post("memories/", {"content": TEXT, "title": MAIL}, idempotency_key="once")
     assert [value for value in VALUES if value not in everything_opened(world)] == []

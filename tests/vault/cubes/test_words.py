@@ -41,7 +41,7 @@ def test_changed_words_do_not_open(world: World) -> None:
         words_open(tenant_id=world.acme.id, cube_id=cube_id, number=1, blob=bytes(blob))
 
 
-def test_redacted_words_are_gone(world: World) -> None:
+def test_empty_sealed_words_are_read_as_redacted(world: World) -> None:
     assert words_open(tenant_id=world.acme.id, cube_id=uuid4(), number=1, blob=b"") == GONE
 
 

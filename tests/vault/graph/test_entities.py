@@ -35,7 +35,7 @@ NOTHING = [
 ]
 
 
-def test_names_titles_places_and_handles_are_found() -> None:
+def test_names_titles_places_and_handles_are_entities() -> None:
     assert {text: entities(text) for text, _ in TEXTS} == dict(TEXTS)
 
 

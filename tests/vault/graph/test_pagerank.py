@@ -46,7 +46,7 @@ def test_a_group_is_an_edge_between_any_two_of_its_members(size: int) -> None:
     assert by_group == pytest.approx(personalised_pagerank({A: 1.0, D: 0.3}, [*others, *edges]), abs=1e-9)
 
 
-def test_who_alone_names_something_is_led_nowhere_by_it() -> None:
+def test_entity_named_by_one_memory_leads_to_no_other() -> None:
     assert personalised_pagerank({A: 1.0}, [Edge(A, B)], [Group((A,)), Group((C,))]) == personalised_pagerank(
         {A: 1.0}, [Edge(A, B)]
     )

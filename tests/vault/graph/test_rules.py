@@ -25,7 +25,7 @@ def statement(number: int, text: str = "", *, voice: str | None = "ann") -> Stat
         "因此",
     ],
 )
-def test_a_cue_at_the_start_says_that_it_comes_of_what_was_said_before(text: str) -> None:
+def test_cue_at_the_start_marks_a_consequence(text: str) -> None:
     assert is_consequence(text)
 
 

@@ -29,7 +29,7 @@ def test_the_key_of_what_is_held_is_needed_and_no_other(world: World) -> None:
 @pytest.mark.parametrize(
     ("draft", "whose"), [(CubeDraft(content="x", persona="alice"), "member"), (CubeDraft(content="x"), GENERAL)]
 )
-def test_each_kind_of_key_is_known(world: World, draft: CubeDraft, whose: str) -> None:
+def test_each_kind_of_key_is_recognised(world: World, draft: CubeDraft, whose: str) -> None:
     cube = cubes_add(actor=world.alice.actor, drafts=[draft])[0].cube
     scope = member_scope(world.alice.member.id) if whose == "member" else GENERAL
     assert not key_is_needed(actor=world.olivia.actor, scope=scope)

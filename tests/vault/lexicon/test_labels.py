@@ -52,7 +52,7 @@ def test_it_does_not_name_this_one(text: str, label: str) -> None:
     assert labels_named(folded(text), [label]) == {}
 
 
-def test_every_spelling_is_told_as_it_is_written() -> None:
+def test_each_spelling_maps_to_its_folded_form() -> None:
     assert labels_named("red", ["Red", "RED", "blue", "red"]) == {"Red": "red", "RED": "red", "red": "red"}
 
 

@@ -309,7 +309,7 @@ def test_marks_without_an_end_take_no_time_that_grows_with_their_square() -> Non
         ("Wi-Fi的密码", "wifi密码"),
     ],
 )
-def test_a_word_with_a_hyphen_and_one_without_are_found_by_each_other(one: str, other: str) -> None:
+def test_words_with_and_without_a_hyphen_match_each_other(one: str, other: str) -> None:
     assert {*terms(one)} & {*query_terms(other)}
     assert {*terms(other)} & {*query_terms(one)}
 

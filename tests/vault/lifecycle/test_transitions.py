@@ -42,11 +42,11 @@ def moved(client: Contract, memory_id: str, body: dict[str, Any], **headers: str
 def test_archived_memory_is_searched_on_request_and_recalled(world: World, alice: Contract, heron: str) -> None:
     memory = moved(alice, heron, ARCHIVE)
     assert (memory["state"], memory["version"]) == ("archived", 1)
-    assert alice.found("heron") == []
-    assert alice.found("heron", include_archived=True) == ["The heron nests by the mill."]
+    assert alice.search_contents("heron") == []
+    assert alice.search_contents("heron", include_archived=True) == ["The heron nests by the mill."]
     assert moved(alice, heron, {"to": "activated"})["state"] == "activated"
     run_jobs()
-    assert alice.found("heron") == ["The heron nests by the mill."]
+    assert alice.search_contents("heron") == ["The heron nests by the mill."]
     assert alice.get(f"memories/{heron}/").json["pending_embedding"] is False
     assert steps(world) == [
         (1, "generated", "archived", "Nobody asks for it any more."),

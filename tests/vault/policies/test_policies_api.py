@@ -157,7 +157,7 @@ def olivia_changes(world: World) -> None:
     policy_change(actor=world.olivia.actor, policy_id=policy_id, expected_versions=[1], changes=changes)
 
 
-def test_other_rooms_are_told_what_policies_say(world: World, olivia: Contract) -> None:
+def test_other_packages_read_the_active_policies(world: World, olivia: Contract) -> None:
     actor = world.alice.actor
     assert pii_action(actor=actor, namespace_path="/a", sensitivity="public") is PiiAction.FLAG
     assert sharing_allowed(actor=actor, facts=Facts(namespace="/a"), recipient=Recipient.MEMBER).allowed

@@ -22,7 +22,7 @@ CLINIC = {"where": {"namespace": "/clinic"}, "purposes": ["treatment", "billing"
 THERAPY = {"where": {"namespace": "/clinic/therapy"}, "purposes": ["treatment"]}
 
 
-def seen(client: Contract, purpose: str) -> dict[str, list[str]]:
+def read_by_each_way(client: Contract, purpose: str) -> dict[str, list[str]]:
     """What each way of reading shows for this purpose."""
     headers = {"x_memory_purpose": purpose} if purpose else {}
     found = client.post("memories/search/", {"query": "notes", "top_k": 50}, **headers).json["results"]
@@ -64,7 +64,7 @@ def test_every_way_of_reading_shows_just_what_the_purpose_opens(
 ) -> None:
     client = contract(world, who)
     expected = [f"Notes in {path}." for path in paths]
-    assert seen(client, purpose) == dict.fromkeys(("list", "search", "tag", "graph"), expected)
+    assert read_by_each_way(client, purpose) == dict.fromkeys(("list", "search", "tag", "graph"), expected)
     for path, memory_id in notes.items():
         for address in (f"memories/{memory_id}/", f"memories/{memory_id}/versions/"):
             status = client.get(address, x_memory_purpose=purpose).status
@@ -89,10 +89,10 @@ def test_whoever_may_not_know_of_a_memory_hears_of_no_policy(
     notes: dict[str, str], olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
     address = f"memories/{notes['/clinic/therapy']}/"
-    told = charlie.get(address, x_memory_purpose="billing")
+    search_results = charlie.get(address, x_memory_purpose="billing")
     never = charlie.get(f"memories/{uuid7()}/", x_memory_purpose="billing")
-    assert told.status == 404
-    assert without_id(told) == without_id(never)
+    assert search_results.status == 404
+    assert without_id(search_results) == without_id(never)
     own = alice.add("Alice's own.")
     made(olivia, "purpose", {"where": {"namespace": own["namespace"]["path"]}, "purposes": ["diary"]}, name="mine")
     address = f"memories/{own['id']}/"
@@ -154,14 +154,14 @@ def test_what_a_purpose_hides_leaves_no_trace_in_a_score(olivia: Contract, bob: 
     run_jobs()
     asked = [f"harbour {word}" for word in ("falcon", "merger", "million", "eagle", "billion")]
 
-    def told() -> list[list[tuple[str, float, dict[str, float]]]]:
+    def search_results() -> list[list[tuple[str, float, dict[str, float]]]]:
         found = [bob.search(query, mode=mode, explain=True) for query in asked]
         return [[(hit["id"], hit["score"], hit["score_parts"]) for hit in hits] for hits in found]
 
-    before = told()
+    before = search_results()
     olivia.add("Falcon merger harbour: the price is 12 million.", namespace="/shared/p", sensitivity="restricted")
     run_jobs()
-    assert told() == before
+    assert search_results() == before
     assert bob.search("harbour falcon", mode=mode) != []
     shown = bob.post("memories/search/", {"query": "harbour falcon", "mode": mode}, x_memory_purpose="audit").json
     assert any("Falcon" in hit["content"] for hit in shown["results"])
@@ -171,10 +171,10 @@ def test_a_binding_of_everything_leaves_an_empty_answer(olivia: Contract, alice:
     alice.add("Notes.", namespace="/team", tags=["note"])
     run_jobs()
     policy = made(olivia, "purpose", {"where": {}, "purposes": ["audit"]})
-    assert set(map(tuple, seen(alice, "").values())) == {()}
-    assert set(map(tuple, seen(alice, "audit").values())) == {("Notes.",)}
+    assert set(map(tuple, read_by_each_way(alice, "").values())) == {()}
+    assert set(map(tuple, read_by_each_way(alice, "audit").values())) == {("Notes.",)}
     changed(olivia, policy, enabled=False)
-    assert set(map(tuple, seen(alice, "").values())) == {("Notes.",)}
+    assert set(map(tuple, read_by_each_way(alice, "").values())) == {("Notes.",)}
 
 
 def test_equal_bindings_open_what_all_of_them_open(olivia: Contract, alice: Contract) -> None:

@@ -40,7 +40,7 @@ def test_a_writers_own_expiry_stands_up_to_the_maximum(olivia: Contract, alice: 
     assert alice.listed() == ["Days.", "Hour."]
 
 
-def test_a_maximum_alone_is_the_life_of_what_names_none(olivia: Contract, alice: Contract) -> None:
+def test_maximum_without_a_default_applies_to_memories_without_a_lifetime(olivia: Contract, alice: Contract) -> None:
     made(olivia, "retention", {"where": TEAM, "max_seconds": 2 * DAY})
     assert life(alice.add("Plain.", namespace="/team")) == timedelta(days=2)
 
@@ -74,7 +74,7 @@ def test_a_policy_saved_later_sets_the_expiry_and_makes_no_version(
     run_jobs()
     assert life(alice.get(f"memories/{free['id']}/").json) == timedelta(days=3)
     assert _stored(world) == stored, "neither versions nor vectors nor postings are written again"
-    assert alice.found("free", mode="dense") == ["Free.", "Own."]
+    assert alice.search_contents("free", mode="dense") == ["Free.", "Own."]
     with acting(world.olivia.actor):
         rows = AuditEntry.objects.filter(verb=Verb.RETENTION_APPLIED)
         assert {tuple(row.object_ids) for row in rows} == {(UUID(free["id"]),)}
@@ -100,7 +100,9 @@ def test_a_policy_that_ends_takes_back_what_it_set(olivia: Contract, alice: Cont
     assert life(alice.get(f"memories/{memory['id']}/").json) is None
 
 
-def test_what_is_too_old_is_gone_at_once_and_stays_gone(world: World, olivia: Contract, alice: Contract) -> None:
+def test_memory_older_than_the_maximum_disappears_at_once_and_for_good(
+    world: World, olivia: Contract, alice: Contract
+) -> None:
     old, young = (alice.add(text, namespace="/team")["id"] for text in ("Old.", "Young."))
     aged(world.alice.actor, old, days=5)
     policy_id = made(olivia, "retention", {"where": TEAM, "max_seconds": 2 * DAY})

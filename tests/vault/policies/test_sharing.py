@@ -140,7 +140,7 @@ def test_the_page_gives_nothing_that_a_policy_forbids(
     assert olivia.get("grants/").json["count"] == 0
 
 
-def test_what_was_given_before_holds_and_is_found(
+def test_grant_made_before_the_policy_stays_and_is_listed(
     world: World, olivia: Contract, bob: Contract, memory: dict[str, Any], alice: Contract
 ) -> None:
     private = alice.add("A private otter.")["id"]
@@ -164,7 +164,7 @@ def test_what_was_given_before_holds_and_is_found(
     assert {one["id"] for one in olivia.get("grants/").json["results"]} == {kept, open_to_all}
 
 
-def test_a_memory_marked_since_is_found_and_one_that_is_gone_is_not(
+def test_memory_marked_later_is_listed_and_a_deleted_one_is_not(
     world: World, olivia: Contract, alice: Contract, memory: dict[str, Any]
 ) -> None:
     policy = made(olivia, "sharing", {"where": {"sensitivities": ["restricted"]}}, name="Secret")

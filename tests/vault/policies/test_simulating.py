@@ -19,7 +19,7 @@ TEAM = {"namespace": "/team"}
 
 
 @pytest.fixture
-def kept(world: World, alice: Contract) -> dict[str, str]:
+def memories(world: World, alice: Contract) -> dict[str, str]:
     """Memories of all kinds of age and expiry."""
     ids = {
         "young": alice.add("Young.", namespace="/team")["id"],
@@ -38,26 +38,28 @@ def expiries(world: World) -> dict[str, object]:
         return {str(one): at for one, at in Cube.objects.values_list("id", "expires_at")}
 
 
-def test_what_it_says_of_retention_is_what_then_happens(world: World, olivia: Contract, kept: dict[str, str]) -> None:
+def test_what_it_says_of_retention_is_what_then_happens(
+    world: World, olivia: Contract, memories: dict[str, str]
+) -> None:
     document = {"where": TEAM, "ttl_seconds": 10 * DAY, "max_seconds": 20 * DAY}
     effects = simulated(olivia, "retention", document)
     assert effects == {
-        ("expires_newly", ""): (1, {kept["young"]}),
-        ("expires_at_once", ""): (1, {kept["old"]}),
-        ("expires_sooner", ""): (1, {kept["own"]}),
-        ("write_refused", ""): (1, {kept["own"]}),
+        ("expires_newly", ""): (1, {memories["young"]}),
+        ("expires_at_once", ""): (1, {memories["old"]}),
+        ("expires_sooner", ""): (1, {memories["own"]}),
+        ("write_refused", ""): (1, {memories["own"]}),
     }
     before = expiries(world)
     made(olivia, "retention", document)
     run_jobs()
     after = expiries(world)
     moved = {one for one, at in after.items() if at != before[one]}
-    assert moved == {kept["young"], kept["old"], kept["own"]}
+    assert moved == {memories["young"], memories["old"], memories["own"]}
     assert simulated(olivia, "retention", document, id=olivia.get("policies/").json["results"][0]["id"]) == {}
 
 
 def test_what_it_says_of_a_next_version_is_what_then_happens(
-    world: World, olivia: Contract, kept: dict[str, str]
+    world: World, olivia: Contract, memories: dict[str, str]
 ) -> None:
     policy_id = made(olivia, "retention", {"where": TEAM, "ttl_seconds": 100 * DAY})
     run_jobs()
@@ -75,7 +77,7 @@ def test_what_it_says_of_a_next_version_is_what_then_happens(
 
 
 def test_what_it_says_of_purposes_is_what_readers_then_find(
-    olivia: Contract, alice: Contract, kept: dict[str, str]
+    olivia: Contract, alice: Contract, memories: dict[str, str]
 ) -> None:
     alice.get("memories/", x_memory_purpose="billing")
     document = {"where": TEAM, "purposes": ["treatment"]}
@@ -97,7 +99,7 @@ def listed(client: Contract, purpose: str) -> set[str]:
 
 
 def test_it_tells_who_read_for_a_purpose(
-    olivia: Contract, alice: Contract, bob: Contract, kept: dict[str, str]
+    olivia: Contract, alice: Contract, bob: Contract, memories: dict[str, str]
 ) -> None:
     for client in (alice, bob, bob):
         client.get("memories/", x_memory_purpose="billing")
@@ -106,12 +108,12 @@ def test_it_tells_who_read_for_a_purpose(
     assert [one["readers"] for one in effects if one["about"] == "billing"] == [2]
 
 
-def test_it_tells_of_sharing_pii_and_quotas(world: World, olivia: Contract, kept: dict[str, str]) -> None:
-    inside = {kept[name] for name in ("young", "old", "own", "brief")}
+def test_it_tells_of_sharing_pii_and_quotas(world: World, olivia: Contract, memories: dict[str, str]) -> None:
+    inside = {memories[name] for name in ("young", "old", "own", "brief")}
     assert simulated(olivia, "sharing", {"where": TEAM, "share_with": ["member"]}) == {
         ("sharing_narrowed", ""): (4, inside)
     }
-    recent = inside - {kept["old"]}
+    recent = inside - {memories["old"]}
     assert simulated(olivia, "pii", {"where": TEAM, "action": "refuse"}) == {
         ("pii_changes", "flag→refuse"): (3, recent)
     }
@@ -128,7 +130,7 @@ def test_it_counts_all_and_names_some(olivia: Contract, alice: Contract) -> None
     assert (count, len(ids)) == (30, 10)
 
 
-def test_it_changes_nothing(olivia: Contract, kept: dict[str, str], superuser: Superuser) -> None:
+def test_it_changes_nothing(olivia: Contract, memories: dict[str, str], superuser: Superuser) -> None:
     before = everything(superuser())
     for kind, document in (
         ("retention", {"ttl_seconds": 60}),

@@ -88,7 +88,7 @@ def test_every_kind_of_answer_has_one_that_holds(alice: Contract, bob: Contract,
     assert [len(answer["manifest"]["items"]) for answer in answers] == [1, 2, 2, 2]
 
 
-def test_turns_name_what_was_said_and_what_is_cited(alice: Contract, verifier: Check) -> None:
+def test_manifest_of_a_turn_names_its_memories_and_citations(alice: Contract, verifier: Check) -> None:
     cited = alice.add("The pump leaks at noon.")["id"]
     run_jobs()
     conversation = alice.post("conversations/", {}).json["id"]

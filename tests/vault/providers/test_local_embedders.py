@@ -43,7 +43,7 @@ def test_no_texts_give_no_rows(embedder: Embedder) -> None:
     assert embedder.embed([]).shape == (0, 256)
 
 
-def test_a_text_gets_the_same_vector_alone_and_among_others(embedder: Embedder) -> None:
+def test_text_gets_the_same_vector_by_itself_and_in_a_batch(embedder: Embedder) -> None:
     together = embedder.embed(TEXTS)
     alone = np.concatenate([embedder.embed([text]) for text in TEXTS])
     np.testing.assert_array_equal(together, alone)

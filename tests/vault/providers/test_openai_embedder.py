@@ -48,7 +48,7 @@ def test_many_texts_are_sent_in_several_calls(httpserver: HTTPServer, embedder: 
     np.testing.assert_allclose(vectors[:, 0] / vectors[:, 1], [len(text) for text in texts], rtol=1e-5)
 
 
-def test_the_dimension_is_asked_for_when_it_is_not_known(httpserver: HTTPServer, embedder: OpenAiEmbedder) -> None:
+def test_dimension_is_requested_when_it_is_not_configured(httpserver: HTTPServer, embedder: OpenAiEmbedder) -> None:
     httpserver.expect_oneshot_request(PATH).respond_with_handler(lengths)
     assert embedder.embed([]).shape == (0, 2)
     assert embedder.dimension == 2

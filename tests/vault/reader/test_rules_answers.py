@@ -28,7 +28,7 @@ def test_it_quotes_each_passage_once_and_no_more_than_the_limit() -> None:
     assert best_sentences("What does Caroline drink?", [GROUP, TEA], 0) == []
 
 
-def test_a_bare_question_is_not_quoted_where_something_is_said() -> None:
+def test_question_is_not_quoted_when_a_statement_answers() -> None:
     assert [quote.key for quote in best_sentences(ASKED.text, [ASKED, GROUP], 5)] == ["g"]
     inside = Passage("i", "Did you like the support group? Yes I liked it.", 1.0)
     assert best_sentences("Who liked the support group?", [inside], 1)[0].sentence == "Yes I liked it."

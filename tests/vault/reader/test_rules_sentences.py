@@ -52,7 +52,7 @@ def test_no_sentence_is_longer_than_can_be_quoted_and_no_letter_is_lost(text: st
         "我们去好不好",
     ],
 )
-def test_a_question_is_known_as_one(sentence: str) -> None:
+def test_question_is_recognised(sentence: str) -> None:
     assert is_question(sentence)
     assert semantic_type_of(sentence) == "dialogue"
 
@@ -120,7 +120,7 @@ def test_only_what_stands_on_its_own_is_a_statement() -> None:
     ]
 
 
-def test_chinese_statements_are_kept_whole() -> None:
+def test_chinese_statement_is_one_sentence() -> None:
     found = statements("你好！我叫李雷，住在北京。你呢？我喜欢喝绿茶。谢谢！")
     assert [(each.text, each.semantic_type) for each in found] == [
         ("我叫李雷，住在北京。", "profile"),

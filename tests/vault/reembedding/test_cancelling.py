@@ -233,7 +233,7 @@ def test_doctor_fails_while_a_move_does(world: World, settings: Settings, httpse
     assert embedding_models() == "tenants that keep a former model until `reembed`: 1"
 
 
-def test_what_answers_for_a_model_that_cannot_be_built_is_kept(world: World, settings: Settings) -> None:
+def test_vectors_in_use_stay_when_the_new_model_cannot_be_built(world: World, settings: Settings) -> None:
     actor = world.olivia.actor
     remember(actor, HERON, *(f"Row {number} of the reeds." for number in range(BATCH)))
     run_jobs()

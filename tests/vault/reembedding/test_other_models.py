@@ -216,7 +216,7 @@ def test_the_default_model_has_its_index_from_the_start(settings: Settings) -> N
     assert run("vector_index") == {"index": "embedding_nearest", "model": NEW, "dimension": 256, "made": False}
 
 
-def test_without_a_database_no_index_is_said_to_be_there(database: Clone, settings: Settings) -> None:
+def test_without_a_database_no_index_is_reported(database: Clone, settings: Settings) -> None:
     configure(settings, "wordllama")
     connection.close()
     connection.settings_dict["NAME"] = "no_such_database"

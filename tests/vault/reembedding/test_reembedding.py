@@ -75,7 +75,7 @@ def test_what_is_written_meanwhile_gets_a_vector_of_both(changed: World) -> None
     assert asked(changed.alice.actor, "The bittern booms.").parts.dense > 0.99
 
 
-def test_after_the_move_the_new_vectors_answer_and_the_old_are_gone(changed: World) -> None:
+def test_after_reembedding_new_vectors_answer_and_old_ones_are_deleted(changed: World) -> None:
     actor = changed.olivia.actor
     cubes = vectors(actor, OLD)
     assert reembedding_start(actor=actor).started

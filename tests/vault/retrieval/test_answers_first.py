@@ -28,7 +28,7 @@ def test_an_answer_comes_before_a_question_with_its_words(
     assert hits[1]["score"] < 0.85 * hits[0]["score"]
 
 
-def test_who_looks_for_a_question_is_not_kept_from_it(alice: Contract) -> None:
+def test_question_about_questions_returns_the_question(alice: Contract) -> None:
     """Of two that say the same the later comes first."""
     alice.add("The boat house is green.")
     alice.add("Is the boat house green?")

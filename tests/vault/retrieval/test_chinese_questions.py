@@ -115,7 +115,7 @@ def notes(world: World) -> World:
 
 
 def test_the_right_one_of_many_comes_first_or_soon_after(notes: World) -> None:
-    places = {question: place_of(answer, found(notes, question)) for question, answer in ANSWERS.items()}
+    places = {question: place_of(answer, searched(notes, question)) for question, answer in ANSWERS.items()}
     assert {question: place for question, place in places.items() if place >= LATEST} == {}
     assert sum(place == 0 for place in places.values()) >= FIRST * len(places)
 
@@ -126,7 +126,7 @@ def test_each_question_has_one_answer() -> None:
     assert {answer for answer in ANSWERS.values() if sum(answer in note for note in NOTES) != 1} == set()
 
 
-def found(world: World, question: str) -> list[str]:
+def searched(world: World, question: str) -> list[str]:
     hits = memories_search(actor=world.alice.actor, search=SearchQuery(query=question, top_k=len(NOTES)))
     return [hit.view.words.content for hit in hits]
 

@@ -32,7 +32,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_a_kept_statement_is_the_one_that_would_be_made(
+def test_cached_statement_equals_a_newly_composed_one(
     world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract, compared: list[str]
 ) -> None:
     open_note = alice.add("Notes in the clinic.", namespace="/clinic")["id"]
@@ -58,7 +58,7 @@ def test_a_kept_statement_is_the_one_that_would_be_made(
     assert {"seen", "visible"} == set(compared)
 
 
-def test_no_more_is_kept_than_has_room(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_is_bounded(alice: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(composing, "MOST_KEPT", 2)
     for purpose in range(4):
         alice.post("memories/search/", {"query": "notes"}, x_memory_purpose=f"purpose-{purpose}")

@@ -25,11 +25,11 @@ def test_who_wrote_only_what_has_expired_is_no_speaker(
     run_jobs()
     if is_excepted:
         given(olivia, world, "bob", "memory", denied, effect="deny")
-    before = _told(bob, "Zelda otter", mode)
+    before = _scored_results(bob, "Zelda otter", mode)
     said = _say(olivia, ["Nothing."], name="Zelda")
-    assert _told(bob, "Zelda otter", mode) != before
+    assert _scored_results(bob, "Zelda otter", mode) != before
     _expire(superuser, said)
-    assert _told(bob, "Zelda otter", mode) == before
+    assert _scored_results(bob, "Zelda otter", mode) == before
 
 
 @pytest.mark.parametrize("mode", ["dense", "hybrid"])
@@ -52,19 +52,19 @@ def test_no_walk_begins_where_all_has_expired_that_names_what_is_asked_for(
     olivia.add("Quiet water sleeps by the weir.", namespace="/team")
     run_jobs()
     question = "What about Zorblax Industries in quiet water?"
-    before = _told(bob, question, "graph")
+    before = _scored_results(bob, question, "graph")
     _expire(superuser, _say(olivia, [f"Zorblax Industries wrote {number}." for number in range(60)], name="Yan"))
-    assert _told(bob, question, "graph") == before
+    assert _scored_results(bob, question, "graph") == before
 
 
 def test_what_has_expired_is_not_counted(olivia: Contract, bob: Contract, superuser: Superuser) -> None:
-    def told() -> Any:
-        return _told(bob, "otter heron", "lexical")
+    def results_of_bob() -> Any:
+        return _scored_results(bob, "otter heron", "lexical")
 
     for text in ("The otter swims.", "The heron waits and waits.", "Quiet water sleeps by the weir."):
         olivia.add(text, namespace="/team")
     run_jobs()
-    before = told()
+    before = results_of_bob()
     longer = (
         "Mountains, harbours, bridges, castles, gardens, markets, stations, libraries and museums, visited in turn."
     )
@@ -74,10 +74,10 @@ def test_what_has_expired_is_not_counted(olivia: Contract, bob: Contract, superu
     olivia.delete(f"memories/{memory['id']}/")
     olivia.patch(f"memories/{before[0][0]}/", {"importance": 0.9}, if_match='"1"')
     run_jobs()
-    assert told() == before
+    assert results_of_bob() == before
 
 
-def _told(person: Contract, query: str, mode: str) -> list[tuple[str, float, dict[str, float]]]:
+def _scored_results(person: Contract, query: str, mode: str) -> list[tuple[str, float, dict[str, float]]]:
     found = person.search(query, mode=mode, explain=True)
     return [(one["id"], one["score"], one["score_parts"]) for one in found if one["content"] != "Nothing."]
 

@@ -94,7 +94,7 @@ def test_each_sees_what_is_theirs(alice: Contract, bob: Contract, charlie: Contr
     assert scores(charlie) == {}
 
 
-def test_a_walk_does_not_pass_through_what_is_hidden(world: World, alice: Contract, bob: Contract) -> None:
+def test_walk_does_not_pass_through_invisible_memories(world: World, alice: Contract, bob: Contract) -> None:
     first = alice.add("Melanie adopted a dog.", namespace="/team")
     hidden = alice.add("A private note.")
     last = alice.add("Green doors.", namespace="/team")
@@ -105,7 +105,7 @@ def test_a_walk_does_not_pass_through_what_is_hidden(world: World, alice: Contra
 
 
 @pytest.mark.parametrize("way", ["private namespace", "denied namespace", "access level", "denial"])
-def test_a_walk_does_not_end_on_what_is_hidden_behind_what_is_seen(
+def test_walk_does_not_reach_invisible_memories_behind_visible_ones(
     world: World, olivia: Contract, alice: Contract, bob: Contract, superuser: Superuser, way: str
 ) -> None:
     """Seen, seen, hidden: what bob gets is what he gets where nothing lies behind the second."""

@@ -87,7 +87,7 @@ def test_isolation_costs_no_recall(many: Many, monkeypatch: pytest.MonkeyPatch, 
     figures = {
         **_small_tenants_get_all_they_have_and_nothing_of_others(many),
         **_what_the_index_finds_is_what_comparing_all_would(many.large),
-        **_a_reader_of_a_tenth_loses_nothing_by_what_is_hidden(many),
+        **_reader_of_a_tenth_gets_all_nearest_visible(many),
     }
     _an_index_that_starves_small_tenants_is_not_believed(many, monkeypatch)
     memories = sum(place.size for place in [*many.small, many.large])
@@ -107,11 +107,11 @@ def _small_tenants_get_all_they_have_and_nothing_of_others(many: Many) -> Figure
 
 def _what_the_index_finds_is_what_comparing_all_would(large: Place) -> Figures:
     assert any("embedding_nearest" in _plans(large.owner.actor, question) for question in large.asked)
-    assert any(_packed(large.owner.actor, question) for question in large.asked[:60])
+    assert any(_compacted_terms(large.owner.actor, question) for question in large.asked[:60])
     return _recalls(large, f"of {large.size}")
 
 
-def _a_reader_of_a_tenth_loses_nothing_by_what_is_hidden(many: Many) -> Figures:
+def _reader_of_a_tenth_gets_all_nearest_visible(many: Many) -> Figures:
     reader = replace(many.large, owner=replace(many.large.owner, actor=many.reader))
     seen = many.large.size // 10
     _full_and_own(many.reader, reader.asked, seen)
@@ -141,12 +141,12 @@ def _full_and_own(actor: Actor, asked: Sequence[str], size: int) -> None:
     own = _ids(actor)
     assert len(own) == size
     for question in asked:
-        found = _found(actor, question)
+        found = _result_ids(actor, question)
         assert len(found) == min(TOP_K, size), question
         assert own.issuperset(found)
 
 
-def _found(actor: Actor, question: str) -> list[UUID]:
+def _result_ids(actor: Actor, question: str) -> list[UUID]:
     return [hit.view.cube.id for hit in memories_search(actor=actor, search=SearchQuery(query=question))]
 
 
@@ -163,7 +163,7 @@ def _share(actor: Actor, question: str, mode: SearchMode) -> float:
     return sum(hit.score >= worst for hit in memories_search(actor=actor, search=search)) / len(wanted)
 
 
-def _packed(actor: Actor, question: str) -> set[int]:
+def _compacted_terms(actor: Actor, question: str) -> set[int]:
     """The words of a question that many memories contain, and whose postings are packed."""
     asked = question_of(token_maker(actor.tenant_id), question)
     with acting(actor):
@@ -189,5 +189,5 @@ def _plans(actor: Actor, question: str) -> str:
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(explained):
-        _found(actor, question)
+        _result_ids(actor, question)
     return "\n".join(told)

@@ -34,7 +34,7 @@ def shared(alice: Contract) -> set[str]:
     return ids
 
 
-def test_any_question_is_answered_in_full_and_with_what_is_seen_alone(
+def test_any_question_is_answered_in_full_with_visible_memories_only(
     alice: Contract, bob: Contract, shared: set[str]
 ) -> None:
     for mode, question in product(MODES, QUESTIONS):

@@ -46,12 +46,12 @@ def test_a_tag_is_named_whatever_its_case_and_its_blanks(tagged: Contract) -> No
         assert scores(tagged, question, top_k=2) == [("both", 1), ("plan", 1)], question
 
 
-def test_a_tag_of_several_words_is_found_in_a_longer_question(tagged: Contract) -> None:
+def test_tag_of_several_words_matches_in_a_longer_question(tagged: Contract) -> None:
     assert scores(tagged, "where is my road map", min_score=0.01) == [("both", 0.438), ("plan", 0.438)]
     assert scores(tagged, "where is the map of my road", min_score=0.01) == []
 
 
-def test_a_chinese_tag_is_found_in_a_question_without_blanks(tagged: Contract) -> None:
+def test_chinese_tag_matches_in_a_question_without_blanks(tagged: Contract) -> None:
     assert scores(tagged, "请找标签的记忆", min_score=0.01) == [("chinese", 0.286)]
 
 
@@ -72,7 +72,7 @@ def test_filters_and_places_narrow_it(tagged: Contract) -> None:
 
 
 @pytest.mark.parametrize(("who", "seen"), [("bob", 5), ("charlie", 0)])
-def test_what_another_may_not_read_is_neither_found_nor_does_its_tag_count(
+def test_invisible_memory_gives_no_result_and_its_tag_does_not_count(
     world: World, tagged: Contract, who: str, seen: int
 ) -> None:
     tagged.add("private", tags=["sealed envelope"])
@@ -82,7 +82,7 @@ def test_what_another_may_not_read_is_neither_found_nor_does_its_tag_count(
     assert {score for _, score in found} <= {0}
 
 
-def test_a_deleted_memory_and_its_tags_are_gone(tagged: Contract) -> None:
+def test_deleted_memory_and_its_tags_are_not_searchable(tagged: Contract) -> None:
     memory = tagged.add("late", tags=["comet"])
     assert scores(tagged, "comet", top_k=1) == [("late", 1)]
     assert tagged.delete(f"memories/{memory['id']}/").status == 204

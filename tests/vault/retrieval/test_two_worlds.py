@@ -159,9 +159,7 @@ def answers_without() -> Answers:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_hidden_leaves_no_trace_in_any_number(
-    worlds: tuple[Tenant, Tenant], answers_without: Answers, way: str
-) -> None:
+def test_invisible_memories_change_no_number(worlds: tuple[Tenant, Tenant], answers_without: Answers, way: str) -> None:
     without, within = worlds
     readers, is_bound = WAYS[way].readers, bool(WAYS[way].more)
     if (readers, is_bound) not in answers_without:
@@ -172,7 +170,7 @@ def test_what_is_hidden_leaves_no_trace_in_any_number(
 
 
 @pytest.mark.parametrize("way", ["another's own", "denied", "expired since it was counted"])
-def test_what_is_hidden_takes_no_place_among_the_nearest(
+def test_invisible_memories_take_no_place_among_the_nearest(
     worlds: tuple[Tenant, Tenant], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """As many are hidden as are looked at, and each is nearer than what is seen."""
@@ -180,9 +178,9 @@ def test_what_is_hidden_takes_no_place_among_the_nearest(
     top_k = int(len(HIDDEN) / ranking.POOLED)
     without, within = worlds
     _build(without, WAYS[way], ())
-    before = [_told(reader, HIDDEN[0], "dense", top_k=top_k) for reader in WAYS[way].readers(without)]
+    before = [_scored_results(reader, HIDDEN[0], "dense", top_k=top_k) for reader in WAYS[way].readers(without)]
     _build(within, WAYS[way], HIDDEN)
-    assert [_told(reader, HIDDEN[0], "dense", top_k=top_k) for reader in WAYS[way].readers(within)] == before
+    assert [_scored_results(reader, HIDDEN[0], "dense", top_k=top_k) for reader in WAYS[way].readers(within)] == before
 
 
 def test_the_statements_for_those_without_exceptions_are_held_to_it_too(worlds: tuple[Tenant, Tenant]) -> None:
@@ -203,7 +201,7 @@ def test_what_another_tenant_holds_leaves_no_trace_in_any_number(worlds: tuple[T
     assert [_answers(reader) for reader in _readers(without)] == before
 
 
-def test_what_is_seen_of_it_would_be_told_by_the_numbers(worlds: tuple[Tenant, Tenant]) -> None:
+def test_visible_memories_change_the_numbers(worlds: tuple[Tenant, Tenant]) -> None:
     """Else the tests above would show nothing."""
     without, within = worlds
     _build(without, Way(), ())
@@ -217,7 +215,7 @@ def test_what_is_seen_of_it_would_be_told_by_the_numbers(worlds: tuple[Tenant, T
         assert told["tag", QUESTIONS[1]] != before["tag", QUESTIONS[1]]
 
 
-def test_what_was_said_in_chats_only_comes_last_and_counts_for_nothing(worlds: tuple[Tenant, Tenant]) -> None:
+def test_chat_memories_come_last_and_change_no_number(worlds: tuple[Tenant, Tenant]) -> None:
     """It is hidden from nobody: who asked it may read it, and an open search fills up with it."""
     without, within = worlds
     chat = Way("/users/alice/chat")
@@ -237,8 +235,8 @@ def test_what_is_archived_is_not_shown_but_counted(worlds: tuple[Tenant, Tenant]
     within.superuser().execute("UPDATE vault_cube SET state = 'archived' WHERE id = ANY(%s::uuid[])", [within.hidden])
     bob = within.client("bob")
     for question in QUESTIONS:
-        shown, asked = (_told(bob, question, "lexical", include_archived=asks) for asks in (False, True))
-        assert _contents(shown) == _contents(_told(without.client("bob"), question, "lexical"))
+        shown, asked = (_scored_results(bob, question, "lexical", include_archived=asks) for asks in (False, True))
+        assert _contents(shown) == _contents(_scored_results(without.client("bob"), question, "lexical"))
         assert _contents(asked) == _contents(shown) | {*HIDDEN}
 
 
@@ -276,10 +274,10 @@ def _say(person: ApiClient, text: str, name: str = "Yan", **more: Any) -> list[s
 
 
 def _answers(reader: ApiClient) -> dict[tuple[str, str], list[Told]]:
-    return {(mode, question): _told(reader, question, mode) for mode in MODES for question in QUESTIONS}
+    return {(mode, question): _scored_results(reader, question, mode) for mode in MODES for question in QUESTIONS}
 
 
-def _told(reader: ApiClient, question: str, mode: str, **more: Any) -> list[Told]:
+def _scored_results(reader: ApiClient, question: str, mode: str, **more: Any) -> list[Told]:
     asked = {"query": question, "mode": mode, "explain": True, "top_k": 30, **more}
     reply = reader.post("memories/search/", asked)
     assert reply.status == 200, reply.json

@@ -32,25 +32,27 @@ def walker(world: World) -> Actor:
     return world.alice.actor
 
 
-def test_what_fits_the_time_is_found_without_a_word_of_the_question(walker: Actor) -> None:
-    assert WANTED in _found(walker, QUESTION)[:2]
+def test_memory_in_the_time_range_is_a_result_without_a_common_word(walker: Actor) -> None:
+    assert WANTED in _contents(walker, QUESTION)[:2]
 
 
 def test_the_proof_sees_a_search_that_forgets_the_time(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Weights, "unspoken", property(lambda weights: weights.dense))
     monkeypatch.setattr(sources.SpeakerAndTime, "find", lambda *_: Pool(None))
-    assert WANTED not in _found(walker, QUESTION)
+    assert WANTED not in _contents(walker, QUESTION)
 
 
-def test_vectors_are_left_alone_where_words_have_found_enough(walker: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_are_not_asked_when_words_give_enough_candidates(
+    walker: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ten trips outweigh what a vector alone could bring to a question that asks for no time and nobody."""
     statement = sql.DENSE.replace("ORDER BY {distance}", "ORDER BY 1 / (SELECT 0)")  # fails where it is asked
     assert statement != sql.DENSE
     monkeypatch.setattr(sources, "DENSE", statement)
-    assert len(_found(walker, "trip")) == 10
+    assert len(_contents(walker, "trip")) == 10
 
 
-def _found(actor: Actor, question: str) -> Sequence[str]:
+def _contents(actor: Actor, question: str) -> Sequence[str]:
     return [hit.view.words.content for hit in memories_search(actor=actor, search=SearchQuery(query=question))]
 
 

@@ -61,7 +61,7 @@ def team(world: World) -> World:
     return world
 
 
-def found(actor: Actor, question: str, *, top_k: int = 10, filters: Any = None) -> list[tuple[str, str]]:
+def results(actor: Actor, question: str, *, top_k: int = 10, filters: Any = None) -> list[tuple[str, str]]:
     """Who said what, best first."""
     hits = memories_search(actor=actor, search=SearchQuery(query=question, top_k=top_k, filters=filters))
     return [(hit.view.words.speaker, hit.view.words.content) for hit in hits]
@@ -74,8 +74,8 @@ def named(actor: Actor, question: str) -> set[str]:
 
 
 @BOTH
-def test_what_somebody_said_in_a_month_comes_first(team: World, filters: Any) -> None:
-    first = found(team.alice.actor, "What did Ada say in May 2025?", top_k=3, filters=filters)
+def test_statements_of_a_speaker_in_the_month_come_first(team: World, filters: Any) -> None:
+    first = results(team.alice.actor, "What did Ada say in May 2025?", top_k=3, filters=filters)
     assert sorted(first) == [
         ("Ada", "Lunch was cold."),
         ("Ada", "Someone should order gaskets."),
@@ -88,34 +88,34 @@ def test_what_somebody_said_in_a_month_comes_first(team: World, filters: Any) ->
     "question", ["What did Ada say in May 2025?", "What happened in May 2025?", "What did Ada say?"]
 )
 def test_the_first_rows_are_the_same_however_many_are_asked_for(team: World, question: str, filters: Any) -> None:
-    all_of_them = found(team.alice.actor, question, top_k=100, filters=filters)
+    all_of_them = results(team.alice.actor, question, top_k=100, filters=filters)
     for top_k in (1, 5, 30):
-        assert found(team.alice.actor, question, top_k=top_k, filters=filters) == all_of_them[:top_k]
+        assert results(team.alice.actor, question, top_k=top_k, filters=filters) == all_of_them[:top_k]
 
 
 @BOTH
 def test_what_happened_in_a_month_comes_first(team: World, filters: Any) -> None:
-    first = found(team.alice.actor, "What happened in May 2025?", top_k=5, filters=filters)
+    first = results(team.alice.actor, "What happened in May 2025?", top_k=5, filters=filters)
     assert {content for _, content in first} >= {"The pump leaks.", "Then close the valve.", "Fine by me."}
 
 
 @BOTH
 def test_of_many_who_speak_of_a_thing_the_one_who_is_named_comes_first(team: World, filters: Any) -> None:
-    first = found(team.alice.actor, "What did Ada say about the budget?", top_k=2, filters=filters)
+    first = results(team.alice.actor, "What did Ada say about the budget?", top_k=2, filters=filters)
     assert [name for name, _ in first] == ["Ada", "Ada"]
     assert all("budget" in content for _, content in first)
 
 
 @BOTH
 def test_whoever_is_named_counts_where_two_are(team: World, filters: Any) -> None:
-    first = found(team.alice.actor, "Did Ada and Gita agree on the budget?", top_k=22, filters=filters)
+    first = results(team.alice.actor, "Did Ada and Gita agree on the budget?", top_k=22, filters=filters)
     assert {name for name, _ in first} == {"Ada", "Gita"}
 
 
-def test_who_is_only_named_is_found_by_what_they_said_before_what_others_say_of_them(team: World) -> None:
+def test_statements_of_a_named_person_rank_before_statements_about_them(team: World) -> None:
     cubes_add(actor=team.alice.actor, drafts=drafts("Ben", ["Ada, Ada, Ada!", "Where is Ada?"], LATER))
     run_jobs()
-    first = found(team.alice.actor, "What did Ada say?", top_k=7)
+    first = results(team.alice.actor, "What did Ada say?", top_k=7)
     assert [name for name, _ in first] == ["Ada"] * 5 + ["Ben"] * 2
 
 
@@ -128,7 +128,7 @@ def test_no_speakers_name_takes_a_word_out_of_a_question(world: World, name: str
     cubes_add(actor=world.alice.actor, drafts=drafts("", [*notes, right], MAY))
     cubes_add(actor=world.alice.actor, drafts=drafts(name, ["Fine."], MAY))
     run_jobs()
-    assert ("", right) in found(world.alice.actor, question, top_k=2)
+    assert ("", right) in results(world.alice.actor, question, top_k=2)
 
 
 @BOTH
@@ -142,7 +142,7 @@ def test_no_speakers_name_takes_a_word_out_of_a_question(world: World, name: str
         ("What did we talk about last week?", "Last week we talked about the talk of last week."),
     ],
 )
-def test_what_was_said_then_comes_before_what_says_then(
+def test_memory_of_that_day_ranks_before_memory_that_names_the_word(
     world: World, question: str, now_and_then: str, filters: Any
 ) -> None:
     """`yesterday` in an old text was another day."""
@@ -151,7 +151,7 @@ def test_what_was_said_then_comes_before_what_says_then(
     lately = [drafts("", [f"The lamp {day} was cleaned."], datetime.now(UTC) - timedelta(days=day)) for day in days]
     cubes_add(actor=world.alice.actor, drafts=[*old, *(draft for one in lately for draft in one)])
     run_jobs()
-    first, *_ = found(world.alice.actor, question, filters=filters)
+    first, *_ = results(world.alice.actor, question, filters=filters)
     assert first[1].startswith("The lamp")
 
 
@@ -161,7 +161,7 @@ def test_a_speaker_may_be_called_as_a_month_or_a_day(world: World, name: str) ->
     others = ["You should play at our party.", "There is a shop open seven days a week."]
     cubes_add(actor=world.alice.actor, drafts=drafts(name, said, MAY) + drafts("Art", others, LATER))
     run_jobs()
-    first = found(world.alice.actor, f"What did {name} say?", top_k=3)
+    first = results(world.alice.actor, f"What did {name} say?", top_k=3)
     assert {who for who, _ in first} == {name}
     assert named(world.alice.actor, f"What did {name} say?") == {name}
 
@@ -174,13 +174,15 @@ def test_a_speaker_may_be_called_as_a_month_or_a_day(world: World, name: str) ->
         ("What is the glove size of Ada?", "Glove size of Ada: 7."),
     ],
 )
-def test_what_nobody_said_of_who_is_named_comes_first(team: World, question: str, note: str, filters: Any) -> None:
+def test_notes_about_a_named_person_come_first_when_nobody_spoke(
+    team: World, question: str, note: str, filters: Any
+) -> None:
     notes = ["Ada moved to Lisbon in March.", "Jun moved to Glasgow.", "The servers moved downstairs."]
     notes += [f"Glove size of {name}: {size}." for size, name in enumerate(("Ben", "Cleo", "Dora", "Ada"), 4)]
     cubes_add(actor=team.alice.actor, drafts=drafts("", notes, LATER))
     run_jobs()
-    assert found(team.alice.actor, question, top_k=1, filters=filters) == [("", note)]
-    no_other_word = found(team.alice.actor, "Where does Ada live now?", top_k=7, filters=filters)
+    assert results(team.alice.actor, question, top_k=1, filters=filters) == [("", note)]
+    no_other_word = results(team.alice.actor, "Where does Ada live now?", top_k=7, filters=filters)
     assert {content for name, content in no_other_word if not name} == {notes[0], notes[-1]}  # beside all that she said
 
 
@@ -235,7 +237,7 @@ def test_words_of_a_time_weigh_less_than_the_time(team: World, question: str, wr
     team_said = drafts("Ada", IN_MAY, datetime(datetime.now(UTC).year - 1, 5, 10, tzinfo=UTC))
     cubes_add(actor=team.alice.actor, drafts=[*team_said, *drafts("Ben", [wrong], LATER)])
     run_jobs()
-    first = found(team.alice.actor, question, top_k=3, filters=filters)
+    first = results(team.alice.actor, question, top_k=3, filters=filters)
     assert sorted(content for _, content in first) == IN_MAY
 
 
@@ -248,7 +250,7 @@ def test_words_of_a_time_weigh_less_than_the_time(team: World, question: str, wr
         ("6月15日的会", "6月15日开会。"),
     ],
 )
-def test_a_day_that_a_text_names_is_found_by_it(world: World, question: str, right: str, mode: SearchMode) -> None:
+def test_memory_that_names_a_day_is_a_result_for_it(world: World, question: str, right: str, mode: SearchMode) -> None:
     texts = [right, "Meeting about the flat: 14 June.", "Meeting about the flat: 16 June.", "I bought 12 disks."]
     cubes_add(actor=world.alice.actor, drafts=drafts("", [*texts, "6月14日开会。", "6月16日开会。"], LATER))
     run_jobs()
@@ -268,10 +270,10 @@ ODD = [
 
 @pytest.mark.parametrize("question", ODD)
 def test_a_question_in_odd_letters_is_answered(team: World, question: str) -> None:
-    assert found(team.alice.actor, question, top_k=3)
+    assert results(team.alice.actor, question, top_k=3)
 
 
-def test_a_name_that_is_a_word_of_grammar_is_seen_by_its_capital(team: World) -> None:
+def test_name_that_is_a_function_word_is_recognised_by_its_capital(team: World) -> None:
     cubes_add(actor=team.alice.actor, drafts=drafts("Will", ["The heron is back."], LATER))
     run_jobs()
     assert named(team.alice.actor, "What did Will say?") == {"Will"}
@@ -279,7 +281,7 @@ def test_a_name_that_is_a_word_of_grammar_is_seen_by_its_capital(team: World) ->
 
 
 @pytest.mark.parametrize("question", ["王芳说了什么？", "昨晚王芳说过的话", "你记得王芳吗"])
-def test_a_name_is_seen_within_a_sentence_without_spaces(team: World, question: str) -> None:
+def test_name_is_recognised_in_a_sentence_without_spaces(team: World, question: str) -> None:
     said = [*drafts("王芳", ["苍鹭回来了。", "水泵又坏了。"], LATER), *drafts("王芳芳", ["今天下雨。"], LATER)]
     cubes_add(actor=team.alice.actor, drafts=said)
     run_jobs()
@@ -288,7 +290,7 @@ def test_a_name_is_seen_within_a_sentence_without_spaces(team: World, question: 
 
 
 @BOTH
-def test_words_count_among_all_that_the_one_who_is_named_has_said(
+def test_words_count_among_all_statements_of_the_named_speaker(
     team: World, monkeypatch: pytest.MonkeyPatch, filters: Any
 ) -> None:
     """There is more that she said later than is looked at, and more that others said than is taken by words alone."""
@@ -296,17 +298,17 @@ def test_words_count_among_all_that_the_one_who_is_named_has_said(
     monkeypatch.setattr(sources.Dense, "find", lambda *_: Pool(None))
     cubes_add(actor=team.alice.actor, drafts=drafts("Ada", [f"Howdy {number}." for number in range(20)], LATER))
     run_jobs()
-    first = found(team.alice.actor, "What did Ada say about the budget?", top_k=2, filters=filters)
+    first = results(team.alice.actor, "What did Ada say about the budget?", top_k=2, filters=filters)
     assert all(name == "Ada" and "budget" in content for name, content in first)
 
 
-def test_what_somebody_said_in_a_month_is_found_however_much_was_said_since(team: World) -> None:
+def test_statement_of_a_month_is_a_result_after_many_later_statements(team: World) -> None:
     """Others said more that month than is looked at in any case, and so did she herself later."""
     more = drafts("Cleo", [f"Ahoy {number}." for number in range(10 * ranking.LEAST_DATED)], MAY + timedelta(hours=2))
     more += drafts("Ada", [f"Howdy {number}." for number in range(2 * ranking.LEAST_FITTING)], LATER)
     cubes_add(actor=team.alice.actor, drafts=more)
     run_jobs()
-    first = found(team.alice.actor, WHO_AND_WHEN, top_k=3)
+    first = results(team.alice.actor, WHO_AND_WHEN, top_k=3)
     assert sorted(first) == [("Ada", text) for text in IN_MAY]
 
 
@@ -327,32 +329,32 @@ def test_a_search_leaves_the_planner_as_it_was(team: World, question: str) -> No
 @BOTH
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("is_private", [True, False])
-def test_what_is_hidden_takes_no_place(
+def test_invisible_memories_take_no_place(
     team: World, alice: Contract, monkeypatch: pytest.MonkeyPatch, question: str, filters: Any, is_private: bool
 ) -> None:
     """Each thing hidden from bob would come before what he sees, and there are more of them than are looked at."""
     for name in ("LEAST_FITTING", "LOOKED_THROUGH", "DATED"):
         monkeypatch.setattr(sources, name, 1)
     monkeypatch.setattr(sources.Dense, "find", lambda *_: Pool(None))  # which finds most of so few memories
-    before = found(team.bob.actor, question, top_k=3, filters=filters)
+    before = results(team.bob.actor, question, top_k=3, filters=filters)
     said = drafts("Ada", [f"The pump {number}." for number in range(30)], MAY + timedelta(hours=2))
     place = None if is_private else TEAM
     added = cubes_add(actor=team.alice.actor, drafts=[replace(one, namespace=place) for one in said])
     run_jobs()
     for one in () if is_private else added:
         given(alice, team, "bob", "memory", str(one.cube.id), effect="deny")
-    assert found(team.bob.actor, question, top_k=3, filters=filters) == before
+    assert results(team.bob.actor, question, top_k=3, filters=filters) == before
 
 
 @BOTH
-def test_what_is_granted_by_itself_is_found_by_who_and_when(team: World, alice: Contract, filters: Any) -> None:
+def test_granted_memory_is_searchable_by_speaker_and_time(team: World, alice: Contract, filters: Any) -> None:
     (said,) = drafts("Ada", ["Only this."], MAY)
     (added,) = cubes_add(actor=team.alice.actor, drafts=[replace(said, namespace=None)])
     run_jobs()
-    assert ("Ada", "Only this.") not in found(team.bob.actor, WHO_AND_WHEN, top_k=100, filters=filters)
+    assert ("Ada", "Only this.") not in results(team.bob.actor, WHO_AND_WHEN, top_k=100, filters=filters)
     given(alice, team, "bob", "memory", str(added.cube.id))
     for question in (WHO_AND_WHEN, "What did Ada say?", "What happened in May 2025?"):
-        assert ("Ada", "Only this.") in found(team.bob.actor, question, top_k=6, filters=filters)
+        assert ("Ada", "Only this.") in results(team.bob.actor, question, top_k=6, filters=filters)
 
 
 def test_a_memory_by_itself_is_not_outdone_by_small_talk_beside_a_weaker_hit(world: World) -> None:
@@ -360,11 +362,11 @@ def test_a_memory_by_itself_is_not_outdone_by_small_talk_beside_a_weaker_hit(wor
     talk = ["Morning!", "Did you lock the boathouse?", "I think so.", "Good.", "See you at noon."]
     cubes_add(actor=world.alice.actor, drafts=[*drafts("Ben", talk, MAY, session="talk"), *drafts("", [note], MAY)])
     run_jobs()
-    first = found(world.alice.actor, "Where does the spare key of the boathouse hang?", top_k=3)
+    first = results(world.alice.actor, "Where does the spare key of the boathouse hang?", top_k=3)
     assert first[0] == ("", note)
 
 
-def test_a_memory_by_itself_counts_as_one_that_is_told_among_others(world: World) -> None:
+def test_memory_without_a_session_scores_like_one_in_a_session(world: World) -> None:
     talk = ["The heron nests by the weir.", "Near the weir?", "Yes."]
     alone = drafts("", ["The heron nests by the mill."], MAY)
     cubes_add(actor=world.alice.actor, drafts=[*drafts("Ben", talk, MAY, session="talk"), *alone])
@@ -386,7 +388,7 @@ def test_a_memory_by_itself_counts_as_one_that_is_told_among_others(world: World
         ("Zoë", "zoe"),
     ],
 )
-def test_a_name_is_known_with_and_without_its_accents(alice: Contract, speaker: str, asked: str) -> None:
+def test_speaker_is_recognised_with_and_without_accents(alice: Contract, speaker: str, asked: str) -> None:
     messages = [
         {"role": "user", "name": name, "content": f"The pump leaks, {number}."}
         for number, name in enumerate((speaker, "Ben", "Cleo"))
@@ -399,7 +401,7 @@ def test_a_name_is_known_with_and_without_its_accents(alice: Contract, speaker: 
     assert len(alice.search("pump", filters={"speaker": speaker})) == 1
 
 
-def test_what_nobody_said_names_somebody_with_and_without_accents(alice: Contract) -> None:
+def test_named_person_is_recognised_with_and_without_accents(alice: Contract) -> None:
     for content in ("A call from José about the pump.", "A call from Ben about the pump.", "Zoe called."):
         alice.add(content)
     run_jobs()
@@ -408,7 +410,7 @@ def test_what_nobody_said_names_somebody_with_and_without_accents(alice: Contrac
 
 
 @pytest.mark.parametrize("limit", [3, 5])
-def test_what_a_speaker_said_that_tells_a_time_is_looked_for_too(
+def test_speakers_statements_with_a_time_are_candidates(
     world: World, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """It is not among the speaker's latest, no word leads to it, and the pool has enough of the speaker already."""
@@ -423,6 +425,6 @@ def test_what_a_speaker_said_that_tells_a_time_is_looked_for_too(
     cubes_add(actor=world.alice.actor, drafts=drafts("Ben", [*whole, *rain], LATER))
     run_jobs()
     question = "When did Zoe mention the turquoise gasket of the Vexley pump in the mill?"
-    first = found(world.alice.actor, question, top_k=limit)
+    first = results(world.alice.actor, question, top_k=limit)
     assert {*first[:3]} == {("Zoë", text) for text in told}
-    assert found(world.alice.actor, question, top_k=limit, filters=ALL)[:3] == first[:3]
+    assert results(world.alice.actor, question, top_k=limit, filters=ALL)[:3] == first[:3]

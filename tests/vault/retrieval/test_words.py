@@ -38,7 +38,7 @@ class Entry:
 
 def test_a_cube_has_the_bm25_of_all_its_words() -> None:
     heron, both = Entry(uuid7(), length=4), Entry(uuid7(), length=16, frequency=3)
-    said = _said([heron, both], [both])
+    said = _scores([heron, both], [both])
     best = said.best(10)
     assert [place.cube_id for place in best.places(10)] == [both.cube_id, heron.cube_id]
     assert best.scores.tolist() == pytest.approx([_bm25(both, 2) + _bm25(both, 1), _bm25(heron, 2)])
@@ -51,14 +51,14 @@ def test_a_word_of_more_cubes_than_are_counted_weighs_next_to_nothing() -> None:
     assert 0 < rarity(12, 10) < 0.05
 
 
-def test_what_is_packed_and_what_stands_in_rows_are_one_word() -> None:
+def test_compacted_and_uncompacted_postings_are_one_term() -> None:
     first, second = Entry(uuid7()), Entry(uuid7())
     apart = LexicalScores([_postings(second.sent, packed=first.sent)], cubes=CUBES, length=LENGTH)
-    together = _said([first, second])
+    together = _scores([first, second])
     assert apart.best(10).scores.tolist() == together.best(10).scores.tolist()
 
 
-def test_what_is_gone_is_neither_found_nor_counted() -> None:
+def test_deleted_memory_is_no_candidate_and_not_counted() -> None:
     kept, gone = Entry(uuid7()), Entry(uuid7())
     said = LexicalScores([_postings(kept.sent + gone.sent, gone=gone.cube_id.bytes)], cubes=CUBES, length=LENGTH)
     assert [place.cube_id for place in said.best(10).places(10)] == [kept.cube_id]
@@ -70,20 +70,20 @@ def test_of_equals_the_newest_come_first_wherever_it_is_cut() -> None:
     shuffled = Random(1).sample(entries, len(entries))
     newest = sorted((entry.cube_id for entry in entries), reverse=True)
     for count in (1, 7, 39, 40, 100):
-        assert [place.cube_id for place in _said(shuffled).best(count).places(count)] == newest[:count]
+        assert [place.cube_id for place in _scores(shuffled).best(count).places(count)] == newest[:count]
 
 
-def test_a_question_without_a_known_word_finds_nothing() -> None:
-    for said in (_said(), _said([]), _said([], [])):
+def test_question_without_an_indexed_word_has_no_candidates() -> None:
+    for said in (_scores(), _scores([]), _scores([], [])):
         assert said.best(10).places(10) == []
         assert said.highest == 0.0
         assert said.context_scores(_pool(Entry(uuid7(), session=3))).context.tolist() == [0.0]
 
 
-def test_what_is_said_beside_a_cube_counts_by_its_distance() -> None:
+def test_neighbouring_turn_counts_by_its_distance() -> None:
     walk = [Entry(uuid7(), session=7, position=position, frequency=position + 1) for position in range(6)]
     other = [Entry(uuid7(), session=8, position=3), Entry(uuid7(), position=3)]
-    said = _said(walk + other, [walk[2]])
+    said = _scores(walk + other, [walk[2]])
     own = [_bm25(entry, 8) + (_bm25(entry, 1) if entry is walk[2] else 0.0) for entry in walk]
     context = said.context_scores(_pool(*walk, *other)).context.tolist()
     for position in range(6):
@@ -95,14 +95,14 @@ def test_what_is_said_beside_a_cube_counts_by_its_distance() -> None:
 def test_a_session_says_each_word_once_more_than_it_is_new() -> None:
     walk = [Entry(uuid7(), session=-7, position=position, frequency=2) for position in range(3)]
     quiet, outside = Entry(uuid7(), session=9), Entry(uuid7())
-    said = _said([*walk, outside], [walk[0]])
+    said = _scores([*walk, outside], [walk[0]])
     told = said.context_scores(_pool(walk[2], quiet, outside)).session.tolist()
     wanted = rarity(4, CUBES) * 6 / (6 + SESSION_K) + rarity(1, CUBES) * 2 / (2 + SESSION_K)
     assert told == pytest.approx([wanted, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_many_sessions_are_reckoned_like_one(seed: int) -> None:
+def test_many_sessions_score_like_one(seed: int) -> None:
     """The sieve lets nothing else through, and loses nothing: each session by itself says the same."""
     random = Random(seed)
     sessions = [random.getrandbits(64) - (1 << 63) for _ in range(60)]
@@ -110,7 +110,7 @@ def test_many_sessions_are_reckoned_like_one(seed: int) -> None:
     entries = [Entry(uuid7(), random.choice(sessions), random.randrange(30), frequency=2) for _ in range(800)]
     entries = list({(entry.session, entry.position): entry for entry in entries}.values())
     asked = random.sample(entries, 30)
-    around = _said(entries).context_scores(_pool(*asked))
+    around = _scores(entries).context_scores(_pool(*asked))
     for index, entry in enumerate(asked):
         alone = [one for one in entries if one.session == entry.session]
         scores = {one.position: _bm25(one, len(entries)) for one in alone}
@@ -122,13 +122,13 @@ def test_many_sessions_are_reckoned_like_one(seed: int) -> None:
 
 def test_next_best_after_the_candidates_come_in_their_order() -> None:
     entries = [Entry(uuid7(), frequency=frequency) for frequency in (5, 4, 3, 2, 1)]
-    best = _said(entries).best(10)
+    best = _scores(entries).best(10)
     pool = _pool(entries[0], entries[2])
     assert best.ids_above(pool, _bm25(entries[3], 5)) == [entries[1].cube_id, entries[3].cube_id]
     assert best.ids_above(pool, 1e9) == []
 
 
-def test_what_lies_around_several_places_of_a_session_is_asked_for_once() -> None:
+def test_overlapping_context_windows_are_requested_once() -> None:
     alone = uuid7()
     places = [Place(uuid7(), 5, position) for position in (20, 0, 4, 9)] + [Place(alone, 0, 0), Place(uuid7(), 4, 1)]
     found = context_windows(places)
@@ -143,7 +143,7 @@ def test_what_lies_around_several_places_of_a_session_is_asked_for_once() -> Non
 
 def test_scores_are_shares_of_the_best_and_equals_are_in_order() -> None:
     entries = [Entry(uuid7(), session=3, position=position * 9) for position in range(4)]
-    said = _said(entries)
+    said = _scores(entries)
     weights = Weights(lexical=1.0, context=1.0, session=0.5, dense=0.3, entity=0.0, time=0.0)
     found = scored(said, _pool(*entries), weights, 4)
     assert [row.cube_id for row in found.best(3)] == [entry.cube_id for entry in reversed(entries)][:3]
@@ -189,7 +189,7 @@ def test_a_vector_counts_for_the_version_that_it_is_of() -> None:
     assert _pool(*entries).dense.tolist() == [0.0] * 4
 
 
-def _said(*words: Sequence[Entry]) -> LexicalScores:
+def _scores(*words: Sequence[Entry]) -> LexicalScores:
     found = [_postings(b"".join(entry.sent for entry in entries)) for entries in words]
     return LexicalScores(found, cubes=CUBES, length=LENGTH)
 

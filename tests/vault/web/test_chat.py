@@ -68,7 +68,7 @@ def test_the_empty_chat_teaches_what_to_do(alice: Client) -> None:
     assert "curl http://testserver/api/v1/memories/" in page
 
 
-def test_what_will_go_is_said_in_sentences_of_their_own(alice: Client) -> None:
+def test_chinese_deletion_page_has_no_space_after_a_full_stop(alice: Client) -> None:
     page = alice.get(f"{begun(alice)}delete/", headers={"Accept-Language": "zh-CN"}).content.decode()
     assert not re.search(r"[。，]\s+[\u4e00-\u9fff]", re.sub(r"</?p>", "|", page))
 
@@ -81,7 +81,7 @@ def test_a_question_is_answered_with_chips_that_lead_to_memories(alice: Client) 
     assert "Ana travels by train." in text(alice, chip[1])
 
 
-def test_what_is_not_quoted_is_not_said_to_be(alice: Client) -> None:
+def test_unquoted_answer_is_not_marked_as_a_quote(alice: Client) -> None:
     page = text(alice, begun(alice, "My favourite colour is green."))
     assert "these are sentences from your memories" not in re.sub(r'data-quoted="[^"]*"', "", page)
 
@@ -187,7 +187,7 @@ def test_a_conversation_can_be_renamed(alice: Client) -> None:
     assert "<h1>Journeys</h1>" in text(alice, address)
 
 
-def test_deleting_says_what_will_go_and_then_it_is_gone(alice: Client) -> None:
+def test_deletion_lists_its_effects_and_removes_the_conversation(alice: Client) -> None:
     address = begun(alice)
     alice.post(f"{address}turns/", {"content": "When does Ana travel?"})
     assert "2 questions and their answers will be deleted" in text(alice, f"{address}delete/")

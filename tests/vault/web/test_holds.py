@@ -38,7 +38,7 @@ def test_a_memory_is_frozen_and_let_go_on_its_page(world: World, memory: str) ->
     assert not held(world, memory)
 
 
-def test_htmx_gets_the_part_alone(world: World, memory: str) -> None:
+def test_htmx_gets_only_the_fragment(world: World, memory: str) -> None:
     browser = signed_in(world.alice)
     for call, words in (("freeze", "Frozen by alice:"), ("unfreeze", "Nothing holds this memory.")):
         part = browser.post(f"/memories/{memory}/{call}/", {"reason": "Mine."}, headers={"HX-Request": "true"})
@@ -164,7 +164,7 @@ def test_a_form_that_cannot_be_used_comes_back_with_what_was_given(
         assert not Hold.objects.exists()
 
 
-def test_a_single_member_is_told_to_add_a_second(world: World) -> None:
+def test_single_member_is_asked_to_add_a_second(world: World) -> None:
     charlie = signed_in(world.charlie)
     address = charlie.post("/holds/", {"reason": "Case 17", "subject": "carla"})["Location"]
     response = charlie.post(f"{address}release/")

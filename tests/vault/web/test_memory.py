@@ -27,7 +27,7 @@ def stored(world: World, **fields: object) -> str:
     return f"/memories/{reply.json['results'][0]['id']}/"
 
 
-def test_it_shows_what_is_known_of_a_memory(world: World) -> None:
+def test_page_shows_the_fields_of_a_memory(world: World) -> None:
     page = signed_in(world.alice).get(stored(world)).content.decode()
     for shown in ("Ana travels by train.\n  Always.", "Ana&#x27;s journeys", "travel", "sales", "session-7"):
         assert shown in page

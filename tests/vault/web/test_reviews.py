@@ -22,7 +22,7 @@ def flagged(world: World, **fields: object) -> tuple[str, Review]:
         return f"/memories/{memory['id']}/", Review.objects.get(cube_id=memory["id"])
 
 
-def test_the_inbox_shows_what_was_found_and_where(world: World) -> None:
+def test_inbox_shows_each_finding_and_its_place(world: World) -> None:
     address, _ = flagged(world, metadata={"owner": {"phone": "+86 139 1234 5678"}})
     page = signed_in(world.alice).get("/reviews/").content.decode()
     for shown in (address, "<mark>li.lei@example.cn</mark>", "<mark>13812345678</mark>", "metadata.owner.phone"):
@@ -110,7 +110,7 @@ def test_without_findings_a_text_is_one_piece() -> None:
     assert [piece.text for piece in marked("Nothing.", [])] == ["Nothing."]
 
 
-def test_a_refused_question_is_told_why_and_stays_in_its_box(world: World) -> None:
+def test_refused_question_shows_the_reason_and_stays_in_its_box(world: World) -> None:
     client = signed_in(world.alice)
     with override_settings(PII_ACTION="refuse"):
         page = client.post("/chat/", {"content": TEXT})

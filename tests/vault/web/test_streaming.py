@@ -51,7 +51,7 @@ def test_a_failing_provider_is_the_last_event() -> None:
     )
 
 
-def test_the_reader_may_be_told_in_their_own_words() -> None:
+def test_stream_error_may_be_explained_in_the_readers_language() -> None:
     def events() -> Iterator[TurnEvent]:
         yield Token("half")
         raise ProviderUnavailable("The model server did not answer in time.")
@@ -78,7 +78,7 @@ def test_a_deadlock_is_a_conflict() -> None:
     assert '"code": "conflict"' in read(stream_of(events())).decode()
 
 
-def test_a_denial_on_the_way_is_on_the_trail(world: World, superuser: Callable[[], psycopg.Connection]) -> None:
+def test_denial_during_a_stream_is_in_the_audit_log(world: World, superuser: Callable[[], psycopg.Connection]) -> None:
     def events() -> Iterator[TurnEvent]:
         yield Token("half")
         raise Forbidden("No more.", permission="conversation.use", rule="revoked")

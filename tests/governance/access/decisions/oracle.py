@@ -58,13 +58,13 @@ class Caller:
 
 
 @dataclass
-class Told:
+class Facts:
     spaces: list[Space]
     memories: list[Memory]
     grants: list[Grant]
 
 
-def may(world: Told, who: Caller, action: str, memory: int | None, space: int) -> bool:
+def may(world: Facts, who: Caller, action: str, memory: int | None, space: int) -> bool:
     place, thing = world.spaces[space], None if memory is None else world.memories[memory]
     if (thing and thing.gone) or (who.scopes is not None and not any(action in SCOPES[scope] for scope in who.scopes)):
         return False

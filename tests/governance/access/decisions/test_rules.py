@@ -123,7 +123,7 @@ def test_the_system_may_and_says_so(permission: Permission) -> None:
 
 
 @pytest.mark.parametrize("who", [actor(RoleName.OWNER), system_actor(tenant_id=TENANT, request_id="job")])
-def test_another_tenants_object_is_not_found_whoever_asks(who: Actor) -> None:
+def test_another_tenants_object_is_not_found_for_any_role(who: Actor) -> None:
     for permission in Permission:
         with pytest.raises(NotFound):
             authorize(who, permission, target(tenant=uuid4()))
@@ -169,7 +169,7 @@ def test_a_refusal_without_an_object_names_the_tenant(database: Clone) -> None:
         (set(), "x", False),
     ],
 )
-def test_what_is_bound_to_purposes_is_read_for_them_alone(
+def test_memory_bound_to_purposes_is_read_for_those_purposes_only(
     role: RoleName, purposes: set[str] | None, asked: str, allowed: bool
 ) -> None:
     bound = replace(target(), purposes=None if purposes is None else frozenset(purposes), purpose_rule="policy:bound@3")

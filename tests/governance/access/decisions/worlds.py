@@ -16,7 +16,7 @@ from governance.database import clear_transaction_cache
 from governance.ids import uuid7
 from governance.models import AccessGroup, ApiKey, GrantCondition, Member, Persona, Role
 from governance.vocabulary import Action, Channel, Effect, Permission, PrincipalKind, RoleName, Scope
-from tests.governance.access.decisions.oracle import NOON, Caller, Grant, Memory, Space, Told, may
+from tests.governance.access.decisions.oracle import NOON, Caller, Facts, Grant, Memory, Space, may
 from vault.cubes.lookup import cube_target
 from vault.models import Cube, CubeGrant, Namespace, NamespaceGrant
 from vault.namespaces.services import namespace_target
@@ -39,7 +39,7 @@ OF_SPACE = (Permission.MEMORY_READ, Permission.MEMORY_CREATE, Permission.ACCESS_
 class Stored:
     """A world in the database of the test; places in the lists are those of the oracle's."""
 
-    told: Told
+    told: Facts
     tenant_id: UUID
     members: list[Member]
     keys: list[ApiKey]
@@ -49,7 +49,7 @@ class Stored:
     callers: list[tuple[Caller, Actor]]
 
 
-def imagine(random: Random, *, memories: int = MEMORIES, grants: int = GRANTS) -> Told:
+def imagine(random: Random, *, memories: int = MEMORIES, grants: int = GRANTS) -> Facts:
     """Some namespaces, memories in them, and grants on both."""
     spaces = [
         Space(
@@ -64,7 +64,7 @@ def imagine(random: Random, *, memories: int = MEMORIES, grants: int = GRANTS) -
         if space.kind == "shared" and random.random() < 0.7:
             space.owner = None
     things = [_memory(random) for _ in range(memories)]
-    return Told(spaces, things, [_grant(random, memories) for _ in range(grants)])
+    return Facts(spaces, things, [_grant(random, memories) for _ in range(grants)])
 
 
 def _memory(random: Random) -> Memory:
@@ -109,7 +109,7 @@ def _conditions(random: Random) -> dict[str, Any]:
     return {name: possible[name] for name in random.sample(list(possible), random.choice([1, 1, 2]))}
 
 
-def store(told: Told, members: list[Member], random: Random) -> Stored:
+def store(told: Facts, members: list[Member], random: Random) -> Stored:
     """Write the world as rows; inside a transaction that is rolled back afterwards. members: as MEMBERS has them."""
     tenant_id = members[0].tenant_id
     roles = {role.name: role for role in Role.objects.all()}

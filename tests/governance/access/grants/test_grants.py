@@ -51,7 +51,7 @@ def memory_id(alice: Contract) -> str:
 
 
 @pytest.mark.parametrize("object_type", ["memory", "namespace"])
-def test_what_is_granted_is_seen_everywhere_and_what_is_revoked_nowhere(
+def test_granted_memory_is_visible_everywhere_and_revoked_memory_nowhere(
     world: World, alice: Contract, bob: Contract, memory_id: str, object_type: str
 ) -> None:
     namespace_id = alice.get(f"memories/{memory_id}/").json["namespace"]["id"]

@@ -44,7 +44,7 @@ def unread(database: psycopg.Connection) -> dict[str, list[str]]:
     return {table: rows for table, rows in _but_denials(everything(database)).items() if "audit" not in table}
 
 
-def told(reply: ApiReply, identifier: str) -> tuple[int, str]:
+def comparable_reply(reply: ApiReply, identifier: str) -> tuple[int, str]:
     """What is said, but for the ids of the request and of what was asked about."""
     return reply.status, re.sub(r'"request_id":"[^"]*"', "", reply.body.decode()).replace(identifier, "")
 
@@ -63,7 +63,10 @@ def test_by_no_address_of_the_api(world: World, filled: Filled, charlie: Contrac
                     nowhere = charlie.send(
                         method, API + address(route, str(MISSING)), None if method in {"GET", "DELETE"} else body
                     )
-                    assert told(reply, identifier) == told(nowhere, str(MISSING)), (method, asked)
+                    assert comparable_reply(reply, identifier) == comparable_reply(nowhere, str(MISSING)), (
+                        method,
+                        asked,
+                    )
     assert unread(database) == before
 
 

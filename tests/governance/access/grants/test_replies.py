@@ -34,7 +34,7 @@ def refused(reply: ApiReply) -> bool:
 
 
 @pytest.mark.parametrize("object_type", ["namespace", "memory"])
-def test_what_a_revoked_grant_closed_is_not_told_again(
+def test_stored_reply_is_withheld_after_the_grant_is_revoked(
     world: World, alice: Contract, bob: Contract, object_type: str
 ) -> None:
     memory = alice.add(FACT)
@@ -52,7 +52,7 @@ def test_what_a_revoked_grant_closed_is_not_told_again(
     assert alice.get(f"memories/{memory['id']}/").status == 200
 
 
-def test_who_wrote_by_a_grant_is_told_nothing_after_it_and_writes_nothing_more(
+def test_writer_without_the_grant_gets_no_stored_reply_and_writes_no_more(
     alice: Contract, editor: Person, eve: Contract
 ) -> None:
     memory = alice.add("Something else.")
@@ -70,7 +70,7 @@ def test_who_wrote_by_a_grant_is_told_nothing_after_it_and_writes_nothing_more(
     assert alice.listed() == [FACT, "Something else."]
 
 
-def test_what_was_moved_into_a_private_namespace_is_not_told_again(alice: Contract, eve: Contract) -> None:
+def test_stored_reply_is_withheld_after_a_move_into_a_private_namespace(alice: Contract, eve: Contract) -> None:
     memory = alice.add(FACT, namespace="/team")
     mine = alice.add("Mine.")["namespace"]["path"]
     writing = {"content": FACT, "namespace": "/team"}
@@ -81,7 +81,7 @@ def test_what_was_moved_into_a_private_namespace_is_not_told_again(alice: Contra
     assert refused(added(eve, writing))
 
 
-def test_what_a_new_policy_closed_is_told_for_its_purpose_alone(olivia: Contract, eve: Contract) -> None:
+def test_stored_reply_is_returned_only_for_the_purpose_of_a_new_policy(olivia: Contract, eve: Contract) -> None:
     writing = {"content": FACT, "namespace": "/team"}
     first = added(eve, writing)
     made(olivia, "purpose", {"where": {"namespace": "/team"}, "purposes": ["treatment"]})
@@ -89,7 +89,7 @@ def test_what_a_new_policy_closed_is_told_for_its_purpose_alone(olivia: Contract
     assert added(eve, writing, x_memory_purpose="treatment").json == first.json
 
 
-def test_a_turn_is_told_again_to_whom_its_persona_reads_for(world: World, alice: Contract, bob: Contract) -> None:
+def test_stored_turn_is_returned_to_whom_its_persona_reads_for(world: World, alice: Contract, bob: Contract) -> None:
     """What is granted to the persona holds while it speaks, and in the chat alone."""
     memory = alice.add(FACT)
     ward = bob.post("personas/", {"name": "at the ward"}).json["id"]

@@ -129,7 +129,7 @@ def test_the_next_request_after_a_revocation_reads_nothing(
     evidence(row=11, name="next-request", figures=figures)
 
 
-def test_a_revocation_that_is_only_said_shows(
+def test_revocation_without_effect_is_detected(
     world: World, alice: Contract, bob: Contract, superuser: Superuser
 ) -> None:
     """The mutant: what was granted stays, whatever the reply says."""
@@ -210,7 +210,7 @@ def test_a_stream_is_cut_within_a_second_of_the_revocation(
     assert bob.get(f"conversations/{conversation}/turns/").json["count"] == 0
 
 
-def test_the_reader_of_a_cut_stream_is_told_and_the_audit_log_too(
+def test_cut_stream_is_reported_to_the_reader_and_in_the_audit_log(
     world: World, alice: Contract, bob: Contract, memory_id: str, slow_model: Event, superuser: Superuser
 ) -> None:
     given(alice, world, "bob", "memory", memory_id)

@@ -42,7 +42,7 @@ def test_heat_and_trust_lift_what_stands_well() -> None:
     assert [row.cube_id for row in trusted] == [C, A, B]
 
 
-def test_a_search_weighs_them_when_told_to(world: World, alice: Contract, settings: Settings) -> None:
+def test_search_weighs_heat_and_trust_when_configured(world: World, alice: Contract, settings: Settings) -> None:
     ids = [alice.add(f"The kettle number {number} whistles.")["id"] for number in range(3)]
     run_jobs()
     before = [one["id"] for one in alice.search("kettle whistles")]

@@ -26,11 +26,11 @@ def surveyed(monkeypatch: pytest.MonkeyPatch) -> list[IndexStatistics]:
     found: list[IndexStatistics] = []
     inner = statistics.index_statistics
 
-    def survey(*args: object) -> IndexStatistics:
+    def changing_statistics(*args: object) -> IndexStatistics:
         found.append(inner(*args))  # type: ignore[arg-type]
         return found[-1]
 
-    monkeypatch.setattr(finding, "index_statistics", survey)
+    monkeypatch.setattr(finding, "index_statistics", changing_statistics)
     return found
 
 
@@ -41,7 +41,7 @@ def ids(alice: Contract) -> list[str]:
     return added
 
 
-def test_sizes_are_those_of_what_is_seen_whatever_was_hidden_last(
+def test_statistics_count_visible_memories_after_each_denial(
     world: World, olivia: Contract, bob: Contract, ids: list[str], surveyed: list[IndexStatistics]
 ) -> None:
     def counted() -> tuple[int, float]:
@@ -60,7 +60,7 @@ def test_sizes_are_those_of_what_is_seen_whatever_was_hidden_last(
     assert without_third[1] < without_first[1] < everything[1]  # the third says more than the first
 
 
-def test_what_is_hidden_twice_is_left_out_once(
+def test_memory_denied_twice_is_subtracted_once(
     world: World, olivia: Contract, bob: Contract, ids: list[str], surveyed: list[IndexStatistics]
 ) -> None:
     olivia.patch(f"memories/{ids[0]}/", {"sensitivity": "restricted"}, if_match='"1"')
@@ -73,7 +73,7 @@ def test_what_is_hidden_twice_is_left_out_once(
     assert surveyed[-1].cubes == 3
 
 
-def test_what_is_hidden_is_looked_at_once_until_sizes_are_counted_anew(
+def test_excluded_memories_are_read_once_until_statistics_change(
     world: World, alice: Contract, olivia: Contract, bob: Contract, ids: list[str]
 ) -> None:
     def looks() -> int:
@@ -91,7 +91,7 @@ def test_what_is_hidden_is_looked_at_once_until_sizes_are_counted_anew(
     assert [looks(), looks()] == [1, 0]
 
 
-def test_what_is_found_of_another_hidden_set_is_not_kept(
+def test_result_for_another_excluded_set_is_not_cached(
     world: World,
     bob: Contract,
     olivia: Contract,
@@ -150,18 +150,18 @@ def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_
     with_jobs: bool,
     how: str,
 ) -> None:
-    def told() -> object:
+    def results_of_bob() -> object:
         found = bob.search("otter heron", mode="lexical", explain=True)
         return surveyed[-1].cubes, surveyed[-1].words, [(one["id"], one["score"]) for one in found]
 
     def follow() -> None:
         if with_jobs:
             run_jobs()
-        assert told() == before
+        assert results_of_bob() == before
 
     for memory_id in ids[2:]:
         given(olivia, world, "bob", "memory", memory_id, effect="deny")
-    before = told()
+    before = results_of_bob()
     assert surveyed[-1].cubes == 2
     address = f"memories/{ids[2]}/"
     for step in how.split(" and "):
@@ -181,7 +181,7 @@ def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_
 
 
 @pytest.mark.parametrize("way", ["deleted", "purged", "expired", "denied", "granted twice", "seen anyway"])
-def test_of_granted_memories_those_that_are_seen_are_counted_once(
+def test_visible_granted_memories_are_counted_once(
     world: World,
     alice: Contract,
     olivia: Contract,

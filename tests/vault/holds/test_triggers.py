@@ -108,16 +108,14 @@ def test_the_superuser_is_refused_too(held: Holding, superuser: Superuser) -> No
         assert refused.value.sqlstate == "MH423"
 
 
-def test_what_the_trigger_refuses_is_told_as_held(world: World, held: Holding) -> None:
+def test_write_refused_by_the_trigger_is_answered_as_held(world: World, held: Holding) -> None:
     """For a hold that was made between the service's question and its write."""
     with pytest.raises(DatabaseError) as refused, acting(world.alice.actor):
         Cube.objects.filter(id=held.single).update(importance=0.7)
     assert isinstance(database_failure(refused.value), Held)
 
 
-def test_a_memory_written_around_our_code_comes_under_its_subjects_hold(
-    world: World, held: Holding, clone: Clone
-) -> None:
+def test_memory_inserted_by_sql_comes_under_its_subjects_hold(world: World, held: Holding, clone: Clone) -> None:
     """By the trigger: no service of ours is asked."""
     new = cubes_add(actor=world.alice.actor, drafts=[CubeDraft(content="About nobody.", namespace="/team")])[0].cube
     with app_of(clone, world) as app:

@@ -75,7 +75,7 @@ def test_a_day_fits_itself_best_and_its_month_less(question: str) -> None:
 
 
 @pytest.mark.parametrize("question", ["in August 2022", "2022年8月", "by Aug 2022"])
-def test_a_month_of_a_year_is_that_month_alone(question: str) -> None:
+def test_month_with_a_year_means_only_that_month(question: str) -> None:
     assert weight(question, "2022-08-31T23:59") == 1.0
     assert weight(question, "2022-09-01") == weight(question, "2021-08-15") == 0.0
 
@@ -98,7 +98,7 @@ def test_relative_times_count_from_now(question: str, moment: str) -> None:
     assert weight(question, moment) == 1.0
 
 
-def test_a_year_alone_fits_weakly() -> None:
+def test_year_without_a_month_has_a_low_weight() -> None:
     assert weight("Where was he in 2021?", "2021-03-03") == 0.5
 
 
@@ -139,7 +139,7 @@ def test_a_question_without_a_time_has_no_span(question: str) -> None:
         ("去年五月六日", "2025-05-06"),
     ],
 )
-def test_a_day_fits_more_than_the_days_in_which_it_is_told(question: str, day: str) -> None:
+def test_day_has_more_weight_than_the_week_after_it(question: str, day: str) -> None:
     that = at(day)
     assert weight(question, day) == weight(question, (that + timedelta(hours=23)).isoformat()[:16]) == 1.0
     assert weight(question, (that - timedelta(minutes=1)).isoformat()[:16]) < 1.0
@@ -147,7 +147,7 @@ def test_a_day_fits_more_than_the_days_in_which_it_is_told(question: str, day: s
 
 
 @pytest.mark.parametrize("question", ["today", "tonight", "this morning", "今天", "今晚"])
-def test_today_is_today_alone(question: str) -> None:
+def test_today_means_only_today(question: str) -> None:
     assert weight(question, "2026-11-20T01:00") == weight(question, "2026-11-20T23:00") == 1.0
     assert weight(question, "2026-11-19T23:00") == weight(question, "2026-11-21") == 0.0
 
@@ -315,13 +315,13 @@ def test_before_and_after_are_open_on_their_side(question: str, inside: str, out
         "两小时前",
     ],
 )
-def test_what_is_past_does_not_reach_beyond_now(question: str) -> None:
+def test_past_time_range_ends_now(question: str) -> None:
     spans = time_ranges_of(question, NOW)
     assert spans
     assert max(span.end for span in spans) <= NOW
 
 
-def test_what_lies_around_the_last_week_and_month_fits_nearly_as_well() -> None:
+def test_days_next_to_last_week_and_month_weigh_nearly_as_much() -> None:
     assert 0.8 < weight("last week", "2026-11-18") < 1.0
     assert 0.8 < weight("上个月", "2026-11-10") < 1.0
 
@@ -361,7 +361,7 @@ def test_words_that_only_look_like_times_are_none(question: str) -> None:
 @pytest.mark.parametrize(
     ("question", "month"), [("in march", 3), ("from march to may", 5), ("may 2025", 5), ("May 3rd", 5)]
 )
-def test_may_and_march_are_months_where_that_is_said(question: str, month: int) -> None:
+def test_may_and_march_are_months_only_in_a_date(question: str, month: int) -> None:
     assert weight(question, f"2025-{month:02}-03") == 1.0
 
 

@@ -109,7 +109,7 @@ def test_calls_without_a_body_refuse_one(world: World, alice: Contract) -> None:
     assert fields_at_fault(alice.post(f"jobs/{job}/retry/", {"speling": 1})) == {"speling"}
 
 
-def test_an_owner_is_told_why_nothing_goes_to_a_home_that_is_none(world: World) -> None:
+def test_write_to_a_missing_home_namespace_is_refused_with_the_reason(world: World) -> None:
     olivia = contract(world, "olivia")
     for path, home in (
         ("/users/nobody", "/users/nobody"),
@@ -123,14 +123,14 @@ def test_an_owner_is_told_why_nothing_goes_to_a_home_that_is_none(world: World) 
     assert editor.json["detail"] == "The permission memory.create is missing."  # as for a home that is somebody's
 
 
-def test_a_duplicate_is_checked_before_it_is_found(alice: Contract) -> None:
+def test_duplicate_is_validated_before_it_is_looked_up(alice: Contract) -> None:
     alice.add("One.")
     for field, value in (("expires_at", "2001-01-01T00:00:00Z"), ("valid_to", "2001-01-01T00:00:00Z")):
         body = {"content": "One.", "valid_from": "2002-01-01T00:00:00Z", field: value}
         assert fields_at_fault(alice.post("memories/", body)) == {field}
 
 
-def test_a_message_that_is_known_is_answered_with_what_was_stored(alice: Contract) -> None:
+def test_repeated_message_is_answered_with_the_stored_memory(alice: Contract) -> None:
     def say(content: str) -> dict[str, Any]:
         message = {"role": "user", "content": content, "message_id": "m-1"}
         reply = alice.post("memories/", {"session_id": "s-1", "infer": False, "messages": [message]})

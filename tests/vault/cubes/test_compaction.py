@@ -65,10 +65,10 @@ def herons(alice: Actor, monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
 
 
 @pytest.fixture
-def packed(alice: Actor, herons: list[UUID]) -> list[UUID]:
+def compacted(alice: Actor, herons: list[UUID]) -> list[UUID]:
     """Memories of a heron, a word that is packed."""
     _pack(alice)
-    assert _is_packed(alice)
+    assert _is_compacted(alice)
     return herons
 
 
@@ -76,18 +76,18 @@ def packed(alice: Actor, herons: list[UUID]) -> list[UUID]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_packed_is_what_the_rows_say_whatever_was_done(
+def test_compacted_postings_equal_the_rows_after_any_writes(
     alice: Actor, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(compaction, "REMADE_AFTER", 0.0)
-    random, packed = Random(seed), 0
+    random, compacted = Random(seed), 0
     for _ in range(STEPS):
         _anything(alice, random)
-        packed += _checked(alice)
-    assert packed > STEPS
+        compacted += _checked(alice)
+    assert compacted > STEPS
 
 
-def test_a_packed_word_has_its_postings_in_the_order_of_their_cubes(alice: Actor) -> None:
+def test_compacted_postings_are_in_the_order_of_their_cubes(alice: Actor) -> None:
     ids = _add(alice, *(f"Heron heron {number} of many." for number in range(4)), session="a walk")
     run_jobs()
     with acting(alice):
@@ -100,44 +100,44 @@ def test_a_packed_word_has_its_postings_in_the_order_of_their_cubes(alice: Actor
         assert (session, position, length, frequency) == (row.session_token, row.position, row.length, 2)
 
 
-def test_nobody_of_another_tenant_sees_what_is_packed(world: World, packed: list[UUID]) -> None:
+def test_compacted_postings_are_invisible_to_another_tenant(world: World, compacted: list[UUID]) -> None:
     with acting(world.charlie.actor):
         assert not CompactedTerm.objects.exists()
         assert not CompactedPostings.objects.exists()
         assert not Compaction.objects.exists()
 
 
-def test_a_newer_memory_leaves_what_is_packed(alice: Actor, packed: list[UUID]) -> None:
+def test_newer_memory_leaves_the_term_compacted(alice: Actor, compacted: list[UUID]) -> None:
     _add(alice, "Another heron.")
-    assert _is_packed(alice)
+    assert _is_compacted(alice)
     assert _checked(alice)
 
 
-def test_an_older_memory_drops_its_words(alice: Actor, packed: list[UUID]) -> None:
-    cube_delete(actor=alice, cube_id=packed[0])
-    _forget_packing(alice)
+def test_an_older_memory_drops_its_words(alice: Actor, compacted: list[UUID]) -> None:
+    cube_delete(actor=alice, cube_id=compacted[0])
+    _undo_compaction(alice)
     _pack(alice)
-    assert _is_packed(alice)
-    cube_restore(actor=alice, cube_id=packed[0])
+    assert _is_compacted(alice)
+    cube_restore(actor=alice, cube_id=compacted[0])
     assert not _is_placed(alice)
     assert _checked(alice) == 0
 
 
-def test_an_erasure_leaves_nothing_of_the_memory(alice: Actor, packed: list[UUID], superuser: Superuser) -> None:
+def test_an_erasure_leaves_nothing_of_the_memory(alice: Actor, compacted: list[UUID], superuser: Superuser) -> None:
     values = "SELECT count(*) FROM vault_packedpostings WHERE position(uuid_send(%s) IN postings) > 0"
-    assert superuser().execute(values, [packed[0]]).fetchone() == (1,)
-    cube_purge(actor=alice, cube_id=packed[0])
-    assert superuser().execute(values, [packed[0]]).fetchone() == (0,)
-    _forget_packing(alice)
+    assert superuser().execute(values, [compacted[0]]).fetchone() == (1,)
+    cube_purge(actor=alice, cube_id=compacted[0])
+    assert superuser().execute(values, [compacted[0]]).fetchone() == (0,)
+    _undo_compaction(alice)
     _pack(alice)
-    assert _is_packed(alice)
-    assert superuser().execute(values, [packed[0]]).fetchone() == (0,)
+    assert _is_compacted(alice)
+    assert superuser().execute(values, [compacted[0]]).fetchone() == (0,)
 
 
 def test_the_last_memory_that_has_a_word_takes_its_token_along(
-    alice: Actor, packed: list[UUID], superuser: Superuser
+    alice: Actor, compacted: list[UUID], superuser: Superuser
 ) -> None:
-    for cube_id in packed:
+    for cube_id in compacted:
         cube_purge(actor=alice, cube_id=cube_id)
     for table in ("vault_packedword", "vault_packedpostings"):
         query = f"SELECT count(*) FROM {table} WHERE term = %s"
@@ -146,34 +146,34 @@ def test_the_last_memory_that_has_a_word_takes_its_token_along(
 
 @pytest.mark.parametrize("trigger", ["inserted", "deleted"])
 def test_the_proof_sees_words_that_are_not_dropped(
-    alice: Actor, packed: list[UUID], superuser: Superuser, trigger: str
+    alice: Actor, compacted: list[UUID], superuser: Superuser, trigger: str
 ) -> None:
-    cube_delete(actor=alice, cube_id=packed[0])
-    _forget_packing(alice)
+    cube_delete(actor=alice, cube_id=compacted[0])
+    _undo_compaction(alice)
     _pack(alice)
     superuser().execute(f"ALTER TABLE vault_posting DISABLE TRIGGER packed_words_drop_with_{trigger}".encode())
     if trigger == "inserted":
-        cube_restore(actor=alice, cube_id=packed[0])
+        cube_restore(actor=alice, cube_id=compacted[0])
     else:
-        cube_delete(actor=alice, cube_id=packed[1])
-    assert _is_packed(alice)
+        cube_delete(actor=alice, cube_id=compacted[1])
+    assert _is_compacted(alice)
     with pytest.raises(AssertionError):
         _checked(alice)
 
 
 def test_a_posting_that_is_changed_where_it_stands_drops_its_word(
-    alice: Actor, packed: list[UUID], app_connection: psycopg.Connection
+    alice: Actor, compacted: list[UUID], app_connection: psycopg.Connection
 ) -> None:
-    with _writing(app_connection, alice, packed[0]):
+    with _writing(app_connection, alice, compacted[0]):
         pass
     assert not _is_placed(alice)
 
 
 def test_postings_are_not_written_from_an_old_snapshot(
-    alice: Actor, packed: list[UUID], app_connection: psycopg.Connection
+    alice: Actor, compacted: list[UUID], app_connection: psycopg.Connection
 ) -> None:
     app_connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    with pytest.raises(psycopg.errors.InsufficientPrivilege), _writing(app_connection, alice, packed[0]):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), _writing(app_connection, alice, compacted[0]):
         pass
 
 
@@ -187,12 +187,12 @@ def test_who_was_writing_before_words_were_placed_is_waited_for(
     with _writing(app_connection, alice, herons[0]):
         _pack(alice)
         assert _is_placed(alice)
-        assert not _is_packed(alice)
+        assert not _is_compacted(alice)
         with acting(alice):
             event = OutboxEvent.objects.get(topic=Topic.WORDS_PLACED)
         assert event.last_error.startswith("Conflict: Memories have been written for long")
     _again(alice)
-    assert _is_packed(alice)
+    assert _is_compacted(alice)
     assert _checked(alice)
 
 
@@ -202,12 +202,12 @@ def test_the_proof_sees_a_writer_who_is_not_waited_for(
     monkeypatch.setattr(compaction, "_await_writers", lambda cursor: None)
     with _writing(app_connection, alice, herons[0]):
         _pack(alice)
-    assert _is_packed(alice)
+    assert _is_compacted(alice)
     with pytest.raises(AssertionError):
         _checked(alice)
 
 
-def test_who_has_an_id_beyond_all_that_ended_is_waited_for_too(
+def test_compaction_waits_for_transactions_newer_than_the_snapshot(
     alice: Actor, herons: list[UUID], app_connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Transactions of greater ids than any that has ended are in no list of a snapshot."""
@@ -220,7 +220,7 @@ def test_who_has_an_id_beyond_all_that_ended_is_waited_for_too(
         words_pack(alice, [])()
     writer.__exit__(None, None, None)
     _step(alice, words_pack)
-    assert _is_packed(alice)
+    assert _is_compacted(alice)
     assert _checked(alice)
 
 
@@ -232,10 +232,10 @@ def test_who_writes_other_things_is_not_waited_for(
         become(app_connection, alice.tenant_id)
         app_connection.execute("UPDATE vault_namespacesize SET words = words")
         _pack(alice)
-    assert _is_packed(alice)
+    assert _is_compacted(alice)
 
 
-def test_a_word_that_is_changed_between_the_steps_is_packed_later(alice: Actor, herons: list[UUID]) -> None:
+def test_term_changed_between_the_steps_is_compacted_later(alice: Actor, herons: list[UUID]) -> None:
     _step(alice, words_place)
     assert _is_placed(alice)
     cube_purge(actor=alice, cube_id=herons[0])
@@ -246,7 +246,7 @@ def test_a_word_that_is_changed_between_the_steps_is_packed_later(alice: Actor, 
         assert event.available_at > event.created_at + timedelta(seconds=50)
         Compaction.objects.update(packed_at=Now() - timedelta(hours=1))
     _again(alice)
-    assert _is_packed(alice)
+    assert _is_compacted(alice)
     assert _checked(alice)
 
 
@@ -274,7 +274,7 @@ def test_a_word_that_is_changed_while_it_is_read_is_not_marked(
         wait_until(lambda: waiting_for_locks(watcher) == 1, seconds=20)
         writer.__exit__(None, None, None)
         packing_it.result()
-    assert _is_packed(alice) is not commits
+    assert _is_compacted(alice) is not commits
     assert _checked(alice) == (0 if commits else 1)
 
 
@@ -302,7 +302,7 @@ def test_who_changes_a_word_that_is_being_marked_waits_and_drops_it(
 # When words are packed
 
 
-def test_packing_is_a_job_of_two_steps_that_keeps_no_vector_waiting(alice: Actor, herons: list[UUID]) -> None:
+def test_compaction_is_a_job_of_two_steps_that_delays_no_embedding(alice: Actor, herons: list[UUID]) -> None:
     with acting(alice):
         compaction_request(alice)
         compaction_request(alice)
@@ -311,9 +311,9 @@ def test_packing_is_a_job_of_two_steps_that_keeps_no_vector_waiting(alice: Actor
     with acting(alice):
         assert _open(Topic.WORDS_PLACED) == 1
     assert _is_placed(alice)
-    assert not _is_packed(alice)
+    assert not _is_compacted(alice)
     run_jobs()
-    assert _is_packed(alice)
+    assert _is_compacted(alice)
     _again(alice)  # who asked between the steps looks once more
     with acting(alice):
         assert _open(Topic.WORDS_DUE) == _open(Topic.WORDS_PLACED) == 0
@@ -323,22 +323,22 @@ def test_words_are_counted_in_all_namespaces_together(alice: Actor) -> None:
     for namespace in ("/a", "/b", "/c"):
         cubes_add(actor=alice, drafts=[CubeDraft(content="A heron.", namespace=namespace)])
     run_jobs()
-    assert _is_packed(alice)
+    assert _is_compacted(alice)
     with acting(alice):
         assert CompactedPostings.objects.filter(term=_token(alice, "heron")).count() == 3
     assert _checked(alice)
 
 
 def test_what_was_made_a_moment_ago_is_left_to_its_rows(
-    alice: Actor, packed: list[UUID], monkeypatch: pytest.MonkeyPatch
+    alice: Actor, compacted: list[UUID], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compaction, "SETTLED_SECONDS", 3_600.0)
-    _forget_packing(alice)
+    _undo_compaction(alice)
     _step(alice, words_place)
     assert not _is_placed(alice)
 
 
-def test_all_are_packed_anew_only_after_the_tenant_has_grown_by_a_fourth(alice: Actor, packed: list[UUID]) -> None:
+def test_all_terms_are_compacted_anew_after_a_quarter_of_growth(alice: Actor, compacted: list[UUID]) -> None:
     _add(alice, "A heron.")
     run_jobs()
     with acting(alice):
@@ -353,8 +353,8 @@ def test_all_are_packed_anew_only_after_the_tenant_has_grown_by_a_fourth(alice: 
     assert _checked(alice)
 
 
-def test_words_that_are_missing_are_due_after_a_while(alice: Actor, packed: list[UUID]) -> None:
-    _edit(alice, packed[0], "An otter.")
+def test_words_that_are_missing_are_due_after_a_while(alice: Actor, compacted: list[UUID]) -> None:
+    _edit(alice, compacted[0], "An otter.")
     run_jobs()
     assert not _is_placed(alice)
     with acting(alice):
@@ -363,14 +363,14 @@ def test_words_that_are_missing_are_due_after_a_while(alice: Actor, packed: list
         Compaction.objects.update(packed_at=Now() - timedelta(hours=1))
         assert _is_due(alice)
     _again(alice)
-    assert _is_packed(alice)
+    assert _is_compacted(alice)
     with acting(alice):
         assert not _is_due(alice)
         assert Compaction.objects.get().cubes == HERONS
 
 
-def test_what_was_asked_for_too_early_is_asked_for_again(alice: Actor, packed: list[UUID]) -> None:
-    _edit(alice, packed[0], "An otter.")
+def test_what_was_asked_for_too_early_is_asked_for_again(alice: Actor, compacted: list[UUID]) -> None:
+    _edit(alice, compacted[0], "An otter.")
     run_jobs()
     _again(alice)
     assert not _is_placed(alice)
@@ -379,10 +379,10 @@ def test_what_was_asked_for_too_early_is_asked_for_again(alice: Actor, packed: l
         assert event.available_at > event.created_at + timedelta(seconds=50)
 
 
-def test_a_word_that_has_become_rare_is_not_packed_again(alice: Actor, packed: list[UUID]) -> None:
-    for cube_id in packed[:3]:
+def test_term_that_became_rare_is_not_compacted_again(alice: Actor, compacted: list[UUID]) -> None:
+    for cube_id in compacted[:3]:
         cube_purge(actor=alice, cube_id=cube_id)
-    _forget_packing(alice)
+    _undo_compaction(alice)
     _pack(alice)
     assert not _is_placed(alice)
     with acting(alice):
@@ -397,10 +397,10 @@ def test_two_jobs_are_not_at_the_words_of_a_tenant_at_once(
     other = superuser()
     with other.transaction():
         other.execute(compaction.ALONE, [str(alice.tenant_id)])
-        _forget_packing(alice)
+        _undo_compaction(alice)
         with pytest.raises(Conflict):
             _step(alice, step)
-    assert not _is_packed(alice)
+    assert not _is_compacted(alice)
 
 
 def _anything(actor: Actor, random: Random) -> None:
@@ -410,7 +410,7 @@ def _anything(actor: Actor, random: Random) -> None:
         deleted = list(Cube.objects.exclude(deleted_at=None).order_by("id").values_list("id", flat=True))
     chosen = random.choice(["add", "add", "edit", "move", "delete", "restore", "purge", "redact", "jobs", "jobs"])
     if chosen == "add" or not present:
-        _add(actor, *(_said(random) for _ in range(random.randint(1, 4))), session=random.choice(["", "a walk"]))
+        _add(actor, *(_random_text(random) for _ in range(random.randint(1, 4))), session=random.choice(["", "a walk"]))
     elif chosen == "jobs":
         run_jobs()
     elif chosen == "restore":
@@ -419,7 +419,7 @@ def _anything(actor: Actor, random: Random) -> None:
     else:
         cube_id, version = random.choice(present)
         if chosen == "edit":
-            _edit(actor, cube_id, _said(random), version)
+            _edit(actor, cube_id, _random_text(random), version)
         elif chosen == "move":
             changes = CubeChanges(namespace=random.choice(["/a", "/b"]))
             cube_update(actor=actor, cube_id=cube_id, expected_versions={version}, changes=changes)
@@ -431,7 +431,7 @@ def _anything(actor: Actor, random: Random) -> None:
             cube_redact(actor=actor, cube_id=cube_id, number=version)
 
 
-def _said(random: Random) -> str:
+def _random_text(random: Random) -> str:
     return " ".join([*random.choices(COMMON, k=random.randint(2, 5)), f"number{random.randint(0, 10**9)}"]) + "."
 
 
@@ -464,7 +464,7 @@ def _again(actor: Actor) -> None:
     run_jobs()
 
 
-def _forget_packing(actor: Actor) -> None:
+def _undo_compaction(actor: Actor) -> None:
     """It is as if the tenant had never been packed, but for what is packed."""
     with acting(actor):
         Compaction.objects.all().delete()
@@ -496,7 +496,7 @@ def _is_placed(actor: Actor) -> bool:
         return CompactedTerm.objects.filter(term=_token(actor, "heron")).exists()
 
 
-def _is_packed(actor: Actor) -> bool:
+def _is_compacted(actor: Actor) -> bool:
     with acting(actor):
         return CompactedTerm.objects.filter(term=_token(actor, "heron"), is_packed=True).exists()
 
@@ -509,7 +509,7 @@ def _checked(actor: Actor) -> int:
     """How many words are packed; each of them as its rows are."""
     with acting(actor):
         until = dict(CompactedTerm.objects.filter(is_packed=True).values_list("term", "until"))
-        packed = {
+        compacted = {
             (value.term, value.namespace_id): _entries(value.postings) for value in CompactedPostings.objects.all()
         }
         rows = list(Posting.objects.filter(term__in=until, frequency__gt=0).order_by("cube_id"))
@@ -518,7 +518,7 @@ def _checked(actor: Actor) -> int:
         if row.cube_id <= until[row.term]:
             entry = (row.cube_id, row.session_token or 0, row.position or 0, row.length, row.frequency)
             expected[row.term, row.namespace_id].append(entry)
-    assert packed == expected
+    assert compacted == expected
     return len(until)
 
 

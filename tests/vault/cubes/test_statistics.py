@@ -51,7 +51,7 @@ def herons(alice: Actor) -> list[UUID]:
     ids = _add(alice, *(f"Heron number{number}." for number in range(5)))
     _add(alice, "An otter and another.", namespace="/other")
     run_jobs()
-    assert _kept(alice) == _there(alice)
+    assert _stored_statistics(alice) == _there(alice)
     return ids
 
 
@@ -67,54 +67,52 @@ def place(request: pytest.FixtureRequest, alice: Actor, herons: list[UUID]) -> U
 # Whatever becomes of a cube
 
 
-def test_sizes_are_right_at_once_whatever_becomes_of_what_was_counted(alice: Actor, herons: list[UUID]) -> None:
+def test_statistics_are_exact_at_once_after_changes_of_counted_memories(alice: Actor, herons: list[UUID]) -> None:
     def right() -> bool:
-        return _kept(alice) == _there(alice)
+        return _stored_statistics(alice) == _there(alice)
 
     cube_delete(actor=alice, cube_id=herons[0])
-    assert _kept(alice)["/team"] == (4, 8)
+    assert _stored_statistics(alice)["/team"] == (4, 8)
     cube_purge(actor=alice, cube_id=herons[0])
     assert right()
     cube_purge(actor=alice, cube_id=herons[1])
-    assert _kept(alice)["/team"] == (3, 6)
+    assert _stored_statistics(alice)["/team"] == (3, 6)
     cube_delete(actor=alice, cube_id=herons[2])
     cube_restore(actor=alice, cube_id=herons[2])
-    assert _kept(alice)["/team"] == (3, 6)
+    assert _stored_statistics(alice)["/team"] == (3, 6)
     _change(alice, herons[2], CubeChanges(content="A heron and an otter of many more words."))
     assert right()
     _change(alice, herons[2], CubeChanges(namespace="/other"))
-    assert (_kept(alice)["/team"][0], _kept(alice)["/other"][0]) == (2, 2)
+    assert (_stored_statistics(alice)["/team"][0], _stored_statistics(alice)["/other"][0]) == (2, 2)
     assert right()
     cube_redact(actor=alice, cube_id=herons[3], number=1)
-    assert _kept(alice)["/team"] == (2, 2)
+    assert _stored_statistics(alice)["/team"] == (2, 2)
     with acting(alice):
         rest = list(Cube.objects.filter(namespace__path="/team").select_related("namespace"))
     cubes_hide(actor=alice, cubes=rest)
-    assert _kept(alice)["/team"] == (0, 0)
+    assert _stored_statistics(alice)["/team"] == (0, 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_sizes_are_right_once_the_jobs_have_run_and_until_then_of_all_but_what_was_added(
-    alice: Actor, seed: int
-) -> None:
+def test_statistics_are_exact_after_the_jobs_and_lack_only_additions_before(alice: Actor, seed: int) -> None:
     random = Random(seed)
     for _ in range(STEPS):
         _anything(alice, random)
         if random.random() < 0.3:
             run_jobs()
-            assert _kept(alice) == _there(alice)
+            assert _stored_statistics(alice) == _there(alice)
         else:
-            assert _kept(alice) == _counted(alice)
+            assert _stored_statistics(alice) == _counted(alice)
 
 
-def test_a_cube_that_was_gone_before_its_job_leaves_the_size_right(alice: Actor, herons: list[UUID]) -> None:
+def test_memory_purged_before_its_job_leaves_exact_statistics(alice: Actor, herons: list[UUID]) -> None:
     """As where a size was counted while the cube was being added: it is taken off, though it was not counted."""
     (added,) = _add(alice, "A late heron.")
     with acting(alice):
         NamespaceSize.objects.update(refreshed_at=Now())
     cube_purge(actor=alice, cube_id=added)
     run_jobs()
-    assert _kept(alice) == _there(alice)
+    assert _stored_statistics(alice) == _there(alice)
 
 
 def test_a_namespace_whose_cubes_all_expired_is_counted_as_empty(
@@ -123,14 +121,14 @@ def test_a_namespace_whose_cubes_all_expired_is_counted_as_empty(
     superuser().execute("UPDATE vault_cube SET expires_at = now()")
     with acting(alice):
         statistics._measure([Cube.objects.get(id=herons[0]).namespace_id])
-    assert _kept(alice)["/team"] == (0, 0)
+    assert _stored_statistics(alice)["/team"] == (0, 0)
 
 
 def test_what_a_policy_ends_in_the_past_is_of_no_size(alice: Actor, olivia: Contract, herons: list[UUID]) -> None:
     aged(alice, str(herons[0]), days=3)
     made(olivia, "retention", {"where": {"namespace": "/team"}, "ttl_seconds": DAY})
     run_jobs()
-    assert _kept(alice)["/team"] == (4, 8)
+    assert _stored_statistics(alice)["/team"] == (4, 8)
 
 
 # A large namespace
@@ -143,7 +141,7 @@ def test_what_came_last_to_a_large_namespace_is_counted_by_a_later_job(
     monkeypatch.setattr(statistics, "FRESH_SECONDS", 3600.0)
     _add(alice, "One more.", "And another.")
     run_jobs()
-    assert _kept(alice)["/team"][0] == 5
+    assert _stored_statistics(alice)["/team"][0] == 5
     with acting(alice):
         waiting = OutboxEvent.objects.filter(topic=Topic.SIZES_DUE, done_at=None)
         assert [event.payload for event in waiting] == [{"namespaces": [str(_place(alice, "/team"))]}]
@@ -151,7 +149,7 @@ def test_what_came_last_to_a_large_namespace_is_counted_by_a_later_job(
         waiting.update(available_at=Now())
         NamespaceSize.objects.update(refreshed_at="2020-01-01T00:00:00Z")
     run_jobs()
-    assert _kept(alice) == _there(alice)
+    assert _stored_statistics(alice) == _there(alice)
     assert not _open(alice)
 
 
@@ -167,7 +165,7 @@ def test_counting_waits_for_a_deletion_and_sees_it(
             app_connection.execute("UPDATE vault_cube SET deleted_at = now() WHERE id = %s", [herons[0]])
             counting = _beside(pool, lambda: _count(alice, place), superuser())
         counting.result()
-    assert _kept(alice)["/team"] == (4, 8)
+    assert _stored_statistics(alice)["/team"] == (4, 8)
 
 
 def test_a_deletion_waits_for_counting_and_is_taken_off(
@@ -178,7 +176,7 @@ def test_a_deletion_waits_for_counting_and_is_taken_off(
             statistics._measure([place])
             deleting = _beside(pool, lambda: cube_delete(actor=alice, cube_id=herons[0]), superuser())
         deleting.result()
-    assert _kept(alice)["/team"] == (4, 8)
+    assert _stored_statistics(alice)["/team"] == (4, 8)
 
 
 def test_who_moves_there_and_who_moves_back_do_not_wait_for_each_other(
@@ -201,11 +199,11 @@ def test_who_moves_there_and_who_moves_back_do_not_wait_for_each_other(
             moving = _beside(pool, move, superuser())
             app_connection.execute(hold, [last])
         moving.result()
-    assert _kept(alice) == _there(alice)
+    assert _stored_statistics(alice) == _there(alice)
 
 
 @pytest.mark.parametrize("change", ["purge", "redact", "delete", "edit"])
-def test_whoever_changes_a_memory_holds_its_size_before_packed_words(
+def test_change_of_a_memory_locks_statistics_before_compacted_terms(
     alice: Actor,
     herons: list[UUID],
     app_connection: psycopg.Connection,
@@ -234,7 +232,7 @@ def test_whoever_changes_a_memory_holds_its_size_before_packed_words(
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 watcher.execute(held, [place])
         changing.result()
-    assert _kept(alice) == _there(alice)
+    assert _stored_statistics(alice) == _there(alice)
 
 
 # What the tests are made of
@@ -278,7 +276,7 @@ def _place(actor: Actor, path: str) -> UUID:
         return Cube.objects.filter(namespace__path=path).values_list("namespace_id", flat=True)[:1].get()
 
 
-def _kept(actor: Actor) -> Sizes:
+def _stored_statistics(actor: Actor) -> Sizes:
     with acting(actor):
         rows = NamespaceSize.objects.values_list("namespace__path", "cubes", "words")
         return {path: (cubes, words) for path, cubes, words in rows}
@@ -294,7 +292,7 @@ def _counted(actor: Actor) -> Sizes:
     """What was there when sizes were counted, and is still."""
     size = "SELECT size.refreshed_at FROM vault_namespacesize AS size WHERE size.namespace_id = place.id"
     there = _there(actor, f"{ALIVE} AND cube.created_at < ({size})")
-    return {path: size for path, size in there.items() if path in _kept(actor)}
+    return {path: size for path, size in there.items() if path in _stored_statistics(actor)}
 
 
 def _open(actor: Actor) -> list[str]:
@@ -305,12 +303,12 @@ def _open(actor: Actor) -> list[str]:
 def _beside(pool: ThreadPoolExecutor, work: Callable[[], object], watcher: psycopg.Connection) -> Future[None]:
     """`work` on a connection of its own, where it now waits for a lock that the caller holds."""
 
-    def alone() -> None:
+    def run_single() -> None:
         try:
             work()
         finally:
             connections.close_all()
 
-    running = pool.submit(alone)
+    running = pool.submit(run_single)
     wait_until(lambda: waiting_for_locks(watcher) == 1, seconds=20, give_up=running.done)
     return running

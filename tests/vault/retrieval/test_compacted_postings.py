@@ -53,14 +53,14 @@ def words(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-def test_what_is_packed_is_found_as_what_is_read_in_rows(words: World) -> None:
+def test_compacted_postings_give_the_results_of_rows(words: World) -> None:
     found = _searched(words)
     assert sum(hit.parts.lexical > 0 for hits in found for hit in hits) > 5 * len(ASKED)
     with _in_rows(words):
         _same(found, _searched(words))
 
 
-def test_so_is_what_is_newer_than_what_is_packed(words: World) -> None:
+def test_rows_newer_than_compacted_postings_are_searched_too(words: World) -> None:
     _add_newer(words)
     found = _searched(words)
     assert any("newer" in hit.view.words.content for hits in found for hit in hits)
@@ -74,10 +74,10 @@ def test_the_proof_sees_a_search_that_forgets_what_is_newer(words: World, monkey
     assert newer in sql.WORDS
     found = _searched(words)
     monkeypatch.setattr(ranker, "WORDS", sql.WORDS.replace(newer, f"{newer} AND asked.until = {sql.NONE}"))
-    assert [_told(hits) for hits in found] != [_told(hits) for hits in _searched(words)]
+    assert [_scored_contents(hits) for hits in found] != [_scored_contents(hits) for hits in _searched(words)]
 
 
-def test_what_has_expired_counts_for_no_word_though_it_is_packed(words: World) -> None:
+def test_expired_memory_in_compacted_postings_does_not_count(words: World) -> None:
     with acting(words.alice.actor):
         every_other = [cube_id for index, cube_id in enumerate(_all_ids()) if index % 2]
         Cube.objects.filter(id__in=every_other).update(expires_at=datetime.now(UTC) - timedelta(days=1))
@@ -115,7 +115,7 @@ def test_the_proof_sees_a_namespace_that_is_read_though_it_is_not_asked_for(
     _same(_within(both), filtered)
     assert wall in sql.WORDS
     monkeypatch.setattr(ranker, "WORDS", sql.WORDS.replace(wall, ""))
-    assert [_told(hits) for hits in _within(both)] != [_told(hits) for hits in filtered]
+    assert [_scored_contents(hits) for hits in _within(both)] != [_scored_contents(hits) for hits in filtered]
 
 
 def test_the_commonest_words_are_left_out_where_a_question_has_too_many(
@@ -185,7 +185,7 @@ def _finds_the_same(words: World, filters: dict[str, Any]) -> None:
             _same([found], [memories_search(actor=words.alice.actor, search=replace(search, filters=whole))])
 
 
-def test_denied_memory_leaves_no_trace_in_packed_postings(words: World, alice: Contract) -> None:
+def test_denied_memory_leaves_no_trace_in_compacted_postings(words: World, alice: Contract) -> None:
     """How often a word is said there would tell of what is hidden."""
     with acting(words.alice.actor):
         hidden = list(Cube.objects.order_by("id").values_list("id", flat=True)[: SIZE // 3])
@@ -199,7 +199,7 @@ def test_denied_memory_leaves_no_trace_in_packed_postings(words: World, alice: C
 
 
 @pytest.mark.parametrize("filters", [{}, EVERYTHING])
-def test_what_is_granted_by_itself_is_found_alike_by_key_and_by_table(
+def test_granted_memories_have_equal_results_by_key_and_by_table(
     world: World, alice: Contract, monkeypatch: pytest.MonkeyPatch, settings: Settings, filters: dict[str, Any]
 ) -> None:
     """Whoever has many single grants is answered by another statement, and by the index of vectors by yet another."""
@@ -261,7 +261,7 @@ def _lexical(world: World, terms: Sequence[int]) -> list[tuple[str, float]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Question, "terms", lambda *_, **__: Terms(list(terms), [], bare=False))
         search = SearchQuery(query="any", mode=SearchMode.LEXICAL)
-        return [one for one in _told(memories_search(actor=world.alice.actor, search=search)) if one[1]]
+        return [one for one in _scored_contents(memories_search(actor=world.alice.actor, search=search)) if one[1]]
 
 
 def _all_ids() -> list[Any]:
@@ -272,9 +272,9 @@ def _searched(world: World) -> list[list[Hit]]:
     return [memories_search(actor=world.alice.actor, search=SearchQuery(query=question)) for question in ASKED]
 
 
-def _told(hits: Sequence[Hit]) -> list[tuple[str, float]]:
+def _scored_contents(hits: Sequence[Hit]) -> list[tuple[str, float]]:
     return [(str(hit.view.cube.id), round(hit.score, 6)) for hit in hits]
 
 
 def _same(found: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) -> None:
-    assert [_told(hits) for hits in found] == [_told(hits) for hits in others]
+    assert [_scored_contents(hits) for hits in found] == [_scored_contents(hits) for hits in others]

@@ -25,7 +25,7 @@ def signed_in(world: World) -> Client:
 
 
 @pytest.mark.parametrize("path", ["memories/", "memories/search/", "conversations/"])
-def test_a_session_without_a_csrf_token_is_refused_and_told_of(world: World, path: str) -> None:
+def test_session_without_a_csrf_token_is_refused_and_recorded(world: World, path: str) -> None:
     reply = signed_in(world).post(f"/api/v1/{path}", {"content": "x"}, content_type="application/json")
     assert (reply.status_code, reply.json()["code"]) == (403, "forbidden")
     with acting(world.olivia.actor):
@@ -76,7 +76,7 @@ def test_filters_that_mean_nothing_are_a_400(world: World, filters: object) -> N
 
 
 @pytest.mark.parametrize("body", [{"\ud800": 1}, {"content": "x", "sensitivity": "\ud800"}])
-def test_half_a_character_is_told_back_whole(world: World, body: object) -> None:
+def test_lone_surrogate_in_a_body_gives_an_encodable_400(world: World, body: object) -> None:
     reply = world.client("alice").post("memories/", body)
     assert reply.status == 400
     assert json.dumps(reply.json, ensure_ascii=False).encode()
