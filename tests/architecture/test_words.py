@@ -75,9 +75,8 @@ def replaced_names(root: Path) -> list[str]:
         relative = path.relative_to(root)
         if "migrations" in relative.parts:
             continue
-        for name in sorted({path.stem} | names_in(path.read_text(encoding="utf-8"))):
-            if not REPLACED.isdisjoint(words_of(name)):
-                names.append(f"{relative}: {name}")
+        used = sorted({path.stem} | names_in(path.read_text(encoding="utf-8")))
+        names += [f"{relative}: {name}" for name in used if not REPLACED.isdisjoint(words_of(name))]
     return names
 
 
