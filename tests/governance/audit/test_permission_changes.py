@@ -37,6 +37,7 @@ READINGS = {
     Verb.AUDIT_EXPORT_FINISHED,
     Verb.AUDIT_EXPORT_READ,
     Verb.AUDIT_CHECKPOINT_READ,
+    Verb.OPERATOR_VIEWED,
 }
 # Coming and going, by means that were given before:
 SIGNING_IN = {
