@@ -230,6 +230,7 @@ class Topic(StrEnum):
     PASSWORD_RESET_ASKED = "password.reset_asked"
     INVITATION_CREATED = "invitation.created"
     COUNTS_DUE = "counts.due"
+    DIGESTS_DUE = "digests.due"
     MEMORIES_ACT = "memories.act"
     MEMORIES_ACT_UNDO = "memories.act_undo"
     MEMORIES_EXPORT = "memories.export"

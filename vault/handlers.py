@@ -21,6 +21,7 @@ from vault.graph.jobs import cubes_link
 from vault.jobs import adding
 from vault.listing import actions
 from vault.overview.counting import counts_write
+from vault.overview.digests import digests_send
 from vault.policies import jobs as retention
 
 JOBS = (actions, adding, model_change, retention)  # `@handler` in a room registers a kind of job
@@ -55,3 +56,4 @@ event_handler(Topic.WORDS_DUE)(words_place)
 event_handler(Topic.WORDS_PLACED)(words_pack)
 event_handler(Topic.RETENTION_CHANGED)(retention.retention_start)
 event_handler(Topic.COUNTS_DUE)(counts_write)
+event_handler(Topic.DIGESTS_DUE)(digests_send)

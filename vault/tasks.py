@@ -4,6 +4,7 @@ from celery import shared_task
 
 from vault.cubes.storage import storage_reclaim
 from vault.overview.counting import counts_ask
+from vault.overview.digests import digests_ask
 
 
 @shared_task(name="vault.storage_reclaim")  # type: ignore[untyped-decorator]
@@ -14,3 +15,8 @@ def storage_reclaim_task() -> int:
 @shared_task(name="vault.counts_ask")  # type: ignore[untyped-decorator]
 def counts_ask_task() -> int:
     return counts_ask()
+
+
+@shared_task(name="vault.digests_ask")  # type: ignore[untyped-decorator]
+def digests_ask_task() -> int:
+    return digests_ask()

@@ -27,7 +27,7 @@ def resets_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
         if user is not None:
             token = password_reset_token(user_id=user.id)
             context = {"url": f"{settings.PUBLIC_URL}/reset/{token}/", "hours": settings.PASSWORD_RESET_HOURS}
-            _send("reset", user.email, context)
+            mail_send("governance/mail/reset.txt", user.email, context)
     return _nothing
 
 
@@ -46,7 +46,7 @@ def invitations_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
             "tenant": " ".join(tenant.name.split()),
             "expires_at": row.expires_at,
         }
-        _send("invitation", row.email, context)
+        mail_send("governance/mail/invitation.txt", row.email, context)
     return _nothing
 
 
@@ -54,8 +54,9 @@ def _nothing() -> None:
     """All was written before the mail went out: a mail without its row would be a link that does not work."""
 
 
-def _send(name: str, to: str, context: dict[str, object]) -> None:
-    subject, _, text = render_to_string(f"governance/mail/{name}.txt", context).partition("\n")
+def mail_send(template: str, to: str, context: dict[str, object]) -> None:
+    """Mail a template, whose first line is the subject. Raises Unavailable."""
+    subject, _, text = render_to_string(template, context).partition("\n")
     try:
         send_mail(subject.strip(), text.strip() + "\n", settings.DEFAULT_FROM_EMAIL, [to])
     except OSError as error:  # SMTPException is one

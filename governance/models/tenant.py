@@ -39,6 +39,9 @@ class Member(TenantModel):
     removed_at = models.DateTimeField(null=True, blank=True)
     timezone = models.CharField(max_length=64, default="UTC", db_default="UTC")  # in which their pages tell times
     proved_at = models.DateTimeField(null=True, blank=True)  # when the person first came by themselves
+    wants_digest = models.BooleanField(default=True, db_default=True)  # of what waits for them, by mail
+    digest_at = models.DateTimeField(null=True, blank=True)  # when the last one was due
+    digest_counts = models.JSONField(default=dict, db_default={})  # what waited then, by kind
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "user"], name="user_is_member_once")]

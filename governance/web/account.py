@@ -9,6 +9,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from governance.accounts.digests import digest_set, is_digest_wanted
 from governance.accounts.entering import session_revoke, session_switch, sessions_revoke_others
 from governance.accounts.factors import (
     factor_get,
@@ -67,6 +68,14 @@ def time_zone(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
         more = {"timezone": wanted, "timezone_wrong": True}
         return _account(request, person, more, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return see_other(f"{reverse('account')}?changed=timezone")
+
+
+@require_POST
+@person_page
+def digest(request: HttpRequest, person: SignedIn) -> HttpResponseBase:
+    """Turn the mailed digest of notices on or off."""
+    digest_set(person=person, wanted=request.POST.get("digest") == "on")
+    return see_other(f"{reverse('account')}?changed=digest#digest-part")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -147,6 +156,7 @@ def _account(
         "changed": request.GET.get("changed", ""),
         "timezone": person.timezone,
         "zones": ZONES,
+        "is_digest_wanted": is_digest_wanted(person=person),
         **(more or {}),
     }
     return draw(request, "governance/account/account.html", context, status=status)

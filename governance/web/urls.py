@@ -36,6 +36,7 @@ urlpatterns = [
     path("account/", account.account, name="account"),
     path("account/password/", account.password, name="password"),
     path("account/time-zone/", account.time_zone, name="time_zone"),
+    path("account/digest/", account.digest, name="digest"),
     path("account/second-factor/", account.second_factor, name="second_factor"),
     path("account/second-factor/remove/", account.second_factor_end, name="second_factor_end"),
     path("account/second-factor/codes/", account.recovery_codes, name="recovery_codes"),

@@ -49,6 +49,7 @@ EMITTED = (
     Topic.REEMBED_CANCELLED,
     Topic.PASSWORD_RESET_ASKED,
     Topic.COUNTS_DUE,
+    Topic.DIGESTS_DUE,
 )
 
 

@@ -1,0 +1,129 @@
+"""The mailed digest: in the morning, when something new waits, to members who want it, with counts alone."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+from django.core import mail
+from django.core.mail.backends.locmem import EmailBackend
+
+from tests.factories import Person, World
+from tests.governance.web.visitors import signed_in
+from tests.vault.outbox import run_jobs
+from vault.overview import digests
+from vault.overview.counting import counts_ask
+from vault.overview.digests import digests_ask
+
+Superuser = Callable[[], psycopg.Connection]
+
+
+def zone_at(hour: int) -> str:
+    """A time zone in which the clock shows this hour now."""
+    ahead = (hour - datetime.now(tz=UTC).hour + 12) % 24 - 12
+    return f"Etc/GMT{-ahead:+d}" if ahead else "Etc/GMT"
+
+
+def wakes(superuser: Superuser, person: Person, hour: int = 12) -> None:
+    """The person has signed in, and it is this hour where they are; their last digest was two days ago, if any."""
+    signed_in(person)
+    superuser().execute(
+        "UPDATE governance_member SET timezone = %s, digest_at = digest_at - interval '2 days' WHERE id = %s",
+        [zone_at(hour), person.member.id],
+    )
+
+
+def expiring(world: World, who: str, content: str) -> None:
+    """A memory of this person that expires in an hour, and the counts that tell of it."""
+    reply = world.client(who).post("memories/", {"content": content, "namespace": "/team", "ttl_seconds": 3600})
+    assert reply.status == 201, reply.json
+    counts_ask()
+    run_jobs()
+
+
+def send() -> list[str]:
+    """Whom the digests of this hour went to."""
+    before = len(mail.outbox)
+    digests_ask()
+    run_jobs()
+    return sorted(one.to[0] for one in mail.outbox[before:])
+
+
+def test_what_waits_is_mailed_once_with_counts_and_no_content(world: World, superuser: Superuser) -> None:
+    expiring(world, "alice", "The heron nests by the mill.")
+    wakes(superuser, world.alice)
+    assert send() == ["alice@acme.example"]
+    text = str(mail.outbox[-1].body)
+    assert "Memories that expire in 7 days" in text
+    assert ": 1\n" in text
+    assert "/account/" in text
+    assert "heron" not in text
+    assert "heron" not in mail.outbox[-1].subject
+    assert "Acme" in mail.outbox[-1].subject
+    assert send() == []
+
+
+def test_the_next_morning_only_something_new_is_mailed(world: World, superuser: Superuser) -> None:
+    expiring(world, "alice", "The heron nests by the mill.")
+    wakes(superuser, world.alice)
+    assert send() == ["alice@acme.example"]
+    wakes(superuser, world.alice)
+    assert send() == []
+    expiring(world, "alice", "The otter swims at night.")
+    wakes(superuser, world.alice)
+    assert send() == ["alice@acme.example"]
+    assert ": 2\n" in mail.outbox[-1].body
+
+
+def test_each_member_learns_what_their_role_may_solve_in_their_tenant(world: World, superuser: Superuser) -> None:
+    expiring(world, "alice", "The heron nests by the mill.")
+    for one in (world.alice, world.bob, world.ada, world.charlie):
+        wakes(superuser, one)
+    assert send() == ["alice@acme.example"]
+
+
+def test_nobody_is_mailed_at_night_or_before_their_address_is_proved(world: World, superuser: Superuser) -> None:
+    expiring(world, "alice", "The heron nests by the mill.")
+    superuser().execute("UPDATE governance_member SET timezone = %s", [zone_at(12)])
+    assert send() == []
+    wakes(superuser, world.alice, hour=3)
+    assert send() == []
+
+
+def test_a_member_turns_the_digest_off_and_on(world: World, superuser: Superuser) -> None:
+    expiring(world, "alice", "The heron nests by the mill.")
+    wakes(superuser, world.alice)
+    client = signed_in(world.alice)
+    assert client.post("/account/digest/").status_code == 303
+    assert "No digest is mailed any more." in client.get("/account/?changed=digest").content.decode()
+    assert send() == []
+    assert client.post("/account/digest/", {"digest": "on"}).status_code == 303
+    assert "is mailed each morning" in client.get("/account/?changed=digest").content.decode()
+    assert send() == ["alice@acme.example"]
+    changes = superuser().execute(
+        "SELECT principal_id, detail->>'wants_digest' FROM governance_auditentry"
+        " WHERE verb = 'member.changed' ORDER BY id"
+    )
+    assert changes.fetchall() == [(world.alice.member.id, "false"), (world.alice.member.id, "true")]
+
+
+def test_a_mail_that_cannot_be_sent_is_sent_the_next_time(
+    world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: EmailBackend, messages: object) -> int:
+        raise OSError("no route")
+
+    expiring(world, "alice", "The heron nests by the mill.")
+    wakes(superuser, world.alice)
+    with monkeypatch.context() as patched:
+        patched.setattr(EmailBackend, "send_messages", refuse)
+        assert send() == []
+    assert send() == ["alice@acme.example"]
+
+
+def test_many_members_are_served_in_parts(world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digests, "MOST", 1)
+    expiring(world, "alice", "The heron nests by the mill.")
+    for one in (world.alice, world.olivia):
+        wakes(superuser, one)
+    assert send() == ["alice@acme.example", "olivia@acme.example"]

@@ -1,0 +1,100 @@
+"""A digest of what waits for each member, mailed in the morning of their time zone when something new waits.
+
+A mail has kinds and counts, and the addresses of the pages that solve them; never a word of a memory.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from django.conf import settings
+from django.db import connection
+
+from governance.access.decisions.services import is_allowed
+from governance.accounts.digests import DueDigest, digest_note, digests_due
+from governance.accounts.mail import mail_send
+from governance.actor import Actor, CallContext, system_actor
+from governance.database import acting, no_tenant
+from governance.errors import Forbidden, Unavailable
+from governance.ids import uuid7
+from governance.outbox.routes import AGAIN, Payload, Write
+from governance.outbox.services import emit, is_asked
+from governance.tenants.principals import actor_again
+from governance.tenants.selectors import me_get
+from governance.vocabulary import Channel, Permission, PrincipalKind, Topic
+from vault.overview.attention import Attention, attention_list
+from vault.overview.selectors import SOON, overview_get
+
+MOST = 25  # members of one run
+logger = logging.getLogger(__name__)
+
+
+def digests_ask() -> int:
+    """Ask for the digests of every tenant in which one is due; returns how many tenants that are."""
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM governance_tenant_ids()")
+        tenants = [row[0] for row in cursor.fetchall()]
+    asked = 0
+    for tenant_id in tenants:
+        actor = system_actor(tenant_id=tenant_id, request_id=f"digest-{uuid7()}")
+        with acting(actor):
+            if digests_due(actor, most=1) and not is_asked(actor=actor, topic=Topic.DIGESTS_DUE, seconds=0):
+                emit(actor=actor, topic=Topic.DIGESTS_DUE, payload={})
+                asked += 1
+    return asked
+
+
+def digests_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Mail the due digests of the tenant of `actor`, each before it is noted: a mail may come twice, and none is lost.
+
+    Where mail cannot be sent, the rest stays due for the next time.
+    """
+    due = digests_due(actor, most=MOST)
+    for one in due:
+        try:
+            counts = _send(actor, one)
+        except Unavailable as error:
+            logger.warning("digest not sent: tenant=%s error=%s", actor.tenant_id, error.code)
+            return _nothing
+        digest_note(actor, one, counts)
+    return _again if len(due) == MOST else _nothing
+
+
+def _send(actor: Actor, due: DueDigest) -> Mapping[str, int]:
+    """What waits for the member, mailed if some of it is new. Raises Unavailable."""
+    try:
+        member = actor_again(
+            tenant_id=actor.tenant_id,
+            kind=PrincipalKind.MEMBER,
+            principal_id=due.member_id,
+            request_id=actor.request_id,
+            context=CallContext(channel=Channel.WORKER),
+        )
+    except Forbidden:  # removed since then
+        return {}
+    waiting = _waiting(member)
+    counts = {_name(one): one.count for one in waiting}
+    if any(count > due.counts.get(name, 0) for name, count in counts.items()):
+        tenant = " ".join(me_get(actor=member).tenant_name.split())
+        mail_send(
+            "vault/mail/digest.txt", due.email, {"waiting": waiting, "tenant": tenant, "url": settings.PUBLIC_URL}
+        )
+    return counts
+
+
+def _waiting(member: Actor) -> list[Attention]:
+    with acting(member):
+        if not is_allowed(member, Permission.MEMORY_READ):
+            return []
+        return attention_list(actor=member, overview=overview_get(actor=member, days=SOON))
+
+
+def _name(one: Attention) -> str:
+    return f"{one.kind}.{one.about}" if one.about else str(one.kind)
+
+
+def _nothing() -> None:
+    """Each mail is noted as it goes out."""
+
+
+def _again() -> object:
+    return AGAIN
