@@ -177,10 +177,10 @@ class ThreadedHandler(ASGIHandler):
         if request is not None:
             request.body_refusal = refusal  # type: ignore[attr-defined]  # for BodyRefusalMiddleware
         response: Any = unreadable if request is None else self.get_response(request)
-        response._handler_class = self.__class__
         if not response.streaming:
             response.close()
-        actor = getattr(request, "refused_actor", None) or getattr(request, "actor", None)
+        caller = getattr(request, "caller", None)
+        actor = (caller and caller.actor) or getattr(request, "actor", None)
         return response, actor and actor.tenant_id
 
     async def _streamed(self, response: HttpResponseBase, receive: Any, send: Any) -> None:

@@ -69,7 +69,7 @@ def keyed(request: HttpRequest) -> HttpResponse:
     """Knows the key until it is revoked."""
     if keys_revoked.is_set():
         return HttpResponse(status=401)
-    request.actor = SimpleNamespace(tenant_id=TENANT)  # type: ignore[attr-defined]
+    request.caller = SimpleNamespace(actor=SimpleNamespace(tenant_id=TENANT))  # type: ignore[attr-defined]
     return HttpResponse(b"")
 
 

@@ -36,7 +36,7 @@ def call_context(request: Request) -> CallContext:
         purpose=_header(request, "X-Memory-Purpose"),
         session=_header(request, "X-Memory-Session"),
         task=_header(request, "X-Memory-Task"),
-        address=client_address(request._request),
+        address=client_address(request),
     )
 
 
@@ -98,9 +98,8 @@ class BearerKey(BaseAuthentication):
         if scheme.lower() != "bearer":
             raise Unauthenticated
         said = call_context(request)
-        actor = _actor_by_key(request._request, presented, said)
-        # For the audit log, should the next line refuse.
-        request._request.refused_actor = actor  # type: ignore[attr-defined]
+        actor = _actor_by_key(request, presented, said)
+        request.caller.actor = actor  # type: ignore[attr-defined]  # for the audit log, should the next line refuse
         _refuse_other_purpose(actor, said)
         return actor, None
 
@@ -112,11 +111,10 @@ class Session(SessionAuthentication):
     """The browser's session, with CSRF."""
 
     def authenticate(self, request: Request) -> tuple[Actor, None] | None:
-        actor = actor_of_session(request._request, call_context(request))
+        actor = actor_of_session(request, call_context(request))
         if actor is None:
             return None
-        # For the audit log, should the next line refuse.
-        request._request.refused_actor = actor  # type: ignore[attr-defined]
+        request.caller.actor = actor  # type: ignore[attr-defined]  # for the audit log, should the next line refuse
         try:
             self.enforce_csrf(request)
         except PermissionDenied as error:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
@@ -24,12 +24,9 @@ class ByAddress(DefaultContentNegotiation):
 
 
 class ApiSchemaView(SpectacularAPIView):
-    """The OpenAPI document. There is one version of it: what an address says of versions is not heard."""
+    """The OpenAPI document."""
 
     content_negotiation_class = ByAddress
-
-    def _get_version_parameter(self, request: Request) -> str | None:
-        return None
 
 
 class ApiDocsView(SpectacularSwaggerSplitView):
@@ -39,10 +36,14 @@ class ApiDocsView(SpectacularSwaggerSplitView):
     template_name = "governance/api_docs.html"
     schema = None  # a page, not a part of the API
 
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        self.page_request = request  # `self.request` becomes REST framework's
+
     def get(self, request: Request, *args: object, **kwargs: object) -> HttpResponse:
-        recognise(request._request)
+        recognise(self.page_request)
         response: Any = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
-        actor = getattr(request._request, "actor", None)
+        actor = getattr(self.page_request, "actor", None)
         response.data["me"] = me_get(actor=actor) if actor else None
         response["Content-Security-Policy"] = POLICY
         page: HttpResponse = response

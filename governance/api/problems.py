@@ -40,7 +40,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
     if isinstance(failure, Forbidden) and actor is not None:
         failure = denial_recorded(actor=actor, denial=failure, path=request.path)
     response = Response(
-        problem(failure, request._request), status=failure.status, headers=headers(failure), content_type=CONTENT_TYPE
+        problem(failure, request), status=failure.status, headers=headers(failure), content_type=CONTENT_TYPE
     )
     if isinstance(failure, MethodNotAllowed):
         response["Allow"] = ", ".join(context["view"].allowed_methods)
@@ -48,9 +48,9 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response |
 
 
 def _authenticated_actor(request: Request) -> Actor | None:
-    """Who asked, as far as that is known: asking `request.user` would authenticate again, and fail again."""
-    found = getattr(request, "_user", None) or getattr(request._request, "refused_actor", None)
-    return found if isinstance(found, Actor) else None
+    """The actor, if authentication got as far as that. `request.user` would authenticate again, and fail again."""
+    actor: Actor | None = request.caller.actor  # type: ignore[attr-defined]
+    return actor
 
 
 def problem(failure: DomainError, request: HttpRequest) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 from django.middleware.common import CommonMiddleware
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 
+from governance.actor import Actor
 from governance.ids import uuid7
 
 API = "/api/v1/"
@@ -19,8 +21,21 @@ POLICY = (
 )
 
 
+@dataclass
+class Caller:
+    """The actor behind a request, as soon as one is authenticated: also of a request that is then refused.
+
+    Requests of REST framework share it with the Django request that they wrap.
+    """
+
+    actor: Actor | None = None
+
+
 class RequestIdMiddleware:
-    """`X-Request-ID`: the caller's when it is a sane one, else a new one; echoed, audited, and in every problem."""
+    """`X-Request-ID`: the caller's when it is a sane one, else a new one; echoed, audited, and in every problem.
+
+    Also gives each request its `caller`.
+    """
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -29,6 +44,7 @@ class RequestIdMiddleware:
         offered = request.headers.get("X-Request-ID", "")
         request_id = offered if ACCEPTABLE_ID.fullmatch(offered) else str(uuid7())
         request.request_id = request_id  # type: ignore[attr-defined]
+        request.caller = Caller()  # type: ignore[attr-defined]
         response = self.get_response(request)
         response["X-Request-ID"] = request_id
         return response

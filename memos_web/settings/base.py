@@ -178,6 +178,7 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,  # the kind of a reply follows from Accept alone
     "UNAUTHENTICATED_TOKEN": None,
+    "ALLOWED_VERSIONS": [""],  # there is one API document: `?version=` asks for no other
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "MemOS Web",

@@ -29,23 +29,23 @@ class Composed:
 
 Made = TypeVar("Made")
 _kept: dict[Hashable, Any] = {}
-_sights: dict[Hashable, int] = {}
+_visibilities: dict[Hashable, int] = {}
 _numbers = count()
 
 
 def visibility_number(actor: Actor) -> int:
-    """A number for what decides how `visible_to` is composed for `actor`, and no less: who has an equal sight has the
-    same number, and composes equal statements. No number is given twice."""
+    """A number for everything that `visible_to` depends on for `actor`. Actors with the same visibility have the same
+    number, and compose equal statements. No number is given twice."""
     standing = principal_grants(actor)
     # Of a call's context only the purpose is asked in a statement; what conditions ask of it is in `met`.
     asker = replace(actor, request_id="", context=CallContext(actor.context.channel, actor.context.purpose))
     met = tuple(sorted(standing.met.items()))
-    sight = (asker, standing.groups, standing.present, met, policies_active(actor).purpose)
-    number = _sights.get(sight)
+    visibility = (asker, standing.groups, standing.present, met, policies_active(actor).purpose)
+    number = _visibilities.get(visibility)
     if number is None:
-        if len(_sights) >= MOST_KEPT:
-            _sights.clear()
-        number = _sights.setdefault(sight, next(_numbers))
+        if len(_visibilities) >= MOST_KEPT:
+            _visibilities.clear()
+        number = _visibilities.setdefault(visibility, next(_numbers))
     return number
 
 

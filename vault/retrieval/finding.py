@@ -22,7 +22,7 @@ from vault.retrieval.facets import facets_asked
 from vault.retrieval.heat_and_trust import heat_and_trust_of, weigh_heat_and_trust
 from vault.retrieval.queries import SearchQuery, narrowing, states, visible_namespaces, within_asked
 from vault.retrieval.question import question_of
-from vault.retrieval.ranker import COLUMNS, rank
+from vault.retrieval.ranker import COLUMNS, Scope, Vectors, rank
 from vault.retrieval.ranking import NO_PARTS, Weights
 from vault.retrieval.scoring import Ranked
 from vault.retrieval.sources import SOURCES, Graph, Lexical
@@ -58,38 +58,39 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     maker = token_maker(actor.tenant_id)
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
-    sight = (visibility_number(actor), search.is_open, search.namespaces, search.include_archived)
+    visibility = (visibility_number(actor), search.is_open, search.namespaces, search.include_archived)
     inside = partial(visible_namespaces, actor, search)
-    excepted = cached("exceptions", lambda: exceptions_of(actor, inside, among=search.namespaces), key=sight)
-    seen = composed("seen", lambda: visible_namespaces(actor, search).values("id"), key=sight)
-    surveyed = index_statistics(actor, question, seen, excepted)
-    if not surveyed.namespaces and not excepted.granted:
+    excepted = cached("exceptions", lambda: exceptions_of(actor, inside, among=search.namespaces), key=visibility)
+    seen = composed("seen", lambda: visible_namespaces(actor, search).values("id"), key=visibility)
+    statistics = index_statistics(actor, question, seen, excepted)
+    if not statistics.namespaces and not excepted.granted:
         return []
-    check_model(surveyed.model, asked)
+    check_model(statistics.model, asked)
 
     @cache
     def visible() -> CubeQuerySet:
-        return _visible(actor, search, surveyed.namespaces, excepted).filter(condition)
+        return _visible(actor, search, statistics.namespaces, excepted).filter(condition)
 
     if search.mode is SearchMode.TAG:
         return _filled(actor, search, condition, visible, by_tag(visible(), search.query, limit), limit)
     if search.mode is SearchMode.GRAPH:
-        among = Among(surveyed.namespaces, excepted)
+        among = Among(statistics.namespaces, excepted)
         graph = Graph(actor, [marks.entity(maker, name) for name in asked_entities(search.query)], among, visible())
     found = rank(
         actor,
-        question=question,
-        spans=time_ranges_of(question.text, surveyed.now, question.spelled(surveyed.speakers)),
-        surveyed=surveyed,
-        excepted=excepted,
-        visible=_columns(visible, None if condition else (sight, tuple(surveyed.namespaces))),
-        narrowed=bool(condition),
-        vector=asked.vector,
-        model=asked.model,
+        question,
+        time_ranges_of(question.text, statistics.now, question.spelled(statistics.speakers)),
+        scope=Scope(
+            statistics=statistics,
+            visible=_columns(visible, None if condition else (visibility, tuple(statistics.namespaces))),
+            excepted=excepted,
+            narrowed=bool(condition),
+            asked=facets_asked(maker, search),
+            archived=search.include_archived,
+        ),
+        vectors=Vectors(asked.model, asked.vector),
         weights=weights,
         limit=max(limit, WEIGHED_AMONG) if weights.heat or weights.trust else limit,
-        asked=facets_asked(maker, search),
-        archived=search.include_archived,
         sources=(Lexical(), graph) if search.mode is SearchMode.GRAPH else SOURCES,
     )
     if weights.heat or weights.trust:

@@ -3,8 +3,9 @@
 Inside the caller's transaction. docs/architecture.md walks through it.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from pgvector import HalfVector
@@ -18,7 +19,7 @@ from vault.lexicon.asking import is_about_questions
 from vault.lexicon.temporal_expressions import TimeRange
 from vault.retrieval.composing import Composed
 from vault.retrieval.facets import Asked
-from vault.retrieval.question import Question
+from vault.retrieval.question import Question, Terms
 from vault.retrieval.ranking import FEW, NEAREST, Weights, pooled
 from vault.retrieval.scoring import Ranked, scored
 from vault.retrieval.sources import SOURCES, CandidateSource
@@ -55,106 +56,160 @@ COLUMNS = (
 )
 
 
+@dataclass(frozen=True)
+class Scope:
+    """The memories that a ranking may return.
+
+    visible: the statement of the rows that may be shown; narrowed: filters beyond the namespace apply; asked: how those
+    filters are looked up; archived: archived memories are included.
+    """
+
+    statistics: IndexStatistics
+    visible: Composed
+    excepted: Exceptions = NO_EXCEPTIONS
+    narrowed: bool = False
+    asked: Asked = NOTHING_ASKED
+    archived: bool = False
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vector of a question, None for a search by words only, and the model that the vectors belong to."""
+
+    model: str
+    vector: HalfVector | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A question as it is ranked: the speakers and times that it names, its terms, and the weights that remain.
+
+    speakers, marks: marks of the index; times_told: it asks when, so what the speakers said with a time counts more.
+    """
+
+    ranges: Sequence[TimeRange]
+    speakers: Sequence[int]
+    terms: Terms
+    weights: Weights
+    marks: Sequence[int]
+    asks_for_time: bool
+    times_told: bool
+
+    @property
+    def has_time(self) -> bool:
+        return bool(self.ranges and self.weights.time)
+
+
 def rank(
     actor: Actor,
-    *,
     question: Question,
-    spans: Sequence[TimeRange],
-    surveyed: IndexStatistics,
-    visible: Composed,
-    narrowed: bool,
-    vector: HalfVector | None,
-    model: str,
+    ranges: Sequence[TimeRange],
+    *,
+    scope: Scope,
+    vectors: Vectors,
     weights: Weights,
     limit: int,
-    excepted: Exceptions = NO_EXCEPTIONS,
-    asked: Asked = NOTHING_ASKED,
-    archived: bool = False,
     sources: Sequence[CandidateSource] = SOURCES,
 ) -> list[Ranked]:
-    """The best `limit` of the visible cubes, best first.
+    """The best `limit` of the memories in `scope`, best first. ranges: the times that the question names.
 
-    narrowed: filters beyond the namespace apply; asked: how they are looked up. archived: archived memories, too.
-    Two queries; one more where who or when is named and may change the answer; one more where vectors can, and another
-    where their index gives up.
+    Runs two queries; one more if the question names a speaker or a time that may change the answer; one more if vectors
+    may change it, and another if the vector index gives up.
     """
-    has_time = bool(spans and weights.time)
-    speakers = question.meant(surveyed.speakers, has_time=has_time) if weights.entity else []
-    terms = question.terms(speakers, has_time=has_time)
-    weights = weights.asked(
-        entity=bool(speakers),
-        time=question.asks_for_time or bool(spans),
-        bare=terms.bare,
-        questions=is_about_questions(question.text),
-    )
-    with_time = question.time_marks(speakers) if weights.time else []
-    ranking = Ranking(
-        surveyed=surveyed,
-        model=model,
-        weights=weights,
-        limit=limit,
-        facets=asked.facets,
-        archived=archived,
-        speakers=bool(speakers),
-        dated=has_time,
-        times_told=bool(with_time),
-        spans=spans,
-        narrowed=narrowed,
-        excepted=bool(excepted),
-        places=_places(visible, excepted, surveyed, model, asked, archived=archived),
-        parameters={
-            **visible.parameters,
-            **excepted.parameters,
-            **asked.facets.parameters,
-            "mark": asked.mark,
-            "tenant": actor.tenant_id,
-            "terms": sql_array(terms.words if weights.words else []),
-            "namespaces": sql_array(surveyed.namespaces),
-            "vector": vector,
-            "model": model,
-            "speakers": sql_array(speakers),
-            "names": sql_array(token for token, _ in terms.names),
-            "whose": sql_array(whose for _, whose in terms.names),
-            "marks": sql_array([*speakers, *question.named(speakers), *with_time]),
-            "asks_for_time": question.asks_for_time,
-            "starts": [span.start for span in spans],
-            "ends": [span.end for span in spans],
-            "fits": [span.weight for span in spans],
-            "nearest": pooled(NEAREST, limit) if vector is not None else 0,
-        },
-        lexical=NO_WORDS,
-    )
-    if not asked.covered:
+    reading = _read(question, ranges, scope.statistics.speakers, weights)
+    ranking = _ranking(actor, reading, scope, vectors, limit)
+    if not scope.asked.covered:
         ranking = _with_passing(ranking)
-    if terms.words and weights.words:
+    if reading.terms.words and reading.weights.words:
         ranking = replace(ranking, lexical=_lexical(ranking))
-    candidates = scored(ranking.lexical, Pool(None), weights, limit)
+    candidates = scored(ranking.lexical, Pool(None), ranking.weights, limit)
     for source in sources:
         found = source.find(ranking, candidates)
         if len(found) or ranking.nearness:
             pool = candidates.pool.joined(found)
-            candidates = scored(ranking.lexical, pool, weights, limit, ranking.nearness)
+            candidates = scored(ranking.lexical, pool, ranking.weights, limit, ranking.nearness)
     return candidates.best(limit)
 
 
-def _places(
-    visible: Composed,
-    excepted: Exceptions,
-    surveyed: IndexStatistics,
-    model: str,
-    asked: Asked,
-    *,
-    archived: bool,
-) -> dict[str, str]:
+def _read(question: Question, ranges: Sequence[TimeRange], known: Collection[int], weights: Weights) -> Reading:
+    """known: the marks of the names in the question that are speakers in the searched namespaces."""
+    has_time = bool(ranges and weights.time)
+    speakers = question.meant(known, has_time=has_time) if weights.entity else []
+    terms = question.terms(speakers, has_time=has_time)
+    remaining = weights.asked(
+        entity=bool(speakers),
+        time=question.asks_for_time or bool(ranges),
+        bare=terms.bare,
+        questions=is_about_questions(question.text),
+    )
+    with_time = question.time_marks(speakers) if remaining.time else []
+    return Reading(
+        ranges=ranges,
+        speakers=speakers,
+        terms=terms,
+        weights=remaining,
+        marks=[*speakers, *question.named(speakers), *with_time],
+        asks_for_time=question.asks_for_time,
+        times_told=bool(with_time),
+    )
+
+
+def _ranking(actor: Actor, reading: Reading, scope: Scope, vectors: Vectors, limit: int) -> Ranking:
+    """The ranking before its first query."""
+    return Ranking(
+        statistics=scope.statistics,
+        model=vectors.model,
+        weights=reading.weights,
+        limit=limit,
+        facets=scope.asked.facets,
+        archived=scope.archived,
+        speakers=bool(reading.speakers),
+        dated=reading.has_time,
+        times_told=reading.times_told,
+        ranges=reading.ranges,
+        narrowed=scope.narrowed,
+        excepted=bool(scope.excepted),
+        places=_places(scope, vectors.model),
+        parameters=_parameters(actor, reading, scope, vectors, limit),
+        lexical=NO_WORDS,
+    )
+
+
+def _parameters(actor: Actor, reading: Reading, scope: Scope, vectors: Vectors, limit: int) -> dict[str, Any]:
+    """The values of the statements, by name."""
+    terms = reading.terms
+    return {
+        **scope.visible.parameters,
+        **scope.excepted.parameters,
+        **scope.asked.facets.parameters,
+        "mark": scope.asked.mark,
+        "tenant": actor.tenant_id,
+        "terms": sql_array(terms.words if reading.weights.words else []),
+        "namespaces": sql_array(scope.statistics.namespaces),
+        "vector": vectors.vector,
+        "model": vectors.model,
+        "speakers": sql_array(reading.speakers),
+        "names": sql_array(token for token, _ in terms.names),
+        "whose": sql_array(whose for _, whose in terms.names),
+        "marks": sql_array(reading.marks),
+        "asks_for_time": reading.asks_for_time,
+        "starts": [one.start for one in reading.ranges],
+        "ends": [one.end for one in reading.ranges],
+        "fits": [one.weight for one in reading.ranges],
+        "nearest": pooled(NEAREST, limit) if vectors.vector is not None else 0,
+    }
+
+
+def _places(scope: Scope, model: str) -> dict[str, str]:
     """The text that fills each place of the statements."""
-    parts, on_postings = excepted.parts, asked.facets.conditions("posting")
-    granted = bool(excepted.granted)
+    asked, parts = scope.asked, scope.excepted.parts
+    on_postings, granted = asked.facets.conditions("posting"), bool(scope.excepted.granted)
     granted_archived = "OR posting.cube_id IN (SELECT id FROM granted)" if granted else ""
     return {
         **parts,
-        "visible": visible.statement,
+        "visible": scope.visible.statement,
         # A hashed table of what is granted is soon made of little; where it is much, the words' hits are fewer.
-        "hits_beyond": parts["beyond"] if surveyed.granted < MANY_GRANTED else parts["beyond_one"],
+        "hits_beyond": parts["beyond"] if scope.statistics.granted < MANY_GRANTED else parts["beyond_one"],
         "granted_in_time": GRANTED_IN_TIME if granted else "",
         # A kept plan only goes by an index of one model's vectors where the statement itself names the model.
         "model": _literal(model),
@@ -164,9 +219,11 @@ def _places(
         "packed_facets": PACKED_FACETS if asked.facets else NO_ENTRIES,
         "granted_entries": GRANTED_ENTRIES.format(facets=on_postings) if granted else NO_ENTRIES,
         "archived_entries": ARCHIVED_ENTRIES.format(facets=on_postings, granted_archived=granted_archived)
-        if archived
+        if scope.archived
         else NO_ENTRIES,
-        "bearing": "" if asked.mark is None else BEARING.format(archived_bearing=ARCHIVED_BEARING if archived else ""),
+        "bearing": ""
+        if asked.mark is None
+        else BEARING.format(archived_bearing=ARCHIVED_BEARING if scope.archived else ""),
         "passing": "",
         **dict.fromkeys((f"{name}_passing" for name in PASSING_COLUMNS), ""),
     }
@@ -189,9 +246,9 @@ def _with_passing(ranking: Ranking) -> Ranking:
 def _lexical(ranking: Ranking) -> LexicalScores:
     """What words say of all that the actor sees and that passes the filters."""
     found = [WordPostings(*row) for row in ranking.rows(WORDS)]
-    surveyed = ranking.surveyed
-    length = surveyed.words / surveyed.cubes if surveyed.cubes and surveyed.words else TYPICAL_LENGTH
-    return LexicalScores(found, cubes=surveyed.cubes, length=length, facets=ranking.facets, only=ranking.passing)
+    statistics = ranking.statistics
+    length = statistics.words / statistics.cubes if statistics.cubes and statistics.words else TYPICAL_LENGTH
+    return LexicalScores(found, cubes=statistics.cubes, length=length, facets=ranking.facets, only=ranking.passing)
 
 
 def _literal(text: str) -> str:

@@ -89,8 +89,8 @@ class SpeakerAndTime:
         by_itself = scored.last < reach
         if not (others or by_itself):
             return Pool(None)
-        starts, ends = merged(ranking.spans)
-        places = len(starts) * len(ranking.surveyed.namespaces)
+        starts, ends = merged(ranking.ranges)
+        places = len(starts) * len(ranking.statistics.namespaces)
         values: dict[str, Any] = {
             "begins": starts,
             "finishes": ends,

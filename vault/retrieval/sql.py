@@ -238,7 +238,7 @@ _SIZES = """
   greatest(0, coalesce(sum(size.words), 0) - (SELECT coalesce(sum(term_count), 0) FROM lately))::float8,
 """
 # OFFSET 0 keeps each mark a look-up; joined to the namespaces, all postings would be read.
-SURVEY = f"""
+INDEX_STATISTICS = f"""
 WITH seen AS MATERIALIZED ({{seen}}), {_EXPIRED.format(unless="")}
 SELECT ARRAY(SELECT id FROM seen), {_SIZES}  ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
@@ -257,7 +257,7 @@ _COUNTED = """(
 ), 'UTF8')), 'hex')
 """
 # The same where grants except something from the rule of namespaces.
-SURVEY_EXCEPTED = f"""
+INDEX_STATISTICS_EXCEPTED = f"""
 WITH {{granted}} seen AS MATERIALIZED ({{seen}}),
 gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{hidden}}),
 {_EXPIRED.format(unless="AND expired.id NOT IN (SELECT id FROM gone)")}

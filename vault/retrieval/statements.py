@@ -29,7 +29,7 @@ class Ranking:
     that all are looked at. nearness: of the graph, by the low half of an id; limit: results asked for.
     """
 
-    surveyed: IndexStatistics
+    statistics: IndexStatistics
     model: str
     weights: Weights
     limit: int
@@ -38,7 +38,7 @@ class Ranking:
     speakers: bool
     dated: bool
     times_told: bool  # what the speakers said that tells a time counts for more
-    spans: Sequence[TimeRange]
+    ranges: Sequence[TimeRange]
     narrowed: bool
     excepted: bool
     places: Mapping[str, str]
@@ -72,12 +72,12 @@ class Ranking:
 
     def lacks_near(self, count: int) -> bool:
         """Whether there are more vectors than these that are to be found."""
-        return bool(count < min(self.parameters["nearest"], self.surveyed.cubes))
+        return bool(count < min(self.parameters["nearest"], self.statistics.cubes))
 
     def index(self, *, alone: bool) -> str | None:
         """The distance as the model's index answers it, where there is one and it pays."""
         vector, nearest = self.parameters["vector"], self.parameters["nearest"]
-        if vector is None or not index_pays(self.surveyed.cubes, self.surveyed.vectors, nearest, alone=alone):
+        if vector is None or not index_pays(self.statistics.cubes, self.statistics.vectors, nearest, alone=alone):
             return None
         return nearest_by_index(self.model, vector.dimensions())
 

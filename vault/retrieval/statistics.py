@@ -10,9 +10,9 @@ from vault.cubes.visibility import NO_EXCEPTIONS, Exceptions
 from vault.retrieval.composing import Composed
 from vault.retrieval.excluded import excluded_statistics
 from vault.retrieval.question import Question
-from vault.retrieval.sql import GRANTED_COUNT, SURVEY, SURVEY_EXCEPTED
+from vault.retrieval.sql import GRANTED_COUNT, INDEX_STATISTICS, INDEX_STATISTICS_EXCEPTED
 
-SURVEYS = 3  # at most, while what they count is being changed
+MOST_READS = 3  # at most, while what they count is being changed
 TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 
 
@@ -42,21 +42,21 @@ def index_statistics(
         return _statistics_excepted(actor, question, seen, excepted)
     with prepared_cursor() as cursor:
         parameters = {**seen.parameters, "marks": sql_array(question.names), "tenant": actor.tenant_id}
-        cursor.execute(SURVEY.format(seen=seen.statement), parameters)
+        cursor.execute(INDEX_STATISTICS.format(seen=seen.statement), parameters)
         namespaces, cubes, words, speakers, model, vectors, now = cursor.fetchone()
     return IndexStatistics(namespaces, cubes, words, frozenset(speakers), model, vectors, now)
 
 
 def _statistics_excepted(actor: Actor, question: Question, seen: Composed, excepted: Exceptions) -> IndexStatistics:
     granted = GRANTED_COUNT if excepted.granted else "0"
-    statement = SURVEY_EXCEPTED.format(seen=seen.statement, more=granted, **excepted.parts)
+    statement = INDEX_STATISTICS_EXCEPTED.format(seen=seen.statement, more=granted, **excepted.parts)
     parameters = {
         **seen.parameters,
         **excepted.parameters,
         "marks": sql_array(question.names),
         "tenant": actor.tenant_id,
     }
-    for _ in range(SURVEYS):
+    for _ in range(MOST_READS):
         with prepared_cursor() as cursor:
             cursor.execute(statement, parameters)
             namespaces, cubes, words, speakers, model, vectors, now, more, counted = cursor.fetchone()

@@ -17,7 +17,7 @@ from vault.vocabulary import MemoryType
 from vault.web.labels import SEMANTIC_TYPES, SENSITIVITIES
 
 if TYPE_CHECKING:
-    from django.utils.functional import _StrPromise
+    from django_stubs_ext import StrPromise
 
 DAY = 24 * 3600
 KINDS: dict[PolicyKind, Promise] = {
@@ -60,21 +60,21 @@ HOLDERS = {
 }
 
 
-def several(label: "_StrPromise", choices: Iterable[tuple[str, Any]]) -> forms.MultipleChoiceField:
+def several(label: "StrPromise", choices: Iterable[tuple[str, Any]]) -> forms.MultipleChoiceField:
     return forms.MultipleChoiceField(
         label=label, choices=[*choices], required=False, widget=forms.CheckboxSelectMultiple
     )
 
 
-def words(label: "_StrPromise", help_text: "_StrPromise") -> forms.CharField:
+def words(label: "StrPromise", help_text: "StrPromise") -> forms.CharField:
     return forms.CharField(label=label, required=False, max_length=2000, help_text=help_text)
 
 
-def number(label: "_StrPromise") -> forms.IntegerField:
+def number(label: "StrPromise") -> forms.IntegerField:
     return forms.IntegerField(label=label, required=False, min_value=0, max_value=2**53)
 
 
-def days(label: "_StrPromise") -> forms.FloatField:
+def days(label: "StrPromise") -> forms.FloatField:
     return forms.FloatField(label=label, required=False, min_value=0, max_value=36500, validators=[_refuse_no_time])
 
 

@@ -22,7 +22,7 @@ LOOKS = "cube.id IN (SELECT id FROM gone)"  # the statement that looks at what i
 
 
 @pytest.fixture
-def surveyed(monkeypatch: pytest.MonkeyPatch) -> list[IndexStatistics]:
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[IndexStatistics]:
     found: list[IndexStatistics] = []
     inner = statistics.index_statistics
 
@@ -42,11 +42,11 @@ def ids(alice: Contract) -> list[str]:
 
 
 def test_statistics_count_visible_memories_after_each_denial(
-    world: World, olivia: Contract, bob: Contract, ids: list[str], surveyed: list[IndexStatistics]
+    world: World, olivia: Contract, bob: Contract, ids: list[str], measured: list[IndexStatistics]
 ) -> None:
     def counted() -> tuple[int, float]:
         bob.search("otter")
-        return surveyed[-1].cubes, surveyed[-1].words
+        return measured[-1].cubes, measured[-1].words
 
     everything = counted()
     first = given(olivia, world, "bob", "memory", ids[0], effect="deny")
@@ -61,16 +61,16 @@ def test_statistics_count_visible_memories_after_each_denial(
 
 
 def test_memory_denied_twice_is_subtracted_once(
-    world: World, olivia: Contract, bob: Contract, ids: list[str], surveyed: list[IndexStatistics]
+    world: World, olivia: Contract, bob: Contract, ids: list[str], measured: list[IndexStatistics]
 ) -> None:
     olivia.patch(f"memories/{ids[0]}/", {"sensitivity": "restricted"}, if_match='"1"')
     run_jobs()
     made(olivia, "purpose", {"where": {"sensitivities": ["restricted"]}, "purposes": ["audit"]})
     bob.search("otter")
-    assert surveyed[-1].cubes == 3
+    assert measured[-1].cubes == 3
     given(olivia, world, "bob", "memory", ids[0], effect="deny")
     bob.search("otter")
-    assert surveyed[-1].cubes == 3
+    assert measured[-1].cubes == 3
 
 
 def test_excluded_memories_are_read_once_until_statistics_change(
@@ -96,7 +96,7 @@ def test_result_for_another_excluded_set_is_not_cached(
     bob: Contract,
     olivia: Contract,
     ids: list[str],
-    surveyed: list[IndexStatistics],
+    measured: list[IndexStatistics],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As where a denial is taken back, and given again, between the two statements."""
@@ -107,9 +107,9 @@ def test_result_for_another_excluded_set_is_not_cached(
         assert fewer != sql.HIDDEN
         meanwhile.setattr(excluded, "HIDDEN", fewer)
         bob.search("otter")
-        assert surveyed[-1].cubes == 3
+        assert measured[-1].cubes == 3
     bob.search("otter")
-    assert surveyed[-1].cubes == 2
+    assert measured[-1].cubes == 2
 
 
 def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
@@ -117,7 +117,7 @@ def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
     bob: Contract,
     olivia: Contract,
     ids: list[str],
-    surveyed: list[IndexStatistics],
+    measured: list[IndexStatistics],
     app_connection: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -135,7 +135,7 @@ def test_what_is_deleted_between_the_two_statements_is_of_neither_number(
         given(olivia, world, "bob", "memory", memory_id, effect="deny")
     monkeypatch.setattr(excluded, "_look", delete_first)
     bob.search("otter")
-    assert (surveyed[-1].cubes, to_delete) == (2, [])
+    assert (measured[-1].cubes, to_delete) == (2, [])
 
 
 @pytest.mark.parametrize("with_jobs", [True, False])
@@ -146,13 +146,13 @@ def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_
     olivia: Contract,
     bob: Contract,
     ids: list[str],
-    surveyed: list[IndexStatistics],
+    measured: list[IndexStatistics],
     with_jobs: bool,
     how: str,
 ) -> None:
     def results_of_bob() -> object:
         found = bob.search("otter heron", mode="lexical", explain=True)
-        return surveyed[-1].cubes, surveyed[-1].words, [(one["id"], one["score"]) for one in found]
+        return measured[-1].cubes, measured[-1].words, [(one["id"], one["score"]) for one in found]
 
     def follow() -> None:
         if with_jobs:
@@ -162,7 +162,7 @@ def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_
     for memory_id in ids[2:]:
         given(olivia, world, "bob", "memory", memory_id, effect="deny")
     before = results_of_bob()
-    assert surveyed[-1].cubes == 2
+    assert measured[-1].cubes == 2
     address = f"memories/{ids[2]}/"
     for step in how.split(" and "):
         replies = {
@@ -177,7 +177,7 @@ def test_what_becomes_of_a_denied_memory_changes_no_size_that_its_denied_reader_
     alice.add("A weasel.", namespace="/team")
     run_jobs()
     bob.search("otter")
-    assert surveyed[-1].cubes == 3
+    assert measured[-1].cubes == 3
 
 
 @pytest.mark.parametrize("way", ["deleted", "purged", "expired", "denied", "granted twice", "seen anyway"])
@@ -187,7 +187,7 @@ def test_visible_granted_memories_are_counted_once(
     olivia: Contract,
     bob: Contract,
     ids: list[str],
-    surveyed: list[IndexStatistics],
+    measured: list[IndexStatistics],
     superuser: Callable[[], psycopg.Connection],
     way: str,
 ) -> None:
@@ -196,7 +196,7 @@ def test_visible_granted_memories_are_counted_once(
     for memory_id in private:
         given(alice, world, "bob", "memory", memory_id)
     bob.search("otter")
-    assert surveyed[-1].granted == 2
+    assert measured[-1].granted == 2
     if way == "deleted":
         alice.delete(f"memories/{private[0]}/")
     elif way == "purged":
@@ -210,5 +210,5 @@ def test_visible_granted_memories_are_counted_once(
     else:
         given(olivia, world, "bob", "memory", ids[0])
     bob.search("otter")
-    assert surveyed[-1].granted == (2 if way in {"granted twice", "seen anyway"} else 1)
-    assert surveyed[-1].cubes == len(ids) + surveyed[-1].granted
+    assert measured[-1].granted == (2 if way in {"granted twice", "seen anyway"} else 1)
+    assert measured[-1].cubes == len(ids) + measured[-1].granted
