@@ -25,6 +25,7 @@ class Permission(StrEnum):
     OPERATIONS_MANAGE = "operations.manage"
     MEMORY_FREEZE = "memory.freeze"
     HOLD_MANAGE = "hold.manage"
+    SUBJECT_MANAGE = "subject.manage"
     POLICY_READ = "policy.read"
     POLICY_MANAGE = "policy.manage"
     ACCESS_SHARE = "access.share"
@@ -103,6 +104,10 @@ class Verb(StrEnum):
     APIKEY_CREATED = "apikey.created"
     NAMESPACE_CREATED = "namespace.created"
     SUBJECT_CREATED = "subject.created"
+    SUBJECT_LISTED = "subject.listed"
+    SUBJECT_READ = "subject.read"
+    SUBJECT_EXPORTED = "subject.exported"
+    SUBJECT_ERASED = "subject.erased"
     MEMORY_CREATED = "memory.created"
     MEMORY_READ = "memory.read"
     MEMORY_LISTED = "memory.listed"
@@ -234,6 +239,8 @@ class Topic(StrEnum):
     MEMORIES_ACT = "memories.act"
     MEMORIES_ACT_UNDO = "memories.act_undo"
     MEMORIES_EXPORT = "memories.export"
+    SUBJECT_EXPORT = "subject.export"
+    SUBJECT_ERASE = "subject.erase"
 
 
 class ExportFormat(StrEnum):

@@ -16,6 +16,7 @@ KNOWN_VARIABLES = frozenset(
     {
         "MEMOS_ALLOWED_HOSTS",
         "MEMOS_ALLOW_PRIVATE_ADDRESSES",
+        "MEMOS_BACKUP_DAYS",
         "MEMOS_DATABASE_ROLE",
         "MEMOS_DATA_DIR",
         "MEMOS_EMBEDDER",
@@ -118,6 +119,7 @@ class Config:
     mail: Mail
     phone_regions: tuple[str, ...] = ("CN", "US", "GB")
     web_processes: int = 1
+    backup_days: int = 30
 
     @property
     def local_host(self) -> str:
@@ -174,6 +176,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         phone_regions=_regions(environ.get("MEMOS_PHONE_REGIONS", "CN,US,GB")),
         mail=_mail(environ),
         web_processes=_web_processes(environ.get("MEMOS_WEB_PROCESSES", "")),
+        backup_days=_backup_days(environ.get("MEMOS_BACKUP_DAYS") or "30"),
     )
 
 
@@ -190,6 +193,12 @@ def _web_processes(text: str) -> int:
         return min(cores, MOST_WEB_PROCESSES)
     if not text.isdecimal() or not 1 <= int(text) <= MOST_WEB_PROCESSES:
         raise ConfigError(f"MEMOS_WEB_PROCESSES is {text!r}: a number from 1 to {MOST_WEB_PROCESSES} is needed")
+    return int(text)
+
+
+def _backup_days(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 3650:
+        raise ConfigError(f"MEMOS_BACKUP_DAYS is {text!r}: a number from 1 to 3650 is needed")
     return int(text)
 
 

@@ -23,8 +23,9 @@ from vault.listing import actions
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
 from vault.policies import jobs as retention
+from vault.subjects import erasing, exports
 
-JOBS = (actions, adding, model_change, retention)  # `@handler` in a room registers a kind of job
+JOBS = (actions, adding, erasing, exports, model_change, retention)  # `@handler` in a room registers a kind of job
 _WRITING: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()  # of each tenant, while it is used
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -81,6 +82,32 @@ def event_response(
         content_type="text/event-stream; charset=utf-8",
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
+
+
+def file_stream(
+    blocks: Iterator[bytes], *, name: str, content_type: str, actor: Actor, path: str
+) -> StreamingHttpResponse:
+    """A file for download; each block is written when the one before was sent, the first one here.
+
+    What fails before it is raised here; a denial on the way is recorded and breaks the connection off.
+    """
+    first = list(islice(blocks, 1))
+    return StreamingHttpResponse(
+        _file_blocks(chain(first, blocks), actor, path),
+        content_type=content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
+    )
+
+
+async def _file_blocks(blocks: Iterator[bytes], actor: Actor, path: str) -> AsyncIterator[bytes]:
+    def step() -> bytes | None:
+        try:
+            return next(blocks, None)
+        except Forbidden as denial:
+            raise denial_recorded(actor=actor, denial=denial, path=path) from denial
+
+    while (block := await sync_to_async(step, thread_sensitive=True)()) is not None:
+        yield block
 
 
 def _block(name: str, data: Mapping[str, Any]) -> bytes:

@@ -168,6 +168,15 @@ class HoldStatus(StrEnum):
     RELEASED = "released"
 
 
+class SubjectStatus(StrEnum):
+    """`kept`: erased but for what a hold keeps; `erasing`: an erasure has begun and not ended."""
+
+    ACTIVE = "active"
+    ERASING = "erasing"
+    KEPT = "kept"
+    ERASED = "erased"
+
+
 class Counted(StrEnum):
     """What is counted each day (vault/overview/counting.py). EXPIRY: memories by the day on which they expire."""
 

@@ -32,6 +32,12 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS key_store (id BLOB PRIMARY KEY, proof BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS destroyed_key (id BLOB PRIMARY KEY) WITHOUT ROWID",
 )
+DESTROYED_SCOPES = (
+    "CREATE TABLE IF NOT EXISTS destroyed_scope (tenant BLOB NOT NULL, scope TEXT NOT NULL, "
+    "PRIMARY KEY (tenant, scope)) WITHOUT ROWID"
+)
+RETIRED = "#"  # a key that was rotated: `scope#id`; it opens what it sealed, and seals nothing more
+OF_SCOPE = f"tenant = ?1 AND (scope = ?2 OR scope LIKE ?2 || '{RETIRED}%')"
 INSTALLATION = UUID(int=0)  # stands for the tenant of keys that belong to none
 MISSING = "The key store is missing: restore keystore.sqlite3 from its backup."
 DAMAGED = "The key store is empty or damaged: restore keystore.sqlite3 from its backup."
@@ -55,7 +61,10 @@ class KeyStore(Protocol):
         """A key that a blob names, or None once it was destroyed."""
 
     def destroy(self, tenant_id: UUID, scope: str) -> None:
-        """Remove the key of `scope` for good; what it sealed is unreadable from then on."""
+        """Remove the key of `scope` for good; what it sealed is unreadable from then on, and no other is made."""
+
+    def destroyed_scopes(self) -> list[tuple[UUID, str]]:
+        """The tenant and scope of each key that was destroyed."""
 
     def check(self) -> None:
         """Prove that the store is whole, belongs to this database, and opens with this master key."""
@@ -97,10 +106,20 @@ class SqliteKeyStore:
         of_scope = (tenant_id.bytes, scope)
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
-            db.execute("INSERT INTO destroyed_key SELECT id FROM data_key WHERE tenant = ? AND scope = ?", of_scope)
-            db.execute("DELETE FROM data_key WHERE tenant = ? AND scope = ?", of_scope)
+            db.execute(DESTROYED_SCOPES)
+            db.execute("INSERT OR IGNORE INTO destroyed_scope VALUES (?, ?)", of_scope)
+            db.execute(f"INSERT INTO destroyed_key SELECT id FROM data_key WHERE {OF_SCOPE}", of_scope)
+            db.execute(f"DELETE FROM data_key WHERE {OF_SCOPE}", of_scope)
             db.execute("COMMIT")
         self._cache.clear()
+
+    def destroyed_scopes(self) -> list[tuple[UUID, str]]:
+        self._identify()
+        with self._open() as db:
+            if not _has_table(db, "destroyed_scope"):
+                return []
+            rows = db.execute("SELECT tenant, scope FROM destroyed_scope ORDER BY tenant, scope").fetchall()
+        return [(UUID(bytes=tenant), scope) for tenant, scope in rows]
 
     def check(self) -> None:
         self._identify()
@@ -205,6 +224,7 @@ class SqliteKeyStore:
             db.execute("BEGIN IMMEDIATE")
             row = self._row(db, tenant_id, scope)
             if row is None:
+                _refuse_destroyed(db, tenant_id, scope)
                 new = DataKey(id=uuid7(), secret=make_secret())
                 wrapped = seal(wrapping, new.secret, place=_place(tenant_id, scope))
                 db.execute("INSERT INTO data_key VALUES (?, ?, ?, ?)", (new.id.bytes, tenant_id.bytes, scope, wrapped))
@@ -266,6 +286,15 @@ def _has_table(db: sqlite3.Connection, name: str) -> bool:
 
 def _is_destroyed(db: sqlite3.Connection, key_id: UUID) -> bool:
     return db.execute("SELECT 1 FROM destroyed_key WHERE id = ?", (key_id.bytes,)).fetchone() is not None
+
+
+def _refuse_destroyed(db: sqlite3.Connection, tenant_id: UUID, scope: str) -> None:
+    """Raises KeyUnavailable: whoever writes about someone who was erased meanwhile writes nothing."""
+    if not _has_table(db, "destroyed_scope"):
+        return
+    named = (tenant_id.bytes, scope)
+    if db.execute("SELECT 1 FROM destroyed_scope WHERE tenant = ? AND scope = ?", named).fetchone():
+        raise KeyUnavailable("The key was destroyed, and no other takes its place.")
 
 
 def _place(tenant_id: UUID, scope: str) -> bytes:

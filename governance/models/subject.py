@@ -4,10 +4,16 @@ from governance.models.base import TenantModel
 
 
 class DataSubject(TenantModel):
-    """The human a memory is about, by the tenant's own reference: sealed, and findable by its keyed token alone."""
+    """The human a memory is about, by the tenant's own reference: sealed, and findable by its keyed token alone.
+
+    From the start of an erasure the token is random: whoever names the reference again names another subject.
+    """
 
     reference_token = models.BinaryField(max_length=32)
-    sealed_reference = models.BinaryField()
+    sealed_reference = models.BinaryField()  # empty once the subject is erased
+    erasing_since = models.DateTimeField(null=True)
+    erased_at = models.DateTimeField(null=True)
+    receipts = models.JSONField(default=list)  # of its erasures, signed; ids, counts and times
 
     class Meta:
         constraints = [

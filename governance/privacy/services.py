@@ -12,6 +12,9 @@ from governance.keys.services import open_sealed, seal_for, subject_scope, token
 from governance.models import DataSubject
 from governance.vocabulary import Permission, Verb
 
+# Not the ORM's lock, for which writers about one subject would wait for each other.
+SHARED = "SELECT * FROM governance_datasubject WHERE tenant_id = %s AND reference_token = %s FOR KEY SHARE"
+
 
 @dataclass(frozen=True)
 class SubjectView:
@@ -27,9 +30,9 @@ def subject_ensure(*, actor: Actor, reference: str, permission: Permission = Per
     Raises Forbidden; KeyUnavailable. Writes: DataSubject?, AuditEntry?.
     """
     authorize(actor, permission)
-    token = token_maker(actor.tenant_id).hash(f"subject\x00{reference}")
+    token = reference_token(actor.tenant_id, reference)
     with acting(actor):
-        found = DataSubject.objects.filter(reference_token=token).first()
+        found = _of_token(actor.tenant_id, token)
         if found is not None:
             return found
         new = DataSubject(id=uuid7(), tenant_id=actor.tenant_id, reference_token=token)
@@ -48,8 +51,20 @@ def subject_ensure(*, actor: Actor, reference: str, permission: Permission = Per
 
 def subject_view(subject: DataSubject) -> SubjectView:
     """Open the reference of a subject that the caller may read."""
+    if not subject.sealed_reference:
+        return SubjectView(id=subject.id, reference="")
     plaintext = open_sealed(tenant_id=subject.tenant_id, place=_place(subject.id), blob=subject.sealed_reference)
     return SubjectView(id=subject.id, reference=plaintext.decode() if plaintext else "")
+
+
+def reference_token(tenant_id: UUID, reference: str) -> bytes:
+    """By which a subject is found. Raises KeyUnavailable."""
+    return token_maker(tenant_id).hash(f"subject\x00{reference}")
+
+
+def _of_token(tenant_id: UUID, token: bytes) -> DataSubject | None:
+    """The subject, whose erasure then waits for the end of this transaction."""
+    return next(iter(DataSubject.objects.raw(SHARED, [tenant_id, token])), None)
 
 
 def _place(subject_id: UUID) -> bytes:

@@ -21,6 +21,8 @@ ENDINGS: dict[str, Promise] = {
     "removed": gettext_lazy("removed %(what)s"),
     "restored": gettext_lazy("restored %(what)s"),
     "purged": gettext_lazy("erased %(what)s"),
+    "erased": gettext_lazy("erased %(what)s"),
+    "exported": gettext_lazy("exported %(what)s"),
     "redacted": gettext_lazy("redacted %(what)s"),
     "read": gettext_lazy("read %(what)s"),
     "listed": gettext_lazy("looked at %(what)s"),

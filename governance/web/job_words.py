@@ -20,6 +20,8 @@ KINDS: dict[str, Promise] = {
     Topic.MEMORIES_ACT_UNDO: _("Undo a change of memories"),
     Topic.MEMORIES_EXPORT: _("Export memories"),
     Topic.AUDIT_EXPORT: _("Export the audit log"),
+    Topic.SUBJECT_EXPORT: _("Export all about a data subject"),
+    Topic.SUBJECT_ERASE: _("Erase all about a data subject"),
     Topic.RETENTION_APPLY: _("Apply retention policies"),
 }
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {

@@ -72,6 +72,7 @@ GROUPS = (
             Page("namespaces", _("Namespaces"), "folder", (Permission.MEMORY_READ,)),
             Page("policies", _("Policies"), "file-certificate", (Permission.POLICY_READ,)),
             Page("quotas", _("Quotas"), "database", (Permission.POLICY_READ,)),
+            Page("subjects", _("Data subjects"), "id", (Permission.SUBJECT_MANAGE,)),
             Page("holds", _("Holds"), "snowflake", (Permission.HOLD_MANAGE,), "h"),
             Page("audit_log", _("Audit"), "shield-check", (Permission.AUDIT_READ,), "u"),
         ),

@@ -31,6 +31,7 @@ RIGHTS: dict[Permission, Promise] = {
     Permission.OPERATIONS_MANAGE: _("operate the installation"),
     Permission.MEMORY_FREEZE: _("freeze memories"),
     Permission.HOLD_MANAGE: _("make and release legal holds"),
+    Permission.SUBJECT_MANAGE: _("export and erase all about a person"),
     Permission.POLICY_READ: _("read policies"),
     Permission.POLICY_MANAGE: _("set policies"),
     Permission.ACCESS_SHARE: _("share memories"),

@@ -19,7 +19,7 @@ from governance.vocabulary import (
     Weight,
 )
 from memos_web.config import read_config
-from vault.vocabulary import Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity, State
+from vault.vocabulary import Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity, State, SubjectStatus
 
 CONFIG = read_config(os.environ)
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -195,6 +195,7 @@ SPECTACULAR_SETTINGS = {
         "RoleEnum": [(role.value, role.value) for role in RoleName],
         "TypeEnum": [(kind.value, kind.value) for kind in MemoryType],
         "JobStatusEnum": [(status.value, status.value) for status in JobStatus],
+        "SubjectStatusEnum": [(status.value, status.value) for status in SubjectStatus],
         "ReviewStatusEnum": [(status.value, status.value) for status in ReviewStatus],
         "PrincipalKindEnum": [(kind.value, kind.value) for kind in PrincipalKind],
         "SinkKindEnum": [(kind.value, kind.value) for kind in SinkKind],
@@ -244,6 +245,9 @@ PII_ACTION = "flag"  # where no policy says otherwise
 AUDIT_CHECKPOINT_SECONDS = 60  # a checkpoint is signed so long after the last, if there are new seals
 AUDIT_CHECKPOINT_SEALS = 10_000  # or as soon as there are so many
 AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept
+
+# Backups
+BACKUP_DAYS = CONFIG.backup_days  # how long the operator keeps one: receipts of erasures name it
 
 # Health
 DISK_LEAST_FREE_BYTES = 100 * 1024 * 1024  # with less the product says that it is not ready

@@ -81,6 +81,7 @@ ASK_NOBODY = {
     ("vault.policies.selectors", "quota_view"): "for a holder whom the caller may know of",
     ("vault.policies.jobs", "retention_start"): "the worker's; applies what was decided",
     # for a tenant, before there is an actor
+    ("governance.privacy.services", "reference_token"): "a keyed hash of what the caller sent",
     ("governance.keys.services", "seal_for"): "who may is decided before",
     ("governance.keys.services", "open_sealed"): "who may is decided before",
     ("governance.keys.services", "token_maker"): "who may is decided before",

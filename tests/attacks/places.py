@@ -59,6 +59,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("access/", "api/v1/grants/", "presets/", "api/v1/role-templates/"), "rights, by ids and paths"),
     **dict.fromkeys(("audit/", "api/v1/audit/"), "the audit log holds ids, never words"),
     **dict.fromkeys(("holds/", "api/v1/holds/"), "what a member wrote about a hold"),
+    **dict.fromkeys(("subjects/", "api/v1/subjects/"), "references, counts and receipts; files read memories anew"),
     **dict.fromkeys(("personas/", "api/v1/personas/"), "names of personas"),
     **dict.fromkeys(("api/v1/namespaces/", "api/v1/schedules/"), "paths, times and counts"),
     **dict.fromkeys(("policies/", "api/v1/policies/", "purpose/", "quotas/", "api/v1/quotas/"), "rules and counts"),

@@ -37,6 +37,7 @@ from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.listing.actions import EXPORT, ActionDraft, action_create
 from vault.listing.bulk import BulkAction, BulkArguments
 from vault.models import Cube, CubeUse, Embedding
+from vault.subjects.services import subject_create, subject_erase, subject_export
 
 Superuser = Callable[[], psycopg.Connection]
 LIMIT = timedelta(seconds=4)
@@ -109,6 +110,9 @@ def work(world: World, settings: Settings) -> World:
     invitation_create(actor=actor, email="new@acme.example", role=RoleName.VIEWER)
     retention = {"where": {"namespace": "/team"}, "max_seconds": 3600}
     policy_create(actor=actor, draft=PolicyDraft(PolicyKind.RETENTION, "an hour", retention))
+    person = subject_create(actor=actor, reference="a person")
+    subject_export(actor=actor, subject_id=person)
+    subject_erase(actor=actor, subject_id=person)
     with acting(actor):
         for topic in EMITTED:
             payload = {"user": str(world.olivia.member.user_id)} if topic == Topic.PASSWORD_RESET_ASKED else {}

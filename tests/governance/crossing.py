@@ -43,13 +43,16 @@ TABLES = {
     "policy_id": "governance_policy",
     "review_id": "vault_review",
     "schedule_id": "governance_schedule",
+    "receipt_id": "governance_datasubject",
     "sink_id": "governance_auditsink",
+    "subject_id": "governance_datasubject",
     "template_id": "governance_roletemplate",
     "turn_id": "vault_turn",
     "view_id": "vault_savedview",
 }
 # A session is its person's, not a tenant's; a token is a secret, of which there is nothing to know beforehand.
 OTHERS = {
+    "form": "json",
     "kind": "retention",
     "number": "1",
     "object_type": "memory",

@@ -26,6 +26,8 @@ EXAMPLES: dict[str, Any] = {
     "turns_create": {"content": "How does Ana travel?"},
     "reviews_accept": {"redact_history": True},
     "holds_create": {"reason": "Case 17", "subject": "customer-4711"},
+    "subjects_create": {"reference": "customer-4711"},
+    "subjects_assign": {"ids": [MEMORY]},
     "provenance_verify": {
         "manifest": {
             "format": "memos-manifest/1",

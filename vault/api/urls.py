@@ -12,6 +12,15 @@ from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsV
 from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
 from vault.api.quotas import QuotasView
 from vault.api.reviews import RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
+from vault.api.subjects import (
+    SubjectAssignView,
+    SubjectEraseView,
+    SubjectExportHtmlView,
+    SubjectExportJsonView,
+    SubjectExportView,
+    SubjectsView,
+    SubjectView,
+)
 from vault.api.versions import DifferenceView, MoveView, RollbackView, VersionView
 
 urlpatterns = [
@@ -53,4 +62,11 @@ urlpatterns = [
     path("holds/", HoldsView.as_view()),
     path("holds/<uuid:hold_id>/", HoldView.as_view()),
     path("holds/<uuid:hold_id>/release/", HoldReleaseView.as_view()),
+    path("subjects/", SubjectsView.as_view()),
+    path("subjects/<uuid:subject_id>/", SubjectView.as_view()),
+    path("subjects/<uuid:subject_id>/assign/", SubjectAssignView.as_view()),
+    path("subjects/<uuid:subject_id>/export/", SubjectExportView.as_view()),
+    path("subjects/<uuid:subject_id>/exports/<uuid:job_id>/json/", SubjectExportJsonView.as_view()),
+    path("subjects/<uuid:subject_id>/exports/<uuid:job_id>/html/", SubjectExportHtmlView.as_view()),
+    path("subjects/<uuid:subject_id>/erase/", SubjectEraseView.as_view()),
 ]

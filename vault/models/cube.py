@@ -223,6 +223,7 @@ class Cube(Described, TenantModel):
             models.Index(fields=["tenant", "namespace", "-id"], name="cube_by_namespace"),
             models.Index(fields=["tenant", "namespace", "content_hash"], name="cube_by_content"),
             models.Index(fields=["tenant", "session_token", "position"], name="cube_by_session"),
+            models.Index(fields=["tenant", "subject"], name="cube_by_subject", condition=~Q(subject=None)),
             models.Index(
                 F("tenant"),
                 F("namespace"),
@@ -274,6 +275,7 @@ class CubeVersion(Described, TenantModel):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "cube", "number"], name="version_number_is_unique")]
+        indexes = [models.Index(fields=["tenant", "subject"], name="version_by_subject", condition=~Q(subject=None))]
 
 
 class CubeUse(models.Model):

@@ -21,6 +21,7 @@ from vault.web import (
     recall,
     reviews,
     saved_views,
+    subjects,
 )
 
 urlpatterns = [
@@ -60,6 +61,13 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/manifest/", provenance.manifest, name="memory_manifest"),
     path("memories/<uuid:memory_id>/freeze/", holds.freeze, name="memory_freeze"),
     path("memories/<uuid:memory_id>/unfreeze/", holds.unfreeze, name="memory_unfreeze"),
+    path("subjects/", subjects.subjects, name="subjects"),
+    path("subjects/<uuid:subject_id>/", subjects.subject, name="subject"),
+    path("subjects/<uuid:subject_id>/assign/", subjects.assign, name="subject_assign"),
+    path("subjects/<uuid:subject_id>/export/", subjects.export, name="subject_export"),
+    path("subjects/<uuid:subject_id>/exports/<uuid:job_id>/<str:form>/", subjects.export_file, name="subject_file"),
+    path("subjects/<uuid:subject_id>/erase/", subjects.erase, name="subject_erase"),
+    path("subjects/<uuid:subject_id>/receipts/<uuid:receipt_id>/", subjects.receipt, name="subject_receipt"),
     path("holds/", holds.holds, name="holds"),
     path("holds/new/", holds.hold_new, name="hold_new"),
     path("holds/<uuid:hold_id>/", holds.hold, name="hold"),

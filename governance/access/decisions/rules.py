@@ -37,6 +37,7 @@ MANAGING = frozenset(
         Permission.OPERATIONS_MANAGE,
         Permission.POLICY_MANAGE,
         Permission.HOLD_MANAGE,
+        Permission.SUBJECT_MANAGE,
         Permission.GRANT_MANAGE,
         Permission.TEMPLATE_MANAGE,
     }

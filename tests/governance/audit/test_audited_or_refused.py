@@ -173,6 +173,18 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/<uuid:memory_id>/diff/", "get"): [Call("memories/{cube}/diff/?from=1&to=2")],
     ("memories/<uuid:memory_id>/rollback/", "post"): [Call("memories/{cube}/rollback/", {"version": 2})],
     ("memories/<uuid:memory_id>/move/", "post"): [Call("memories/{cube}/move/", {"namespace": "/brand/new"})],
+    ("subjects/", "get"): [Call("subjects/")],
+    ("subjects/", "post"): [Call("subjects/", {"reference": "new"})],
+    ("subjects/<uuid:subject_id>/", "get"): [Call("subjects/{subject}/")],
+    ("subjects/<uuid:subject_id>/assign/", "post"): [Call("subjects/{subject}/assign/", {"ids": ["{cube}"]})],
+    ("subjects/<uuid:subject_id>/export/", "post"): [Call("subjects/{subject}/export/")],
+    ("subjects/<uuid:subject_id>/exports/<uuid:job_id>/json/", "get"): [
+        Call("subjects/{subject}/exports/{subject_export}/json/")
+    ],
+    ("subjects/<uuid:subject_id>/exports/<uuid:job_id>/html/", "get"): [
+        Call("subjects/{subject}/exports/{subject_export}/html/")
+    ],
+    ("subjects/<uuid:subject_id>/erase/", "post"): [Call("subjects/{subject}/erase/")],
     ("views/", "post"): [Call("views/", {"name": "new", "query": "q=x"})],
     ("views/<uuid:view_id>/", "delete"): [Call("views/{view}/")],
 }
@@ -248,6 +260,8 @@ def places(world: World) -> dict[str, Any]:
     deleted = client.post("memories/", {"content": "the deleted nightingale"}).json["results"][0]["id"]
     assert client.delete(f"memories/{deleted}/").status == 204
     assert client.post("memories/actions/", {"action": "export", "ids": [str(filled.cube_id)]}).status == 202
+    subject = client.post("subjects/", {"reference": "of a test"}).json["id"]
+    subject_export = client.post(f"subjects/{subject}/export/").json["job"]["id"]
     run_jobs()
     view = client.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
     for who in ("ann", "ben"):
@@ -263,6 +277,8 @@ def places(world: World) -> dict[str, Any]:
             "schedule": Schedule.objects.latest("id").id,
             "sink": AuditSink.objects.latest("id").id,
             "view": view,
+            "subject": subject,
+            "subject_export": subject_export,
         }
         access = {
             "grant": PersonaGrant.objects.get().id,
@@ -290,6 +306,8 @@ def _filled_in(body: Any, places: dict[str, Any]) -> Any:
     """The body with the ids of the rows that it names."""
     if isinstance(body, dict):
         return {name: _filled_in(value, places) for name, value in body.items()}
+    if isinstance(body, list):
+        return [_filled_in(value, places) for value in body]
     return str(places[body[1:-1]]) if isinstance(body, str) and body[:1] == "{" else body
 
 

@@ -120,6 +120,7 @@ PLACES: dict[str, Callable[[Contract, World], str]] = {
     "member_id": lambda client, world: str(world.alice.member.id),
     "persona_id": lambda client, world: made(client, "personas/", {"name": "of a test"}),
     "schedule_id": lambda client, world: made(client, "schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}),
+    "subject_id": lambda client, world: made(client, "subjects/", {"reference": "of a test"}),
     "template_id": lambda client, world: made(client, "role-templates/", {"name": "of a test", "role": "editor"}),
 }
 

@@ -40,6 +40,7 @@ GOVERN = {
     Permission.OPERATIONS_MANAGE,
     Permission.AUDIT_READ,
     Permission.HOLD_MANAGE,
+    Permission.SUBJECT_MANAGE,
     Permission.POLICY_READ,
     Permission.POLICY_MANAGE,
     Permission.GRANT_MANAGE,

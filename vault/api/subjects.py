@@ -1,0 +1,270 @@
+"""subjects/ of the REST contract: whom memories are about, everything about one as a file, and their erasure."""
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.access.decisions.services import authorize
+from governance.api.audit import FileView
+from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described, read
+from governance.api.fields import StrictSerializer, TextField
+from governance.api.jobs import JobPromiseSchema, NoInput, job_json
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only, flag
+from governance.database import acting
+from governance.idempotency.services import Reply
+from governance.vocabulary import Permission
+from vault.api.schema import Schema
+from vault.streaming import file_stream
+from vault.subjects.documents import FileForm
+from vault.subjects.exports import export_open
+from vault.subjects.rules import LONGEST_REFERENCE
+from vault.subjects.selectors import (
+    ErasurePreview,
+    SubjectLine,
+    erasure_preview,
+    subject_get,
+    subject_locate,
+    subjects_list,
+)
+from vault.subjects.services import MOST_ASSIGNED, subject_assign, subject_create, subject_erase, subject_export
+from vault.vocabulary import SubjectStatus
+
+CONTENT_TYPES = {FileForm.JSON: "application/json", FileForm.HTML: "text/html; charset=utf-8"}
+REFERENCE = OpenApiParameter("reference", str, description="Only the subject with just this reference.")
+
+
+class SubjectInput(StrictSerializer):
+    reference = TextField(max_length=LONGEST_REFERENCE, help_text="The tenant's own name for a person, as a number.")
+
+
+class AssignInput(StrictSerializer):
+    ids = serializers.ListField(child=serializers.UUIDField(), max_length=MOST_ASSIGNED, allow_empty=False)
+
+
+class CountsSchema(Schema):
+    memories = serializers.IntegerField()
+    versions = serializers.IntegerField()
+    vectors = serializers.IntegerField()
+    tokens = serializers.IntegerField(help_text="Keyed tokens that the memories were found by.")
+    derived = serializers.IntegerField(help_text="Texts made of these memories: they lose their words.")
+    turns = serializers.IntegerField(help_text="Turns of conversations that held these memories.")
+    requests = serializers.IntegerField(help_text="Waiting jobs that would have stored something about the subject.")
+
+
+class HeldMemoriesSchema(Schema):
+    count = serializers.IntegerField()
+    memories = serializers.ListField(child=serializers.UUIDField(), help_text="The first 1,000.")
+
+
+class CleanSchema(Schema):
+    live_files_by = serializers.DateTimeField(allow_null=True)
+    wal_by = serializers.DateTimeField(allow_null=True, help_text="The write-ahead log of PostgreSQL.")
+    backups_by = serializers.DateTimeField(help_text="As long as the operator keeps backups (MEMOS_BACKUP_DAYS).")
+    reason = serializers.CharField(help_text="Why a time is null: what the installation lacks.")
+
+
+class AskedBySchema(Schema):
+    kind = serializers.CharField()
+    id = serializers.UUIDField()
+
+
+class ReceiptSchema(Schema):
+    format = serializers.CharField()
+    id = serializers.UUIDField()
+    tenant = serializers.UUIDField()
+    subject = serializers.UUIDField(allow_null=True)
+    asked_by = AskedBySchema()
+    at = serializers.DateTimeField()
+    erased = CountsSchema()
+    kept_by_holds = HeldMemoriesSchema()
+    key_destroyed = serializers.BooleanField(help_text="False while a hold keeps something under the subject's key.")
+    clean = CleanSchema()
+    key_id = serializers.CharField(help_text="Of the key at provenance/key/.")
+    signature = serializers.CharField(help_text="Ed25519, base64.")
+
+
+class SubjectRowSchema(Schema):
+    id = serializers.UUIDField()
+    reference = serializers.CharField(help_text="Empty once erased.")
+    status = serializers.ChoiceField(choices=list(SubjectStatus))
+    memories = serializers.IntegerField(help_text="That are about the subject now, deleted ones left out.")
+    created_at = serializers.DateTimeField()
+    erased_at = serializers.DateTimeField(allow_null=True)
+
+
+class SubjectDetailSchema(SubjectRowSchema):
+    """One data subject with the receipts of its erasures."""
+
+    receipts = ReceiptSchema(many=True)
+
+
+class SubjectListSchema(PageSchema):
+    results = SubjectRowSchema(many=True)
+
+
+class AssignedSchema(Schema):
+    ids = serializers.ListField(child=serializers.UUIDField(), help_text="Memories that were about another, or nobody.")
+
+
+class HeldMemorySchema(Schema):
+    id = serializers.UUIDField()
+    reasons = serializers.ListField(child=serializers.CharField())
+
+
+class ErasurePreviewSchema(Schema):
+    erased = CountsSchema()
+    kept_by_holds = HeldMemorySchema(many=True, help_text="The first 100.")
+    held = serializers.BooleanField(help_text="A legal hold is over the subject: nothing can be erased.")
+    capped = serializers.BooleanField(help_text="Only the first 2,000 memories were counted.")
+
+
+class SubjectsView(ApiView):
+    @described("subjects_list", SubjectListSchema, parameters=[REFERENCE, *PAGE])
+    def get(self, request: Request) -> Response:
+        """Data subjects, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.SUBJECT_MANAGE)
+        pages = CursorPages(request, also_known=["reference"])
+        lines = subjects_list(actor=actor, pages=pages, reference=request.query_params.get("reference", ""))
+        return pages.envelope([_line_json(line) for line in lines])
+
+    @described("subjects_create", SubjectDetailSchema, status=201, request=SubjectInput, parameters=[ONCE])
+    def post(self, request: Request) -> Response:
+        """Name a data subject. One that is there is answered as it is."""
+        actor = self.actor()
+        authorize(actor, Permission.SUBJECT_MANAGE)
+        asked_only(request)
+        reference = read(SubjectInput, request)["reference"]
+
+        def call() -> Reply:
+            made = subject_create(actor=actor, reference=reference)
+            return Reply(201, subject_json(subject_get(actor=actor, subject_id=made)), shows=(made,))
+
+        return self.post_once(call)
+
+
+class OneSubjectView(ApiView):
+    def ask(self, subject_id: UUID) -> None:
+        """Raises NotFound; Forbidden."""
+        with acting(self.actor()):
+            subject_locate(self.actor(), subject_id)
+
+
+class SubjectView(OneSubjectView):
+    @described("subjects_get", SubjectDetailSchema, may=[404])
+    def get(self, request: Request, subject_id: UUID) -> Response:
+        """One data subject, with the receipts of its erasures."""
+        line = subject_get(actor=self.actor(), subject_id=subject_id)
+        asked_only(request)
+        return Response(subject_json(line))
+
+
+class SubjectAssignView(OneSubjectView):
+    @described("subjects_assign", AssignedSchema, request=AssignInput, parameters=[ONCE], may=[404, 409, 412, 413, 423])
+    def post(self, request: Request, subject_id: UUID) -> Response:
+        """Make up to 200 memories be about the subject, all or none: each gets a version under the subject's key."""
+        actor = self.actor()
+        with self.after(lambda: self.ask(subject_id)):
+            asked_only(request)
+            ids = read(AssignInput, request)["ids"]
+
+        def call() -> Reply:
+            changed = subject_assign(actor=actor, subject_id=subject_id, cube_ids=ids)
+            return Reply(200, {"ids": [str(one) for one in changed]})
+
+        return self.post_once(call, ask=lambda: self.ask(subject_id))
+
+
+class SubjectExportView(OneSubjectView):
+    @described("subjects_export", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
+    def post(self, request: Request, subject_id: UUID) -> Response:
+        """Collect everything about the subject; once done, download it as JSON or as a page."""
+        actor = self.actor()
+        with self.after(lambda: self.ask(subject_id)):
+            asked_only(request)
+
+        def call() -> Reply:
+            read(NoInput, request)
+            return Reply(202, {"job": job_json(subject_export(actor=actor, subject_id=subject_id))})
+
+        return self.post_once(call, ask=lambda: self.ask(subject_id))
+
+
+class SubjectExportJsonView(FileView):
+    @described("subjects_export_json", OpenApiTypes.OBJECT, status=(200, "application/json"), may=[404, 409])
+    def get(self, request: Request, subject_id: UUID, job_id: UUID) -> HttpResponseBase:
+        """Download an export as JSON: all versions with their lineage, as the caller may read them now."""
+        return _file(self, request, subject_id, job_id, FileForm.JSON)
+
+
+class SubjectExportHtmlView(FileView):
+    @described("subjects_export_html", OpenApiTypes.STR, status=(200, "text/html"), may=[404, 409])
+    def get(self, request: Request, subject_id: UUID, job_id: UUID) -> HttpResponseBase:
+        """Download an export as one HTML page that a person can read."""
+        return _file(self, request, subject_id, job_id, FileForm.HTML)
+
+
+class SubjectEraseView(OneSubjectView):
+    @described(
+        "subjects_erase",
+        JobPromiseSchema,
+        status=202,
+        request=None,
+        parameters=[ONCE, DRY_RUN],
+        also={200: ErasurePreviewSchema},
+        may=[404, 409, 423],
+    )
+    def post(self, request: Request, subject_id: UUID) -> Response:
+        """Erase everything about the subject, for good, but what a hold keeps; the job ends with a signed receipt."""
+        actor = self.actor()
+        with self.after(lambda: self.ask(subject_id)):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+        if dry_run:
+            return Response(_preview_json(erasure_preview(actor=actor, subject_id=subject_id)))
+
+        def call() -> Reply:
+            read(NoInput, request)
+            return Reply(202, {"job": job_json(subject_erase(actor=actor, subject_id=subject_id))})
+
+        return self.post_once(call, ask=lambda: self.ask(subject_id))
+
+
+def subject_json(line: SubjectLine) -> dict[str, Any]:
+    return _line_json(line) | {"receipts": list(line.receipts)}
+
+
+def _line_json(line: SubjectLine) -> dict[str, Any]:
+    return {
+        "id": str(line.id),
+        "reference": line.reference,
+        "status": line.status,
+        "memories": line.memories,
+        "created_at": time_json(line.created_at),
+        "erased_at": time_json(line.erased_at),
+    }
+
+
+def _preview_json(preview: ErasurePreview) -> dict[str, Any]:
+    return {
+        "erased": asdict(preview.counts),
+        "kept_by_holds": [{"id": str(one.memory_id), "reasons": list(one.reasons)} for one in preview.kept],
+        "held": preview.is_held,
+        "capped": preview.is_capped,
+    }
+
+
+def _file(view: ApiView, request: Request, subject_id: UUID, job_id: UUID, form: FileForm) -> HttpResponseBase:
+    actor = view.actor()
+    file = export_open(actor=actor, subject_id=subject_id, job_id=job_id, form=form)
+    asked_only(request)
+    return file_stream(file.blocks, name=file.name, content_type=CONTENT_TYPES[form], actor=actor, path=request.path)

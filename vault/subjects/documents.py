@@ -1,0 +1,136 @@
+"""The two forms of a subject's export: JSON for machines, and one HTML page that needs nothing else to be read."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from django.template.loader import render_to_string
+
+from vault.cubes.selectors import VersionView
+from vault.models import Cube, CubeLink, CubeSource, StateTransition, Turn
+
+FORMAT = "memos-subject/1"
+
+
+class FileForm(StrEnum):
+    JSON = "json"
+    HTML = "html"
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What the file begins with. total: memories that the job noted."""
+
+    tenant_id: UUID
+    subject_id: UUID
+    reference: str = field(repr=False)
+    at: datetime
+    total: int
+
+
+@dataclass(frozen=True)
+class SubjectMemory:
+    """One memory with its versions about the subject and its lineage."""
+
+    cube: Cube
+    versions: tuple[VersionView, ...]
+    links: tuple[CubeLink, ...]
+    sources: tuple[CubeSource, ...]
+    steps: tuple[StateTransition, ...]
+    turns: tuple[Turn, ...]
+
+
+def file_start(heading: Heading, form: FileForm) -> bytes:
+    if form is FileForm.HTML:
+        return render_to_string("vault/subjects/export_start.html", {"heading": heading}).encode()
+    opened = {
+        "format": FORMAT,
+        "tenant": str(heading.tenant_id),
+        "subject": {"id": str(heading.subject_id), "reference": heading.reference},
+        "exported_at": _time(heading.at),
+    }
+    return json.dumps(opened, ensure_ascii=False)[:-1].encode() + b', "memories": ['
+
+
+def memory_block(memory: SubjectMemory, form: FileForm, *, is_first: bool) -> bytes:
+    document = memory_document(memory)
+    if form is FileForm.HTML:
+        return render_to_string("vault/subjects/export_memory.html", {"memory": document}).encode()
+    return (b"\n" if is_first else b",\n") + json.dumps(document, ensure_ascii=False).encode()
+
+
+def file_end(form: FileForm, *, withheld: int) -> bytes:
+    """withheld: memories that were erased since, or that the reader may not read."""
+    if form is FileForm.HTML:
+        return render_to_string("vault/subjects/export_end.html", {"withheld": withheld}).encode()
+    return f'\n], "withheld": {withheld}}}\n'.encode()
+
+
+def memory_document(memory: SubjectMemory) -> dict[str, Any]:
+    """Names are those of the REST contract."""
+    cube = memory.cube
+    return {
+        "id": str(cube.id),
+        "namespace": cube.namespace.path,
+        "type": cube.type,
+        "layer": cube.layer,
+        "state": cube.state,
+        "source": cube.source,
+        "created_at": _time(cube.created_at),
+        "deleted_at": _time(cube.deleted_at),
+        "expires_at": _time(cube.expires_at),
+        "versions": [_version(one) for one in memory.versions],
+        "lineage": list(_lineage(memory)),
+        "transitions": [
+            {"from": one.from_state, "to": one.to_state, "reason": one.reason, "at": _time(one.created_at)}
+            for one in memory.steps
+        ],
+        "conversation_turns": [{"conversation": str(one.conversation_id), "id": str(one.id)} for one in memory.turns],
+    }
+
+
+def _version(view: VersionView) -> dict[str, Any]:
+    row, words = view.row, view.words
+    return {
+        "version": row.number,
+        "content": words.content,
+        "title": words.title,
+        "tags": row.tags,
+        "keywords": list(words.keywords),
+        "metadata": words.metadata,
+        "attributes": words.attributes,
+        "speaker": words.speaker,
+        "session_id": words.session_id,
+        "semantic_type": row.semantic_type,
+        "sensitivity": row.sensitivity,
+        "event_time": _time(row.event_time),
+        "valid_from": _time(row.valid_from),
+        "valid_to": _time(row.valid_to),
+        "author": {"kind": row.principal_kind, "id": str(row.principal_id)},
+        "reason": row.reason,
+        "hash": bytes(row.hash).hex(),
+        "created_at": _time(row.created_at),
+    }
+
+
+def _lineage(memory: SubjectMemory) -> Iterator[dict[str, str]]:
+    """`made_from` and `used_in`, each once, with how it is tied."""
+    here, ties = memory.cube.id, set[tuple[str, UUID, str]]()
+    for link in memory.links:
+        ties.add(
+            ("made_from", link.target_id, link.kind)
+            if link.source_id == here
+            else ("used_in", link.source_id, link.kind)
+        )
+    for one in memory.sources:
+        ties.add(("made_from", one.source_id, one.kind) if one.cube_id == here else ("used_in", one.cube_id, one.kind))
+    for direction, other, kind in sorted(ties):
+        yield {"direction": direction, "memory_id": str(other), "kind": kind}
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None

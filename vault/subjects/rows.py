@@ -1,0 +1,48 @@
+"""The rows that are about a data subject, and those made of them; who may read them is asked before."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from vault.models import Cube, CubeSource, CubeVersion, Embedding, Hold, Turn
+from vault.models.cube import CubeQuerySet
+from vault.subjects.rules import ErasureCounts
+from vault.vocabulary import SourceKind
+
+
+def versions_about(tenant_id: UUID, subject_id: UUID) -> QuerySet[CubeVersion]:
+    """The versions that are about a subject and still have words: each is sealed under the subject's key."""
+    return CubeVersion.objects.filter(tenant_id=tenant_id, subject_id=subject_id).exclude(sealed=b"")
+
+
+def cubes_about(tenant_id: UUID, subject_id: UUID) -> CubeQuerySet:
+    """The memories of which any version is about a subject, also deleted and expired ones."""
+    about = versions_about(tenant_id, subject_id).values("cube_id")
+    return Cube.objects.filter(tenant_id=tenant_id, id__in=about)
+
+
+def subject_is_held(tenant_id: UUID, subject_id: UUID) -> bool:
+    return Hold.objects.active().filter(tenant_id=tenant_id, subject_id=subject_id).exists()
+
+
+def derived_of(ids: Sequence[UUID]) -> CubeQuerySet:
+    """The memories that were made of these in words of their own."""
+    made = CubeSource.objects.filter(source_id__in=ids).exclude(kind=SourceKind.QUOTE).values("cube_id")
+    return Cube.objects.filter(id__in=made).exclude(id__in=ids)
+
+
+def erasure_counts(subject_id: UUID, ids: Sequence[UUID]) -> ErasureCounts:
+    """What goes with these memories, as far as nothing holds it. Use inside `acting`."""
+    versions = CubeVersion.objects.filter(cube_id__in=ids).filter(
+        Q(cube__subject_id=subject_id) | Q(subject_id=subject_id)
+    )
+    terms = sum(len(one) for one in versions.values_list("terms", flat=True))
+    return ErasureCounts(
+        memories=len(ids),
+        versions=versions.count(),
+        vectors=Embedding.objects.filter(cube_id__in=ids).count(),
+        tokens=terms,
+        derived=derived_of(ids).free().count(),
+        turns=Turn.objects.filter(Q(question_id__in=ids) | Q(answer_id__in=ids)).count(),
+    )

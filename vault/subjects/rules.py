@@ -1,0 +1,120 @@
+"""What the receipt of an erasure says, and the exact bytes that are signed."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from vault.vocabulary import SubjectStatus
+
+FORMAT = "memos-erasure/1"
+SIGNED_PREFIX = FORMAT.encode() + b"\n"
+MOST_NAMED = 1_000  # memories that a hold keeps, in one receipt
+LONGEST_REFERENCE = 200
+
+
+@dataclass(frozen=True)
+class ErasureCounts:
+    """What an erasure removed, or would remove.
+
+    versions: those of memories that were never about another subject, and older ones of memories that are now. derived:
+    texts made of these memories, which lose their words. turns: of conversations. requests: of jobs that wait.
+    """
+
+    memories: int = 0
+    versions: int = 0
+    vectors: int = 0
+    tokens: int = 0
+    derived: int = 0
+    turns: int = 0
+    requests: int = 0
+
+    def plus(self, other: "ErasureCounts") -> "ErasureCounts":
+        mine, theirs = asdict(self), asdict(other)
+        return ErasureCounts(**{name: mine[name] + theirs[name] for name in mine})
+
+
+@dataclass(frozen=True)
+class Clean:
+    """By when the bytes are gone. None: this installation cannot say (`reason`)."""
+
+    live_files_by: datetime | None
+    wal_by: datetime | None
+    backups_by: datetime | None
+    reason: str = ""
+
+
+def clean_of(now: datetime, *, hours: int, backup_days: int, missing: Sequence[str], copies: Sequence[str]) -> Clean:
+    """missing: rights that the task lacks which removes bytes; copies: settings by which they stay in the log."""
+    by = now + timedelta(hours=hours)
+    return Clean(
+        live_files_by=None if missing else by,
+        wal_by=None if missing or copies else by,
+        backups_by=now + timedelta(days=backup_days),
+        reason="; ".join([*(f"{one} is missing" for one in missing), *copies]),
+    )
+
+
+def receipt_unsigned(
+    *,
+    id: UUID,
+    tenant_id: UUID,
+    subject_id: UUID | None,
+    counts: ErasureCounts,
+    kept: Sequence[UUID],
+    is_key_destroyed: bool,
+    asked_by: Mapping[str, str],
+    at: datetime,
+    clean: Clean,
+    key_id: str,
+) -> dict[str, Any]:
+    """A receipt without its signature. subject_id None: of a whole tenant."""
+    return {
+        "format": FORMAT,
+        "id": str(id),
+        "tenant": str(tenant_id),
+        "subject": str(subject_id) if subject_id else None,
+        "asked_by": dict(asked_by),
+        "at": _time(at),
+        "erased": asdict(counts),
+        "kept_by_holds": {"count": len(kept), "memories": [str(one) for one in kept[:MOST_NAMED]]},
+        "key_destroyed": is_key_destroyed,
+        "clean": {
+            "live_files_by": _time(clean.live_files_by),
+            "wal_by": _time(clean.wal_by),
+            "backups_by": _time(clean.backups_by),
+            "reason": clean.reason,
+        },
+        "key_id": key_id,
+    }
+
+
+def signed_bytes(receipt: Mapping[str, Any]) -> bytes:
+    """What is signed of a receipt: names sorted, no white space, ASCII, without the signature itself."""
+    unsigned = {name: value for name, value in receipt.items() if name != "signature"}
+    return SIGNED_PREFIX + json.dumps(unsigned, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def receipt_signed(receipt: Mapping[str, Any], signature: bytes) -> dict[str, Any]:
+    return {**receipt, "signature": base64.b64encode(signature).decode()}
+
+
+def receipt_digest(receipt: Mapping[str, Any]) -> bytes:
+    """32 bytes, for the audit log."""
+    return hashlib.sha256(signed_bytes(receipt)).digest()
+
+
+def status_of(erasing_since: datetime | None, erased_at: datetime | None, receipts: int) -> SubjectStatus:
+    if erased_at is not None:
+        return SubjectStatus.ERASED
+    if erasing_since is None:
+        return SubjectStatus.ACTIVE
+    return SubjectStatus.KEPT if receipts else SubjectStatus.ERASING
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None

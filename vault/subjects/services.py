@@ -1,0 +1,100 @@
+"""Making data subjects, saying whom memories are about, and asking for an export or an erasure."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Conflict, FieldError, Held, Invalid
+from governance.jobs.selectors import OPEN, JobView
+from governance.jobs.services import job_create
+from governance.models import DataSubject, Job
+from governance.privacy.services import subject_ensure, subject_view
+from governance.vocabulary import Permission, Topic
+from vault.cubes.changing import cube_change_ask
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.services import cube_update
+from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.subjects.rows import cubes_about, subject_is_held
+from vault.subjects.rules import LONGEST_REFERENCE
+from vault.subjects.selectors import subject_locate
+
+MOST_ASSIGNED = 200  # memories of one call
+
+
+def subject_create(*, actor: Actor, reference: str) -> UUID:
+    """The id of the subject with this reference, made where there is none.
+
+    reference: 1..LONGEST_REFERENCE characters. Raises Forbidden; Invalid; KeyUnavailable. Writes: DataSubject?,
+    AuditEntry?.
+    """
+    authorize(actor, Permission.SUBJECT_MANAGE)
+    if not 1 <= len(reference) <= LONGEST_REFERENCE or not reference.isprintable() or not reference.strip():
+        raise Invalid(errors=[FieldError("reference", f"1 to {LONGEST_REFERENCE} characters are needed")])
+    return subject_ensure(actor=actor, reference=reference, permission=Permission.SUBJECT_MANAGE).id
+
+
+def subject_assign(*, actor: Actor, subject_id: UUID, cube_ids: Sequence[UUID]) -> list[UUID]:
+    """Make memories be about a subject, each by a new version that is sealed under the subject's key; all or none.
+
+    Earlier versions stay under the key that they have. Returns the memories that were about another, or nobody.
+    Raises NotFound; Forbidden; Held; Conflict once the subject is erased; Invalid. Writes as `cube_update`.
+    """
+    with stored_texts_prepared(actor=actor, cube_ids=cube_ids), acting(actor):
+        subject = _active(subject_locate(actor, subject_id))
+        reference = subject_view(subject).reference
+        chosen = sorted(set(cube_ids))
+        if not 1 <= len(chosen) <= MOST_ASSIGNED:
+            raise Invalid(errors=[FieldError("ids", f"1 to {MOST_ASSIGNED} are needed")])
+        return [one for one in chosen if _assign(actor, subject_id, reference, one)]
+
+
+def subject_export(*, actor: Actor, subject_id: UUID) -> JobView:
+    """Ask for a file with everything about a subject.
+
+    Raises NotFound; Forbidden; Conflict. Writes: Job, AuditEntry, OutboxEvent.
+    """
+    with acting(actor):
+        _active(subject_locate(actor, subject_id))
+        total = cubes_about(actor.tenant_id, subject_id).count()
+        return job_create(actor=actor, kind=Topic.SUBJECT_EXPORT, settings={"subject": str(subject_id)}, total=total)
+
+
+def subject_erase(*, actor: Actor, subject_id: UUID) -> JobView:
+    """Ask for the job that erases everything about a subject but what a hold keeps. It cannot be undone.
+
+    Raises NotFound; Forbidden; Held where a hold is over the subject; Conflict once erased, and while an erasure runs.
+    Writes: Job, AuditEntry, OutboxEvent.
+    """
+    with acting(actor):
+        subject = subject_locate(actor, subject_id, lock=True)
+        if subject.erased_at is not None:
+            raise Conflict("This data subject is erased already.")
+        if subject_is_held(actor.tenant_id, subject_id):
+            raise Held("A legal hold is over this data subject.")
+        asked = {"subject": str(subject_id)}
+        running = Job.objects.filter(tenant_id=actor.tenant_id, kind=Topic.SUBJECT_ERASE, status__in=OPEN)
+        if running.filter(settings__subject=str(subject_id)).exists():
+            raise Conflict("An erasure of this data subject is at work already.")
+        return job_create(actor=actor, kind=Topic.SUBJECT_ERASE, settings=asked)
+
+
+def _active(subject: DataSubject) -> DataSubject:
+    if subject.erasing_since is not None:
+        raise Conflict("This data subject was erased, or is being erased.")
+    return subject
+
+
+def _assign(actor: Actor, subject_id: UUID, reference: str, cube_id: UUID) -> bool:
+    cube = cube_change_ask(actor=actor, cube_id=cube_id)
+    if cube.subject_id == subject_id:
+        return False
+    cube_update(
+        actor=actor,
+        cube_id=cube_id,
+        expected_versions={cube.version},
+        changes=CubeChanges(subject=reference),
+        reason="Assigned to a data subject",
+    )
+    return True

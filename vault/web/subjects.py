@@ -1,0 +1,224 @@
+"""Data subjects: whom memories are about, everything about one as a file, and its erasure with a signed receipt."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import Invalid, NotFound
+from governance.jobs.selectors import OPEN, JobView
+from governance.vocabulary import JobStatus, Permission, Topic
+from governance.web.job_words import STATUSES as JOB_STATUSES
+from governance.web.job_words import error_words, kind_words
+from governance.web.pages import draw, page, see_other, wants_part
+from governance.web.paging import Newest, uuid_or_none
+from vault.listing.queries import MemoryQuery
+from vault.listing.selectors import memories_page
+from vault.streaming import file_stream
+from vault.subjects.documents import FileForm
+from vault.subjects.exports import export_open
+from vault.subjects.rules import LONGEST_REFERENCE
+from vault.subjects.selectors import SubjectLine, erasure_preview, subject_get, subject_jobs, subjects_list
+from vault.subjects.services import subject_assign, subject_create, subject_erase, subject_export
+from vault.vocabulary import SubjectStatus
+from vault.web.memory_rows import MemoryRow, rows_shown
+
+SUBJECTS = 30  # of one page
+MATCHES = 20  # memories that a search for some to assign shows
+SAFE = ["GET", "HEAD"]
+CONTENT_TYPES = {FileForm.JSON: "application/json", FileForm.HTML: "text/html; charset=utf-8"}
+STATUSES: dict[SubjectStatus, tuple[str, Promise]] = {
+    SubjectStatus.ACTIVE: ("state-activated", gettext_lazy("active")),
+    SubjectStatus.ERASING: ("state-waiting", gettext_lazy("being erased")),
+    SubjectStatus.KEPT: ("state-waiting", gettext_lazy("partly kept by a hold")),
+    SubjectStatus.ERASED: ("state-archived", gettext_lazy("erased")),
+}
+
+
+@dataclass(frozen=True)
+class ShownSubject:
+    line: SubjectLine
+    mark: str
+    status: Promise
+
+    @property
+    def name(self) -> str:
+        return self.line.reference or _("Erased data subject")
+
+    @property
+    def is_erased(self) -> bool:
+        return self.line.status is SubjectStatus.ERASED
+
+    @property
+    def is_active(self) -> bool:
+        return self.line.status is SubjectStatus.ACTIVE
+
+
+@dataclass(frozen=True)
+class ShownJob:
+    """An export or an erasure as a row. has_file: it can be downloaded."""
+
+    view: JobView
+    name: str
+    mark: str
+    status: Promise
+    error: str
+    has_file: bool
+
+    @property
+    def percent(self) -> int:
+        return int(self.view.progress * 100)
+
+    @property
+    def is_open(self) -> bool:
+        return self.view.status in OPEN
+
+
+@require_http_methods([*SAFE, "POST"])
+@page
+def subjects(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The data subjects of the tenant, or the one of a reference; POST names one."""
+    authorize(actor, Permission.SUBJECT_MANAGE)
+    if request.method != "POST":
+        return _listed(request, actor)
+    reference = request.POST.get("reference", "").strip()
+    try:
+        made = subject_create(actor=actor, reference=reference)
+    except Invalid:
+        fault = _("Give a reference of 1 to %(limit)s characters.") % {"limit": LONGEST_REFERENCE}
+        return _listed(request, actor, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(reverse("subject", args=[made]))
+
+
+@require_http_methods(SAFE)
+@page
+def subject(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
+    """One data subject: what is stored, its exports, its erasure, its receipts; with `q`, memories to assign."""
+    return _one(request, actor, subject_id)
+
+
+@require_POST
+@page
+def assign(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
+    chosen = [one for text in request.POST.getlist("ids") if (one := uuid_or_none(text)) is not None]
+    try:
+        subject_assign(actor=actor, subject_id=subject_id, cube_ids=chosen)
+    except Invalid:
+        fault = _("Choose the memories that are about this person.")
+        return _one(request, actor, subject_id, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(reverse("subject", args=[subject_id]))
+
+
+@require_POST
+@page
+def export(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
+    subject_export(actor=actor, subject_id=subject_id)
+    return see_other(reverse("subject", args=[subject_id]))
+
+
+@require_http_methods(SAFE)
+@page
+def export_file(request: HttpRequest, actor: Actor, subject_id: UUID, job_id: UUID, form: str) -> HttpResponseBase:
+    if form not in set(FileForm):
+        raise NotFound
+    file = export_open(actor=actor, subject_id=subject_id, job_id=job_id, form=FileForm(form))
+    kind = CONTENT_TYPES[FileForm(form)]
+    return file_stream(file.blocks, name=file.name, content_type=kind, actor=actor, path=request.path)
+
+
+@require_POST
+@page
+def erase(request: HttpRequest, actor: Actor, subject_id: UUID) -> HttpResponseBase:
+    """The reader types the reference to confirm; of a subject that is partly erased, a word."""
+    line = subject_get(actor=actor, subject_id=subject_id)
+    if request.POST.get("confirmation", "").strip() != _confirmation(line):
+        fault = _("Type “%(word)s” to confirm.") % {"word": _confirmation(line)}
+        return _one(request, actor, subject_id, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    subject_erase(actor=actor, subject_id=subject_id)
+    return see_other(reverse("subject", args=[subject_id]))
+
+
+@require_http_methods(SAFE)
+@page
+def receipt(request: HttpRequest, actor: Actor, subject_id: UUID, receipt_id: UUID) -> HttpResponseBase:
+    """One receipt as the signed JSON, for download."""
+    line = subject_get(actor=actor, subject_id=subject_id)
+    found = next((one for one in line.receipts if one["id"] == str(receipt_id)), None)
+    if found is None:
+        raise NotFound
+    return HttpResponse(
+        json.dumps(found, indent=1),
+        content_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="erasure-{receipt_id}.json"'},
+    )
+
+
+def _confirmation(line: SubjectLine) -> str:
+    return line.reference
+
+
+def _listed(request: HttpRequest, actor: Actor, *, fault: str = "", status: int = HTTPStatus.OK) -> HttpResponseBase:
+    take = Newest(size=SUBJECTS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    wanted = request.GET.get("reference", "").strip()
+    found = subjects_list(actor=actor, pages=take, reference=wanted)
+    context = {
+        "subjects": [_shown(line) for line in found],
+        "older": take.older,
+        "wanted": wanted,
+        "given": request.POST.get("reference", ""),
+        "fault": fault,
+        "longest": LONGEST_REFERENCE,
+    }
+    return draw(request, "vault/subjects/subjects.html", context, status=status)
+
+
+def _one(
+    request: HttpRequest, actor: Actor, subject_id: UUID, *, fault: str = "", status: int = HTTPStatus.OK
+) -> HttpResponseBase:
+    shown = _shown(subject_get(actor=actor, subject_id=subject_id))
+    jobs = list(_jobs(subject_jobs(actor=actor, subject_id=subject_id)))
+    context: dict[str, Any] = {
+        "shown": shown,
+        "jobs": jobs,
+        "is_live": any(job.is_open for job in jobs),
+        "here": reverse("subject", args=[subject_id]),
+        "fault": fault,
+    }
+    if wants_part(request) and not fault:
+        return draw(request, "vault/subjects/_jobs.html", context)
+    text = request.GET.get("q", "").strip()
+    context |= {
+        "preview": None if shown.is_erased else erasure_preview(actor=actor, subject_id=subject_id),
+        "text": text,
+        "rows": _matches(actor, text) if shown.is_active else [],
+        "word": _confirmation(shown.line),
+    }
+    return draw(request, "vault/subjects/subject.html", context, status=status)
+
+
+def _matches(actor: Actor, text: str) -> list[MemoryRow]:
+    return rows_shown(memories_page(actor=actor, query=MemoryQuery(text=text)), text)[:MATCHES] if text else []
+
+
+def _shown(line: SubjectLine) -> ShownSubject:
+    mark, status = STATUSES[line.status]
+    return ShownSubject(line, mark, status)
+
+
+def _jobs(views: Iterable[JobView]) -> Iterable[ShownJob]:
+    for view in views:
+        mark, status = JOB_STATUSES[view.status]
+        has_file = view.kind == Topic.SUBJECT_EXPORT and view.status is JobStatus.SUCCEEDED
+        yield ShownJob(view, kind_words(view.kind), mark, status, error_words(view), has_file)
