@@ -63,12 +63,13 @@ def recall(found: list[str], evidence: frozenset[str]) -> float:
 
 
 def _conversation(sample: dict[str, Any]) -> Conversation:
-    turns = tuple(_turns(sample["conversation"]))
+    turns = tuple(turns_of(sample["conversation"]))
     known = {turn.id for turn in turns}
     return Conversation(sample["sample_id"], turns, tuple(_questions(sample["qa"], known)))
 
 
-def _turns(conversation: dict[str, Any]) -> Iterator[Turn]:
+def turns_of(conversation: dict[str, Any]) -> Iterator[Turn]:
+    """The turns of a `conversation` in LoCoMo's layout, in order. Raises KeyError; ValueError."""
     numbers = sorted(int(key.split("_")[1]) for key in conversation if re.fullmatch(r"session_\d+", key))
     for number in numbers:
         began = _moment(conversation[f"session_{number}_date_time"])

@@ -27,6 +27,7 @@ from vault.lexicon.asking import asking_share, is_about_questions
 from vault.lexicon.entities import asked_entities, entities
 from vault.lexicon.labels import ascii_pieces, folded, labels_named
 from vault.lexicon.normal import normal_form, unaccented
+from vault.lexicon.resolved_dates import dates_written
 from vault.lexicon.temporal_expressions import asks_for_time, mentions_time, time_ranges_of, without_times
 from vault.lexicon.tokens import keywords, language_of, query_terms, single_characters, terms
 from vault.namespaces.rules import PathError, path_checked, private_path
@@ -34,7 +35,7 @@ from vault.providers.hashing import HashingEmbedder
 from vault.providers.reranking import OverlapReranker
 from vault.reader.rules import (
     Passage,
-    best_sentences,
+    answer_of,
     is_question,
     read_statements,
     semantic_type_of,
@@ -148,7 +149,7 @@ def _differences(text: str) -> None:
 
 
 def _answer(text: str) -> None:
-    extractive_answer(f"{text[:LONGEST_QUESTION]}?", [Evidence("", 1, 1, text, "", "", 1.0)])
+    extractive_answer(f"{text[:LONGEST_QUESTION]}?", [Evidence("", 1, 1, text, "", NOW, 1.0)])
 
 
 PII, LEXICON, READER = "governance.privacy.pii", "vault.lexicon", "vault.reader.rules"
@@ -205,10 +206,15 @@ FUNCTIONS = (
         },
     ),
     TextFunction(
-        "best_sentences",
-        lambda text: best_sentences(text[:LONGEST_QUESTION], [Passage("1", text, 1.0)], 3),
-        {f"{READER}.answers": "_WHEN _NUMBER _WHERE _WHY _CUES"},
+        "answer_of",
+        lambda text: answer_of(text[:LONGEST_QUESTION], [Passage("1", text, 1.0)], 3),
+        {
+            f"{READER}.answers": "_NUMBER _PLACE _REASON _NEGATION _CLAUSE _PAST _NEEDED",
+            f"{READER}.questions": "_KINDS _FIRST_PERSON _TAG _PARTICLES",
+            f"{LEXICON}.concepts": "CONCEPTS",
+        },
     ),
+    TextFunction("dates_written", lambda text: dates_written(text, NOW), {f"{LEXICON}.resolved_dates": "_RELATIVE"}),
     TextFunction("extractive_answer", _answer, {}),
     TextFunction(
         "citations", lambda text: (markers_in(text, 9), list(pieces(text, ()))), {"vault.cubes.passages": "MARKER"}
@@ -269,13 +275,13 @@ FUNCTIONS = (
         lambda text: (time_ranges_of(text[:LONGEST_READ], NOW), without_times(text[:LONGEST_READ], but_names=True)),
         {
             f"{LEXICON}.dates": "_BEFORE_A_MONTH _TIME_COMES _BEFORE_A_SEASON KINDS",
-            f"{LEXICON}.moments": "_LEAD _TAIL _TO_LAST _AND_LAST _BETWEEN _BETWEEN_TAIL _SAME_ALWAYS",
+            f"{LEXICON}.temporal_expressions": "_LEAD _TAIL _TO_LAST _AND_LAST _BETWEEN _BETWEEN_TAIL _SAME_ALWAYS",
         },
     ),
     TextFunction(
         "mentions of times",
         lambda text: (mentions_time(text), asks_for_time(text)),
-        {f"{LEXICON}.moments": "_NAMED _RUN _ASKED"},
+        {f"{LEXICON}.temporal_expressions": "_NAMED _RUN _ASKED"},
     ),
     TextFunction(
         "question",

@@ -3,16 +3,19 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from vault.cubes.passages import MARKER, Passage
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.words import Quote
 from vault.lexicon.tokens import language_of
 from vault.providers.ports import ChatMessage, ChatRole, Completion
+from vault.reader.rules import Answer, Statement, answer_of, is_question, sentences, speaks_of_self, unstated_kind
 from vault.reader.rules import Passage as Candidate
-from vault.reader.rules import Statement, best_sentences, is_question, sentences, unstated_kind
+from vault.reader.rules import Quote as Found
 
 MOST_QUOTES = 3
+OWN_SPEAKERS = frozenset({"", "user"})  # of what the reader may have said themselves
 LONGEST_MARKER = 4  # characters, as in [12]
 LONGEST_PASSAGE = 2_000  # characters of one memory in a prompt
 INSTRUCTIONS = (
@@ -25,6 +28,9 @@ INSTRUCTIONS = (
 PHRASES = {
     "en": {
         "quoted": "From your memories:",
+        "yes": "Yes. From your memories:",
+        "no": "No. From your memories:",
+        "nearest": "These come closest, and do not answer it:",
         "nothing": "Nothing in your memories answers this.",
         "noted": "Noted. I will remember this.",
         "greeting": "Hello. Ask me something, or tell me something to remember.",
@@ -33,6 +39,9 @@ PHRASES = {
     },
     "zh": {
         "quoted": "你的记忆里写着：",
+        "yes": "是的。你的记忆里写着：",
+        "no": "不是。你的记忆里写着：",
+        "nearest": "最接近的是这些，但没有回答这个问题：",
         "nothing": "你的记忆里没有这方面的内容。",
         "noted": "记下了，我会记住这件事。",
         "greeting": "你好。你可以问我，也可以告诉我要记住的事。",
@@ -40,19 +49,28 @@ PHRASES = {
         "not_noted": "这句话里没有需要记住的内容，所以没有保存。你可以提问，或告诉我一件事。",
     },
 }
+NOTHING = tuple(phrases["nothing"] for phrases in PHRASES.values())
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A retrieved memory as the answer may use it; `marker` is its number in the answer, `source` its id."""
+    """A retrieved memory as the answer may use it; `marker` is its number in the answer, `source` its id.
+
+    time: when it was said or, where is_resolved, when it happened. dense: cosine of question and text. session and
+    position: where in a conversation it was said, if in one.
+    """
 
     source: str
     version: int
     marker: int
     text: str = field(repr=False)
     speaker: str
-    time: str
+    time: datetime
     score: float
+    dense: float = 0.0
+    session: str = ""
+    position: int | None = None
+    is_resolved: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +110,7 @@ def prompt(
         messages.append(ChatMessage(ChatRole.USER, turn.question))
         messages.append(ChatMessage(ChatRole.ASSISTANT, MARKER.sub("", turn.answer)))
     memories = [
-        {"number": one.marker, "said_by": one.speaker, "time": one.time, "text": one.text[:LONGEST_PASSAGE]}
+        {"number": one.marker, "said_by": one.speaker, "time": one.time.isoformat(), "text": one.text[:LONGEST_PASSAGE]}
         for one in evidence
     ]
     named = {"answer_as": agent} if agent else {}
@@ -109,31 +127,52 @@ def extractive_answer(question: str, evidence: Sequence[Evidence], stated: Seque
     if not any(is_question(sentence) for sentence in sentences(question)):
         phrase = phrases["noted"] if stated else phrases[unstated_kind(question)]
         return Extract((phrase,), (phrase,), ())
-    found = _quotes(question, evidence)
-    if not found:
-        return Extract((phrases["nothing"],), (phrases["nothing"],), ())
-    return Extract(
-        lines=(phrases["quoted"], *(_line(quote, one) for quote, one in found)),
-        frame=(phrases["quoted"], *(f"[{one.marker}]" for _, one in found)),
-        quotes=tuple(quote for quote, _ in found),
-    )
+    answer = _answer(question, evidence)
+    if not answer.quotes:
+        nearest = _extract((phrases["nothing"], phrases["nearest"]), answer.nearest, evidence)
+        return nearest if nearest.quotes else Extract((phrases["nothing"],), (phrases["nothing"],), ())
+    lead = phrases["quoted"] if answer.verdict is None else phrases["yes" if answer.verdict else "no"]
+    return _extract((lead,), answer.quotes, evidence)
 
 
 def quotes(question: str, evidence: Sequence[Evidence]) -> list[Evidence]:
     """What `extractive_answer` will quote, in its order."""
-    return [one for _, one in _quotes(question, evidence)]
+    answer, by_key = _answer(question, evidence), {str(one.marker): one for one in evidence}
+    return [by_key[quote.key] for quote in answer.quotes or answer.nearest]
 
 
-def _quotes(question: str, evidence: Sequence[Evidence]) -> list[tuple[Quote, Evidence]]:
-    by_marker = {str(one.marker): one for one in evidence}
-    passages = [Candidate(key=marker, text=one.text, score=one.score) for marker, one in by_marker.items()]
-    best = best_sentences(question, passages, MOST_QUOTES)
-    return [(_quote(found.sentence, by_marker[found.key]), by_marker[found.key]) for found in best]
+def _answer(question: str, evidence: Sequence[Evidence]) -> Answer:
+    return answer_of(question, [_candidate(one) for one in evidence], MOST_QUOTES)
 
 
-def _quote(sentence: str, evidence: Evidence) -> Quote:
-    start = evidence.text.index(sentence)
-    return Quote(evidence.source, evidence.version, start, start + len(sentence), evidence.marker)
+def _candidate(one: Evidence) -> Candidate:
+    is_person = one.speaker.casefold() not in OWN_SPEAKERS
+    return Candidate(
+        key=str(one.marker),
+        text=one.text,
+        score=one.score,
+        speaker=one.speaker if is_person else "",
+        own=not is_person and (bool(one.speaker) or speaks_of_self(one.text)),
+        time=one.time,
+        dense=one.dense,
+        session=one.session,
+        position=one.position,
+    )
+
+
+def _extract(lead: tuple[str, ...], found: Sequence[Found], evidence: Sequence[Evidence]) -> Extract:
+    by_key = {str(one.marker): one for one in evidence}
+    pairs = [(_quote(quote.text, by_key[quote.key]), by_key[quote.key]) for quote in found]
+    return Extract(
+        lines=(*lead, *(_line(quote, one) for quote, one in pairs)),
+        frame=(*lead, *(f"[{one.marker}]" for _, one in pairs)),
+        quotes=tuple(quote for quote, _ in pairs),
+    )
+
+
+def _quote(text: str, evidence: Evidence) -> Quote:
+    start = evidence.text.index(text)
+    return Quote(evidence.source, evidence.version, start, start + len(text), evidence.marker)
 
 
 def markers_in(answer: str, known: int) -> list[int]:
@@ -150,7 +189,7 @@ def title_of(question: str) -> str:
 
 def _line(quote: Quote, evidence: Evidence) -> str:
     text = evidence.text[quote.start : quote.end]
-    return Passage(text, evidence.speaker, evidence.time[:10]).line(quote.marker)
+    return Passage(text, evidence.speaker, evidence.time, evidence.is_resolved).line(quote.marker)
 
 
 def tokens_used(completion: Completion, asked: Sequence[ChatMessage], said: str) -> tuple[int, int]:

@@ -63,7 +63,7 @@ from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import Layer, MessageRole, SemanticType, Source, SourceKind, TurnEnd
 
-CONSIDERED = 8  # memories an answer may rest on
+CONSIDERED = 10  # memories an answer may rest on
 REMEMBERED = 4  # earlier turns that a model sees
 # Cosine from which a memory without a common word is about the question. Small embedders find all Chinese alike.
 LEAST_DENSE, LEAST_DENSE_CHINESE = 0.35, 0.65
@@ -504,15 +504,18 @@ def _screened(actor: Actor, question: str) -> str:
 
 def _evidence(marker: int, hit: Hit) -> Evidence:
     cube, words = hit.view.cube, hit.view.words
-    moment = cube.event_time or cube.created_at
     return Evidence(
         source=str(cube.id),
         version=cube.version,
         marker=marker,
         text=words.content,
         speaker=words.speaker,
-        time=moment.isoformat(),
+        time=cube.event_time or cube.created_at,
         score=hit.score,
+        dense=hit.parts.dense,
+        session=words.session_id,
+        position=cube.position,
+        is_resolved=cube.has_sources,
     )
 
 

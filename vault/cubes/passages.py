@@ -3,8 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from vault.cubes.words import Quote, Words
+from vault.lexicon.resolved_dates import dates_written
 from vault.lexicon.tokens import language_of
 
 MARKER = re.compile(r"\[(\d{1,2})\]")
@@ -13,15 +15,20 @@ GONE = {"en": "(no longer available)", "zh": "（已无法查看）"}
 
 @dataclass(frozen=True)
 class Passage:
-    """What a quote says now; `time`: when it was said, as a date."""
+    """What a quote says now; `time`: when it was said. is_resolved: `time` is when it happened."""
 
     text: str = field(repr=False)
     speaker: str = field(repr=False)
-    time: str
+    time: datetime | None
+    is_resolved: bool = False
 
     def line(self, marker: int) -> str:
-        said = ", ".join(part for part in (self.speaker, self.time) if part)
-        return f"“{self.text}” [{marker}]" + (f" ({said})" if said else "")
+        """The quote with its marker, its speaker and date, and the dates that its own times mean."""
+        day = self.time.date().isoformat() if self.time else ""
+        dates = "" if self.time is None or self.is_resolved else dates_written(self.text, self.time)
+        source = ", ".join(part for part in (self.speaker, day) if part)
+        note = "; ".join(part for part in (source, dates) if part)
+        return f"“{self.text}” [{marker}]" + (f" ({note})" if note else "")
 
 
 Passages = Mapping[Quote, Passage]

@@ -28,10 +28,11 @@ def quotes_open(actor: Actor, quotes: Iterable[Quote]) -> dict[Quote, Passage]:
         words = words_open(
             tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed
         )
-        moment = version.event_time or cubes[version.cube_id].created_at
+        cube = cubes[version.cube_id]
+        moment = version.event_time or cube.created_at
         for quote in wanted.get((version.cube_id, version.number), ()):
             if text := words.content[quote.start : quote.end]:
-                found[quote] = Passage(text, words.speaker, moment.date().isoformat())
+                found[quote] = Passage(text, words.speaker, moment, is_resolved=cube.has_sources)
     return found
 
 

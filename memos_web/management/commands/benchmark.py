@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from benchmarks.ablation import ablation, ablation_table
+from benchmarks.answers import DATA, answers, answers_table
 from benchmarks.authorization import Load as Access
 from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
@@ -38,6 +39,7 @@ class Benchmark:
 
 
 BENCHMARKS = {
+    "answers": Benchmark(lambda target, options: answers(target, options["data"]), answers_table),
     "first-journey": Benchmark(
         lambda target, options: first_journey(target, options["data"], options["conversation"]),
         first_journey_table,
@@ -112,6 +114,8 @@ class Command(InstalledCommand):
             "retrieval", help="evidence recall beside BM25, exact cosine and mem0, on both halves"
         )
         quality.add_argument("--mode", default="hybrid", choices=["hybrid", "lexical", "dense", "graph"])
+        replies = names.add_parser("answers", help="right, wrong and declined answers without a model, on both halves")
+        replies.add_argument("--data", type=Path, default=DATA, help="labelled conversations; default: our own")
         without = names.add_parser("ablation", help="what each part of a score brings: evidence recall without it")
         around = names.add_parser(
             "sweep", help="evidence recall at k = 5 … 40, and with each weight halved and half more"
@@ -132,7 +136,7 @@ class Command(InstalledCommand):
         html = names.add_parser("pages", help="server time, queries and bytes of every page, and the first load")
         html.add_argument("--sizes", type=_count, nargs="+", default=[1_000, 100_000], help="memories of each tenant")
         html.add_argument("--rounds", type=_count, default=20, help="of each page; default %(default)s")
-        for one in (journey, quality, without, around, latency, by_vector, hostile, writing, access, html):
+        for one in (journey, quality, replies, without, around, latency, by_vector, hostile, writing, access, html):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
             one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
 

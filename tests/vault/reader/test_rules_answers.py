@@ -1,85 +1,127 @@
+from datetime import UTC, datetime
+
 import pytest
 
-from vault.reader.rules import Passage, best_sentences
+from vault.reader.rules import Passage, answer_of
+from vault.reader.rules.questions import QuestionKind, question_parts
 
-GROUP = Passage("g", "Hey Mel! I went to a LGBTQ support group yesterday. It was so powerful.", 0.9)
-TEA = Passage("t", "Caroline drinks green tea. She never drinks coffee.", 0.5)
-ASKED = Passage("q", "When did Caroline go to the support group?", 1.0)
-
-
-def test_it_quotes_the_sentence_that_answers_and_says_where_it_is_from() -> None:
-    first = best_sentences("When did Caroline go to the LGBTQ support group?", [TEA, GROUP], 3)[0]
-    assert (first.key, first.sentence) == ("g", "I went to a LGBTQ support group yesterday.")
+AT = datetime(2026, 5, 8, 9, 20, tzinfo=UTC)
 
 
-def test_it_answers_in_chinese() -> None:
-    passages = [
-        Passage("a", "你好！我的猫叫咪咪。它很可爱。", 0.4),
-        Passage("b", "我昨天去了北京。天气很好。", 0.5),
+def passages_of(*texts: str, speaker: str = "", own: bool = False) -> list[Passage]:
+    """One passage for each text, best first, in the order of one session."""
+    return [
+        Passage(str(at), text, 1 / (at + 1), speaker, own, AT, session=1, position=at) for at, text in enumerate(texts)
     ]
-    assert best_sentences("我的猫叫什么名字？", passages, 1)[0].sentence == "我的猫叫咪咪。"
-    assert best_sentences("你什么时候去北京的？", passages, 1)[0].sentence == "我昨天去了北京。"
 
 
-def test_it_quotes_each_passage_once_and_no_more_than_the_limit() -> None:
-    quotes = best_sentences("What does Caroline drink at the support group?", [GROUP, TEA], 5)
-    assert sorted(quote.key for quote in quotes) == ["g", "t"]
-    assert len(best_sentences("What does Caroline drink?", [GROUP, TEA], 1)) == 1
-    assert best_sentences("What does Caroline drink?", [GROUP, TEA], 0) == []
-
-
-def test_question_is_not_quoted_when_a_statement_answers() -> None:
-    assert [quote.key for quote in best_sentences(ASKED.text, [ASKED, GROUP], 5)] == ["g"]
-    inside = Passage("i", "Did you like the support group? Yes I liked it.", 1.0)
-    assert best_sentences("Who liked the support group?", [inside], 1)[0].sentence == "Yes I liked it."
-
-
-def test_a_question_is_quoted_when_there_is_nothing_else() -> None:
-    assert [quote.sentence for quote in best_sentences("support group", [ASKED], 2)] == [ASKED.text]
-
-
-def test_two_passages_that_say_the_same_are_quoted_once_by_the_better_one() -> None:
-    again = Passage("again", "So I went to an LGBTQ support group yesterday!", 0.2)
-    keys = [quote.key for quote in best_sentences("support group", [again, GROUP], 5)]
-    assert keys == ["g"]
-
-
-def test_what_holds_little_of_the_question_is_not_quoted_beside_what_holds_it() -> None:
-    paris = Passage("p", "Jon went to Paris in May.", 0.6)
-    cheer = Passage("c", "That is really great Jon!", 1.0)
-    assert [quote.key for quote in best_sentences("When was Jon in Paris?", [cheer, paris, TEA], 5)] == ["p"]
-
-
-def test_a_rare_word_counts_more_than_one_that_all_passages_hold() -> None:
-    passages = [
-        Passage("1", "Caroline went home.", 1.0),
-        Passage("2", "Caroline ate bread.", 1.0),
-        Passage("3", "The necklace came from Sweden.", 1.0),
-    ]
-    assert best_sentences("Caroline necklace", passages, 1)[0].key == "3"
+def quoted(question: str, passages: list[Passage], limit: int = 3) -> list[str]:
+    return [quote.text for quote in answer_of(question, passages, limit).quotes]
 
 
 @pytest.mark.parametrize(
-    ("question", "answer"),
+    ("question", "kind"),
     [
-        ("When did Ada plant the tree?", "Ada planted the tree in May."),
-        ("How many apples did the tree give Ada?", "The tree gave Ada twelve apples, 12 in all."),
-        ("Why did Ada plant the tree?", "Ada planted the tree because of the shade."),
+        ("When did Ada plant the tree?", "when"),
+        ("Where does Ada live?", "where"),
+        ("Who planted the tree?", "who"),
+        ("How many apples are there?", "count"),
+        ("Why did Ada plant it?", "why"),
+        ("I don't like badminton, right?", "yes_no"),
+        ("What did we talk about on 27 April?", "topics"),
+        ("What does Ada drink?", "what"),
+        ("你什么时候去北京的？", "when"),
+        ("谁种了树？", "who"),
+        ("有几个苹果？", "count"),
+        ("我不喜欢打羽毛球，对吧？", "yes_no"),
+        ("我们昨天聊了什么？", "topics"),
     ],
 )
-def test_it_prefers_the_sentence_that_holds_what_is_asked_for(question: str, answer: str) -> None:
-    told = "Ada planted the tree herself. Ada planted the tree in May. "
-    told += "Ada planted the tree because of the shade. The tree gave Ada twelve apples, 12 in all."
-    assert best_sentences(question, [Passage("p", told, 1.0)], 1)[0].sentence == answer
+def test_a_question_is_of_the_kind(question: str, kind: str) -> None:
+    assert question_parts(question).kind is QuestionKind(kind)
+
+
+def test_the_message_that_answers_is_quoted_whole() -> None:
+    passages = passages_of("Ada went to a support group yesterday.", "Ada drinks green tea.")
+    assert quoted("When did Ada go to the support group?", passages) == ["Ada went to a support group yesterday."]
+
+
+def test_of_a_long_message_the_sentence_that_answers_is_quoted() -> None:
+    text = "The morning was cold and grey, as it always is in March around here. " * 4 + "My cat is called Pixel."
+    assert quoted("What is my cat called?", passages_of(text, own=True)) == ["My cat is called Pixel."]
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What colour is Theo's guitar?", "Theo sold the guitar."),
+        ("How old is Ingrid?", "My boss Ingrid leads the library project."),
+        ("Why did Paul leave the team?", "Paul is in the team."),
+        ("Do I have children?", "My sister got engaged last week."),
+        ("小赵的工资是多少？", "小赵每周三都拉我去打球。"),
+    ],
+)
+def test_what_lacks_the_thing_asked_for_is_no_answer(question: str, text: str) -> None:
+    assert quoted(question, passages_of(text, own=True)) == []
+
+
+def test_without_an_answer_the_nearest_are_offered() -> None:
+    answer = answer_of("What colour is Theo's guitar?", passages_of("Theo sold the guitar.", "Rain again."), 3)
+    assert [quote.text for quote in answer.nearest] == ["Theo sold the guitar."]
+
+
+def test_what_another_person_says_of_themselves_is_no_answer() -> None:
+    theirs = passages_of("I am allergic to nuts.", speaker="Clara")
+    assert quoted("What am I allergic to?", theirs) == []
+    assert quoted("What is Clara allergic to?", theirs) == ["I am allergic to nuts."]
+    assert quoted("What am I allergic to?", passages_of("I am allergic to nuts.", own=True)) == [
+        "I am allergic to nuts."
+    ]
+
+
+def test_a_reply_to_a_question_answers_it() -> None:
+    passages = passages_of("Where will Vera marry?", "In the botanical garden.")
+    assert quoted("Where will Vera marry?", passages) == ["In the botanical garden."]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "verdict"),
+    [
+        ("I don't like badminton, right?", "I don't like badminton, but Samira drags me there.", True),
+        ("Do I like badminton?", "I don't like badminton, but Samira drags me there.", False),
+        ("我不喜欢打羽毛球，对吧？", "我不喜欢打羽毛球，可是小赵拉我去。", True),
+        ("我会下棋吗？", "我一直不会下棋。", False),
+    ],
+)
+def test_yes_or_no_follows_the_evidence(question: str, text: str, verdict: bool) -> None:
+    answer = answer_of(question, passages_of(text, own=True), 3)
+    assert (answer.verdict, [quote.text for quote in answer.quotes]) == (verdict, [text])
+
+
+def test_a_bare_question_is_not_quoted_where_something_is_stated() -> None:
+    question = "When did Ada go to the support group?"
+    assert quoted(question, passages_of(question, "Ada went to the support group in May.")) == [
+        "Ada went to the support group in May."
+    ]
+
+
+def test_two_passages_that_say_the_same_are_quoted_once() -> None:
+    passages = passages_of("Ada went to the support group.", "So Ada went to the support group!")
+    assert len(quoted("Who went to the support group?", passages)) == 1
+
+
+def test_quotes_are_no_more_than_the_limit() -> None:
+    passages = passages_of(*(f"Ada planted a tree in garden {number} of many others." for number in range(5)))
+    assert len(quoted("Where did Ada plant a tree?", passages, limit=2)) <= 2
 
 
 @pytest.mark.parametrize("scores", [(0.0, 0.0), (-3.0, -1.0), (0.01, 0.03)])
-def test_scores_of_any_scale_give_quotes_between_0_and_1(scores: tuple[float, float]) -> None:
+def test_scores_of_any_scale_give_matches_between_0_and_1(scores: tuple[float, float]) -> None:
     passages = [Passage(str(at), f"Ada planted tree number {at}.", score) for at, score in enumerate(scores)]
-    assert all(0 <= quote.score <= 1 for quote in best_sentences("Which tree did Ada plant?", passages, 2))
+    answer = answer_of("Which tree did Ada plant?", passages, 2)
+    assert all(0 <= quote.match <= 1 for quote in (*answer.quotes, *answer.nearest))
 
 
 def test_nothing_in_nothing_out() -> None:
-    assert best_sentences("What?", [], 3) == []
-    assert best_sentences("", [Passage("p", "", 1.0)], 3) == []
-    assert len(best_sentences("", [TEA], 3)) == 1
+    assert quoted("What?", []) == []
+    assert quoted("", passages_of("")) == []

@@ -1,130 +1,259 @@
-"""The reply without a language model: which sentences of the retrieved memories answer the question best. Pure."""
+"""The reply without a language model: which retrieved passages answer a question, or that none does. Pure.
+
+A passage answers where its words match strongly enough, it is about the person asked about, and it holds what this kind
+of question asks for. The weights and LEAST_MATCH were set on the calibration half of `benchmark answers`.
+"""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from math import log
 
-from vault.lexicon.tokens import query_terms, terms
-from vault.reader.rules.kinds import is_question, is_small_talk
+from vault.lexicon.concepts import base_forms
+from vault.lexicon.dates import folded as plain_signs
+from vault.lexicon.dates import named_times
+from vault.lexicon.entities import entities
+from vault.lexicon.tokens import terms
+from vault.reader.rules.kinds import is_question
+from vault.reader.rules.questions import QuestionKind, QuestionParts, question_parts
 from vault.reader.rules.sentences import sentences
 
-OVERLAP_WEIGHT, PASSAGE_WEIGHT, CUE_WEIGHT = 0.6, 0.3, 0.1
-SMALL_TALK_FACTOR = 0.5
-MOST_SENTENCES = 500  # of one passage that are weighed; a text of ordinary sentences has no more
-LEAST_OVERLAP = 0.5  # of the best sentence's, that another must have to be quoted beside it
-SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two sentences say the same
+LEAST_MATCH = 0.6
+COVERAGE_WEIGHT, KIND_WEIGHT, DENSE_WEIGHT, RANK_WEIGHT = 0.7, 0.15, 0.1, 0.05
+OF_ANOTHER = 0.5  # factor of a passage that somebody else said about themselves
+WITHOUT_NEEDED = 0.6  # factor of a passage that holds nothing of what is asked for: a number, a reason, a place
+OF_NEIGHBOUR = 0.8  # what a term counts for that only the question before the passage holds
+BESIDE_BEST = 0.85  # of the best match, that another must have to be quoted beside it
+LONGEST_WHOLE = 200  # characters of a message that is quoted whole
+LONGEST_REPLY = 320  # characters of all quotes together
+MOST_SENTENCES = 500  # of one passage that are weighed
+SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two quotes say the same
+NEAREST, LEAST_NEAREST = 3, 0.3  # passages that are offered where none answers, and their match
 
-_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-_WHEN = re.compile(
-    rf"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|(?:{_MONTHS})[a-z]*|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|week(?:end)?|(?:1[89]|20)[0-9]{2})\b|昨天|今天|明天|前天|上周|下周|去年|明年|[年月日号]|星期|周[一二三四五六日末]"
-)
+_DIGITS = r"[0-9]|[一二三四五六七八九十百千万两半]"
 _NUMBER = re.compile(
-    r"[0-9]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|once|twice|both)\b|[一二两三四五六七八九十百]"
+    rf"{_DIGITS}|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|\w+teen|twenty|thirty"
+    rf"|forty|fifty"
+    r"|sixty|seventy|eighty|ninety|hundred|thousand|once|twice|half|one)\b"
 )
-_WHERE = re.compile(r"\b(?:in|at|to|from|near|on)\s|在|去|到|从|住")
-_WHY = re.compile(r"\b(?:because|since|so that|in order|due to|reason)\b|因为|由于|所以|为了")
-# What a question asks for, and what a sentence that answers it tends to hold.
-_CUES = (
-    (re.compile(r"\bwhen\b|\bwhat (?:time|day|date|year|month)\b|什[么麼][时時]候|何时|哪[天年月]|几[点月号]"), _WHEN),
-    (re.compile(r"\bhow (?:many|much|old|long|often)\b|多少|多久|多大|几[个岁次]"), _NUMBER),
-    (re.compile(r"\bwhere\b|哪[里裡儿]|何处|什么地方"), _WHERE),
-    (re.compile(r"\bwhy\b|为什么|為什麼|为何"), _WHY),
+_PLACE = re.compile(
+    r"\b(?:in|at|to|from|near|into|around) (?:the |a |my |our |his |her )?[^\W\d]"
+    r"|在(?![0-9一二三四五六七八九十]{1,3}月)|去|到|从|住|搬"
 )
+_REASON = re.compile(
+    r"\b(?:because|since|so that|in order|due to|reason|so i|too often|warned|wants? me)\b|因为|由于|所以|为了"
+    r"|是.{1,8}[让的]|想|让"
+)
+_NEEDED = {QuestionKind.COUNT: _NUMBER, QuestionKind.WHY: _REASON, QuestionKind.WHERE: _PLACE}
+_NEGATION = re.compile(
+    r"\b(?:not|never|no longer|cannot|nobody|nothing|without|hardly)\b|n't\b|\bno\b|不(?!过|错|但|仅|久|少|断"
+    r"|同|管|如|好意思)|没(?!问题|关系|事)|从未|别"
+)
+_CLAUSE = re.compile(r"[,;.!?，；。！？]| but |但是?|可是|不过")
+_PAST = re.compile(r"\b(?:was|were|had|did)\b|\b\w+ed\b|了|过")
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A retrieved memory: its key, its text, and its score in the search (any scale, larger is better)."""
+    """A retrieved memory. score, dense: 0..1. own: said by who asks. session and position: where it was said, if so."""
 
     key: str
-    text: str
+    text: str = field(repr=False)
     score: float
+    speaker: str = ""
+    own: bool = False
+    time: datetime | None = None
+    dense: float = 0.0
+    session: Hashable = None
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """One sentence of the passage `key`, verbatim; `score` is 0..1 and comparable within one answer only."""
+    """Some of the passage `key`, verbatim; match: 0..1."""
 
     key: str
-    sentence: str
-    score: float
+    text: str = field(repr=False)
+    match: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """quotes: best first, none where nothing answers; then `nearest` are what comes closest. verdict: of yes or no."""
+
+    quotes: tuple[Quote, ...]
+    nearest: tuple[Quote, ...]
+    verdict: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     quote: Quote
     terms: frozenset[str]
-    asks: bool
-    overlap: float
 
 
-def best_sentences(question: str, passages: Sequence[Passage], limit: int) -> list[Quote]:
-    """Up to `limit` sentences, best first, at most one per passage, near-duplicates once.
+def answer_of(question: str, passages: Sequence[Passage], limit: int) -> Answer:
+    """What of the passages answers `question`: up to `limit` quotes, at most one per passage, near-duplicates once."""
+    asked = question_parts(question, {one.speaker for one in passages})
+    if asked.kind is QuestionKind.TOPICS:
+        return _topics(asked, passages, limit)
+    before = {(one.session, one.position): one for one in passages if one.position is not None}
+    rarity = _rarity(asked, passages)
+    stating = [one for one in passages if not _only_asks(one.text)] or list(passages)
+    highest = max((one.score for one in stating), default=0.0)
+    weighed = [
+        _candidate(asked, rarity, one, before.get((one.session, (one.position or 0) - 1)), highest) for one in stating
+    ]
+    ranked = sorted(weighed, key=lambda one: -one.quote.match)
+    if not ranked or ranked[0].quote.match < LEAST_MATCH:
+        return Answer((), tuple(one.quote for one in ranked[:NEAREST] if one.quote.match >= LEAST_NEAREST))
+    chosen = _chosen(ranked, limit)
+    verdict = _verdict(asked, chosen[0].text) if asked.kind is QuestionKind.YES_NO else None
+    return Answer(tuple(chosen), (), verdict)
 
-    A sentence scores by the question's terms that it holds, each weighted by its rarity among the passages, by its
-    passage's score, and by holding what the question asks for (a date, a number, a place, a reason). One that holds
-    little of what another holds is left out. A question is quoted only if no passage makes a statement.
-    """
-    candidates = [best for each in _weighed(question, passages) if (best := _best(each)) is not None]
-    if any(not candidate.asks for candidate in candidates):
-        candidates = [candidate for candidate in candidates if not candidate.asks]
-    highest = max((candidate.overlap for candidate in candidates), default=0.0)
-    candidates = [candidate for candidate in candidates if candidate.overlap >= LEAST_OVERLAP * highest]
+
+def _chosen(ranked: Sequence[_Candidate], limit: int) -> list[Quote]:
+    least = max(LEAST_MATCH, BESIDE_BEST * ranked[0].quote.match)
     chosen: list[_Candidate] = []
-    for candidate in sorted(candidates, key=lambda each: -each.quote.score):
-        if len(chosen) < limit and not any(_says_the_same(candidate, other) for other in chosen):
-            chosen.append(candidate)
-    return [candidate.quote for candidate in chosen]
+    length = 0
+    for one in ranked:
+        fits = not chosen or length + len(one.quote.text) <= LONGEST_REPLY
+        if len(chosen) == limit or one.quote.match < least:
+            break
+        if fits and not any(_says_the_same(one, other) for other in chosen):
+            chosen.append(one)
+            length += len(one.quote.text)
+    return [one.quote for one in chosen]
 
 
-def _weighed(question: str, passages: Sequence[Passage]) -> Iterator[list[_Candidate]]:
-    """For each passage its sentences with their scores."""
-    rarity = _rarity(frozenset(query_terms(question)), passages)
-    highest = max((passage.score for passage in passages), default=0.0)
-    cues = [cue for asked, cue in _CUES if asked.search(question.casefold())]
-    for passage in passages:
-        standing = max(0.0, passage.score / highest) if highest > 0 else 0.0
-        some = sentences(passage.text)[:MOST_SENTENCES]
-        yield [_candidate(passage.key, sentence, standing, rarity, cues) for sentence in some]
-
-
-def _rarity(wanted: frozenset[str], passages: Sequence[Passage]) -> dict[str, float]:
-    """Weight of each wanted term, BM25's inverse document frequency over the passages, scaled to sum to 1.
-
-    Terms that no passage holds weigh too: what answers only the commonest word of a question scores low.
-    """
-    holding = Counter(term for passage in passages for term in wanted.intersection(terms(passage.text)))
-    weights = {
-        term: log(1 + (len(passages) - holding[term] + 0.5) / (holding[term] + 0.5))
-        for term in sorted(wanted)  # a set's order differs between runs, and so would the last digit of a sum
-    }
-    total = sum(weights.values())
-    return {term: weight / total for term, weight in weights.items()}
+def _topics(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> Answer:
+    """What was said on the day that is named; the search put it first."""
+    stating = sorted((one for one in passages if not _only_asks(one.text)), key=lambda one: -one.score)
+    quotes = [Quote(one.key, _cut(asked, one.text), one.score) for one in stating[:limit]]
+    return Answer(tuple(quotes), ()) if quotes else Answer((), ())
 
 
 def _candidate(
-    key: str, sentence: str, standing: float, rarity: dict[str, float], cues: Sequence[re.Pattern[str]]
+    asked: QuestionParts, rarity: dict[str, float], passage: Passage, before: Passage | None, highest: float
 ) -> _Candidate:
-    found = terms(sentence)
-    held = frozenset(found)
-    overlap = sum(weight for term, weight in rarity.items() if term in held)
-    cued = any(cue.search(sentence.casefold()) for cue in cues)
-    score = OVERLAP_WEIGHT * overlap + PASSAGE_WEIGHT * standing + CUE_WEIGHT * cued
-    asks = is_question(sentence)
-    if not asks and is_small_talk(sentence, len(found)):
-        score *= SMALL_TALK_FACTOR
-    return _Candidate(Quote(key, sentence, score), held, asks, overlap)
+    text = _cut(asked, passage.text)
+    coverage = _coverage(asked, rarity, passage, before)
+    match = (
+        COVERAGE_WEIGHT * coverage
+        + KIND_WEIGHT * _kind_match(asked, passage)
+        + DENSE_WEIGHT * max(0.0, min(1.0, passage.dense))
+        + RANK_WEIGHT * (max(0.0, passage.score / highest) if highest > 0 else 0.0)
+    )
+    if not _is_about(asked, passage, before):
+        match *= OF_ANOTHER
+    needed = _NEEDED.get(asked.kind)
+    if needed is not None and not needed.search(passage.text.casefold()):
+        match *= WITHOUT_NEEDED
+    return _Candidate(Quote(passage.key, text, max(0.0, min(1.0, match))), frozenset(terms(text)))
 
 
-def _best(candidates: Sequence[_Candidate]) -> _Candidate | None:
-    """The highest score among the statements, else among the questions; ties: the first."""
-    return max(candidates, key=lambda each: (not each.asks, each.quote.score), default=None)
+def _rarity(asked: QuestionParts, passages: Sequence[Passage]) -> dict[str, float]:
+    """Weight of each term: its own, and more the fewer of the passages hold it (BM25's inverse document frequency)."""
+    holding = Counter(term for one in passages for term in base_forms(terms(one.text)) & asked.terms.keys())
+    count = len(passages)
+    most = log(1 + (count + 0.5) / 0.5)
+    return {
+        term: weight * (0.5 + 0.5 * log(1 + (count - holding[term] + 0.5) / (holding[term] + 0.5)) / most)
+        for term, weight in asked.terms.items()
+    }
+
+
+def _coverage(asked: QuestionParts, rarity: dict[str, float], passage: Passage, before: Passage | None) -> float:
+    """Share of the question's weight that the passage states; some of it may stand in the question before it."""
+    stated = _stated(passage.text)
+    text, held = stated.casefold(), base_forms(terms(stated))
+    led = before.text if before is not None and is_question(before.text) else ""
+    led_terms, led_text = (base_forms(terms(led)), led.casefold()) if led else (frozenset(), "")
+    total = found = 0.0
+    for term, weight in rarity.items():
+        total += weight
+        spoken = term in held or (len(term) == 1 and not term.isascii() and term in text)
+        found += weight * (1.0 if spoken else OF_NEIGHBOUR if term in led_terms else 0.0)
+    for concept in asked.concepts:
+        total += 1.0
+        found += 1.0 if concept.told.search(text) else OF_NEIGHBOUR if led and concept.told.search(led_text) else 0.0
+    for name in asked.names:
+        total += 0.7
+        spoken = name in text or name == passage.speaker.casefold()
+        found += 0.7 * (1.0 if spoken else OF_NEIGHBOUR if name in led_text else 0.0)
+    return found / total if total else 0.0
+
+
+def _kind_match(asked: QuestionParts, passage: Passage) -> float:
+    """How well the passage holds what this kind of question asks for, 0..1."""
+    text = passage.text.casefold()
+    if asked.kind is QuestionKind.WHEN:
+        return 1.0 if next(named_times(plain_signs(passage.text)), None) else 0.5 if _PAST.search(text) else 0.2
+    needed = _NEEDED.get(asked.kind)
+    if needed is not None:
+        return 1.0 if needed.search(text) else 0.0
+    if asked.kind is QuestionKind.WHO:
+        return 1.0 if set(entities(passage.text)) - set(asked.names) else 0.4
+    return 1.0
+
+
+def _is_about(asked: QuestionParts, passage: Passage, before: Passage | None) -> bool:
+    """Whether it was said by the person asked about, or names them."""
+    text = passage.text.casefold()
+    led = before.text.casefold() if before is not None else ""
+    if asked.names and any(name in text or name in led or name == passage.speaker.casefold() for name in asked.names):
+        return True
+    return passage.own if asked.about_asker else not asked.names
+
+
+def _verdict(asked: QuestionParts, evidence: str) -> bool:
+    """Yes where the question and the clause that speaks of it are both negated, or neither is."""
+    clauses = [one for one in _CLAUSE.split(evidence.casefold()) if one.strip()] or [evidence.casefold()]
+    words = frozenset(asked.terms)
+
+    def shared(clause: str) -> float:
+        spoken = sum(1.0 for concept in asked.concepts if concept.told.search(clause))
+        return spoken + len(words & base_forms(terms(clause)))
+
+    clause = max(clauses, key=shared)
+    return bool(_NEGATION.search(clause)) == bool(_NEGATION.search(asked.text))
+
+
+def _cut(asked: QuestionParts, text: str) -> str:
+    """A short message whole; of a long one the sentence that speaks most of the question."""
+    whole = text.strip()
+    if len(whole) <= LONGEST_WHOLE and "\n" not in whole:
+        return whole
+    some = sentences(text)[:MOST_SENTENCES]
+    if not some:
+        return whole[:LONGEST_WHOLE]
+    wanted = frozenset(asked.terms)
+
+    def speaks(sentence: str) -> float:
+        folded = sentence.casefold()
+        spoken = sum(1.0 for one in asked.concepts if one.told.search(folded)) + sum(
+            0.5 for n in asked.names if n in folded
+        )
+        kind = 0.5 * _kind_match(asked, Passage("", sentence, 0.0))
+        return spoken + len(wanted & base_forms(terms(sentence))) + kind - (2.0 if is_question(sentence) else 0.0)
+
+    return max(some, key=speaks)
+
+
+def _stated(text: str) -> str:
+    """`text` without the sentences that ask, where it has others."""
+    if "?" not in text and "？" not in text:
+        return text
+    return " ".join(one for one in sentences(text)[:MOST_SENTENCES] if not is_question(one)) or text
+
+
+def _only_asks(text: str) -> bool:
+    return all(is_question(sentence) for sentence in sentences(text)[:8])
 
 
 def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
     if not one.terms or not other.terms:
-        return one.quote.sentence.casefold() == other.quote.sentence.casefold()
+        return one.quote.text.casefold() == other.quote.text.casefold()
     return len(one.terms & other.terms) >= SAME_ANSWER * len(one.terms | other.terms)

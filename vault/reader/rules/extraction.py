@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 
-from vault.lexicon.calendar_units import VAGUE
-from vault.lexicon.dates import folded as plain_signs
-from vault.lexicon.dates import named_times
 from vault.lexicon.entities import entities
+from vault.lexicon.resolved_dates import time_of
 from vault.lexicon.tokens import terms
 from vault.reader.rules.kinds import Statement, classified, is_question
 from vault.reader.rules.remarks import (
@@ -57,23 +55,6 @@ def unstated_kind(text: str) -> str:
     """`greeting`, `thanks` or `not_noted`: what a text is that states nothing."""
     folded = text[:LONGEST_REMARK].casefold().strip()
     return "thanks" if THANKS.search(folded) else "greeting" if GREETING.search(folded) else "not_noted"
-
-
-def time_of(text: str, said_at: datetime, *, ahead: bool = False) -> datetime | None:
-    """When the first time that `text` names begins, in UTC, as of `said_at`; None where it names none exactly.
-
-    ahead: of several times that may be meant, the next one and not the last.
-    """
-    as_of = said_at.astimezone(UTC)
-    for named in named_times(plain_signs(text)):
-        meaning = named.read(as_of)
-        starts = [period.start for period in meaning.meant()]
-        if not starts or meaning.grain == VAGUE:
-            continue
-        later = [start for start in starts if start > as_of]
-        past = [start for start in starts if start <= as_of]
-        return later[0] if (ahead and later) or not past else past[-1]
-    return None
 
 
 def _all_stated(text: str) -> Iterator[Statement]:

@@ -1,0 +1,55 @@
+"""The dates that a text's times mean as of when it was said, as they are written beside it. Pure."""
+
+import re
+from datetime import UTC, datetime
+
+from vault.lexicon.calendar_units import ONE_DAY, VAGUE, Meaning, Period
+from vault.lexicon.dates import folded, named_times
+
+MOST_TIMES = 2  # of one text
+_RELATIVE = re.compile(
+    r"\b(?:yesterday|today|tomorrow|tonight|last|next|this|ago|before|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
+    r"|[昨前今明后上下这本去]|周|星期|礼拜",
+    re.IGNORECASE,
+)
+
+
+def time_of(text: str, said_at: datetime, *, ahead: bool = False) -> datetime | None:
+    """When the first time that `text` names begins, in UTC, as of `said_at`; None where it names none exactly.
+
+    ahead: of several times that may be meant, the next one and not the last.
+    """
+    as_of = said_at.astimezone(UTC)
+    for named in named_times(folded(text)):
+        if period := _meant(named.read(as_of), as_of, ahead=ahead):
+            return period.start
+    return None
+
+
+def dates_written(text: str, said_at: datetime) -> str:
+    """`yesterday = 2026-05-07` for the first times of `text` that only say when as of `said_at`; may be empty."""
+    as_of = said_at.astimezone(UTC)
+    found: list[str] = []
+    for named in named_times(folded(text)):
+        expression = text[named.begin : named.end]
+        period = _meant(named.read(as_of), as_of) if _RELATIVE.search(expression) else None
+        if period is not None and len(found) < MOST_TIMES:
+            found.append(f"{expression} = {_written(period)}")
+    return ", ".join(found)
+
+
+def _meant(meaning: Meaning, as_of: datetime, *, ahead: bool = False) -> Period | None:
+    if meaning.grain == VAGUE or not meaning.meant():
+        return None
+    later = [one for one in meaning.meant() if one.start > as_of]
+    past = [one for one in meaning.meant() if one.start <= as_of]
+    return later[0] if (ahead and later) or not past else past[-1]
+
+
+def _written(period: Period) -> str:
+    length, start = period.end - period.start, period.start.date()
+    if length <= ONE_DAY:
+        return start.isoformat()
+    if start.day == 1 and period.end.day == 1:
+        return str(start.year) if length > 360 * ONE_DAY else start.isoformat()[:7]
+    return f"{start.isoformat()} – {(period.end - ONE_DAY).date().isoformat()}"

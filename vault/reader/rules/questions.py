@@ -1,0 +1,112 @@
+"""What a question asks for: its kind, whom it is about, and the words an answer has to speak of. Pure."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vault.lexicon.concepts import Concept, base_forms, concepts_asked
+from vault.lexicon.entities import entities
+from vault.lexicon.temporal_expressions import without_times
+from vault.lexicon.tokens import content_terms, language_of
+from vault.lexicon.words import DULL_WORDS
+
+
+class QuestionKind(StrEnum):
+    WHEN = "when"
+    WHERE = "where"
+    WHO = "who"
+    COUNT = "count"
+    WHY = "why"
+    YES_NO = "yes_no"
+    TOPICS = "topics"
+    WHAT = "what"
+
+
+LIGHT_WEIGHT = 0.25  # of a word that says little of what is asked for
+_KINDS = (
+    (
+        QuestionKind.TOPICS,
+        re.compile(
+            r"\bwhat (?:did|have) (?:we|i|you) (?:talk|discuss|chat|speak|say|do)\w*\b.{0,40}\b(?:on|last"
+            r"|yesterday|in|this)\b"
+            r"|(?:聊|谈|说|讨论|做)了?(?:些)?什么"
+        ),
+    ),
+    (
+        QuestionKind.WHEN,
+        re.compile(
+            r"\bwhen\b|\bwh(?:at|ich) (?:time|day|date|year|month)\b|什[么麼][时時]候|何时|[哪几](?:一?天|年"
+            r"|个?月|点|号)"
+        ),
+    ),
+    (
+        QuestionKind.COUNT,
+        re.compile(r"\bhow (?:many|much|old|long|often|far|tall|high)\b|\brating\b|多少|多久|多大|多长|几(?!乎|天前)"),
+    ),
+    (QuestionKind.WHERE, re.compile(r"\bwhere\b|哪[里裡儿]|何处|什么地方")),
+    (QuestionKind.WHY, re.compile(r"\bwhy\b|为什么|為什麼|为何|怎么会")),
+    (QuestionKind.WHO, re.compile(r"\bwho(?:m|se)?\b|谁|誰|哪位")),
+    (
+        QuestionKind.YES_NO,
+        re.compile(
+            r"^(?:and |but |so |well )*(?:do|does|did|is|are|was|were|am|have|has|had|can|could|will|would"
+            r"|should)(?:n't)?\b"
+            r"|,? (?:right|correct|isn't it|don't i|true|is that right)\?*$|吗[？?]*$|对[吧吗]|是不是|有没有"
+            r"|是吧|会不会|能不能"
+        ),
+    ),
+)
+_FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|we|our|us|i'm|i've|am)\b|[我咱]")
+_TAG = re.compile(
+    r",? ?(?:right|correct|isn't it|don't i|true|is that right|ok)?\W*$|[，,]?(?:对[吧吗]|是吧|吗|呢)\W*$"
+)
+_PARTICLES = re.compile("[的了呢]|[我你您咱]们?")
+_LIGHT_WORDS = (
+    "去 要 办 人 来 是 会 多 在 do did happen use used have had go make made get name call type kind thing work "
+    "somebody someone anything else one old many much long now still"
+)
+_LIGHT = base_forms([*_LIGHT_WORDS.split(), *sorted(DULL_WORDS)])
+
+
+@dataclass(frozen=True)
+class QuestionParts:
+    """terms: base forms of index terms, each with its weight; concepts: beside them; names: of people or things."""
+
+    text: str
+    kind: QuestionKind
+    terms: dict[str, float]
+    concepts: tuple[Concept, ...]
+    names: tuple[str, ...]
+    about_asker: bool
+    is_english: bool
+
+
+def speaks_of_self(text: str) -> bool:
+    """Whether `text` says something of who wrote it."""
+    return _FIRST_PERSON.search(text.casefold()) is not None
+
+
+def question_parts(question: str, speakers: Collection[str] = ()) -> QuestionParts:
+    """Read a question; `speakers`: names of those who said something, which count as names in any writing."""
+    folded = " ".join(question.casefold().replace("\u2019", "'").split())
+    kind = next((kind for kind, pattern in _KINDS if pattern.search(folded)), QuestionKind.WHAT)
+    bare = _TAG.sub("", folded)
+    concepts, rest = concepts_asked(bare)
+    named = [name.removeprefix("的") for name in entities(question)]
+    named += [name for name in {one.casefold() for one in speakers} if name and name in folded and name not in named]
+    names = tuple(name for name in named if not any(concept.asked.search(name) for concept in concepts))
+    for name in names:
+        rest = rest.replace(name, " ")
+    rest = _PARTICLES.sub(" ", rest)
+    rest = without_times(rest) if kind is QuestionKind.TOPICS else rest
+    weights = {term: LIGHT_WEIGHT if term in _LIGHT else 1.0 for term in base_forms(content_terms(rest))}
+    return QuestionParts(
+        text=folded,
+        kind=kind,
+        terms=weights,
+        concepts=concepts,
+        names=names,
+        about_asker=bool(_FIRST_PERSON.search(folded)),
+        is_english=language_of(question) == "en",
+    )
