@@ -81,6 +81,7 @@ def _listed(request: HttpRequest, actor: Actor, *, name: str = "", fault: str = 
     with acting(actor):
         found: list[Persona] = personas_list(actor=actor, pages=take)
         context = {"personas": found, "older": take.older, "name": name, "fault": fault, "longest": LONGEST_NAME}
+        context["kind"] = request.POST.get("kind", "")
         status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
         return draw(request, "governance/personas/list.html", context, status=status)
 

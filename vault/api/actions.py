@@ -24,7 +24,7 @@ from vault.api.schema import Schema
 from vault.listing.actions import EXPORT, MOST_IDS, ActionCount, ActionDraft, action_count, action_create, export_lines
 from vault.listing.bulk import BulkAction, BulkArguments
 
-ACTIONS = [*(one for one in BulkAction if one is not BulkAction.UNFREEZE), EXPORT]
+ACTIONS = [*BulkAction, EXPORT]
 
 
 class ArgumentsInput(StrictSerializer):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import FieldError, Forbidden, Invalid, SecondMemberNeeded
+from governance.errors import Conflict, FieldError, Forbidden, Invalid, SecondMemberNeeded
 from governance.ids import uuid7
 from governance.keys.services import token_maker
 from governance.members.stand_in import refuse_stand_in
@@ -22,7 +23,7 @@ from governance.policies.retention import retention_asked
 from governance.privacy.services import subject_ensure
 from governance.vocabulary import Permission, Verb
 from vault.cubes.filters import filter_read
-from vault.cubes.holds import HoldTerms, cover, terms_seal
+from vault.cubes.holds import HoldTerms, cover, terms_open, terms_seal
 from vault.cubes.lookup import cube_target, locate
 from vault.holds.selectors import HoldView, freezes_of, hold_locate, hold_views
 from vault.models import Cube, CubeVersion, Hold, HoldCube, HoldReleaseApproval
@@ -141,6 +142,25 @@ def cube_unfreeze(*, actor: Actor, cube_id: UUID, only_own: bool = False) -> Non
             _approve(hold, member_id)
         record(actor=actor, verb=Verb.MEMORY_UNFROZEN, object_type="memory", object_ids=[cube.id], version=cube.version)
         retention_asked(actor)
+
+
+def cube_refreeze(*, actor: Actor, cube_id: UUID, since: datetime) -> None:
+    """Freeze a memory again, for the reason of the actor's own freeze that the actor ended after `since`.
+
+    Raises NotFound; Forbidden; KeyUnavailable; Conflict where there is none. Writes: as `cube_freeze`.
+    """
+    member_id = _member_of(actor)
+    with acting(actor):
+        cube = cube_freezable(actor=actor, cube_id=cube_id)
+        ended = HoldReleaseApproval.objects.filter(
+            tenant_id=actor.tenant_id, member_id=member_id, created_at__gte=since
+        )
+        covering = HoldCube.objects.filter(tenant_id=actor.tenant_id, cube_id=cube.id)
+        freezes = Hold.objects.filter(tenant_id=actor.tenant_id, kind=HoldKind.FREEZE, maker_id=member_id)
+        freeze = freezes.filter(id__in=ended.values("hold"), pk__in=covering.values("hold")).order_by("-id").first()
+        if freeze is None:
+            raise Conflict("No freeze of this memory was ended by the action.")
+        cube_freeze(actor=actor, cube_id=cube.id, reason=terms_open(freeze).reason)
 
 
 def cube_freezable(*, actor: Actor, cube_id: UUID) -> Cube:

@@ -172,13 +172,14 @@ def memories_act_undo(run: JobRun) -> Callable[[], Step]:
     """
     with acting(run.actor):
         job_id = UUID(run.settings["job"])
-        action = BulkAction(Job.objects.get(tenant_id=run.actor.tenant_id, id=job_id).settings["action"])
+        job = Job.objects.get(tenant_id=run.actor.tenant_id, id=job_id)
+        action = BulkAction(job.settings["action"])
         versions = {item.cube_id: item.version for item in _items(run.actor, job_id, _after(run))}
     texts = _texts_read(run, UNDONE_BY.get(action, action), list(versions))
 
     def write() -> Step:
         with texts_given(texts):
-            return _undo_step(run, job_id, action, versions)
+            return _undo_step(run, job, action, versions)
 
     return write
 
@@ -306,11 +307,15 @@ def _step(run: JobRun) -> Step:
     return _outcome(run, ids, len(changed), skipped)
 
 
-def _undo_step(run: JobRun, job_id: UUID, action: BulkAction, versions: Mapping[UUID, int]) -> Step:
-    actor = run.actor
+def _undo_step(run: JobRun, job: Job, action: BulkAction, versions: Mapping[UUID, int]) -> Step:
+    actor, since = run.actor, job.created_at
     authorize(actor, Permission.MEMORY_UPDATE)
-    done, skipped = _tried(actor, run, lambda cube_id: undo_one(actor, action, cube_id, versions[cube_id]), versions)
-    total = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).count() if run.total is None else None
+
+    def undo(cube_id: UUID) -> None:
+        undo_one(actor, action, cube_id, versions[cube_id], since=since)
+
+    done, skipped = _tried(actor, run, undo, versions)
+    total = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job.id).count() if run.total is None else None
     return _outcome(run, list(versions), len(done), skipped, total=total)
 
 

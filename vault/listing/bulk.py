@@ -19,7 +19,7 @@ from vault.cubes.drafts import CubeChanges
 from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.services import cube_delete, cube_restore, cube_update
 from vault.cubes.writer.prepared import stored_texts_prepared
-from vault.holds.services import LONGEST_REASON, cube_freeze, cube_unfreeze
+from vault.holds.services import LONGEST_REASON, cube_freeze, cube_refreeze, cube_unfreeze
 from vault.lifecycle.services import cube_transition
 from vault.models import Cube
 from vault.namespaces.rules import PathError, path_checked
@@ -43,12 +43,16 @@ class BulkAction(StrEnum):
 
 @dataclass(frozen=True)
 class BulkArguments:
-    """tag: to be added; namespace: a path; expires_at None: never again; reason: of a freeze."""
+    """tag: to be added; namespace: a path; expires_at None: never again; reason: of a freeze.
+
+    since: instead of a reason, freeze again what the actor unfroze after this time.
+    """
 
     tag: str = ""
     namespace: str = ""
     expires_at: datetime | None = None
     reason: str = field(default="", repr=False)
+    since: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
             raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
     if action is BulkAction.EXPIRE and arguments.expires_at and arguments.expires_at <= database_now():
         raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
-    if action is BulkAction.FREEZE and not 1 <= len(arguments.reason) <= LONGEST_REASON:
+    if action is BulkAction.FREEZE and not arguments.since and not 1 <= len(arguments.reason) <= LONGEST_REASON:
         raise Invalid(errors=[FieldError("reason", f"1 to {LONGEST_REASON} characters")])
 
 
@@ -153,6 +157,8 @@ def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Cha
             return lambda cube_id: cube_delete(actor=actor, cube_id=cube_id)
         case BulkAction.RESTORE:
             return lambda cube_id: cube_restore(actor=actor, cube_id=cube_id)
+        case BulkAction.FREEZE if (since := arguments.since) is not None:
+            return lambda cube_id: cube_refreeze(actor=actor, cube_id=cube_id, since=since)
         case BulkAction.FREEZE:
             return lambda cube_id: cube_freeze(actor=actor, cube_id=cube_id, reason=arguments.reason)
         case BulkAction.UNFREEZE:

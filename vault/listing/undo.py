@@ -1,5 +1,6 @@
 """Undoing what a bulk action did to one memory, as its versions tell it."""
 
+from datetime import datetime
 from uuid import UUID
 
 from governance.actor import Actor
@@ -7,7 +8,7 @@ from governance.errors import Conflict
 from vault.cubes.changing import cube_change_ask, cube_move
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.services import cube_delete, cube_restore, cube_update
-from vault.holds.services import cube_unfreeze
+from vault.holds.services import cube_refreeze, cube_unfreeze
 from vault.lifecycle.services import cube_transition
 from vault.listing.bulk import BulkAction
 from vault.models import Cube, CubeVersion
@@ -16,8 +17,10 @@ from vault.vocabulary import State
 CHANGED = "The memory was changed once more since then."
 
 
-def undo_one(actor: Actor, action: BulkAction, cube_id: UUID, version: int) -> None:
+def undo_one(actor: Actor, action: BulkAction, cube_id: UUID, version: int, *, since: datetime) -> None:
     """Take back what `action` did to a memory when it made `version` of it. Use inside `acting`.
+
+    since: when the action was asked for.
 
     Raises Conflict where what was changed is not as the action left it; else as the service that changes it back.
     """
@@ -35,7 +38,7 @@ def undo_one(actor: Actor, action: BulkAction, cube_id: UUID, version: int) -> N
         case BulkAction.ACTIVATE:
             raise Conflict("An activation is not taken back; archive the memory.")
         case BulkAction.UNFREEZE:
-            raise Conflict("A freeze has a reason; freeze the memory anew.")
+            cube_refreeze(actor=actor, cube_id=cube_id, since=since)
 
 
 def _version_undo(actor: Actor, action: BulkAction, cube: Cube, number: int) -> None:

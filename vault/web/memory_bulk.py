@@ -1,6 +1,7 @@
 """One action on the memories that were selected: first what would happen, with counts, then the deed, then Undo."""
 
 from collections import Counter
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -8,6 +9,7 @@ from uuid import UUID
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
@@ -51,8 +53,10 @@ UNDO = {
     BulkAction.DELETE: BulkAction.RESTORE,
     BulkAction.RESTORE: BulkAction.DELETE,
     BulkAction.FREEZE: BulkAction.UNFREEZE,
+    BulkAction.UNFREEZE: BulkAction.FREEZE,
     BulkAction.ARCHIVE: BulkAction.ACTIVATE,
 }
+CLOCKS_DIFFER = timedelta(seconds=5)  # of this machine and the database
 # With these, the rehearsal finds who may and what is held; the real ones are checked when they are known.
 REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")
 
@@ -72,13 +76,14 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     action = BulkAction(form["action"])
     if form.get("confirmed") != "yes":
         return _asked(request, actor, action, ids, {})
+    since = timezone.now() - CLOCKS_DIFFER
     try:
         outcome = bulk_apply(actor=actor, action=action, ids=ids, arguments=_arguments(form))
     except Invalid as fault:
         return _asked(request, actor, action, ids, {"fault": fault}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     for denial in outcome.denials:
         denial_recorded(actor=actor, denial=denial, path=request.path)
-    request.session["undo"] = _undo(action, outcome, _next(form, request))
+    request.session["undo"] = _undo(action, outcome, _next(form, request), since)
     return see_other(_next(form, request))
 
 
@@ -134,10 +139,20 @@ def _arguments(form: QueryDict) -> BulkArguments:
         namespace=form.get("namespace", "").strip(),
         expires_at=day_read(form, "expires_at"),
         reason=form.get("reason", "").strip(),
+        since=_since(form),
     )
 
 
-def _undo(action: BulkAction, outcome: BulkOutcome, after: str) -> dict[str, Any]:
+def _since(form: QueryDict) -> datetime | None:
+    """When what is undone was done. Raises Invalid."""
+    text = form.get("since", "")
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("since", "a time")]) from error
+
+
+def _undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime) -> dict[str, Any]:
     """What the next page says, and what its Undo does."""
     count = len(outcome.done)
     words = {
@@ -146,7 +161,8 @@ def _undo(action: BulkAction, outcome: BulkOutcome, after: str) -> dict[str, Any
     }.get(action, ngettext("%(n)s memory changed", "%(n)s memories changed", count)) % {"n": count}
     undo = UNDO.get(action) if outcome.done else None
     ids = [str(one) for one in outcome.done] if undo else []
-    return {"words": words, "action": str(undo) if undo else "", "ids": ids, "next": after}
+    again = since.isoformat() if action is BulkAction.UNFREEZE else ""
+    return {"words": words, "action": str(undo) if undo else "", "ids": ids, "next": after, "since": again}
 
 
 def _next(form: QueryDict, request: HttpRequest) -> str:

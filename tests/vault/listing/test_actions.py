@@ -123,6 +123,38 @@ def test_undoing_a_freeze_leaves_the_freezes_of_others(world: World, ids: list[s
     assert [memory(world, one)["held"] for one in ids[:2]] == [True, False]
 
 
+def test_undoing_an_unfreeze_freezes_again_for_the_same_reason(world: World, ids: list[str]) -> None:
+    olivia = world.client("olivia")
+    assert world.client("alice").post(f"memories/{ids[1]}/freeze/", {"reason": "Mine"}).status == 200
+    job = job_of(world, "olivia", {"action": "unfreeze", "ids": [ids[0], ids[1], ids[4]]})
+    assert [memory(world, one)["held"] for one in (ids[0], ids[1], ids[4])] == [False, True, False]
+    assert olivia.post(f"jobs/{job['id']}/undo/").status == 202
+    run_jobs()
+    assert [memory(world, one)["held"] for one in (ids[0], ids[1], ids[4])] == [False, True, True]
+    assert "Case 17" in signed_in(world.olivia).get(f"/memories/{ids[4]}/").content.decode()
+
+
+@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("charlie", 404)])
+def test_who_may_not_freeze_undoes_no_unfreeze(world: World, ids: list[str], who: str, status: int) -> None:
+    job = job_of(world, "olivia", {"action": "unfreeze", "ids": ids[4:]})
+    assert world.client(who).post(f"jobs/{job['id']}/undo/").status == status
+    assert memory(world, ids[4])["held"] is False
+
+
+def test_a_page_undoes_an_unfreeze(world: World, ids: list[str]) -> None:
+    client = signed_in(world.olivia)
+    form = {"action": "unfreeze", "id": ids[4], "confirmed": "yes", "next": f"/memories/{ids[4]}/"}
+    assert client.post("/memories/bulk/", form).status_code == 303
+    page = client.get(f"/memories/{ids[4]}/").content.decode()
+    since = page.partition('name="since" value="')[2].partition('"')[0]
+    undoing = {"action": "freeze", "id": ids[4], "confirmed": "yes", "since": unescape(since)}
+    assert client.post("/memories/bulk/", undoing | {"since": "once"}).status_code == 422
+    assert memory(world, ids[4])["held"] is False
+    assert client.post("/memories/bulk/", undoing).status_code == 303
+    assert memory(world, ids[4])["held"] is True
+    assert "Case 17" in client.get(f"/memories/{ids[4]}/").content.decode()
+
+
 def test_an_action_that_changes_nothing_is_not_undone(world: World, ids: list[str]) -> None:
     job = job_of(world, "alice", {"action": "tag", "ids": ids[:1], "args": {"tag": "rota"}})
     assert job["result"]["changed"] == 0
