@@ -103,6 +103,12 @@ class Verb(StrEnum):
     SIGN_IN_LINK_CREATED = "sign_in_link.created"
     APIKEY_CREATED = "apikey.created"
     NAMESPACE_CREATED = "namespace.created"
+    NAMESPACE_CHANGED = "namespace.changed"
+    NAMESPACE_MOVED = "namespace.moved"
+    NAMESPACE_RESTORED = "namespace.restored"
+    NAMESPACE_ENDED = "namespace.ended"
+    MOUNT_CREATED = "namespace.mounted"
+    MOUNT_REMOVED = "namespace.unmounted"
     SUBJECT_CREATED = "subject.created"
     SUBJECT_LISTED = "subject.listed"
     SUBJECT_READ = "subject.read"
@@ -241,6 +247,9 @@ class Topic(StrEnum):
     MEMORIES_EXPORT = "memories.export"
     SUBJECT_EXPORT = "subject.export"
     SUBJECT_ERASE = "subject.erase"
+    NAMESPACE_MOVE = "namespace.move"
+    NAMESPACE_RESTORE = "namespace.restore"
+    SESSION_END = "session.end"
 
 
 class ExportFormat(StrEnum):

@@ -41,6 +41,7 @@ app.conf.beat_schedule = {
     "remove purged bytes": {"task": "vault.storage_reclaim", "schedule": 3600.0, "options": {"queue": "heavy"}},
     "count for the overview": {"task": "vault.counts_ask", "schedule": 120.0},
     "digests of notices": {"task": "vault.digests_ask", "schedule": 1800.0},
+    "end idle sessions": {"task": "vault.sessions_end_idle", "schedule": 900.0},
     "push the audit trail": {"task": "governance.audit_push", "schedule": 5.0},
     "tidy audit exports": {"task": "governance.audit_exports_tidy", "schedule": 3600.0},
 }

@@ -18,14 +18,15 @@ from vault.cubes.index.compaction import words_pack, words_place
 from vault.cubes.index.statistics import statistics_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.graph.jobs import cubes_link
-from vault.jobs import adding
+from vault.jobs import adding, moving, restoring, sessions
 from vault.listing import actions
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
 from vault.policies import jobs as retention
 from vault.subjects import erasing, exports
 
-JOBS = (actions, adding, erasing, exports, model_change, retention)  # `@handler` in a room registers a kind of job
+# `@handler` in a room registers a kind of job.
+JOBS = (actions, adding, erasing, exports, model_change, moving, restoring, retention, sessions)
 _WRITING: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()  # of each tenant, while it is used
 
 

@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from vault.cubes.storage import storage_reclaim
+from vault.jobs.sessions import sessions_end_idle
 from vault.overview.counting import counts_ask
 from vault.overview.digests import digests_ask
 
@@ -20,3 +21,8 @@ def counts_ask_task() -> int:
 @shared_task(name="vault.digests_ask")  # type: ignore[untyped-decorator]
 def digests_ask_task() -> int:
     return digests_ask()
+
+
+@shared_task(name="vault.sessions_end_idle")  # type: ignore[untyped-decorator]
+def sessions_end_idle_task() -> int:
+    return sessions_end_idle()

@@ -118,6 +118,15 @@ class SearchMode(StrEnum):
     MEMORYOS = "memoryos"
 
 
+class PastChange(StrEnum):
+    """What became of a memory since a time: another version, deleted, or stored only later."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    DELETED = "deleted"
+    ADDED = "added"
+
+
 class TurnEnd(StrEnum):
     """How an answer ended: whole, or cut because the reader went away."""
 

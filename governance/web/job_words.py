@@ -23,6 +23,9 @@ KINDS: dict[str, Promise] = {
     Topic.SUBJECT_EXPORT: _("Export all about a data subject"),
     Topic.SUBJECT_ERASE: _("Erase all about a data subject"),
     Topic.RETENTION_APPLY: _("Apply retention policies"),
+    Topic.NAMESPACE_RESTORE: _("Restore a namespace"),
+    Topic.SESSION_END: _("End a session"),
+    Topic.NAMESPACE_MOVE: _("Move a namespace"),
 }
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),

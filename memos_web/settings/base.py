@@ -19,7 +19,16 @@ from governance.vocabulary import (
     Weight,
 )
 from memos_web.config import read_config
-from vault.vocabulary import Layer, MemoryType, ReviewStatus, SemanticType, Sensitivity, State, SubjectStatus
+from vault.vocabulary import (
+    Layer,
+    MemoryType,
+    NamespaceKind,
+    ReviewStatus,
+    SemanticType,
+    Sensitivity,
+    State,
+    SubjectStatus,
+)
 
 CONFIG = read_config(os.environ)
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -198,6 +207,7 @@ SPECTACULAR_SETTINGS = {
         "SubjectStatusEnum": [(status.value, status.value) for status in SubjectStatus],
         "ReviewStatusEnum": [(status.value, status.value) for status in ReviewStatus],
         "PrincipalKindEnum": [(kind.value, kind.value) for kind in PrincipalKind],
+        "NamespaceKindEnum": [(kind.value, kind.value) for kind in NamespaceKind],
         "SinkKindEnum": [(kind.value, kind.value) for kind in SinkKind],
         "HolderKindEnum": [(kind.value, kind.value) for kind in QuotaTargetKind],
         "ExportFormatEnum": [(form.value, form.value) for form in ExportFormat],
@@ -234,6 +244,8 @@ MAX_ITEMS_PER_CALL = 1_000
 MAX_TOP_K = 100
 MAX_PAGE_SIZE = 200
 DELETED_GRACE_DAYS = 30
+PIPELINE_CACHE_SECONDS = 24 * 3600  # unless an entry says otherwise
+SESSION_IDLE_HOURS = 24  # then its context pool ends
 IDEMPOTENCY_HOURS = 24
 
 # Personal data

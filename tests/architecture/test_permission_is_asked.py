@@ -73,6 +73,7 @@ ASK_NOBODY = {
     ("governance.policies.selectors", "publishing_allowed"): "tells what policies say to whoever is about to publish",
     ("governance.policies.selectors", "pii_rule"): "tells what policies say to whoever is about to write",
     ("governance.policies.selectors", "pii_action"): "tells what policies say to whoever is about to write",
+    ("vault.namespaces.services", "private_owner"): "finds whose home a path lies in; the caller asks",
     ("vault.chat.selectors", "speaker_of"): "the caller has asked for the conversation",
     ("vault.chat.selectors", "conversation_views"): "of rows that the caller found in the actor's reach",
     ("vault.cubes.services", "changed_texts_prepared"): "asks before it reads, and shows nothing",
@@ -98,6 +99,17 @@ LISTED_ABOVE = {
     ("governance.personas.locating", "persona_locate"),
     ("vault.cubes.blanking", "copies_blank"),  # part of an erasure that was allowed
     ("vault.reviews.withdrawn", "withdrawn_locate"),  # the caller asks about what it found
+    ("vault.namespaces.managing", "namespace_locate"),  # the caller asks about what it found
+    # asks about the namespace and each below it
+    ("vault.jobs.restoring", "namespace_restore_ask"),
+    ("vault.jobs.restoring", "namespace_restore_later"),
+    ("vault.jobs.restoring", "namespace_restore_preview"),
+    # a session and a task are the caller's own names; a namespace narrows a list of what the actor may read
+    ("vault.jobs.sessions", "session_end_ask"),
+    ("vault.jobs.sessions", "session_end_later"),
+    ("vault.namespaces.mounting", "session_token"),
+    ("vault.namespaces.mounting", "task_token"),
+    ("vault.namespaces.mounting", "mounts_list"),
     # ask before they read, and show nothing
     ("vault.cubes.services", "changed_texts_prepared"),
     ("vault.cubes.changing", "earlier_texts_prepared"),

@@ -45,6 +45,7 @@ CONTENT = frozenset(
         "memories/<uuid:memory_id>/manifest/",
         "memories/<uuid:memory_id>/pane/",
         "memories/<uuid:memory_id>/provenance/",
+        "namespaces/<uuid:namespace_id>/past/",
         "overview/",
         "memories/playground/",
         "palette/",
@@ -61,7 +62,11 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("holds/", "api/v1/holds/"), "what a member wrote about a hold"),
     **dict.fromkeys(("subjects/", "api/v1/subjects/"), "references, counts and receipts; files read memories anew"),
     **dict.fromkeys(("personas/", "api/v1/personas/"), "names of personas"),
-    **dict.fromkeys(("api/v1/namespaces/", "api/v1/schedules/"), "paths, times and counts"),
+    **dict.fromkeys(("api/v1/namespaces/", "api/v1/mounts/", "api/v1/schedules/"), "paths, times and counts"),
+    **dict.fromkeys(
+        ("namespaces/", "namespaces/new/", "namespaces/<uuid:namespace_id>/", "namespaces/<uuid:namespace_id>/move/"),
+        "paths and counts",
+    ),
     **dict.fromkeys(("policies/", "api/v1/policies/", "purpose/", "quotas/", "api/v1/quotas/"), "rules and counts"),
     **dict.fromkeys(("api/v1/provenance/key/", "api/v1/provenance/verify/"), "a verdict about what was sent"),
     "api/v1/memories/bulk/": "shows what the caller sent, as memories/ does",
@@ -71,6 +76,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("memories/bulk/", "memories/new/"), "show what the caller sent"),
     "api/v1/memories/actions/": "ids and counts",
     "api/v1/memories/actions/<uuid:job_id>/file/": "reads each memory anew, in tests/vault/listing/test_actions.py",
+    "api/v1/sessions/<str:session_id>/end/": "POST alone; a job",
     "notices/": "counts, and the pages behind them",
     "memories/<uuid:memory_id>/readers/": "names of readers and times",
     "memories/<uuid:memory_id>/rollback/": "POST alone; leads back to the memory's page",
@@ -166,9 +172,8 @@ def unlisted(addresses: Iterable[str]) -> list[str]:
 def _reason(route: str) -> str:
     if route in WITHOUT_CONTENT:
         return WITHOUT_CONTENT[route]
-    roots = (
-        root for root in WITHOUT_CONTENT if root.endswith("/") and "<" not in root and root != "api/v1/memories/bulk/"
-    )
+    whole = {"api/v1/memories/bulk/", "namespaces/"}
+    roots = (root for root in WITHOUT_CONTENT if root.endswith("/") and "<" not in root and root not in whole)
     return next((WITHOUT_CONTENT[root] for root in roots if route.startswith(root)), "")
 
 

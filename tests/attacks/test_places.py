@@ -132,6 +132,8 @@ def scene(world: World, root: psycopg.Connection) -> Scene:
     chats = [one for pair in cubes for one in pair]
     turns = [str(one) for (one,) in root.execute("SELECT id FROM vault_turn WHERE conversation_id = ANY(%s)", [begun])]
     review = root.execute("SELECT id::text FROM vault_review LIMIT 1").fetchone()
+    rows = root.execute("SELECT id FROM vault_namespace WHERE tenant_id = %s", [world.acme.id])
+    namespace_ids = [one for (one,) in rows]
     homes = root.execute("SELECT path FROM vault_namespace WHERE tenant_id = %s", [world.acme.id])
     job = alice.post("memories/?async=true", {"content": "Nothing of note."}).json["job"]["id"]
     ids = {
@@ -141,6 +143,7 @@ def scene(world: World, root: psycopg.Connection) -> Scene:
         "number": ["1"],
         "review_id": [review[0] if review else message],
         "job_id": [job],
+        "namespace_id": [str(one) for one in namespace_ids],
         "place": [one for (one,) in homes],
     }
     return Scene(world, root, canary, people, message, grants[0], ids, replays)

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from governance.actor import Actor
 from governance.audit.reading.exports import export_create
 from governance.audit.reading.queries import AuditQuery
-from governance.database import acting
+from governance.database import acting, database_now
 from governance.jobs.services import job_undo
 from governance.members.services import invitation_create
 from governance.models import AuditEntry, Job, OutboxEvent
@@ -34,10 +34,14 @@ from vault.cubes.embeddings.model_change import reembedding_start
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cubes_add
 from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.jobs.restoring import namespace_restore_later
+from vault.jobs.sessions import session_end_later
 from vault.listing.actions import EXPORT, ActionDraft, action_create
 from vault.listing.bulk import BulkAction, BulkArguments
 from vault.models import Cube, CubeUse, Embedding
+from vault.namespaces.managing import NamespaceDraft, namespace_create, namespace_move_later
 from vault.subjects.services import subject_create, subject_erase, subject_export
+from vault.vocabulary import NamespaceKind
 
 Superuser = Callable[[], psycopg.Connection]
 LIMIT = timedelta(seconds=4)
@@ -108,6 +112,11 @@ def work(world: World, settings: Settings) -> World:
     memories_add_later(actor=actor, screened=drafts_screen(actor=actor, drafts=drafts))
     export_create(actor=actor, query=AuditQuery(), form=ExportFormat.JSONL)
     invitation_create(actor=actor, email="new@acme.example", role=RoleName.VIEWER)
+    empty = namespace_create(actor=actor, draft=NamespaceDraft("/empty")).id
+    namespace_move_later(actor=actor, namespace_id=empty, path="/old/empty")
+    namespace_restore_later(actor=actor, namespace_id=empty, as_of=database_now())
+    namespace_create(actor=actor, draft=NamespaceDraft("/pool", NamespaceKind.CONTEXT_POOL, session_id="once"))
+    session_end_later(actor=actor, session_id="once")
     retention = {"where": {"namespace": "/team"}, "max_seconds": 3600}
     policy_create(actor=actor, draft=PolicyDraft(PolicyKind.RETENTION, "an hour", retention))
     person = subject_create(actor=actor, reference="a person")

@@ -37,6 +37,8 @@ TABLES = {
     "job_id": "governance_job",
     "key_id": "governance_apikey",
     "member_id": "governance_member",
+    "mount_id": "vault_mount",
+    "namespace_id": "vault_namespace",
     "memory_id": "vault_cube",
     "object_id": "vault_cube",
     "persona_id": "governance_persona",
@@ -53,6 +55,7 @@ TABLES = {
 # A session is its person's, not a tenant's; a token is a secret, of which there is nothing to know beforehand.
 OTHERS = {
     "form": "json",
+    "key": "memory_id",
     "kind": "retention",
     "number": "1",
     "object_type": "memory",
@@ -236,6 +239,8 @@ def _query(ask: Ask, ids: Ids) -> str:
     known = {"namespace": ids.path, "tag": f"{ids.path[1:]}-tag", "speaker": ids.path[1:]}
     known |= {name: ids.of[key] for name, key in NAMED.items()} | {"after": ids.of["entry_id"]}
     known |= {"object": ids.of["memory_id"], "principal": ids.of["member_id"], "request_id": ids.of["entry_id"]}
+    if not ask.route.startswith(API):
+        del known["speaker"]  # a page repeats it as it was typed
     if ask.route.startswith(API):
         documented = _operation(ask).get("parameters", [])
         known = {one["name"]: known[one["name"]] for one in documented if one["name"] in known}

@@ -46,6 +46,7 @@ from vault.listing.actions import ActionDraft, action_create
 from vault.listing.bulk import BulkArguments
 from vault.listing.views import ViewDraft, view_create
 from vault.models import ArchivedPosting, CompactedPostings, CompactedTerm, Compaction, Namespace
+from vault.namespaces.mounting import MountDraft, mount_create
 from vault.overview.counting import counts_write
 from vault.vocabulary import State
 
@@ -98,6 +99,7 @@ def fill(person: Person, canary: str) -> Filled:
     view_create(actor=actor, draft=ViewDraft(name=f"{canary} view", query=f"q={canary}"))
     action_create(actor=actor, draft=ActionDraft("tag", ids=(cube_id,), arguments=BulkArguments(tag=f"{canary}-tag-2")))
     policy_id = _policies_fill(actor)
+    mount_create(actor=actor, draft=MountDraft(namespace=f"/{canary}", task_id=f"{canary}-task"))
     _words_pack(actor, cube_id)
     _grant(person, canary, cube_id)
     _fill_audit_log(person)

@@ -1,6 +1,7 @@
 """namespaces/ of the REST contract."""
 
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
@@ -8,17 +9,38 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import PAGE, PageSchema, described
+from governance.actor import Actor
+from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described
+from governance.api.fields import FlagField, OneOfField, StrictSerializer, TextField, WholeField
+from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView
+from governance.api.views import ApiView, asked_only, flag
+from governance.database import acting
 from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
 from governance.vocabulary import Action, Permission
+from vault.api.fields import MomentField
+from vault.api.inputs import read
 from vault.api.schema import Schema
-from vault.namespaces.rules import PathError, path_checked
-from vault.namespaces.selectors import NamespaceView, namespaces_list
+from vault.cubes.past import PastSummary
+from vault.jobs.restoring import namespace_restore_ask, namespace_restore_later, namespace_restore_preview
+from vault.namespaces.managing import (
+    LARGEST_QUOTA,
+    NamespaceChanges,
+    NamespaceDraft,
+    namespace_create,
+    namespace_move_later,
+    namespace_move_plan,
+    namespace_update,
+    namespace_update_ask,
+)
+from vault.namespaces.rules import LONGEST_PATH, PathError, path_checked
+from vault.namespaces.selectors import NamespaceView as View
+from vault.namespaces.selectors import namespace_get, namespaces_list
 from vault.vocabulary import NamespaceKind
 
 PATH = OpenApiParameter("path", str, description="This path, with all below it.")
+QUOTA = "Memories that it may hold; null: no limit of its own."
 
 
 class NamespaceOwnerSchema(Schema):
@@ -35,13 +57,70 @@ class NamespaceItemSchema(Schema):
     kind = serializers.ChoiceField(choices=list(NamespaceKind))
     owner = NamespaceOwnerSchema(allow_null=True)
     read_only = serializers.BooleanField()  # type: ignore[assignment]
-    count = serializers.IntegerField(help_text="Memories in it that the caller may read, without those below.")
-    quota = serializers.IntegerField(allow_null=True, help_text="null: quotas are of tenants, members and keys.")
+    count = serializers.IntegerField(
+        help_text="Memories in it that the caller may read, without those below; at most two minutes old."
+    )
+    quota = serializers.IntegerField(allow_null=True, help_text=QUOTA)
     rights = serializers.ListField(child=serializers.ChoiceField(choices=list(Action)))
 
 
 class NamespaceListSchema(PageSchema):
     results = NamespaceItemSchema(many=True)
+
+
+class NamespaceInput(StrictSerializer):
+    path = TextField(max_length=LONGEST_PATH)
+    kind = OneOfField(NamespaceKind, required=False, help_text="Default: private below /users, else shared.")
+    owner = serializers.UUIDField(required=False, help_text="A member; of `expert` the curator. Default: the caller.")
+    read_only = FlagField(required=False, help_text="Default: false.")  # type: ignore[assignment]
+    quota = WholeField(min_value=1, max_value=LARGEST_QUOTA, required=False, allow_null=True, help_text=QUOTA)
+    session_id = TextField(max_length=200, required=False, help_text="Of a context_pool: whose agents share it.")
+
+
+class NamespaceChangesInput(StrictSerializer):
+    kind = OneOfField(NamespaceKind, required=False, help_text="shared and expert change into each other.")
+    owner = serializers.UUIDField(required=False)
+    read_only = FlagField(required=False)  # type: ignore[assignment]
+    quota = WholeField(min_value=1, max_value=LARGEST_QUOTA, required=False, allow_null=True, help_text=QUOTA)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs:
+            raise serializers.ValidationError(f"name what to change: {', '.join(self.fields)}")
+        return attrs
+
+
+class NamespaceMoveInput(StrictSerializer):
+    path = TextField(max_length=LONGEST_PATH, help_text="Where it lies afterwards, with all below it.")
+
+
+class MovedNamespaceSchema(Schema):
+    id = serializers.UUIDField()
+    before = serializers.CharField()
+    after = serializers.CharField()
+
+
+class NamespaceMoveSchema(Schema):
+    dry_run = serializers.BooleanField()
+    count = serializers.IntegerField(help_text="Namespaces that would move.")
+    namespaces = MovedNamespaceSchema(many=True, help_text="The first 100 of them.")
+
+
+class NamespaceRestoreInput(StrictSerializer):
+    as_of = MomentField(help_text="In the past: the namespace becomes what it was then, with all below it.")
+
+
+class NamespacePastSchema(Schema):
+    dry_run = serializers.BooleanField()
+    count = serializers.IntegerField(help_text="Memories that would change.")
+    changed = serializers.IntegerField(help_text="Memories that get a version equal to the one that they had then.")
+    deleted = serializers.IntegerField(help_text="Memories that were deleted since, and would be restored.")
+    added = serializers.IntegerField(help_text="Memories that were stored later, and would be deleted.")
+    unchanged = serializers.IntegerField()
+    obstacles = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Of those that differ, how many cannot be restored, by code."
+    )
+    held = serializers.ListField(child=serializers.UUIDField(), help_text="The first 100 that a hold keeps.")
+    purged = serializers.ListField(child=serializers.UUIDField(), help_text="The first 100 purged since.")
 
 
 class NamespacesView(ApiView):
@@ -58,8 +137,136 @@ class NamespacesView(ApiView):
         )
         return pages.envelope([namespace_json(view) for view in views])
 
+    @described(
+        "namespaces_create", NamespaceItemSchema, status=201, request=NamespaceInput, parameters=[ONCE], may=[409]
+    )
+    def post(self, request: Request) -> Response:
+        """Make a namespace. One that a first memory names is made by itself."""
+        actor = self.actor()
+        authorize(actor, Permission.NAMESPACE_CREATE)
+        asked_only(request)
+        body = read(NamespaceInput, request)
+        draft = NamespaceDraft(
+            path=body["path"],
+            kind=NamespaceKind(body["kind"]) if "kind" in body else None,
+            owner_id=body.get("owner"),
+            read_only=body.get("read_only", False),
+            quota=body.get("quota"),
+            session_id=body.get("session_id", ""),
+        )
 
-def namespace_json(view: NamespaceView) -> dict[str, Any]:
+        def call() -> Reply:
+            return Reply(201, _shown(actor, namespace_create(actor=actor, draft=draft).id))
+
+        return self.post_once(call)
+
+
+class NamespaceView(ApiView):
+    @described("namespaces_get", NamespaceItemSchema, may=[404])
+    def get(self, request: Request, namespace_id: UUID) -> Response:
+        """One namespace."""
+        actor = self.actor()
+        with acting(actor):
+            shown = _shown(actor, namespace_id)
+            asked_only(request)
+        return Response(shown)
+
+    @described("namespaces_update", NamespaceItemSchema, request=NamespaceChangesInput, may=[404])
+    def patch(self, request: Request, namespace_id: UUID) -> Response:
+        """Change its kind, owner, quota or read-only flag."""
+        actor = self.actor()
+        with self.after(lambda: namespace_update_ask(actor=actor, namespace_id=namespace_id)):
+            asked_only(request)
+            body = read(NamespaceChangesInput, request)
+        changes = NamespaceChanges(
+            kind=NamespaceKind(body["kind"]) if "kind" in body else None,
+            owner_id=body.get("owner"),
+            read_only=body.get("read_only"),
+            quota=body.get("quota"),
+            lifts_quota="quota" in body and body["quota"] is None,
+        )
+        with acting(actor):
+            namespace_update(actor=actor, namespace_id=namespace_id, changes=changes)
+            return Response(_shown(actor, namespace_id))
+
+
+class NamespaceMoveView(ApiView):
+    @described(
+        "namespaces_move",
+        JobPromiseSchema,
+        status=202,
+        request=NamespaceMoveInput,
+        parameters=[ONCE, DRY_RUN],
+        also={200: NamespaceMoveSchema},
+        may=[404, 409],
+    )
+    def post(self, request: Request, namespace_id: UUID) -> Response:
+        """Move a namespace with all below it, as a job. Its memories, grants and holds follow."""
+        actor = self.actor()
+
+        def ask() -> None:
+            namespace_update_ask(actor=actor, namespace_id=namespace_id)
+
+        with self.after(ask):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+            path = read(NamespaceMoveInput, request)["path"]
+        if dry_run:
+            plan = namespace_move_plan(actor=actor, namespace_id=namespace_id, path=path).namespaces
+            moved = [{"id": str(one.id), "before": one.path, "after": after} for one, after in plan[:100]]
+            return Response({"dry_run": True, "count": len(plan), "namespaces": moved})
+
+        def call() -> Reply:
+            job = namespace_move_later(actor=actor, namespace_id=namespace_id, path=path)
+            return Reply(202, {"job": job_json(job)})
+
+        return self.post_once(call, ask=ask)
+
+
+class NamespaceRestoreView(ApiView):
+    @described(
+        "namespaces_restore",
+        JobPromiseSchema,
+        status=202,
+        request=NamespaceRestoreInput,
+        parameters=[ONCE, DRY_RUN],
+        also={200: NamespacePastSchema},
+        may=[404],
+    )
+    def post(self, request: Request, namespace_id: UUID) -> Response:
+        """Restore a namespace, with all below it, as of a time, as a job. A dry run counts."""
+        actor = self.actor()
+
+        def ask() -> None:
+            namespace_restore_ask(actor=actor, namespace_id=namespace_id)
+
+        with self.after(ask):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+            as_of = read(NamespaceRestoreInput, request)["as_of"]
+        if dry_run:
+            summary = namespace_restore_preview(actor=actor, namespace_id=namespace_id, as_of=as_of)
+            return Response(_past_json(summary))
+
+        def call() -> Reply:
+            job = namespace_restore_later(actor=actor, namespace_id=namespace_id, as_of=as_of)
+            return Reply(202, {"job": job_json(job)})
+
+        return self.post_once(call, ask=ask)
+
+
+def _past_json(summary: PastSummary) -> dict[str, Any]:
+    return {
+        "dry_run": True,
+        "count": summary.restorable,
+        **{str(change): count for change, count in summary.counts.items()},
+        "obstacles": dict(summary.obstacles),
+        "held": [str(one) for one in summary.held],
+        "purged": [str(one) for one in summary.purged],
+    }
+
+
+def namespace_json(view: View) -> dict[str, Any]:
     one = view.namespace
     return {
         "id": str(one.id),
@@ -69,9 +276,13 @@ def namespace_json(view: NamespaceView) -> dict[str, Any]:
         "owner": {"id": str(one.owner_id), "name": one.owner.display_name} if one.owner else None,
         "read_only": one.read_only,
         "count": view.count,
-        "quota": None,
+        "quota": one.quota,
         "rights": list(view.rights),
     }
+
+
+def _shown(actor: Actor, namespace_id: UUID) -> dict[str, Any]:
+    return namespace_json(namespace_get(actor=actor, namespace_id=namespace_id).view)
 
 
 def _path(request: Request) -> str:

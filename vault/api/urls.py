@@ -7,7 +7,8 @@ from vault.api.lifecycle import TransitionView
 from vault.api.listing_views import FacetsView, ViewsView, ViewView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
-from vault.api.namespaces import NamespacesView
+from vault.api.mounts import EntryView, MountDetailView, MountsView, SessionEndView
+from vault.api.namespaces import NamespaceMoveView, NamespaceRestoreView, NamespacesView, NamespaceView
 from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsView, PolicyView
 from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
 from vault.api.quotas import QuotasView
@@ -31,6 +32,13 @@ urlpatterns = [
     path("quotas/", QuotasView.as_view()),
     path("me/", MeView.as_view()),
     path("namespaces/", NamespacesView.as_view()),
+    path("namespaces/<uuid:namespace_id>/", NamespaceView.as_view()),
+    path("namespaces/<uuid:namespace_id>/move/", NamespaceMoveView.as_view()),
+    path("namespaces/<uuid:namespace_id>/restore/", NamespaceRestoreView.as_view()),
+    path("namespaces/<uuid:namespace_id>/entries/<str:key>/", EntryView.as_view()),
+    path("mounts/", MountsView.as_view()),
+    path("mounts/<uuid:mount_id>/", MountDetailView.as_view()),
+    path("sessions/<str:session_id>/end/", SessionEndView.as_view()),
     path("memories/", MemoriesView.as_view()),
     path("memories/bulk/", BulkView.as_view()),
     path("memories/actions/", ActionsView.as_view()),

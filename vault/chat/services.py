@@ -241,7 +241,7 @@ def _planned(actor: Actor, conversation_id: UUID, model: str, content: str) -> T
     if _model(model) is not None:
         tokens_check(actor, usage_count)
     content = _screened(actor, content)
-    search = SearchQuery(query=content, top_k=CONSIDERED)
+    search = SearchQuery(query=content, top_k=CONSIDERED, conversation_id=conversation_id)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     found = _quoted_first(content, _about(content, hits)) if _model(model) is None else _about(content, hits)
     return TurnPlan(

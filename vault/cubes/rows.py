@@ -32,7 +32,7 @@ JOINED: tuple[tuple[str, type[Model], tuple[str, ...]], ...] = (
             "version", "has_sources",
         ),
     ),
-    ("namespace", Namespace, ("id", "tenant_id", "path", "kind", "read_only", "owner_id")),
+    ("namespace", Namespace, ("id", "tenant_id", "path", "kind", "read_only", "ended_at", "owner_id")),
     ("persona", Persona, ("id", "tenant_id", "name")),
     ("subject", DataSubject, ("id", "tenant_id", "sealed_reference")),
 )  # fmt: skip

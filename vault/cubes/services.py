@@ -16,13 +16,16 @@ from governance.audit.services import Detail, record
 from governance.database import acting, database_now
 from governance.errors import FieldError, Invalid, PreconditionRequired
 from governance.idempotency.services import replies_forget
+from governance.keys.services import token_maker
 from governance.outbox.services import emit
 from governance.policies.quotas import usage_take
 from governance.versions import version_check
 from governance.vocabulary import Measure, Permission, Topic, Verb
 from vault.cubes.blanking import copies_blank, extracts_of
 from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft
+from vault.cubes.filters import mark_condition
 from vault.cubes.holds import come_under_queries, refuse_held
+from vault.cubes.index import marks
 from vault.cubes.index.eligibility import Partition, index_cubes, partition_of
 from vault.cubes.index.postings import INSERT_SEARCHABLE, postings_delete, postings_insert, postings_sent
 from vault.cubes.lookup import cube_target, locate, locate_for_erasing, locate_for_restoring
@@ -33,6 +36,7 @@ from vault.cubes.storage import WITHIN_HOURS, rights_missing
 from vault.cubes.usage import usage_count
 from vault.cubes.words import Words
 from vault.cubes.writer.building import (
+    ENTRY_KEY,
     NO_TEXTS,
     Built,
     TextIndexes,
@@ -43,7 +47,9 @@ from vault.cubes.writer.building import (
 )
 from vault.cubes.writer.bulk_insert import insert_together, sent
 from vault.cubes.writer.prepared import Reading, stored_texts_prepared, texts_prepared
-from vault.models import Cube, CubeVersion
+from vault.models import Cube, CubeVersion, Namespace
+from vault.models.cube import CubeQuerySet
+from vault.namespaces.quotas import room_take
 from vault.vocabulary import AccessLevel, NamespaceKind
 
 EVENT_CHUNK = 200  # cubes in one indexing job
@@ -92,7 +98,9 @@ def cubes_add(
         holds = False
         if new:
             usage_take(actor, {Measure.MEMORIES: len(new), **_bytes(new)}, usage_count)
+            room_take(one.cube.namespace for one in new)
             _insert(new)
+            _entries_replace(actor, new)
             holds = come_under_queries(actor, [one.cube.id for one in new])
             record(
                 actor=actor,
@@ -166,6 +174,8 @@ def cube_update(
             authorize(actor, Permission.ACCESS_GOVERN, was)
         refused_times(built.cube, database_now())
         usage_take(actor, _bytes([built]), usage_count)
+        if built.cube.namespace_id != before.namespace_id:
+            room_take([built.cube.namespace])
         version_write(actor=actor, built=built, before=before)
     return built.cube
 
@@ -248,6 +258,7 @@ def cube_restore(*, actor: Actor, cube_id: UUID, expected_versions: Collection[i
         if cube.deleted_at is not None:
             refuse_after_grace(cube, database_now())
             usage_take(actor, _amounts_of_stored(cube), usage_count)
+            room_take([cube.namespace])
             _unhide(actor, cube)
         # Either way the caller is shown the memory.
         verb = Verb.MEMORY_READ if cube.deleted_at is None else Verb.MEMORY_RESTORED
@@ -297,6 +308,7 @@ def _erase(actor: Actor, cube: Cube) -> None:
         postings_delete(cube.id, version.terms)
     replies_forget(actor=actor, object_ids=[cube.id])
     detail: Detail = {} if rights_missing() else {"gone_from_files_within_hours": WITHIN_HOURS}
+    detail = {**detail, "namespace": str(cube.namespace_id)}  # so that a look at the past can name what was purged
     ids = [cube.id]
     record(
         actor=actor,
@@ -363,6 +375,22 @@ def _insert(new: Sequence[Built]) -> None:
         insert_together(rows, INSERT_SEARCHABLE, postings_sent(some))
     findings_insert((one.version, one.findings) for one in new)
     sources_insert(new)
+
+
+def _entries_replace(actor: Actor, new: Sequence[Built]) -> None:
+    """An entry of a pipeline cache takes the place of the one that had its key. Raises Held."""
+    for one in new:
+        if one.cube.namespace.kind == NamespaceKind.PIPELINE_CACHE:
+            older = entries_at(one.cube.namespace, str(one.words.metadata[ENTRY_KEY])).filter(id__lt=one.cube.id)
+            cubes_hide(
+                actor=actor, cubes=list(older.select_for_update(of=("self",))), permission=Permission.MEMORY_CREATE
+            )
+
+
+def entries_at(namespace: Namespace, key: str) -> CubeQuerySet:
+    """The entries of a pipeline cache with this key, whoever may read them. Raises KeyUnavailable."""
+    mark = marks.same(token_maker(namespace.tenant_id), f"metadata.{ENTRY_KEY}", key)
+    return Cube.objects.stored().filter(mark_condition(mark), namespace=namespace).select_related("namespace")
 
 
 def _together(new: Sequence[Built]) -> Iterator[Sequence[Built]]:

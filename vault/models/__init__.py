@@ -13,6 +13,7 @@ from vault.models.index import (
     NamespaceSize,
     Posting,
 )
+from vault.models.mount import Mount
 from vault.models.namespace import Namespace, NamespaceGrant
 from vault.models.review import PiiFinding, Review
 from vault.models.saved_view import SavedView
@@ -38,6 +39,7 @@ __all__ = [
     "Hold",
     "HoldCube",
     "HoldReleaseApproval",
+    "Mount",
     "Namespace",
     "NamespaceGrant",
     "NamespaceSize",

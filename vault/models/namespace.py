@@ -1,4 +1,6 @@
+from collections.abc import Collection
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
@@ -15,6 +17,8 @@ from vault.vocabulary import NamespaceKind
 
 OBJECT_TYPE = "namespace"
 NOTHING = Q(pk__isnull=True)  # of an empty list Django would give up composing a query
+# A search finds what lies in these where it names them, or where they are mounted.
+NAMED_OR_MOUNTED = (NamespaceKind.EXPERT, NamespaceKind.CONTEXT_POOL, NamespaceKind.PIPELINE_CACHE)
 CHATS = Q(kind=NamespaceKind.PRIVATE, path__regex=r"^/users/[^/]+/chat$")
 
 
@@ -36,6 +40,11 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
     def chats(self) -> "NamespaceQuerySet":
         """Those that `vault.namespaces.rules.chat_path` names."""
         return self.filter(CHATS)
+
+    def searchable_unnamed(self, mounted: Collection[UUID]) -> "NamespaceQuerySet":
+        """Those that a search finds without naming them. mounted: ids of those that are mounted where it is asked."""
+        unlisted = Q(kind__in=NAMED_OR_MOUNTED)
+        return self.filter(~unlisted | Q(id__in=mounted)) if mounted else self.exclude(unlisted)
 
     def without_chats(self) -> "NamespaceQuerySet":
         return self.exclude(CHATS)
@@ -71,6 +80,10 @@ class Namespace(TenantModel):
     path = models.CharField(max_length=200)
     kind = models.CharField(max_length=20, choices=[(kind, kind) for kind in NamespaceKind])
     read_only = models.BooleanField(default=False)
+    quota = models.PositiveIntegerField(null=True)  # memories that it may hold; null: no limit
+    session_token = models.BigIntegerField(null=True)  # of a context pool: the session that it belongs to
+    ended_at = models.DateTimeField(null=True)  # of a context pool whose session has ended
+    is_mounted = models.BooleanField(default=False, db_default=False)  # there may be rows of Mount
     owner = models.ForeignKey(
         Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )

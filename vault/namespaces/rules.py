@@ -53,3 +53,8 @@ def private_path(name: str, *, taken: bool, member_id: str) -> str:
 def chat_path(home: str) -> str:
     """Where a member's chats lie: inside their home, apart from what they know."""
     return f"{home}/{CHAT_PART}"
+
+
+def home_of(path: str) -> str:
+    """The member's home that a private path lies in."""
+    return "/".join(path.split("/")[:3])

@@ -1,20 +1,28 @@
-"""Where memory lies, as its owner has it."""
+"""The namespaces that an actor may read, with the counts of their memories."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet, Subquery, Sum
 
+from governance.access.decisions.principal_grants import principal_grants
+from governance.access.decisions.rules import sees_private
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.pages import Pages
-from governance.vocabulary import Action, Permission
-from vault.models import Cube, Namespace
+from governance.policies.purposes import denied_by_purpose
+from governance.vocabulary import Action, Effect, Permission
+from vault.models import Cube, DailyCount, Namespace
+from vault.models.namespace import NamespaceQuerySet
+from vault.namespaces.managing import namespace_locate
 from vault.namespaces.rules import PRIVATE_ROOT, paths_above
 from vault.namespaces.services import namespace_target
-from vault.vocabulary import NamespaceKind
+from vault.vocabulary import Counted, NamespaceKind
 
 ACTIONS = {
     Action.READ: Permission.MEMORY_READ,
@@ -36,14 +44,31 @@ def private_path_of(*, actor: Actor) -> str:
 class NamespaceView:
     """A namespace as its reader sees it.
 
-    parent: the id of the next one above that the reader sees. count: memories in it that the reader may read.
-    rights: what the reader may do with it.
+    parent: the id of the next one above that the reader sees. count: memories in it that the reader may read, as the
+    daily counts have them. rights: what the reader may do with it.
     """
 
     namespace: Namespace
     parent: UUID | None
     count: int
     rights: tuple[Action, ...]
+
+    @property
+    def depth(self) -> int:
+        """How many parts its path has before the last."""
+        return self.namespace.path.count("/") - 1
+
+
+@dataclass(frozen=True)
+class NamespaceDetail:
+    """states: its memories by state. below, count_below: the namespaces under it that the reader sees, and the memories
+    in these. counted_at: when memories were last counted; None: not yet, or just now for this reader."""
+
+    view: NamespaceView
+    states: Mapping[str, int]
+    below: int
+    count_below: int
+    counted_at: datetime | None
 
 
 def namespaces_list(*, actor: Actor, within: str = "", pages: Pages) -> list[NamespaceView]:
@@ -53,15 +78,37 @@ def namespaces_list(*, actor: Actor, within: str = "", pages: Pages) -> list[Nam
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        rows = Namespace.objects.visible_to(actor)
+        rows = Namespace.objects.visible_to(actor).filter(ended_at=None)
         if within:
             rows = rows.filter(Q(path=within) | Q(path__startswith=f"{within}/"))
         page: list[Namespace] = list(pages.take(rows.select_related("owner").order_by("path")))
-        parents = _parents(actor, page)
-        counts = _counts(actor, page)
-        return [
-            NamespaceView(one, parents.get(one.path), counts.get(one.id, 0), tuple(_rights(actor, one))) for one in page
-        ]
+        return _views(actor, page)
+
+
+def namespace_get(*, actor: Actor, namespace_id: UUID) -> NamespaceDetail:
+    """One namespace. Raises NotFound; Forbidden. Queries: six."""
+    with acting(actor):
+        namespace = namespace_locate(actor, namespace_id)
+        authorize(actor, Permission.MEMORY_READ, namespace_target(namespace))
+        below = Namespace.objects.visible_to(actor).filter(path__startswith=f"{namespace.path}/")
+        counted = _counted(actor, below)
+        (view,) = _views(actor, [namespace])
+        return NamespaceDetail(
+            view=view,
+            states=_counted(actor, Namespace.objects.filter(id=namespace.id)).get(namespace.id, {}),
+            below=below.count(),
+            count_below=sum(sum(states.values()) for states in counted.values()),
+            counted_at=None if _is_live(actor) else _counted_at(actor),
+        )
+
+
+def _views(actor: Actor, page: Sequence[Namespace]) -> list[NamespaceView]:
+    parents = _parents(actor, page)
+    counts = _counted(actor, Namespace.objects.filter(id__in=[one.id for one in page]))
+    return [
+        NamespaceView(one, parents.get(one.path), sum(counts.get(one.id, {}).values()), tuple(_rights(actor, one)))
+        for one in page
+    ]
 
 
 def _parents(actor: Actor, page: Sequence[Namespace]) -> dict[str, UUID]:
@@ -72,9 +119,37 @@ def _parents(actor: Actor, page: Sequence[Namespace]) -> dict[str, UUID]:
     return {path: found for path, found in nearest.items() if found is not None}
 
 
-def _counts(actor: Actor, page: Sequence[Namespace]) -> dict[UUID, int]:
-    rows = Cube.objects.visible_to(actor).filter(namespace_id__in=[one.id for one in page])
-    return dict(rows.order_by().values_list("namespace_id").annotate(Count("pk")))
+def _counted(actor: Actor, among: NamespaceQuerySet) -> dict[UUID, dict[str, int]]:
+    """Memories by state of each namespace: as last counted for all readers; counted now where single memories are
+    hidden from the actor."""
+    rows: QuerySet[Any, Any]
+    if _is_live(actor):
+        cubes = Cube.objects.visible_to(actor).filter(namespace__in=among.values("id")).order_by()
+        rows = cubes.values_list("namespace_id", "state").annotate(total=Count("pk"))
+    else:
+        kept = DailyCount.objects.filter(
+            tenant_id=actor.tenant_id, name=Counted.STATE, namespace__in=among.values("id")
+        )
+        mine = Q() if sees_private(actor) else Q(member=None) | Q(member_id=actor.member_id)
+        newest = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.STATE).order_by("-day").values("day")
+        latest = kept.filter(mine, day=Subquery(newest[:1])).order_by()
+        rows = latest.values_list("namespace_id", "value").annotate(total=Sum("count"))
+    found: dict[UUID, dict[str, int]] = defaultdict(dict)
+    for namespace_id, state, total in rows:
+        found[namespace_id][state] = int(total)
+    return found
+
+
+def _is_live(actor: Actor) -> bool:
+    """Whether a memory may be hidden from the actor though its namespace is not."""
+    bound = actor.binding is not None and actor.binding.persona_id is not None
+    denied = principal_grants(actor).has("memory", Effect.DENY)
+    return not actor.is_system and (bound or denied or denied_by_purpose(actor) is not None)
+
+
+def _counted_at(actor: Actor) -> datetime | None:
+    rows = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.USAGE).order_by("-day")
+    return rows.values_list("created_at", flat=True).first()
 
 
 def _rights(actor: Actor, namespace: Namespace) -> Iterator[Action]:

@@ -11,7 +11,7 @@ from governance.models import Member
 from governance.vocabulary import Permission, Verb
 from vault.models import Namespace
 from vault.namespaces.looking import namespace_by_path
-from vault.namespaces.rules import PRIVATE_ROOT, PathError, chat_path, is_under, path_checked, private_path
+from vault.namespaces.rules import PRIVATE_ROOT, PathError, chat_path, home_of, is_under, path_checked, private_path
 from vault.vocabulary import NamespaceKind
 
 
@@ -24,7 +24,7 @@ def namespace_target(namespace: Namespace) -> Target:
         tenant_id=namespace.tenant_id,
         private_to=frozenset({namespace.owner_id}) if private else frozenset(),
         owner_id=namespace.owner_id,
-        locked=namespace.read_only,
+        locked=namespace.read_only or namespace.ended_at is not None,
         curated=namespace.kind == NamespaceKind.EXPERT,
         path=namespace.path,
     )
@@ -92,12 +92,12 @@ def _namespace_at(actor: Actor, path: str) -> Namespace:
     authorize(actor, Permission.NAMESPACE_CREATE)
     if not is_under(path, PRIVATE_ROOT):
         return _make(actor, path, NamespaceKind.SHARED, owner=None)
-    return _make(actor, path, NamespaceKind.PRIVATE, owner=_owner_of_private(actor, path))
+    return _make(actor, path, NamespaceKind.PRIVATE, owner=private_owner(actor, path))
 
 
-def _owner_of_private(actor: Actor, path: str) -> Member:
-    """Below /users everything belongs to the member whose home it is in."""
-    home = "/".join(path.split("/")[:3])
+def private_owner(actor: Actor, path: str) -> Member:
+    """The member in whose home a path below /users lies. Raises Forbidden where that is not the actor's to write in."""
+    home = home_of(path)
     root = Namespace.objects.filter(path=home, kind=NamespaceKind.PRIVATE).select_related("owner").first()
     if root is None and actor.member_id is not None:
         own = _private_namespace(actor)

@@ -1,7 +1,7 @@
 """From a search to ranked rows: what the actor sees, the ranking, and what is weighed after it. Nothing is opened."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from django.db.models import Q
 from pgvector import HalfVector
 
 from governance.actor import Actor
-from governance.keys.services import token_maker
+from governance.keys.services import TokenMaker, token_maker
 from vault.cubes.index import marks
 from vault.cubes.visibility import Exceptions, exceptions_of
 from vault.graph.walks import Among
@@ -18,6 +18,7 @@ from vault.lexicon.temporal_expressions import time_ranges_of
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.composing import Composed, cached, compose, composed, visibility_number
+from vault.retrieval.facets import Asked as FacetsAsked
 from vault.retrieval.facets import facets_asked
 from vault.retrieval.heat_and_trust import heat_and_trust_of, weigh_heat_and_trust
 from vault.retrieval.queries import SearchQuery, narrowing, states, visible_namespaces, within_asked
@@ -58,7 +59,8 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     maker = token_maker(actor.tenant_id)
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
-    visibility = (visibility_number(actor), search.is_open, search.namespaces, search.include_archived)
+    named = (search.is_open, search.namespaces, search.names_place, search.mounted)
+    visibility = (visibility_number(actor), named, search.include_archived)
     inside = partial(visible_namespaces, actor, search)
     excepted = cached("exceptions", lambda: exceptions_of(actor, inside, among=search.namespaces), key=visibility)
     seen = composed("seen", lambda: visible_namespaces(actor, search).values("id"), key=visibility)
@@ -85,7 +87,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
             visible=_columns(visible, None if condition else (visibility, tuple(statistics.namespaces))),
             excepted=excepted,
             narrowed=bool(condition),
-            asked=facets_asked(maker, search),
+            asked=_facets(maker, search),
             archived=search.include_archived,
         ),
         vectors=Vectors(asked.model, asked.vector),
@@ -110,7 +112,7 @@ def _filled(
     if len(found) < limit:
         found = found + newest(visible(), found, limit - len(found))
     if search.is_open and len(found) < limit:
-        anywhere = Cube.objects.visible_to(actor).filter(states(search)).filter(condition)
+        anywhere = within_asked(Cube.objects.visible_to(actor).filter(states(search)), search).filter(condition)
         found = found + newest(anywhere, found, limit - len(found))
     return found
 
@@ -120,9 +122,15 @@ def _visible(actor: Actor, search: SearchQuery, namespaces: Sequence[UUID], exce
     visible = Cube.objects.visible_to(actor).filter(states(search))
     if not excepted.granted:
         return visible.filter(namespace_id__in=namespaces)
-    if search.is_open:
-        return visible.exclude(namespace_id__in=Namespace.objects.chats().values("id"))
-    return within_asked(visible, search)
+    visible = within_asked(visible, search)
+    return visible.exclude(namespace_id__in=Namespace.objects.chats().values("id")) if search.is_open else visible
+
+
+def _facets(maker: TokenMaker, search: SearchQuery) -> FacetsAsked:
+    """Memories of mounted namespaces pass persona, session and task, so these are no columns to look up then."""
+    if not (search.mounted and search.is_scoped):
+        return facets_asked(maker, search)
+    return replace(facets_asked(maker, replace(search, personas=(), session_id="", task_id="")), covered=False)
 
 
 def _columns(visible: Callable[[], CubeQuerySet], key: Hashable | None) -> Composed:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Q
 
@@ -25,6 +26,8 @@ class SearchQuery:
     """What to look for. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: only what was true at that time.
 
     is_use: whether what is found counts as used; not so while a person types. weights: tried instead of the mode's.
+    conversation_id: where it is asked; mounted: the namespaces that are mounted there, whose memories pass persona,
+    session and task.
     """
 
     query: str = field(repr=False)
@@ -42,11 +45,23 @@ class SearchQuery:
     include_archived: bool = False
     is_use: bool = True
     weights: Weights | None = None
+    conversation_id: UUID | None = None
+    mounted: tuple[UUID, ...] = ()
 
     @property
     def is_open(self) -> bool:
         """Whether it asks for what is known, and not for a place, a session, a task or a filter."""
         return not (self.namespaces or self.session_id or self.task_id or self.filters)
+
+    @property
+    def names_place(self) -> bool:
+        """Whether it names namespaces, by themselves or in its filters."""
+        return bool(self.namespaces) or _mentions(self.filters, "namespace")
+
+    @property
+    def is_scoped(self) -> bool:
+        """Whether it asks for a persona, a session or a task."""
+        return bool(self.personas or self.session_id or self.task_id)
 
 
 def visible_namespaces(actor: Actor, search: SearchQuery) -> NamespaceQuerySet:
@@ -55,28 +70,31 @@ def visible_namespaces(actor: Actor, search: SearchQuery) -> NamespaceQuerySet:
     What was merely asked and answered in chats is no evidence: who wants it names its session or its place.
     """
     seen = Namespace.objects.visible_to(actor)
-    if search.is_open:
-        return seen.without_chats()
-    return seen.filter(path__in=search.namespaces) if search.namespaces else seen
+    if search.namespaces:
+        return seen.filter(path__in=search.namespaces)
+    if not search.names_place:
+        seen = seen.searchable_unnamed(search.mounted)
+    return seen.without_chats() if search.is_open else seen
 
 
 def within_asked(rows: CubeQuerySet, search: SearchQuery) -> CubeQuerySet:
     """Of cubes, those that lie where is asked for; with those of chats."""
-    return rows.filter(namespace__path__in=search.namespaces) if search.namespaces else rows
+    if search.namespaces:
+        return rows.filter(namespace__path__in=search.namespaces)
+    if search.names_place:
+        return rows
+    return rows.filter(namespace_id__in=Namespace.objects.all().searchable_unnamed(search.mounted).values("id"))
 
 
 def narrowing(maker: TokenMaker, search: SearchQuery) -> Q:
     """What is asked beyond namespace and state; an empty condition when nothing is. Raises Invalid."""
-    condition = Q()
-    if search.personas:
-        condition &= persona_condition(search.personas)
+    condition = _scope(maker, search)
+    if condition and search.mounted:
+        condition |= Q(namespace_id__in=search.mounted)
     if search.layers:
         condition &= Q(layer__in=search.layers)
     if search.types:
         condition &= Q(type__in=search.types)
-    for name in ("session_id", "task_id"):
-        if value := getattr(search, name):
-            condition &= mark_condition(marks.same(maker, name, value), archived=search.include_archived)
     if search.as_of is not None:
         condition &= Q(valid_from=None) | Q(valid_from__lte=search.as_of)
         condition &= Q(valid_to=None) | Q(valid_to__gt=search.as_of)
@@ -85,6 +103,22 @@ def narrowing(maker: TokenMaker, search: SearchQuery) -> Q:
         if search.filters
         else condition
     )
+
+
+def _scope(maker: TokenMaker, search: SearchQuery) -> Q:
+    """Persona, session and task."""
+    condition = persona_condition(search.personas) if search.personas else Q()
+    for name in ("session_id", "task_id"):
+        if value := getattr(search, name):
+            condition &= mark_condition(marks.same(maker, name, value), archived=search.include_archived)
+    return condition
+
+
+def _mentions(body: Any, field: str) -> bool:
+    """Whether a filter has a leaf of this name."""
+    if isinstance(body, Mapping):
+        return any(name == field or _mentions(value, field) for name, value in body.items())
+    return isinstance(body, list) and any(_mentions(one, field) for one in body)
 
 
 def states(search: SearchQuery) -> Q:

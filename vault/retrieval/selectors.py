@@ -16,9 +16,11 @@ from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
 from vault.cubes.embeddings.vectors import active_model, answering
+from vault.cubes.filters import persona_ids
 from vault.cubes.rules import searchable
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
 from vault.models import Cube
+from vault.namespaces.mounting import MountPlaces, mounted_ids
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
 from vault.providers.reranking import RERANKED, blended
@@ -61,19 +63,33 @@ def memories_search(
     reranker is asked between two, and the second, which opens and records what is returned, looks again at what may be
     shown. `within` runs in the transaction that read what is returned.
     Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
-    Queries: five, one more where the question names who or when, one more where vectors can change the answer, two more
+    Queries: five, one or two more in a persona, session, conversation or task, one more where the question names who
+    or when, one more where vectors can change the answer, two more
     for a walk, one more when few rows are found, and the audit; with a reranker two more.
     """
     authorize(actor, permission)
     if search.mode is SearchMode.MEMORYOS:
         message = "memoryos comes with the layers, which are not built yet; use hybrid, dense, lexical, tag or graph"
         raise Invalid(errors=[FieldError("mode", message)])
+    search = _with_mounts(actor, search)
     asked = _asked(search, embedder().name)
     while True:
         try:
             return _searched(actor, search, asked, permission, within)
         except OtherModel as other:
             asked = _asked(search, other.active)
+
+
+def _with_mounts(actor: Actor, search: SearchQuery) -> SearchQuery:
+    """The search with the namespaces that are mounted where it is asked; one that names namespaces needs none."""
+    spoken = {actor.persona_id, actor.binding.persona_id if actor.binding else None} - {None}
+    session = str(search.conversation_id or search.session_id or actor.context.session)
+    task = search.task_id or actor.context.task
+    if search.names_place or not (spoken or search.personas or session or task):
+        return search
+    with acting(actor):
+        personas = frozenset(one for one in [*spoken, *persona_ids(search.personas)] if one is not None)
+        return replace(search, mounted=mounted_ids(actor, MountPlaces(personas, session, task)))
 
 
 def weights_present() -> Weights:

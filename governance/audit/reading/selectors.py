@@ -57,6 +57,9 @@ CHANGES = frozenset(
         Verb.TEMPLATE_CHANGED,
         Verb.TEMPLATE_REMOVED,
         Verb.TEMPLATE_APPLIED,
+        # where memory lies, and whose it is
+        Verb.NAMESPACE_CHANGED,
+        Verb.NAMESPACE_MOVED,
         # what binds everybody
         Verb.POLICY_CREATED,
         Verb.POLICY_CHANGED,

@@ -21,6 +21,7 @@ from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.nearest import nearest, nearest_table
 from benchmarks.pages import Measuring, pages, pages_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
+from benchmarks.restoring import namespace_restore, namespace_restore_table
 from benchmarks.retrieval import retrieval, retrieval_table
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
 from benchmarks.sweep import sweep, sweep_table
@@ -77,6 +78,9 @@ BENCHMARKS = {
     "authorization": Benchmark(
         lambda target, options: authorization(target, Access(options["cubes"], options["queries"])),
         authorization_table,
+    ),
+    "namespace-restore": Benchmark(
+        lambda target, options: namespace_restore(target, options["cubes"]), namespace_restore_table
     ),
     "ablation": Benchmark(lambda target, options: ablation(options["data"]), ablation_table),
     "sweep": Benchmark(lambda target, options: sweep(options["data"]), sweep_table),
@@ -136,7 +140,24 @@ class Command(InstalledCommand):
         html = names.add_parser("pages", help="server time, queries and bytes of every page, and the first load")
         html.add_argument("--sizes", type=_count, nargs="+", default=[1_000, 100_000], help="memories of each tenant")
         html.add_argument("--rounds", type=_count, default=20, help="of each page; default %(default)s")
-        for one in (journey, quality, replies, without, around, latency, by_vector, hostile, writing, access, html):
+        past = names.add_parser(
+            "namespace-restore", help="a namespace restored as of a time, beside raw COPY of its rows"
+        )
+        past.add_argument("--cubes", type=_count, default=10_000, help="all changed since; default %(default)s")
+        for one in (
+            journey,
+            quality,
+            replies,
+            without,
+            around,
+            latency,
+            by_vector,
+            hostile,
+            writing,
+            access,
+            html,
+            past,
+        ):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")
             one.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON; default %(default)s")
 

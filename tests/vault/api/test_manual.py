@@ -112,6 +112,7 @@ def review_made(client: Contract) -> str:
 PLACES: dict[str, Callable[[Contract, World], str]] = {
     "memory_id": lambda client, world: client.add("Mail ana@example.com.", allow_duplicates=True)["id"],
     "conversation_id": lambda client, world: made(client, "conversations/", {}),
+    "namespace_id": lambda client, world: made(client, "namespaces/", {"path": "/of/a/test"}),
     "review_id": lambda client, world: review_made(client),
     "policy_id": lambda client, world: made(
         client, "policies/", {"kind": "pii", "name": "of a test", "document": {"action": "allow"}}
@@ -131,6 +132,7 @@ def test_every_example_works(world: World, name: str) -> None:
     ((path, method, body),) = [found[1:] for found in examples() if found[0] == name]
     olivia = contract(world, "olivia")
     made(olivia, "personas/", {"name": "Helper", "kind": "agent"})
+    made(olivia, "namespaces/", {"path": "/team/notes"})
     for place in re.findall(r"{(\w+)}", path):
         path = path.replace(f"{{{place}}}", PLACES[place](olivia, world))
     text = json.dumps(body)

@@ -2,6 +2,8 @@
 
 from tests.factories import World
 from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.outbox import run_jobs
+from vault.overview.counting import counts_ask
 
 
 def test_namespaces_are_listed_by_path_with_parent_count_and_rights(
@@ -10,6 +12,9 @@ def test_namespaces_are_listed_by_path_with_parent_count_and_rights(
     for path in ("/team", "/team/notes/2026", "/open"):
         alice.add(f"In {path}.", namespace=path)
     alice.add("Mine.")
+    run_jobs()
+    counts_ask()
+    run_jobs()
     rows = {row["path"]: row for row in alice.get("namespaces/").json["results"]}
     assert list(rows) == ["/open", "/team", "/team/notes/2026", "/users/alice"]
     assert rows["/team/notes/2026"]["parent"] == rows["/team"]["id"]

@@ -8,7 +8,7 @@ from uuid import UUID
 from governance.prepared import prepared_cursor, sql_array
 from vault.cubes.index.facets import LAYERS, TYPES
 from vault.cubes.writer.building import Built
-from vault.models import ArchivedPosting, Posting
+from vault.models import ArchivedPosting, CubeVersion, Posting
 from vault.vocabulary import Layer, MemoryType
 
 INSERT = """
@@ -22,6 +22,10 @@ FROM unnest(%s::bigint[], %s::smallint[], %s::integer[]) AS entry (term, frequen
     AS cube (id, namespace_id, length, session_token, position, layer, type, persona_id, happened_at, number)
     USING (number)
 ORDER BY entry.term, cube.id
+"""
+DELETE = """
+DELETE FROM {table} AS posting USING unnest(%s::bigint[], %s::uuid[]) AS entry (term, cube_id)
+WHERE posting.tenant_id = %s AND posting.term = entry.term AND posting.cube_id = entry.cube_id
 """
 INSERT_SEARCHABLE = INSERT.format(table="vault_posting")
 INSERT_ARCHIVED = INSERT.format(table="vault_archivedposting")
@@ -58,6 +62,16 @@ def postings_sent(built: Sequence[Built]) -> list[Any]:
         sql_array(chain.from_iterable(numbers)),
         *(sql_array(column) for column in zip(*cubes, strict=True)),
     ]
+
+
+def postings_delete_many(versions: Sequence[CubeVersion]) -> None:
+    """The postings of several versions of one tenant, by key, in one statement for each index."""
+    terms = [term for version in versions for term in version.terms]
+    cubes = [version.cube_id for version in versions for _ in version.terms]
+    with prepared_cursor() as cursor:
+        for model in (Posting, ArchivedPosting):
+            parameters: list[Any] = [sql_array(terms), sql_array(cubes), versions[0].tenant_id]
+            cursor.execute(DELETE.format(table=model._meta.db_table), parameters)
 
 
 def postings_delete(cube_id: UUID, terms: Sequence[int]) -> None:

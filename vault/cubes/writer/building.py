@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Model
 
 from governance.actor import Actor
 from governance.backdating import backdated_moment
-from governance.errors import FieldError, Invalid
+from governance.errors import FieldError, Forbidden, Invalid
 from governance.ids import uuid7
 from governance.keys.services import TokenMaker, token_maker
 from governance.models import Persona
@@ -49,9 +50,11 @@ from vault.cubes.writer.prepared import (
     texts_of_words,
 )
 from vault.models import Cube, CubeVersion, Namespace
+from vault.namespaces.mounting import MountPlaces, refuse_mounted_read_only, session_token
 from vault.namespaces.services import namespace_for_writing
 from vault.vocabulary import AccessLevel, MemoryType, NamespaceKind, PiiField, Sensitivity, State
 
+ENTRY_KEY = "key"  # of an entry's metadata: what a pipeline cache finds it by
 CLEAR_FIELDS = (
     "namespace_id",
     "persona_id",
@@ -219,6 +222,7 @@ def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], permission: Permissi
     with _naming() as at:
         for at.index, (draft, screened) in enumerate(clean):
             refused_times(draft, known.now)
+            _check_place(resolver, draft)
             sources = _sources(draft, built)
             one = _existing(resolver, known, draft, sources, screened)
             one = one or _build(resolver, known, draft, sources, screened)
@@ -260,10 +264,34 @@ def _sources(draft: CubeDraft, before: Sequence[Built]) -> tuple[SourceRef, ...]
     return (SourceRef(parent.id, parent.version, draft.parent_kind), *draft.sources)
 
 
+def _check_place(resolver: Resolver, draft: CubeDraft) -> None:
+    """What the kind of a namespace and its mounts ask of who writes there. Raises Forbidden; Invalid."""
+    place, context = resolver.place(draft), resolver.actor.context
+    namespace, session = place.namespace, draft.session_id or context.session
+    if namespace.is_mounted:
+        personas = frozenset({place.persona_id} if place.persona_id else ())
+        places = MountPlaces(personas, session, draft.task_id or context.task)
+        refuse_mounted_read_only(resolver.actor, namespace, places)
+    if namespace.kind == NamespaceKind.CONTEXT_POOL and namespace.session_token != session_token(
+        resolver.actor, session
+    ):
+        raise Forbidden(
+            "This context pool belongs to another session: name its session_id.",
+            permission=resolver.permission,
+            rule="session",
+            object_type="namespace",
+            object_id=namespace.id,
+        )
+    if namespace.kind == NamespaceKind.PIPELINE_CACHE and not isinstance(draft.metadata.get(ENTRY_KEY), str):
+        raise Invalid(errors=[FieldError(f"metadata.{ENTRY_KEY}", "an entry of a pipeline cache has a key: a text")])
+
+
 def _existing(
     resolver: Resolver, known: DuplicateIndex, draft: CubeDraft, sources: Sequence[SourceRef], screened: Screened
 ) -> Built | None:
     place = resolver.place(draft)
+    if place.namespace.kind == NamespaceKind.PIPELINE_CACHE:  # the same result may stand under two keys
+        return None
     cube = known.find(draft, place.namespace.id, place.persona_id, sources)
     if cube is None:
         return None
@@ -302,7 +330,7 @@ def _build(
             "event_time": draft.event_time,
             "valid_from": draft.valid_from,
             "valid_to": draft.valid_to,
-            "expires_at": _expiry(draft, known.now),
+            "expires_at": _expiry(draft, place.namespace, known.now),
             "session_token": session_token,
             "position": position,
             "has_sources": bool(sources),
@@ -332,8 +360,10 @@ def _build(
     )
 
 
-def _expiry(draft: CubeDraft, now: datetime) -> datetime | None:
-    return now + timedelta(seconds=draft.ttl_seconds) if draft.ttl_seconds else draft.expires_at
+def _expiry(draft: CubeDraft, namespace: Namespace, now: datetime) -> datetime | None:
+    usual = settings.PIPELINE_CACHE_SECONDS if namespace.kind == NamespaceKind.PIPELINE_CACHE else None
+    seconds = draft.ttl_seconds or (None if draft.expires_at else usual)
+    return now + timedelta(seconds=seconds) if seconds else draft.expires_at
 
 
 def build_version(
@@ -421,9 +451,10 @@ def _move(cube: Cube, namespace: Namespace) -> None:
 
     Whether the actor may give it away, or take it, the caller asks.
     """
+    private = namespace.kind == NamespaceKind.PRIVATE
     cube.namespace = namespace
-    cube.owner_id = namespace.owner_id or cube.owner_id
-    cube.access_level = AccessLevel.PRIVATE if namespace.kind == NamespaceKind.PRIVATE else AccessLevel.SHARED
+    cube.owner_id = namespace.owner_id if private else cube.owner_id
+    cube.access_level = AccessLevel.PRIVATE if private else AccessLevel.SHARED
 
 
 def _changed(words: Words, changes: CubeChanges) -> Words:

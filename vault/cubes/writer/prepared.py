@@ -125,6 +125,20 @@ def stored_texts_read(
     return _texts_read(actor.tenant_id, lambda: _stored(actor, cube_ids, screened))
 
 
+def version_texts_read(*, actor: Actor, version_ids: Collection[UUID]) -> PreparedTexts:
+    """Read the texts of versions, all parts screened, for a later transaction that writes them anew.
+
+    Raises KeyUnavailable; Unavailable.
+    """
+
+    def find() -> list[Reading]:
+        with acting(actor):
+            versions = list(CubeVersion.objects.filter(tenant_id=actor.tenant_id, id__in=version_ids))
+        return [Reading(texts_of_version(one), frozenset(PiiField)) for one in versions if one.sealed]
+
+    return _texts_read(actor.tenant_id, find)
+
+
 def _stored(actor: Actor, cube_ids: Collection[UUID], screened: Collection[PiiField]) -> list[Reading]:
     with acting(actor):
         cubes = Cube.objects.all().reached_by(actor).filter(id__in=cube_ids)

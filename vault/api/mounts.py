@@ -1,0 +1,157 @@
+"""mounts/ and sessions/ of the REST contract, and the entries of a pipeline cache."""
+
+from typing import Any
+from uuid import UUID
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.access.decisions.services import authorize
+from governance.api.described import ONCE, PAGE, PageSchema, described
+from governance.api.fields import FlagField, StrictSerializer, TextField
+from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
+from governance.vocabulary import Permission
+from vault.api.inputs import read
+from vault.api.schema import NamedSchema, NamespaceSchema, Schema
+from vault.jobs.sessions import session_end_ask, session_end_later
+from vault.listing.entries import entry_find
+from vault.namespaces.mounting import (
+    LONGEST_TASK,
+    MountDraft,
+    MountView,
+    mount_create,
+    mount_create_ask,
+    mount_remove,
+    mounts_list,
+)
+
+LONGEST_SESSION = 200
+
+
+class MountInput(StrictSerializer):
+    """A namespace for one of: a persona, a conversation, a task."""
+
+    namespace = TextField(max_length=200, help_text="Its path.")
+    persona = serializers.UUIDField(required=False)
+    conversation = serializers.UUIDField(required=False, help_text="One of the caller's own.")
+    task_id = TextField(max_length=LONGEST_TASK, required=False, help_text="As in X-Memory-Task.")
+    writable = FlagField(required=False, help_text="Default: false: what is done there does not write in it.")
+
+
+class MountSchema(Schema):
+    id = serializers.UUIDField()
+    namespace = NamespaceSchema()
+    persona = NamedSchema(allow_null=True)
+    conversation = serializers.UUIDField(allow_null=True)
+    task_id = serializers.CharField(allow_null=True)
+    writable = serializers.BooleanField()
+    created_at = serializers.DateTimeField()
+
+
+class EntrySchema(Schema):
+    memory_id = serializers.UUIDField()
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+
+
+class MountListSchema(PageSchema):
+    results = MountSchema(many=True)
+
+
+class MountsView(ApiView):
+    @described("mounts_list", MountListSchema, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """Mounts on the caller's personas and conversations, and on tasks, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        pages = CursorPages(request)
+        return pages.envelope([mount_json(view) for view in mounts_list(actor=actor, pages=pages)])
+
+    @described("mounts_create", MountSchema, status=201, request=MountInput, parameters=[ONCE], may=[404, 409])
+    def post(self, request: Request) -> Response:
+        """Include a namespace in what is searched for a persona, in a conversation or for a task. It gives no right."""
+        actor = self.actor()
+        with self.after(lambda: mount_create_ask(actor=actor)):
+            asked_only(request)
+            body = read(MountInput, request)
+        draft = MountDraft(
+            namespace=body["namespace"],
+            persona_id=body.get("persona"),
+            conversation_id=body.get("conversation"),
+            task_id=body.get("task_id", ""),
+            writable=body.get("writable", False),
+        )
+
+        def call() -> Reply:
+            return Reply(201, mount_json(mount_create(actor=actor, draft=draft)))
+
+        return self.post_once(call)
+
+
+class MountDetailView(ApiView):
+    @described("mounts_delete", None, status=204, may=[404])
+    def delete(self, request: Request, mount_id: UUID) -> Response:
+        """Unmount: memories and rights stay as they are."""
+        asked_only(request)
+        mount_remove(actor=self.actor(), mount_id=mount_id)
+        return Response(status=204)
+
+
+class SessionEndView(ApiView):
+    @described("sessions_end", JobPromiseSchema, status=202, request=None, parameters=[ONCE])
+    def post(self, request: Request, session_id: str) -> Response:
+        """End a session, as a job: what its agents shared in a context pool is deleted."""
+        actor = self.actor()
+
+        def ask() -> None:
+            session_end_ask(actor=actor, session_id=session_id)
+
+        with self.after(ask):
+            asked_only(request)
+            _check_session(session_id)
+
+        def call() -> Reply:
+            return Reply(202, {"job": job_json(session_end_later(actor=actor, session_id=session_id))})
+
+        return self.post_once(call, ask=ask)
+
+
+class EntryView(ApiView):
+    @described("namespaces_entry", EntrySchema, may=[404])
+    def get(self, request: Request, namespace_id: UUID, key: str) -> Response:
+        """Find the entry of a pipeline cache with this key. A later one with the key takes its place."""
+        entry = entry_find(actor=self.actor(), namespace_id=namespace_id, key=key)
+        asked_only(request)
+        return Response(
+            {
+                "memory_id": str(entry.id),
+                "version": entry.version,
+                "created_at": time_json(entry.created_at),
+                "expires_at": time_json(entry.expires_at),
+            }
+        )
+
+
+def mount_json(view: MountView) -> dict[str, Any]:
+    mount = view.mount
+    return {
+        "id": str(mount.id),
+        "namespace": {"id": str(mount.namespace_id), "path": mount.namespace.path},
+        "persona": {"id": str(mount.persona_id), "name": mount.persona.name} if mount.persona else None,
+        "conversation": str(mount.conversation_id) if mount.conversation_id else None,
+        "task_id": view.task_id or None,
+        "writable": mount.writable,
+        "created_at": time_json(mount.created_at),
+    }
+
+
+def _check_session(session_id: str) -> None:
+    if len(session_id) > LONGEST_SESSION or "\x00" in session_id:
+        raise Invalid(errors=[FieldError("session_id", f"at most {LONGEST_SESSION} characters")])

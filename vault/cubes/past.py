@@ -1,0 +1,319 @@
+"""Memories of some namespaces as they were at a time, and the writes that make them equal to that again.
+
+A memory that has another version now gets a new version equal to the one it had; one that was deleted since is
+restored; one that was stored later is deleted. What a hold keeps stays, and what was purged cannot come back.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.errors import DomainError, Forbidden, Unavailable
+from governance.ids import uuid7_floor
+from governance.models import AuditEntry
+from governance.policies.quotas import usage_take
+from governance.vocabulary import Measure, Permission, Verb
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.holds import come_under_queries
+from vault.cubes.index.eligibility import Partition, partition_of
+from vault.cubes.index.postings import postings_delete_many, postings_insert
+from vault.cubes.lookup import cube_target
+from vault.cubes.screening.findings import findings_insert, reviews_supersede
+from vault.cubes.services import cube_restore, cubes_hide, written_emit
+from vault.cubes.sources import sources_reworded
+from vault.cubes.usage import usage_count
+from vault.cubes.versions import versions_open_to
+from vault.cubes.words import GONE, words_open
+from vault.cubes.writer.building import CLEAR_FIELDS, Built, build_version
+from vault.cubes.writer.bulk_insert import insert_rows
+from vault.models import Cube, CubeVersion, Namespace
+from vault.namespaces.quotas import room_take
+from vault.namespaces.services import namespace_target
+from vault.vocabulary import PastChange
+
+MOST_NAMED = 100  # ids of a summary
+
+# The memories that lie in the namespaces now, or lay there then, each with its last version of then.
+PAST = """
+WITH candidates AS (
+  SELECT cube.id FROM vault_cube AS cube
+  WHERE cube.tenant_id = %(tenant)s AND cube.namespace_id = ANY(%(namespaces)s) AND cube.id > %(after)s
+  UNION
+  SELECT version.cube_id FROM vault_cubeversion AS version
+  WHERE version.tenant_id = %(tenant)s AND version.namespace_id = ANY(%(namespaces)s)
+    AND version.created_at <= %(as_of)s AND version.cube_id > %(after)s
+), wanted AS (SELECT id FROM candidates ORDER BY id LIMIT %(limit)s),
+compared AS (
+  SELECT cube.id, cube.version AS present, past.id AS past_id, past.number,
+    CASE
+      WHEN cube.deleted_at <= %(as_of)s THEN 'unchanged'
+      WHEN past.number IS NULL THEN CASE WHEN cube.deleted_at IS NULL THEN 'added' ELSE 'unchanged' END
+      WHEN NOT past.inside AND cube.deleted_at IS NOT NULL THEN 'unchanged'
+      WHEN NOT past.inside AND cube.namespace_id <> ALL(%(namespaces)s) THEN 'unchanged'
+      WHEN cube.deleted_at IS NOT NULL THEN 'deleted'
+      WHEN past.number = cube.version THEN 'unchanged'
+      ELSE 'changed'
+    END AS change,
+    past.number IS NOT NULL AND past.inside AND (cube.deleted_at IS NULL OR cube.deleted_at > %(as_of)s) AS was_inside,
+    CASE
+      WHEN vault_cube_is_held(cube.tenant_id, cube.id) THEN 'held'
+      WHEN cube.expires_at <= transaction_timestamp() THEN 'expired'
+      WHEN past.number < cube.version AND past.sealed = '' THEN 'redacted'
+      WHEN cube.deleted_at < %(earliest)s THEN 'not_found'
+      ELSE ''
+    END AS obstacle
+  FROM wanted JOIN vault_cube AS cube ON cube.tenant_id = %(tenant)s AND cube.id = wanted.id
+  LEFT JOIN LATERAL (
+    SELECT version.id, version.number, version.sealed, version.namespace_id = ANY(%(namespaces)s) AS inside
+    FROM vault_cubeversion AS version
+    WHERE version.tenant_id = cube.tenant_id AND version.cube_id = cube.id AND version.created_at <= %(as_of)s
+    ORDER BY version.number DESC LIMIT 1
+  ) AS past ON true
+)
+"""
+ROWS = f"{PAST} SELECT id, present, past_id, number, change, was_inside, obstacle FROM compared ORDER BY id"
+COUNTS = f"""{PAST}
+SELECT change, CASE WHEN change = 'unchanged' THEN '' ELSE obstacle END, count(*),
+  (array_agg(id ORDER BY id) FILTER (WHERE obstacle = 'held'))[:{MOST_NAMED}]
+FROM compared GROUP BY 1, 2
+"""
+FIRST = UUID(int=0)
+EVERY = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class PastRow:
+    """A memory now and then. past_id, number: its last version of then; None: it was stored later.
+
+    was_inside: it lay in the namespaces then. obstacle: the code of what keeps it from being restored; empty: nothing.
+    """
+
+    cube_id: UUID
+    present: int
+    past_id: UUID | None
+    number: int | None
+    change: PastChange
+    was_inside: bool
+    obstacle: str
+
+
+@dataclass(frozen=True)
+class PastSummary:
+    """counts: memories by what became of them. obstacles: of those that differ, how many cannot be restored, by code.
+
+    held, purged: the first MOST_NAMED ids of each.
+    """
+
+    counts: Mapping[PastChange, int]
+    obstacles: Mapping[str, int]
+    held: tuple[UUID, ...]
+    purged: tuple[UUID, ...]
+
+    @property
+    def differing(self) -> int:
+        return sum(count for change, count in self.counts.items() if change is not PastChange.UNCHANGED)
+
+    @property
+    def restorable(self) -> int:
+        return self.differing - sum(self.obstacles.values())
+
+
+def past_rows(
+    actor: Actor, namespaces: Collection[UUID], as_of: datetime, *, after: UUID = FIRST, limit: int
+) -> list[PastRow]:
+    """The next `limit` memories by id, whoever may read them. Use inside `acting`. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(ROWS, _parameters(actor, namespaces, as_of, after=after, limit=limit))
+        return [
+            PastRow(cube_id, present, past_id, number, PastChange(change), was_inside, obstacle)
+            for cube_id, present, past_id, number, change, was_inside, obstacle in cursor.fetchall()
+        ]
+
+
+def past_summary(actor: Actor, namespaces: Collection[UUID], as_of: datetime) -> PastSummary:
+    """Count what a restore would change. Reads every memory of the namespaces. Use inside `acting`. Two queries."""
+    counts: dict[PastChange, int] = dict.fromkeys(PastChange, 0)
+    obstacles: dict[str, int] = {}
+    held: list[UUID] = []
+    with connection.cursor() as cursor:
+        cursor.execute(COUNTS, _parameters(actor, namespaces, as_of, limit=EVERY))
+        for change, obstacle, count, ids in cursor.fetchall():
+            counts[PastChange(change)] += count
+            if obstacle:
+                obstacles[obstacle] = obstacles.get(obstacle, 0) + count
+                held += ids or []
+    purged = AuditEntry.objects.filter(tenant_id=actor.tenant_id, verb=Verb.MEMORY_PURGED, at__gt=as_of)
+    inside = purged.filter(id__gte=uuid7_floor(as_of), detail__namespace__in=[str(one) for one in namespaces])
+    gone = [one for ids in inside.order_by("id").values_list("object_ids", flat=True)[:MOST_NAMED] for one in ids]
+    return PastSummary(counts, obstacles, tuple(held[:MOST_NAMED]), tuple(gone[:MOST_NAMED]))
+
+
+def past_restore(
+    *, actor: Actor, rows: Sequence[PastRow], as_of: datetime
+) -> tuple[list[UUID], list[tuple[UUID, str]]]:
+    """Make some memories equal to what they were; returns those that changed, and the others with the code of why not.
+
+    The texts of their versions are read before, by `version_texts_read`. Raises Forbidden; Unavailable.
+    Writes: Cube …, CubeVersion …, Posting …, PiiFinding …, Review …, AuditEntry …, OutboxEvent ….
+    """
+    authorize(actor, Permission.MEMORY_UPDATE)
+    authorize(actor, Permission.MEMORY_DELETE)
+    with acting(actor):
+        differing = [row for row in rows if row.change is not PastChange.UNCHANGED]
+        skipped = [(row.cube_id, row.obstacle) for row in differing if row.obstacle]
+        free = [row for row in differing if not row.obstacle]
+        restored, failed = _undelete(actor, [row for row in free if row.change is PastChange.DELETED])
+        later = {row.cube_id for row in free if row.change is PastChange.ADDED}
+        older = {
+            row.cube_id: row
+            for row in free
+            if row.change is PastChange.CHANGED or (row.cube_id in restored and row.number != row.present)
+        }
+        cubes = _locked(actor, {*later, *older})
+        hidden, refused = _hide(actor, [cube for cube in cubes if cube.id in later])
+        equal, others = _equalise(actor, [cube for cube in cubes if cube.id in older], older, as_of)
+        changed = dict.fromkeys([*restored, *hidden, *equal])
+        return list(changed), [*skipped, *failed, *refused, *others]
+
+
+def _parameters(
+    actor: Actor, namespaces: Collection[UUID], as_of: datetime, *, after: UUID = FIRST, limit: int
+) -> dict[str, Any]:
+    return {
+        "tenant": actor.tenant_id,
+        "namespaces": list(namespaces),
+        "as_of": as_of,
+        "after": after,
+        "limit": limit,
+        "earliest": database_now() - timedelta(days=settings.DELETED_GRACE_DAYS),
+    }
+
+
+def _locked(actor: Actor, ids: Collection[UUID]) -> list[Cube]:
+    """In one order for all who write several."""
+    rows = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=ids, deleted_at=None).order_by("id")
+    return list(rows.select_for_update(of=("self",)).select_related("namespace", "persona"))
+
+
+def _undelete(actor: Actor, rows: Sequence[PastRow]) -> tuple[set[UUID], list[tuple[UUID, str]]]:
+    done: set[UUID] = set()
+    failed: list[tuple[UUID, str]] = []
+    for row in rows:
+        try:
+            with transaction.atomic():
+                cube_restore(actor=actor, cube_id=row.cube_id)
+            done.add(row.cube_id)
+        except Unavailable:
+            raise
+        except DomainError as failure:
+            failed.append((row.cube_id, failure.code))
+    return done, failed
+
+
+def _hide(actor: Actor, cubes: Sequence[Cube]) -> tuple[list[UUID], list[tuple[UUID, str]]]:
+    allowed = [cube for cube in cubes if is_allowed(actor, Permission.MEMORY_DELETE, cube_target(cube))]
+    if allowed:
+        cubes_hide(actor=actor, cubes=allowed)
+    ids = {cube.id for cube in allowed}
+    return list(ids), [(cube.id, Forbidden.code) for cube in cubes if cube.id not in ids]
+
+
+def _equalise(
+    actor: Actor, cubes: Sequence[Cube], rows: Mapping[UUID, PastRow], as_of: datetime
+) -> tuple[list[UUID], list[tuple[UUID, str]]]:
+    """Give each cube a new version equal to the one of then."""
+    if not cubes:
+        return [], []
+    open_versions = versions_open_to(actor).filter(id__in=[rows[cube.id].past_id for cube in cubes])
+    past = {one.cube_id: one for one in open_versions}
+    present = {one.cube_id: one for one in _present(cubes)}
+    places = Namespace.objects.in_bulk({one.namespace_id for one in past.values()})
+    writable = {one.id for one in places.values() if _may_write(actor, one)}
+    reason = f"Restored as of {as_of.isoformat(timespec='seconds')}"
+    built: list[tuple[Built, CubeVersion]] = []
+    skipped: list[tuple[UUID, str]] = []
+    for cube in cubes:
+        then = past.get(cube.id)
+        allowed = then is not None and then.namespace_id in writable
+        if then is None or not (allowed and is_allowed(actor, Permission.MEMORY_UPDATE, cube_target(cube))):
+            skipped.append((cube.id, Forbidden.code))
+            continue
+        try:
+            one = _equal_version(actor, cube, present[cube.id], then, places[then.namespace_id], reason)
+        except Unavailable:
+            raise
+        except DomainError as failure:
+            skipped.append((cube.id, failure.code))
+            continue
+        if one is None:
+            skipped.append((cube.id, "redacted"))
+        else:
+            built.append((one, present[cube.id]))
+    if built:
+        _write(actor, built)
+    return [one.cube.id for one, _ in built], skipped
+
+
+def _present(cubes: Sequence[Cube]) -> list[CubeVersion]:
+    numbers = {cube.id: cube.version for cube in cubes}
+    rows = CubeVersion.objects.filter(cube_id__in=numbers, number__in=set(numbers.values()))
+    return [row for row in rows if row.number == numbers[row.cube_id]]
+
+
+def _may_write(actor: Actor, namespace: Namespace) -> bool:
+    return is_allowed(actor, Permission.MEMORY_CREATE, namespace_target(namespace))
+
+
+def _equal_version(
+    actor: Actor, cube: Cube, before: CubeVersion, then: CubeVersion, namespace: Namespace, reason: str
+) -> Built | None:
+    """None where the words of then are gone with their key."""
+    words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=then.number, blob=then.sealed)
+    if words == GONE:
+        return None
+    for name in CLEAR_FIELDS:
+        setattr(cube, name, getattr(then, name))
+    cube.namespace = namespace
+    changes = CubeChanges(
+        content=words.content,
+        title=words.title,
+        metadata=words.metadata,
+        tags=tuple(then.tags),
+        speaker=words.speaker,
+    )
+    return build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason)
+
+
+def _write(actor: Actor, built: Sequence[tuple[Built, CubeVersion]]) -> None:
+    """`version_write` for many at once: a statement for each table, one audit entry that names all."""
+    usage_take(actor, {Measure.BYTES: sum(len(one.version.sealed) for one, _ in built)}, usage_count)
+    room_take(one.cube.namespace for one, before in built if one.cube.namespace_id != before.namespace_id)
+    ids = [one.cube.id for one, _ in built]
+    for one, _ in built:
+        one.cube.save(force_update=True)
+    Cube.objects.filter(id__in=ids).update(updated_at=Now())
+    insert_rows([one.version for one, _ in built])  # last of the two tables: from here on a hold may keep the cube
+    postings_delete_many([before for _, before in built])
+    now = database_now()
+    for partition in (Partition.SEARCHABLE, Partition.ARCHIVED):
+        entering = [one for one, _ in built if partition_of(one.cube, now) is partition]
+        if entering:
+            postings_insert(entering, archived=partition is Partition.ARCHIVED)
+    come_under_queries(actor, ids)
+    findings_insert((one.version, one.findings) for one, _ in built)
+    for one, _ in built:
+        sources_reworded(one)
+        if one.findings:
+            reviews_supersede(one.version)
+    record(actor=actor, verb=Verb.MEMORY_UPDATED, object_type="memory", object_ids=ids)
+    written_emit(actor, [one.cube for one, _ in built])

@@ -1,0 +1,31 @@
+"""The entries of a pipeline cache, by their keys."""
+
+from uuid import UUID
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import NotFound
+from governance.vocabulary import Permission
+from vault.cubes.services import entries_at
+from vault.models import Cube
+from vault.namespaces.managing import namespace_locate
+from vault.namespaces.services import namespace_target
+from vault.vocabulary import NamespaceKind
+
+
+def entry_find(*, actor: Actor, namespace_id: UUID, key: str) -> Cube:
+    """The entry of a pipeline cache with this key; its words are not opened.
+
+    Raises NotFound, also once it has expired; Forbidden; KeyUnavailable.
+    """
+    with acting(actor):
+        namespace = namespace_locate(actor, namespace_id)
+        authorize(actor, Permission.MEMORY_READ, namespace_target(namespace))
+        if namespace.kind != NamespaceKind.PIPELINE_CACHE:
+            raise NotFound
+        readable = Cube.objects.visible_to(actor).values("id")
+        newest = entries_at(namespace, key).filter(id__in=readable).order_by("-id").first()
+        if newest is None:
+            raise NotFound
+        return newest

@@ -1,0 +1,17 @@
+"""How many memories a namespace may hold."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("vault", "0024_by_subject"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="namespace",
+            name="quota",
+            field=models.PositiveIntegerField(null=True),
+        ),
+    ]

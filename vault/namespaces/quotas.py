@@ -1,0 +1,25 @@
+"""The quota of a namespace: how many memories it may hold."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from governance.errors import QuotaExceeded
+from vault.models import Cube, Namespace
+
+
+def room_take(namespaces: Iterable[Namespace]) -> None:
+    """Refuse memories for which a namespace has no room; one entry for each memory that is about to be stored.
+
+    Two writers of a namespace with a quota wait for each other. No query where none has one.
+    Raises QuotaExceeded.
+    """
+    wanted = Counter(one.id for one in namespaces if one.quota is not None)
+    if not wanted:
+        return
+    rows = Namespace.objects.filter(id__in=wanted).order_by("id").select_for_update(no_key=True)
+    for namespace in rows:
+        stored = Cube.objects.stored().filter(tenant_id=namespace.tenant_id, namespace=namespace).count()
+        if namespace.quota is not None and stored + wanted[namespace.id] > namespace.quota:
+            raise QuotaExceeded(
+                f"The namespace {namespace.path} may hold {namespace.quota} memories; {stored} are stored."
+            )

@@ -1,0 +1,122 @@
+"""A namespace as it was at a time: what lay there, what became of it, and its restoration after a preview."""
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import is_allowed
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import FieldError, Forbidden, Invalid
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import uuid_or_none
+from vault.cubes.past import PastSummary
+from vault.jobs.restoring import (
+    namespace_past,
+    namespace_restore_ask,
+    namespace_restore_later,
+    namespace_restore_preview,
+)
+from vault.namespaces.selectors import namespace_get
+from vault.vocabulary import PastChange
+
+CHANGES: dict[PastChange, tuple[Promise, str]] = {
+    PastChange.UNCHANGED: (gettext_lazy("unchanged"), ""),
+    PastChange.CHANGED: (gettext_lazy("changed since"), "chip-warn"),
+    PastChange.DELETED: (gettext_lazy("deleted since"), "chip-bad"),
+    PastChange.ADDED: (gettext_lazy("added since"), "chip-ok"),
+}
+OBSTACLES: dict[str, Promise] = {
+    "held": gettext_lazy("A hold keeps them"),
+    "expired": gettext_lazy("They have expired"),
+    "redacted": gettext_lazy("Their words of then were redacted"),
+    "not_found": gettext_lazy("They were deleted too long ago"),
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def past(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
+    """What lay there at the time `at`; POST shows what a restore would change, with `confirmed` asks for it."""
+    given = request.POST if request.method == "POST" else request.GET
+    text = given.get("at", "")
+    try:
+        at = _moment(text)
+        if request.method != "POST":
+            return _shown(request, actor, namespace_id, at, text)
+        if "confirmed" in given:
+            job = namespace_restore_later(actor=actor, namespace_id=namespace_id, as_of=at)
+            return see_other(reverse("job", args=[job.id]))
+        summary = namespace_restore_preview(actor=actor, namespace_id=namespace_id, as_of=at)
+    except Invalid:
+        fault = _("Choose a time in the past.")
+        return _shown(request, actor, namespace_id, timezone.now(), text, fault=fault)
+    return _shown(request, actor, namespace_id, at, text, summary=summary)
+
+
+def _shown(
+    request: HttpRequest,
+    actor: Actor,
+    namespace_id: UUID,
+    at: datetime,
+    text: str,
+    *,
+    fault: str = "",
+    summary: PastSummary | None = None,
+) -> HttpResponseBase:
+    after = uuid_or_none(request.GET.get("after", ""))
+    with acting(actor):
+        found = namespace_past(actor=actor, namespace_id=namespace_id, as_of=at, after=after)
+        context: dict[str, Any] = {
+            "namespace": namespace_get(actor=actor, namespace_id=namespace_id).view.namespace,
+            "rows": [(one, *CHANGES[one.change]) for one in found.memories],
+            "next": found.next,
+            "at": text or at.isoformat(),
+            "local": timezone.localtime(at).strftime("%Y-%m-%dT%H:%M:%S"),
+            "moment": at,
+            "fault": fault,
+            "may_restore": _may_restore(actor, namespace_id),
+            "summary": summary,
+            "counts": _counts(summary),
+            "obstacles": [(OBSTACLES[code], count) for code, count in summary.obstacles.items()] if summary else [],
+        }
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+        return draw(request, "vault/namespaces/past.html", context, status=status)
+
+
+def _counts(summary: PastSummary | None) -> list[tuple[Promise, int]]:
+    if summary is None:
+        return []
+    return [(CHANGES[change][0], count) for change, count in summary.counts.items() if change != PastChange.UNCHANGED]
+
+
+def _may_restore(actor: Actor, namespace_id: UUID) -> bool:
+    if not is_allowed(actor, Permission.MEMORY_UPDATE):
+        return False
+    try:
+        namespace_restore_ask(actor=actor, namespace_id=namespace_id)
+    except Forbidden:
+        return False
+    return True
+
+
+def _moment(text: str) -> datetime:
+    """What a browser sends of a date and a time, in the reader's time zone; empty: now. Raises Invalid."""
+    if not text:
+        return timezone.now()
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("at", _("choose one"))]) from error
+    return found if found.tzinfo else found.replace(tzinfo=timezone.get_current_timezone())

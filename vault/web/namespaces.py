@@ -1,0 +1,266 @@
+"""Namespaces: the tree with counts and owners; make one, change it, move it with all below."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Conflict, FieldError, Invalid
+from governance.vocabulary import Action, Permission
+from governance.web.access_words import ACTIONS
+from governance.web.pages import draw, page, see_other
+from vault.namespaces.managing import (
+    CHANGEABLE,
+    LARGEST_QUOTA,
+    NamespaceChanges,
+    NamespaceDraft,
+    curators_list,
+    namespace_create,
+    namespace_move_later,
+    namespace_move_plan,
+    namespace_update,
+)
+from vault.namespaces.rules import LONGEST_PATH
+from vault.namespaces.selectors import NamespaceDetail, NamespaceView, namespace_get, namespaces_list, private_path_of
+from vault.vocabulary import NamespaceKind, State
+from vault.web.labels import STATES
+
+if TYPE_CHECKING:
+    from vault.models import Namespace
+
+NAMESPACES = 100  # of one page
+DEEPEST = 5  # steps that a row is indented by at most
+SHOWN = 50  # namespaces that the preview of a move names
+KINDS: dict[NamespaceKind, Promise] = {
+    NamespaceKind.PRIVATE: gettext_lazy("private"),
+    NamespaceKind.EXPERT: gettext_lazy("expert"),
+    NamespaceKind.SHARED: gettext_lazy("shared"),
+    NamespaceKind.CONTEXT_POOL: gettext_lazy("context pool"),
+    NamespaceKind.PIPELINE_CACHE: gettext_lazy("pipeline cache"),
+}
+MEANINGS: dict[NamespaceKind, Promise] = {
+    NamespaceKind.PRIVATE: gettext_lazy("Its owner alone reads and writes here."),
+    NamespaceKind.EXPERT: gettext_lazy("Its owner and whom a grant names write here; others read."),
+    NamespaceKind.SHARED: gettext_lazy("Every editor writes here, and every member reads."),
+    NamespaceKind.CONTEXT_POOL: gettext_lazy("The agents of one session share it; it ends with the session."),
+    NamespaceKind.PIPELINE_CACHE: gettext_lazy("Pipelines keep results here under keys, each for a time."),
+}
+MADE_HERE = (NamespaceKind.SHARED, NamespaceKind.EXPERT, NamespaceKind.PRIVATE)
+
+
+@dataclass(frozen=True)
+class NamespaceRow:
+    """A namespace as the tree shows it."""
+
+    view: NamespaceView
+
+    @property
+    def name(self) -> str:
+        return self.view.namespace.path.rpartition("/")[2]
+
+    @property
+    def above(self) -> str:
+        """The path up to its name."""
+        return self.view.namespace.path.removesuffix(self.name)
+
+    @property
+    def depth(self) -> int:
+        return min(self.view.depth, DEEPEST)
+
+    @property
+    def kind(self) -> str:
+        return str(KINDS[NamespaceKind(self.view.namespace.kind)])
+
+
+class PathPages:
+    """A page of rows by path, behind the path `after`."""
+
+    def __init__(self, after: str) -> None:
+        self._after = after
+        self.next = ""
+
+    def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
+        found = list((rows.filter(path__gt=self._after) if self._after else rows)[: NAMESPACES + 1])
+        if len(found) > NAMESPACES:
+            self.next = found[NAMESPACES - 1].path
+        return found[:NAMESPACES]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def namespaces(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The tree; POST makes a namespace."""
+    if request.method != "POST":
+        return _list(request, actor)
+    authorize(actor, Permission.NAMESPACE_CREATE)
+    try:
+        made = namespace_create(actor=actor, draft=_draft(request.POST))
+    except (Invalid, Conflict) as failure:
+        return _new(request, actor, request.POST, fault=_fault(failure))
+    return see_other(reverse("namespace", args=[made.id]))
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def namespace_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The form of a new one. `path`: the one that it begins with."""
+    authorize(actor, Permission.NAMESPACE_CREATE)
+    return _new(request, actor, request.GET)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def namespace(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
+    """One namespace; POST changes it."""
+    if request.method != "POST":
+        return _shown(request, actor, namespace_id)
+    try:
+        namespace_update(actor=actor, namespace_id=namespace_id, changes=_changes(request.POST))
+    except Invalid as failure:
+        return _shown(request, actor, namespace_id, fault=_fault(failure), given=request.POST)
+    return see_other(reverse("namespace", args=[namespace_id]))
+
+
+@require_POST
+@page
+def namespace_move(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
+    """Shows what would move; with `confirmed` asks for the job."""
+    path = request.POST.get("path", "").strip()
+    try:
+        if "confirmed" in request.POST:
+            job = namespace_move_later(actor=actor, namespace_id=namespace_id, path=path)
+            return see_other(reverse("job", args=[job.id]))
+        plan = namespace_move_plan(actor=actor, namespace_id=namespace_id, path=path).namespaces
+    except (Invalid, Conflict) as failure:
+        return _shown(request, actor, namespace_id, move_fault=_fault(failure), destination=path)
+    return _shown(request, actor, namespace_id, plan=plan, destination=path)
+
+
+def _list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    pages = PathPages(request.GET.get("after", ""))
+    with acting(actor):
+        rows = [NamespaceRow(view) for view in namespaces_list(actor=actor, pages=pages)]
+        may_make = is_allowed(actor, Permission.NAMESPACE_CREATE)
+        context = {"rows": rows, "next": pages.next, "may_make": may_make}
+        return draw(request, "vault/namespaces/list.html", context)
+
+
+def _new(request: HttpRequest, actor: Actor, given: QueryDict, *, fault: str = "") -> HttpResponseBase:
+    with acting(actor):
+        context = {
+            "given": given,
+            "fault": fault,
+            "kinds": [(kind, KINDS[kind], MEANINGS[kind]) for kind in MADE_HERE],
+            "chosen": given.get("kind", NamespaceKind.SHARED),
+            "home": private_path_of(actor=actor),
+            "owners": curators_list(actor=actor) if is_allowed(actor, Permission.GRANT_MANAGE) else [],
+            "longest": LONGEST_PATH,
+            "largest": LARGEST_QUOTA,
+        }
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+        return draw(request, "vault/namespaces/new.html", context, status=status)
+
+
+def _shown(
+    request: HttpRequest,
+    actor: Actor,
+    namespace_id: UUID,
+    *,
+    fault: str = "",
+    given: QueryDict | None = None,
+    move_fault: str = "",
+    plan: Sequence[tuple["Namespace", str]] | None = None,
+    destination: str = "",
+) -> HttpResponseBase:
+    with acting(actor):
+        detail = namespace_get(actor=actor, namespace_id=namespace_id)
+        row, rights = NamespaceRow(detail.view), detail.view.rights
+        kind = NamespaceKind(detail.view.namespace.kind)
+        may_govern = Action.GOVERN in rights
+        context = {
+            "detail": detail,
+            "row": row,
+            "namespace": detail.view.namespace,
+            "meaning": MEANINGS[kind],
+            "states": _states(detail),
+            "rights": [ACTIONS[one] for one in rights],
+            "may_share": Action.SHARE in rights,
+            "may_govern": may_govern,
+            "kinds": [(one, KINDS[one]) for one in CHANGEABLE] if kind in CHANGEABLE else [],
+            "owners": curators_list(actor=actor) if may_govern and kind is not NamespaceKind.PRIVATE else [],
+            "largest": LARGEST_QUOTA,
+            "longest": LONGEST_PATH,
+            "given": given,
+            "fault": fault,
+            "move_fault": move_fault,
+            "plan": [(one.path, after) for one, after in plan[:SHOWN]] if plan is not None else None,
+            "moved": len(plan) if plan is not None else 0,
+            "destination": destination or detail.view.namespace.path,
+        }
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if fault or move_fault else HTTPStatus.OK
+        return draw(request, "vault/namespaces/namespace.html", context, status=status)
+
+
+def _states(detail: NamespaceDetail) -> list[tuple[str, str, int]]:
+    """Each state with its words and count, in the order of a life."""
+    return [(state, str(STATES[state]), detail.states[state]) for state in State if detail.states.get(state)]
+
+
+def _draft(form: QueryDict) -> NamespaceDraft:
+    """Raises Invalid."""
+    kind = form.get("kind", "")
+    if kind not in set(NamespaceKind):
+        raise Invalid(errors=[FieldError("kind", _("choose one"))])
+    return NamespaceDraft(
+        path=form.get("path", "").strip(),
+        kind=NamespaceKind(kind),
+        owner_id=_uuid(form.get("owner", "")),
+        read_only="read_only" in form,
+        quota=_quota(form),
+    )
+
+
+def _changes(form: QueryDict) -> NamespaceChanges:
+    kind, quota = form.get("kind", ""), _quota(form)
+    return NamespaceChanges(
+        kind=NamespaceKind(kind) if kind in set(NamespaceKind) else None,
+        owner_id=_uuid(form.get("owner", "")),
+        read_only="read_only" in form,
+        quota=quota,
+        lifts_quota=quota is None,
+    )
+
+
+def _quota(form: QueryDict) -> int | None:
+    text = form.get("quota", "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Invalid(errors=[FieldError("quota", _("write a whole number"))])
+    return int(text)
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text) if text else None
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("owner", _("choose one"))]) from error
+
+
+def _fault(failure: Invalid | Conflict) -> str:
+    if isinstance(failure, Conflict):
+        return _("There is a namespace at this path already. Choose another path.")
+    return "; ".join(one.message for one in failure.errors) or failure.detail
