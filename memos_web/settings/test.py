@@ -27,3 +27,4 @@ KEY_STORE_PATH = Path("/nonexistent/keystore.sqlite3")
 CELERY_BROKER_URL = "redis+socket:///nonexistent/redis.sock?virtual_host=0"
 REDIS_ADDRESS = "unix:///nonexistent/redis.sock?db=0"
 WEB_PROCESSES = 1
+WHITENOISE_AUTOREFRESH = True  # each client of a test loads the middleware anew: no scan of all static files each time

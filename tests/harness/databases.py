@@ -114,7 +114,7 @@ def _copied(maintenance: psycopg.Connection, servers: Servers, template: str, co
     name = sql.Identifier(copy)
     maintenance.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
     maintenance.execute(
-        sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
+        sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {} STRATEGY file_copy").format(
             name, sql.Identifier(template), sql.Identifier(OWNER_ROLE)
         )
     )

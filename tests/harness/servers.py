@@ -139,6 +139,8 @@ def full_size(pytestconfig: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # For `tmp_path`, where each test has its key store, which waits for the disk after each change.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(scratch_place()))
     config.pluginmanager.register(ServersPlugin(), "memos-servers")
 
 
