@@ -58,11 +58,14 @@ def pieces(whole: bytes) -> list[bytes]:
     return [piece for piece in some if any(piece)]  # zeros stand everywhere
 
 
-def count_traces(servers: Servers, wanted: dict[str, list[bytes]]) -> dict[str, int]:
-    """How many pieces of each kind stand in a file of the database or of the log."""
+def count_traces(servers: Servers, connection: psycopg.Connection, wanted: dict[str, list[bytes]]) -> dict[str, int]:
+    """How many pieces of each kind stand in a file of this test's database, of the cluster or of the log."""
     folder = servers.postgres.folder
+    row = connection.execute("SELECT oid::text FROM pg_database WHERE datname = current_database()").fetchone()
+    assert row is not None
     left = {kind: set(some) for kind, some in wanted.items()}
-    for path in files_below(folder / "base", folder / "global", folder / "pg_wal"):
+    shared = [folder / "base" / "pgsql_tmp", folder / "global", folder / "pg_wal"]
+    for path in files_below(folder / "base" / row[0], *shared):
         content = path.read_bytes()
         left = {kind: {piece for piece in some if piece not in content} for kind, some in left.items()}
     return {kind: len(set(some)) - len(left[kind]) for kind, some in wanted.items()}
@@ -98,16 +101,16 @@ def test_purged_memories_leave_files_and_log(
     world: World, alice: Contract, superuser: Superuser, servers: Servers, evidence: Evidence
 ) -> None:
     ids, wanted = stored(alice, superuser)
-    before = count_traces(servers, wanted)
+    connection = superuser()
+    before = count_traces(servers, connection, wanted)
     assert all(before[kind] == len(set(some)) for kind, some in wanted.items()), "the search finds what is there"
     purge(alice, ids)
-    connection = superuser()
     connection.execute("VACUUM")
     connection.execute("CHECKPOINT")
-    after_vacuum = count_traces(servers, wanted)
+    after_vacuum = count_traces(servers, connection, wanted)
     assert any(after_vacuum.values()), "VACUUM alone would do, or the search is blind"
     assert storage_reclaim() > 0
-    left = count_traces(servers, wanted)
+    left = count_traces(servers, connection, wanted)
     assert left == dict.fromkeys(wanted, 0)
     figures = {
         "purged memories": MEMORIES,
