@@ -162,6 +162,7 @@ class Verb(StrEnum):
     MEMORY_FROZEN = "memory.frozen"
     MEMORY_UNFROZEN = "memory.unfrozen"
     MEMORY_TRANSITIONED = "memory.transitioned"
+    MEMORY_PROMOTED = "memory.promoted"
     HOLD_CREATED = "hold.created"
     HOLD_READ = "hold.read"
     HOLD_RELEASE_APPROVED = "hold.release_approved"
@@ -250,6 +251,7 @@ class Topic(StrEnum):
     NAMESPACE_MOVE = "namespace.move"
     NAMESPACE_RESTORE = "namespace.restore"
     SESSION_END = "session.end"
+    LIFECYCLE_SWEEP = "lifecycle.sweep"
 
 
 class ExportFormat(StrEnum):

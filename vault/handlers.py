@@ -19,6 +19,7 @@ from vault.cubes.index.statistics import statistics_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.graph.jobs import cubes_link
 from vault.jobs import adding, moving, restoring, sessions
+from vault.lifecycle import sweep
 from vault.listing import actions
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
@@ -26,7 +27,7 @@ from vault.policies import jobs as retention
 from vault.subjects import erasing, exports
 
 # `@handler` in a room registers a kind of job.
-JOBS = (actions, adding, erasing, exports, model_change, moving, restoring, retention, sessions)
+JOBS = (actions, adding, erasing, exports, model_change, moving, restoring, retention, sessions, sweep)
 _WRITING: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()  # of each tenant, while it is used
 
 

@@ -26,6 +26,7 @@ KINDS: dict[str, Promise] = {
     Topic.NAMESPACE_RESTORE: _("Restore a namespace"),
     Topic.SESSION_END: _("End a session"),
     Topic.NAMESPACE_MOVE: _("Move a namespace"),
+    Topic.LIFECYCLE_SWEEP: _("Sweep memories"),
 }
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),

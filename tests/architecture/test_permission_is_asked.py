@@ -110,6 +110,7 @@ LISTED_ABOVE = {
     ("vault.namespaces.mounting", "session_token"),
     ("vault.namespaces.mounting", "task_token"),
     ("vault.namespaces.mounting", "mounts_list"),
+    ("vault.lifecycle.steps", "steps_write"),  # the caller holds the memories, and has asked
     # ask before they read, and show nothing
     ("vault.cubes.services", "changed_texts_prepared"),
     ("vault.cubes.changing", "earlier_texts_prepared"),

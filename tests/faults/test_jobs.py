@@ -16,7 +16,7 @@ from governance.actor import Actor
 from governance.audit.reading.exports import export_create
 from governance.audit.reading.queries import AuditQuery
 from governance.database import acting, database_now
-from governance.jobs.services import job_undo
+from governance.jobs.services import job_create, job_undo
 from governance.members.services import invitation_create
 from governance.models import AuditEntry, Job, OutboxEvent
 from governance.outbox.dispatcher import dispatch_once
@@ -127,6 +127,7 @@ def work(world: World, settings: Settings) -> World:
     person = subject_create(actor=actor, reference="a person")
     subject_export(actor=actor, subject_id=person)
     subject_erase(actor=actor, subject_id=person)
+    job_create(actor=actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
     with acting(actor):
         for topic in EMITTED:
             payload = {"user": str(world.olivia.member.user_id)} if topic == Topic.PASSWORD_RESET_ASKED else {}

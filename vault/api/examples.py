@@ -7,6 +7,7 @@ from typing import Any
 
 MEMORY = "0198f3a0-0000-7000-8000-000000000001"
 MEMBER = "0198f3a0-0000-7000-8000-000000000002"
+OTHER_MEMORY = "0198f3a0-0000-7000-8000-000000000005"
 EXAMPLES: dict[str, Any] = {
     "memories_add": {"content": "Ana prefers the train to flying.", "tags": ["travel"]},
     "memories_add_bulk": {"items": [{"content": "Ana prefers the train to flying."}, {"content": "Bo likes tea."}]},
@@ -17,6 +18,11 @@ EXAMPLES: dict[str, Any] = {
     "memories_rollback": {"version": 1, "reason": "The correction was wrong."},
     "memories_move": {"namespace": "/team/notes"},
     "memories_transition": {"to": "archived", "reason": "Nobody asks for it any more."},
+    "memories_restore": {},
+    "memories_promote": {"layer": "mid_term"},
+    "memories_copy": {"namespace": "/team/notes"},
+    "memories_fuse": {"ids": [MEMORY, OTHER_MEMORY], "reason": "They state the same."},
+    "memories_split": {"parts": ["Ana prefers the train.", "Bo likes tea."]},
     "memories_actions": {"action": "tag", "filters": {"tags": "travel"}, "args": {"tag": "journeys"}},
     "namespaces_create": {"path": "/clinic/guidelines", "kind": "expert", "quota": 5000},
     "namespaces_update": {"read_only": True},

@@ -202,6 +202,10 @@ class SearchInput(StrictSerializer):
     provenance = FlagField(required=False, help_text="Default: false. true: a signed manifest comes with the answer.")
 
 
+class RestoreInput(StrictSerializer):
+    expires_at = MomentField(required=False, help_text="Of an expired memory: when it expires from now on.")
+
+
 class NoInput(StrictSerializer):
     """The body of a call that takes none: absent, or empty."""
 

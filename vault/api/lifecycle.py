@@ -1,27 +1,42 @@
-"""memories/{id}/transition/ of the REST contract."""
+"""memories/fuse/ and memories/{id}/transition/, promote/, copy/, split/ and unfuse/ of the REST contract."""
 
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from drf_spectacular.utils import PolymorphicProxySerializer
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.api.described import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import OneOfField, StrictSerializer, TextField
 from governance.api.views import ApiView, asked_only, expected_versions, flag
 from governance.database import acting
 from governance.idempotency.services import Reply
+from governance.vocabulary import Permission
 from vault.api.described import of_memories
-from vault.api.inputs import read
+from vault.api.fields import ContentField, PathField
+from vault.api.inputs import NoInput, read
 from vault.api.representations import dry_run_json, memory_json
-from vault.api.schema import DryRunSchema, MemorySchema
+from vault.api.schema import DryRunSchema, MemorySchema, Schema
 from vault.cubes.changing import cube_change_ask
 from vault.cubes.selectors import cubes_view
 from vault.cubes.writer.prepared import stored_texts_prepared
-from vault.lifecycle.services import LONGEST_REASON, cube_transition
-from vault.vocabulary import State
+from vault.lifecycle.fusion import (
+    MOST_FUSED,
+    MOST_PARTS,
+    cube_split,
+    cubes_fuse,
+    fusion_propose,
+    fusion_undo,
+)
+from vault.lifecycle.services import LONGEST_REASON, cube_copy, cube_copy_ask, cube_promote, cube_transition
+from vault.vocabulary import Layer, State
 
+UNFUSES = Permission.MEMORY_DELETE
 MEMORY_OR_DRY_RUN = PolymorphicProxySerializer(
     "MemoryOrDryRun", serializers=[MemorySchema, DryRunSchema], resource_type_field_name=None
 )
@@ -30,6 +45,45 @@ MEMORY_OR_DRY_RUN = PolymorphicProxySerializer(
 class TransitionInput(StrictSerializer):
     to = OneOfField(State, help_text="Where to go: an illegal state is answered with the legal ones.")
     reason = TextField(max_length=LONGEST_REASON, required=False, allow_blank=True)
+
+
+class PromoteInput(StrictSerializer):
+    layer = OneOfField(Layer, help_text="The layer that the memory goes to.")
+
+
+class CopyInput(StrictSerializer):
+    namespace = PathField(help_text="Path; made on demand inside what the principal may write.")
+
+
+class FuseInput(StrictSerializer):
+    ids = serializers.ListField(
+        child=serializers.UUIDField(), min_length=2, max_length=MOST_FUSED, help_text="Of one namespace and persona."
+    )
+    content = ContentField(required=False, help_text="Without it the proposed text is stored.")
+    reason = TextField(max_length=LONGEST_REASON, required=False, allow_blank=True)
+
+
+class SplitInput(StrictSerializer):
+    parts = serializers.ListField(
+        child=ContentField(), min_length=2, max_length=MOST_PARTS, help_text="The content of each new memory."
+    )
+    reason = TextField(max_length=LONGEST_REASON, required=False, allow_blank=True)
+
+
+class FusionProposalSchema(Schema):
+    dry_run = serializers.BooleanField()
+    ids = serializers.ListField(child=serializers.UUIDField(), help_text="The newest first: its statement leads.")
+    title = serializers.CharField()
+    content = serializers.CharField()
+
+
+class SplitSchema(Schema):
+    results = MemorySchema(many=True)
+
+
+class UnfusedSchema(Schema):
+    restored = serializers.ListField(child=serializers.UUIDField(), help_text="Have their earlier state again.")
+    deleted = serializers.ListField(child=serializers.UUIDField(), help_text="Were made of them; restorable.")
 
 
 class TransitionView(ApiView):
@@ -71,3 +125,169 @@ class TransitionView(ApiView):
             response = self.post_once(call, ask=ask)
         response["ETag"] = f'"{response.data["version"]}"'
         return response
+
+
+class PromoteView(ApiView):
+    @of_memories(
+        "memories_promote",
+        MEMORY_OR_DRY_RUN,
+        request=PromoteInput,
+        parameters=[IF_MATCH, ONCE, DRY_RUN],
+        may=[404, 409, 412, 423],
+    )
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Take a memory to another layer. It makes no version; promoting it back undoes it."""
+        actor, versions = self.actor(), expected_versions(request)
+        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+            layer = Layer(read(PromoteInput, request)["layer"])
+
+        def change(*, dry_run: bool = False) -> None:
+            cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=versions, dry_run=dry_run)
+
+        if dry_run:
+            change(dry_run=True)
+            return Response(dry_run_json([memory_id]))
+
+        def call() -> Reply:
+            change()
+            return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
+
+        with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
+            response = self.post_once(call, ask=_ask(self, lambda: cube_change_ask(actor=actor, cube_id=memory_id)))
+        response["ETag"] = f'"{response.data["version"]}"'
+        return response
+
+
+class CopyView(ApiView):
+    @of_memories(
+        "memories_copy",
+        MemorySchema,
+        status=201,
+        request=CopyInput,
+        parameters=[IF_MATCH, ONCE, DRY_RUN],
+        also={200: DryRunSchema},
+        may=[404, 409, 412, 423],
+    )
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Copy a memory to another namespace. The copy names its source and is readable as long as the source is."""
+        actor, versions = self.actor(), expected_versions(request)
+        with self.after(lambda: cube_copy_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+            path = read(CopyInput, request)["namespace"]
+        if dry_run:
+            cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=versions, dry_run=True)
+            return Response(dry_run_json([memory_id]))
+
+        def call() -> Reply:
+            made = cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=versions)
+            return Reply(201, memory_json(cubes_view(actor=actor, cube_ids=[made.id])[0]), shows=(made.id,))
+
+        return self.post_once(call, ask=_ask(self, lambda: cube_copy_ask(actor=actor, cube_id=memory_id)))
+
+
+class FuseView(ApiView):
+    @of_memories(
+        "memories_fuse",
+        MemorySchema,
+        status=201,
+        request=FuseInput,
+        parameters=[ONCE, DRY_RUN],
+        also={200: FusionProposalSchema},
+        may=[404, 409, 423],
+    )
+    def post(self, request: Request) -> Response:
+        """Fuse memories into one. They stay, marked merged; a dry run proposes the text."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_UPDATE)
+        asked_only(request, "dry_run")
+        dry_run = flag(request, "dry_run")
+        body = read(FuseInput, request)
+        if dry_run:
+            found = fusion_propose(actor=actor, cube_ids=body["ids"])
+            ids = [str(one.id) for one in found.parents]
+            return Response({"dry_run": True, "ids": ids, "title": found.title, "content": found.content})
+
+        def call() -> Reply:
+            made = cubes_fuse(
+                actor=actor, cube_ids=body["ids"], content=body.get("content"), reason=body.get("reason", "")
+            )
+            return Reply(201, memory_json(cubes_view(actor=actor, cube_ids=[made.id])[0]), shows=(made.id,))
+
+        def ask() -> None:
+            for memory_id in sorted(body["ids"]):
+                cube_change_ask(actor=actor, cube_id=memory_id)
+
+        return self.post_once(call, ask=_ask(self, ask))
+
+
+class SplitView(ApiView):
+    @of_memories(
+        "memories_split",
+        SplitSchema,
+        status=201,
+        request=SplitInput,
+        parameters=[IF_MATCH, ONCE, DRY_RUN],
+        also={200: DryRunSchema},
+        may=[404, 409, 412, 423],
+    )
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Split a memory into several. It stays, marked merged."""
+        actor, versions = self.actor(), expected_versions(request)
+        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+            body = read(SplitInput, request)
+        asked: dict[str, Any] = {"parts": body["parts"], "reason": body.get("reason", "")}
+        if dry_run:
+            cube_split(actor=actor, cube_id=memory_id, expected_versions=versions, dry_run=True, **asked)
+            return Response(dry_run_json([memory_id]))
+
+        def call() -> Reply:
+            made = cube_split(actor=actor, cube_id=memory_id, expected_versions=versions, **asked)
+            ids = tuple(cube.id for cube in made)
+            views = cubes_view(actor=actor, cube_ids=ids)
+            return Reply(201, {"results": [memory_json(view) for view in views]}, shows=ids)
+
+        return self.post_once(call, ask=_ask(self, lambda: cube_change_ask(actor=actor, cube_id=memory_id)))
+
+
+class UnfuseView(ApiView):
+    @of_memories(
+        "memories_unfuse",
+        UnfusedSchema,
+        request=None,
+        parameters=[IF_MATCH, ONCE, DRY_RUN],
+        may=[404, 409, 412, 423],
+    )
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Undo a fusion or a split within the grace period: of its result, or of a memory that it merged."""
+        actor, versions = self.actor(), expected_versions(request)
+        with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+            read(NoInput, request)
+
+        def undone(*, dry_run: bool = False) -> dict[str, Any]:
+            plan = fusion_undo(actor=actor, cube_id=memory_id, expected_versions=versions, dry_run=dry_run)
+            return {
+                "restored": [str(cube.id) for cube in plan.parents],
+                "deleted": [str(cube.id) for cube in plan.results],
+            }
+
+        if dry_run:
+            return Response(undone(dry_run=True))
+        return self.post_once(lambda: Reply(200, undone()), ask=_ask(self, lambda: authorize(actor, UNFUSES)))
+
+
+def _ask(view: ApiView, asked: Callable[[], object]) -> Callable[[], None]:
+    """What stands against a call, without anything that asking wrote."""
+
+    def ask() -> None:
+        with acting(view.actor()):
+            asked()
+            transaction.set_rollback(True)
+
+    return ask

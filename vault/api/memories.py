@@ -4,12 +4,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -21,7 +23,7 @@ from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, expected_versions, flag, heavy
 from governance.database import acting
-from governance.errors import FieldError, Invalid
+from governance.errors import DomainError, FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.policies.heavy import heavy_call, large_write
 from governance.vocabulary import Permission
@@ -30,7 +32,7 @@ from vault.api.inputs import (
     BulkInput,
     ChangesInput,
     MemoryInput,
-    NoInput,
+    RestoreInput,
     SearchInput,
     changes_of,
     drafts_of,
@@ -74,6 +76,7 @@ from vault.cubes.services import (
 from vault.cubes.writer.building import texts_index
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.lifecycle.renewal import cube_renew, cube_renew_ask
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
 from vault.retrieval.selectors import Hit, memories_search
@@ -234,20 +237,33 @@ class MemoryView(ApiView):
 
 
 class RestoreView(ApiView):
-    @of_memories("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=None, may=[404, 423])
+    @of_memories("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=RestoreInput, may=[404, 423])
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Take a deletion back within the grace period; a memory that was not deleted is answered as it is."""
+        """Take a deletion back within the grace period; a memory that was not deleted is answered as it is.
+
+        With `expires_at`: bring an expired memory back to the state that it had.
+        """
         actor, versions = self.actor(), expected_versions(request)
+
+        def restore() -> None:
+            expires_at = _expiry_asked(request)
+            if expires_at is not None:
+                cube_renew(actor=actor, cube_id=memory_id, expires_at=expires_at, expected_versions=versions)
+            else:
+                cube_restore(actor=actor, cube_id=memory_id, expected_versions=versions)
 
         def ask() -> None:
             with acting(actor):
-                cube_restore(actor=actor, cube_id=memory_id)
+                if _expiry_asked(request) is not None:
+                    cube_renew_ask(actor=actor, cube_id=memory_id)
+                else:
+                    cube_restore(actor=actor, cube_id=memory_id)
                 transaction.set_rollback(True)
 
         def call() -> Reply:
-            cube_restore(actor=actor, cube_id=memory_id, expected_versions=versions)
+            restore()
             asked_only(request)
-            read(NoInput, request)
+            read(RestoreInput, request)
             return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
 
         with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
@@ -267,6 +283,15 @@ class VersionsView(ApiView):
             pages=pages,
         )
         return pages.envelope([version_json(view) for view in views])
+
+
+def _expiry_asked(request: Request) -> datetime | None:
+    """The expiry that a readable body names: what is wrong with the body is said after 404 and 403."""
+    try:
+        found: datetime | None = read(RestoreInput, request).get("expires_at")
+    except (APIException, DomainError):
+        return None
+    return found
 
 
 def _manifest(actor: Actor, views: Sequence[CubeView]) -> MemoryJson:

@@ -3,7 +3,7 @@ from django.urls import path
 from vault.api.actions import ActionsView, ExportFileView
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
-from vault.api.lifecycle import TransitionView
+from vault.api.lifecycle import CopyView, FuseView, PromoteView, SplitView, TransitionView, UnfuseView
 from vault.api.listing_views import FacetsView, ViewsView, ViewView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
@@ -64,6 +64,11 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/freeze/", FreezeView.as_view()),
     path("memories/<uuid:memory_id>/unfreeze/", UnfreezeView.as_view()),
     path("memories/<uuid:memory_id>/transition/", TransitionView.as_view()),
+    path("memories/fuse/", FuseView.as_view()),
+    path("memories/<uuid:memory_id>/promote/", PromoteView.as_view()),
+    path("memories/<uuid:memory_id>/copy/", CopyView.as_view()),
+    path("memories/<uuid:memory_id>/split/", SplitView.as_view()),
+    path("memories/<uuid:memory_id>/unfuse/", UnfuseView.as_view()),
     path("memories/<uuid:memory_id>/provenance/", MemoryProvenanceView.as_view()),
     path("provenance/verify/", VerifyView.as_view()),
     path("provenance/key/", SigningKeyView.as_view()),

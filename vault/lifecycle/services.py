@@ -1,22 +1,26 @@
-"""Steps of a memory from one state to another: each is a row, once for a memory and step."""
+"""What a person asks of one memory's life: another state, another layer, a copy."""
 
 from collections.abc import Collection
 from uuid import UUID
 
-from django.db.models import Max
-
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import Conflict, FieldError, IllegalTransition, Invalid
-from governance.vocabulary import Verb
+from governance.errors import Conflict, FieldError, Invalid
+from governance.vocabulary import Permission, Verb
 from vault.cubes.changing import cube_change_ask
+from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.cubes.holds import refuse_held
 from vault.cubes.index.eligibility import index_cubes
-from vault.cubes.services import written_emit
+from vault.cubes.lookup import cube_target, locate
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.cubes.services import check_version, cubes_add, written_emit
+from vault.cubes.words import GONE
 from vault.cubes.writer.prepared import stored_texts_prepared
-from vault.lifecycle.rules import is_legal, legal_states
-from vault.models import Cube, StateTransition
-from vault.vocabulary import State
+from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
+from vault.models import Cube
+from vault.vocabulary import Layer, Modality, SemanticType, Sensitivity, SourceKind, State
 
 LONGEST_REASON = 500
 
@@ -39,49 +43,116 @@ def cube_transition(
     """
     with stored_texts_prepared(actor=actor, cube_ids=[cube_id]), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
-        _check_reason(reason)
-        _refuse_illegal(State(cube.state), to)
+        reason_check(reason)
+        refuse_illegal(State(cube.state), to)
         if not dry_run:
-            _step(actor, cube, to, reason, job_id)
+            steps_write(actor, [PlannedStep(cube, to, reason)], job_id)
     return cube
 
 
-def _step(actor: Actor, cube: Cube, to: State, reason: str, job_id: UUID | None) -> None:
-    before = State(cube.state)
-    if not Cube.objects.filter(id=cube.id, state=before).update(state=to):
-        raise Conflict("The state of the memory was changed meanwhile.")
-    cube.state = to
-    rows = StateTransition.objects.filter(cube=cube)
-    StateTransition(
-        tenant_id=cube.tenant_id,
-        cube=cube,
-        step=(rows.aggregate(last=Max("step"))["last"] or 0) + 1,
-        from_state=before,
-        to_state=to,
-        principal_kind=actor.principal_kind,
-        principal_id=actor.principal_id,
-        reason=reason,
-        job_id=job_id,
-    ).save(force_insert=True)
-    if index_cubes([cube]):
-        written_emit(actor, [cube])
-    record(
-        actor=actor,
-        verb=Verb.MEMORY_TRANSITIONED,
-        object_type="memory",
-        object_ids=[cube.id],
-        version=cube.version,
-        detail={"from": before, "to": to},
+def cube_promote(
+    *,
+    actor: Actor,
+    cube_id: UUID,
+    layer: Layer,
+    expected_versions: Collection[int] | None = None,
+    dry_run: bool = False,
+) -> Cube:
+    """Take a memory to another layer, where searches of that layer find it. Promoting it back undoes it.
+
+    It makes no version. Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Conflict where it is in that
+    layer already. Writes: Cube, Posting …, AuditEntry, OutboxEvent?.
+    """
+    with stored_texts_prepared(actor=actor, cube_ids=[cube_id]), acting(actor):
+        cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
+        if cube.layer == layer:
+            raise Conflict(f"The memory is in the layer {layer} already.")
+        if dry_run:
+            return cube
+        before, cube.layer = cube.layer, layer
+        Cube.objects.filter(id=cube.id).update(layer=layer)
+        index_cubes([cube])
+        if cube.is_indexed:
+            written_emit(actor, [cube])
+        detail = {"from": before, "to": str(layer)}
+        ids = [cube.id]
+        record(actor=actor, verb=Verb.MEMORY_PROMOTED, object_type="memory", object_ids=ids, detail=detail)
+    return cube
+
+
+def cube_copy(
+    *,
+    actor: Actor,
+    cube_id: UUID,
+    namespace: str,
+    expected_versions: Collection[int] | None = None,
+    dry_run: bool = False,
+) -> Cube:
+    """Store the present words of a memory once more, in the namespace at a path, with the memory as their source.
+
+    The copy is readable as long as its source is; deleting the copy undoes it. A dry run only checks.
+    Raises NotFound; Forbidden; Held; VersionConflict; Invalid; Conflict where its words were removed; QuotaExceeded.
+    Writes as `cubes_add`.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        cube = cube_copy_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
+        if dry_run:
+            return cube
+        (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
+        words_check(view)
+        return cubes_add(actor=actor, drafts=[draft_of(view, namespace=namespace)])[0].cube
+
+
+def cube_copy_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
+    """The memory, if the actor may read it and it may be copied. Use inside `acting`.
+
+    A hold keeps a memory from being copied out of its reach. Raises NotFound; Forbidden; Held; VersionConflict.
+    """
+    cube = locate(actor, cube_id)
+    authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+    refuse_held(actor, [cube.id])
+    if expected_versions is not None:
+        check_version(cube, expected_versions)
+    return cube
+
+
+def draft_of(
+    view: CubeView, *, content: str | None = None, namespace: str | None = None, reader: str = ""
+) -> CubeDraft:
+    """A new memory with the words of another one, or with `content`, and all that describes it; its source is named."""
+    cube = view.cube
+    return CubeDraft(
+        content=view.words.content if content is None else content,
+        title=view.words.title,
+        metadata=view.words.metadata,
+        speaker=view.words.speaker,
+        namespace=cube.namespace.path if namespace is None else namespace,
+        persona=str(cube.persona_id) if cube.persona_id else None,
+        subject=view.subject.reference if view.subject else None,
+        tags=tuple(cube.tags),
+        event_time=cube.event_time,
+        valid_from=cube.valid_from,
+        valid_to=cube.valid_to,
+        expires_at=cube.expires_at if cube.expiry_policy is None else None,
+        sensitivity=Sensitivity(cube.sensitivity),
+        importance=cube.importance,
+        semantic_type=SemanticType(cube.semantic_type),
+        layer=Layer(cube.layer),
+        modality=Modality(cube.modality),
+        reader=reader or cube.reader,
+        allow_duplicates=True,
+        sources=(SourceRef(cube.id, cube.version, SourceKind.TEXT),),
     )
 
 
-def _check_reason(reason: str) -> None:
+def words_check(view: CubeView) -> None:
+    """Raises Conflict where the words of a memory were removed: nothing can be made of them."""
+    if view.words == GONE or not view.words.content:
+        raise Conflict("The words of this memory were removed.")
+
+
+def reason_check(reason: str) -> None:
+    """Raises Invalid."""
     if len(reason) > LONGEST_REASON or "\x00" in reason:
         raise Invalid(errors=[FieldError("reason", f"at most {LONGEST_REASON} characters")])
-
-
-def _refuse_illegal(state: State, to: State) -> None:
-    if is_legal(state, to):
-        return
-    legal = " or ".join(legal_states(state)) or "no other state"
-    raise IllegalTransition(f"From {state} a memory can go to {legal}, not to {to}.")

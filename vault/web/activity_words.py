@@ -28,6 +28,9 @@ WORDS = {
     Verb.MEMORY_TRANSITIONED: ngettext_lazy(
         "changed the state of %(n)s memory", "changed the state of %(n)s memories", "n"
     ),
+    Verb.MEMORY_PROMOTED: ngettext_lazy(
+        "changed the layer of %(n)s memory", "changed the layer of %(n)s memories", "n"
+    ),
     Verb.RETENTION_APPLIED: ngettext_lazy(
         "set the expiry of %(n)s memory by a policy", "set the expiry of %(n)s memories by a policy", "n"
     ),

@@ -19,6 +19,7 @@ from governance.web.paging import Newest, number_or_none
 from vault.cubes.comparing import VersionDifference, difference_of, versions_compare
 from vault.cubes.lookup import cube_target
 from vault.cubes.selectors import CubeView, VersionView, cube_get, versions_list
+from vault.lifecycle.fusion import is_undoable
 from vault.lifecycle.selectors import transition_last
 from vault.provenance.selectors import Lineage, lineage_open
 from vault.reviews.selectors import findings_list
@@ -69,6 +70,7 @@ def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[s
         "versions_older": take.older,
         "in_pane": in_pane,
         "transition": transition_last(actor=actor, cube=cube) if cube.state != State.GENERATED else None,
+        "is_undoable": is_undoable(cube),
         "may_change": is_allowed(actor, Permission.MEMORY_UPDATE, target),
         "may_delete": is_allowed(actor, Permission.MEMORY_DELETE, target),
         "may_share": is_allowed(actor, Permission.ACCESS_SHARE, target),

@@ -28,7 +28,7 @@ from governance.models import (
     Schedule,
 )
 from governance.vocabulary import JobStatus, Outcome, Topic
-from tests.factories import World
+from tests.factories import ApiClient, World
 from tests.governance.filling import fill
 from tests.governance.mutants import mutant
 from tests.governance.tables import everything
@@ -107,6 +107,14 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/<uuid:memory_id>/freeze/", "post"): [Call("memories/{kept}/freeze/", {"reason": "nightingale"})],
     ("memories/<uuid:memory_id>/unfreeze/", "post"): [Call("memories/{kept}/unfreeze/")],
     ("memories/<uuid:memory_id>/transition/", "post"): [Call("memories/{cube}/transition/", {"to": "archived"})],
+    ("memories/fuse/", "post"): [
+        Call("memories/fuse/?dry_run=true", {"ids": ["{kept}", "{twin}"]}),
+        Call("memories/fuse/", {"ids": ["{kept}", "{twin}"]}),
+    ],
+    ("memories/<uuid:memory_id>/promote/", "post"): [Call("memories/{cube}/promote/", {"layer": "mid_term"})],
+    ("memories/<uuid:memory_id>/copy/", "post"): [Call("memories/{cube}/copy/", {"namespace": "/brand/new"})],
+    ("memories/<uuid:memory_id>/split/", "post"): [Call("memories/{whole}/split/", {"parts": ["one", "two"]})],
+    ("memories/<uuid:memory_id>/unfuse/", "post"): [Call("memories/{merged}/unfuse/")],
     ("memories/<uuid:memory_id>/provenance/", "get"): [Call("memories/{cube}/provenance/")],
     ("provenance/verify/", "post"): [Call("provenance/verify/", {"manifest": {}})],
     ("holds/", "get"): [Call("holds/")],
@@ -310,10 +318,20 @@ def places(world: World) -> dict[str, Any]:
         "conversation": filled.conversation_id,
         "job": filled.job_id,
         "kept": client.post("memories/", {"content": "the kept nightingale"}).json["results"][0]["id"],
+        "twin": client.post("memories/", {"content": "the twin nightingale"}).json["results"][0]["id"],
+        "whole": client.post("memories/", {"content": "the whole nightingale"}).json["results"][0]["id"],
+        "merged": _merged(client),
         "hold": client.post("holds/", {"reason": "nightingale", "subject": "the nightingale's"}).json["id"],
         "policy": filled.policy_id,
         **access,
     }
+
+
+def _merged(client: ApiClient) -> str:
+    added = client.post("memories/", {"content": "The nightingale sings. The nightingale sleeps."}).json
+    found: str = added["results"][0]["id"]
+    assert client.post(f"memories/{found}/split/", {"parts": ["It sings.", "It sleeps."]}).status == 201
+    return found
 
 
 def _filled_in(body: Any, places: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from governance.errors import DomainError
 from tests.factories import API, World
 from tests.vault.api.contract import Contract, contract
 from tests.vault.api.openapi import document
-from vault.api.examples import EXAMPLES, MEMBER, MEMORY
+from vault.api.examples import EXAMPLES, MEMBER, MEMORY, OTHER_MEMORY
 from vault.cubes.filters import DEEPEST, EQUALITY, KNOWN, MOST_LEAVES, MOST_VALUES, ORDER
 from vault.providers.ports import ProviderUnavailable
 from vault.vocabulary import SearchMode
@@ -138,6 +138,8 @@ def test_every_example_works(world: World, name: str) -> None:
     text = json.dumps(body)
     if MEMORY in text:
         text = text.replace(MEMORY, PLACES["memory_id"](olivia, world))
+    if OTHER_MEMORY in text:
+        text = text.replace(OTHER_MEMORY, PLACES["memory_id"](olivia, world))
     text = text.replace(MEMBER, str(world.bob.member.id))
     headers = {"if_match": '"1"'} if method == "patch" else {}
     reply = olivia.send(method.upper(), path, json.loads(text), **headers)

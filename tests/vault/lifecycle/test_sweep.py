@@ -1,0 +1,183 @@
+"""The sweep: what expired is marked, what was forgotten is archived, what is over is erased; a hold stops all three."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from django.db.models.functions import Now
+
+from governance.database import acting
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+from vault.lifecycle.forgetting import POLICIES, Forgetting, Use, archived_because
+from vault.models import Cube, StateTransition
+
+Superuser = Callable[[], psycopg.Connection]
+SWEEP = {"kind": "lifecycle.sweep", "cron": "0 3 * * *", "timezone": "Europe/Berlin"}
+
+
+@pytest.fixture
+def old(alice: Contract, superuser: Superuser) -> Callable[..., str]:
+    """Add a memory that was written so many days ago."""
+
+    def add(content: str, days: int, **columns: Any) -> str:
+        memory_id = str(alice.add(content, namespace="/team")["id"])
+        run_jobs()
+        sets = "".join(f", {name} = now() - interval '{ago} days'" for name, ago in columns.items())
+        superuser().execute(
+            f"UPDATE vault_cube SET created_at = now() - %s * interval '1 day', updated_at = now() - %s * interval "
+            f"'1 day'{sets} WHERE id = %s",
+            [days, days, memory_id],
+        )
+        return memory_id
+
+    return add
+
+
+def states(world: World) -> dict[str, str]:
+    with acting(world.alice.actor):
+        return {str(cube.id): cube.state for cube in Cube.objects.all()}
+
+
+def swept(olivia: Contract, **chosen: Any) -> dict[str, Any]:
+    """Run a sweep to its end; its result."""
+    made = olivia.post("schedules/", SWEEP | {"settings": chosen})
+    assert made.status == 201, made
+    started = olivia.post(f"schedules/{made.json['id']}/run/", {})
+    assert started.status == 202, started
+    run_jobs()
+    job = olivia.get(f"jobs/{started.json['job']['id']}/").json
+    assert job["status"] == "succeeded", job
+    result: dict[str, Any] = job["result"]
+    return result
+
+
+def test_keep_formula_forgets_what_is_idle_and_keeps_what_is_used_or_important() -> None:
+    idle = Use(timedelta(days=90), recalls=0, importance=0.5, priority=0.0)
+    assert POLICIES[Forgetting.KEEP].judge(idle).score == pytest.approx(0.35 * 2.718281828**-3 + 0.125)
+    assert "last used 90 days ago, used 0 times" in archived_because(Forgetting.KEEP, idle)
+    for kept in (
+        Use(timedelta(days=90), recalls=9, importance=0.5, priority=0.0),
+        Use(timedelta(days=90), recalls=0, importance=1.0, priority=0.0),
+        Use(timedelta(days=90), recalls=0, importance=0.5, priority=1.0),
+        Use(timedelta(days=10), recalls=0, importance=0.5, priority=0.0),
+    ):
+        assert archived_because(Forgetting.KEEP, kept) == ""
+
+
+@pytest.mark.parametrize("policy", Forgetting)
+def test_every_policy_scores_an_idle_memory_below_a_used_one(policy: Forgetting) -> None:
+    idle = Use(timedelta(days=400), recalls=0, importance=0.5, priority=0.0)
+    used = Use(timedelta(days=1), recalls=5, importance=0.5, priority=0.0)
+    assert POLICIES[policy].judge(idle).score < POLICIES[policy].judge(used).score
+    assert archived_because(policy, idle)
+    assert archived_because(policy, used) == ""
+
+
+def test_sweep_archives_what_was_forgotten_and_the_page_says_why(
+    world: World, olivia: Contract, alice: Contract, old: Callable[..., str]
+) -> None:
+    forgotten, recent = old("The heron nests by the mill.", 90), old("The heron wades.", 5)
+    result = swept(olivia)
+    assert (result["archived"], result["changed"], result["skipped"]) == (1, 1, [])
+    assert (states(world)[forgotten], states(world)[recent]) == ("archived", "generated")
+    assert alice.search_contents("heron") == ["The heron wades."]
+    page = signed_in(world.alice).get(f"/memories/{forgotten}/")
+    assert "Archived because its keep score is" in page.text
+    assert "last used 90 days ago" in page.text
+    with acting(world.alice.actor):
+        row = StateTransition.objects.get()
+        assert (row.principal_kind, row.job_id is not None) == ("system", True)
+
+
+def test_recalled_memory_is_not_archived_again(
+    world: World, olivia: Contract, alice: Contract, old: Callable[..., str]
+) -> None:
+    memory_id = old("The heron nests by the mill.", 90)
+    swept(olivia)
+    assert alice.post(f"memories/{memory_id}/transition/", {"to": "activated"}).status == 200
+    assert swept(olivia)["changed"] == 0
+    assert states(world)[memory_id] == "activated"
+
+
+def test_sweep_marks_what_expired_and_erases_what_is_over(
+    world: World, olivia: Contract, old: Callable[..., str]
+) -> None:
+    expired = old("Expired yesterday.", 5, expires_at=1)
+    over = old("Expired long ago.", 90, expires_at=40)
+    deleted = old("Deleted long ago.", 90, deleted_at=31)
+    restorable = old("Deleted lately.", 90, deleted_at=29)
+    first = swept(olivia)
+    assert (first["expired"], first["purged"]) == (2, 1)
+    found = states(world)
+    assert (found[expired], found[over], deleted in found, restorable in found) == ("expired", "expired", False, True)
+    assert swept(olivia)["purged"] == 1
+    assert over not in states(world)
+    assert swept(olivia)["changed"] == 0
+
+
+def test_held_memory_is_neither_archived_nor_expired_nor_erased(
+    world: World, olivia: Contract, alice: Contract, old: Callable[..., str]
+) -> None:
+    memory_id = old("The heron nests by the mill.", 90)
+    assert alice.post(f"memories/{memory_id}/freeze/", {"reason": "An audit."}).status == 200
+    assert swept(olivia)["changed"] == 0
+    assert states(world)[memory_id] == "generated"
+
+
+def test_preview_counts_and_changes_nothing(world: World, olivia: Contract, old: Callable[..., str]) -> None:
+    forgotten = old("The heron nests by the mill.", 90)
+    schedule_id = olivia.post("schedules/", SWEEP).json["id"]
+    previewed = olivia.post(f"schedules/{schedule_id}/run/?dry_run=true", {})
+    assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 1, [forgotten])
+    assert states(world)[forgotten] == "generated"
+    page = signed_in(world.olivia).get(f"/jobs/schedules/{schedule_id}/?preview")
+    assert "A run now would touch 1 row." in page.text
+
+
+def test_settings_of_a_sweep_are_checked_and_leave_parts_out(
+    world: World, olivia: Contract, alice: Contract, charlie: Contract, old: Callable[..., str]
+) -> None:
+    forgotten = old("The heron nests by the mill.", 90)
+    assert olivia.post("schedules/", SWEEP | {"settings": {"forgetting": "whim"}}).status == 400
+    assert alice.post("schedules/", SWEEP).status == 403
+    made = olivia.post("schedules/", SWEEP).json["id"]
+    assert charlie.post(f"schedules/{made}/run/", {}).status == 404
+    assert swept(olivia, archive=False)["changed"] == 0
+    assert swept(olivia, forgetting="lru", limit=0.001)["changed"] == 0
+    assert swept(olivia, forgetting="heat", youngest_days=100)["changed"] == 0
+    assert states(world)[forgotten] == "generated"
+    assert swept(olivia, forgetting="lru", limit=0.02)["archived"] == 1
+
+
+def test_expired_memory_is_renewed_with_a_new_expiry(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract, old: Callable[..., str]
+) -> None:
+    marked, unmarked = old("The heron nests by the mill.", 5, expires_at=1), old("The heron wades.", 5)
+    over = old("The heron left.", 90, expires_at=31)
+    swept(olivia, purge=False)
+    _expire(world, unmarked)
+    later, earlier = {"expires_at": "2099-01-31T12:00:00Z"}, {"expires_at": "2020-01-31T12:00:00Z"}
+    for client, status in ((bob, 403), (charlie, 404)):
+        assert client.post(f"memories/{marked}/restore/", later).status == status
+    assert alice.post(f"memories/{marked}/restore/", {}).status == 404
+    assert alice.post(f"memories/{marked}/restore/", earlier).status == 400
+    assert alice.post(f"memories/{marked}/restore/", later, if_match='"7"').status == 412
+    assert alice.post(f"memories/{over}/restore/", later).status == 404
+    for memory_id in (marked, unmarked):
+        reply = alice.post(f"memories/{memory_id}/restore/", later)
+        assert (reply.status, reply.json["state"], reply.json["version"]) == (200, "generated", 2)
+        assert reply.json["expires_at"] == "2099-01-31T12:00:00Z"
+    run_jobs()
+    for mode in ("lexical", "dense"):
+        found = alice.search_contents("heron", mode=mode)
+        assert sorted(found) == ["The heron nests by the mill.", "The heron wades."]
+
+
+def _expire(world: World, memory_id: str) -> None:
+    with acting(world.alice.actor):
+        Cube.objects.filter(id=memory_id).update(expires_at=Now())

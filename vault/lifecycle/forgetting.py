@@ -1,0 +1,107 @@
+"""Forgetting policies: which memories a sweep archives, and why. Pure.
+
+Forgetting ranks and archives. Only an expiry, a policy of retention and people delete.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from math import exp, log
+from typing import Protocol
+
+STRENGTH = timedelta(days=30)  # S of a memory that was never recalled
+MANY_USES = 100  # from here on, log-scaled use is 1
+RECENCY_SECONDS = 1e7  # μ of heat (MemoryOS, arXiv 2506.06326 §3.3)
+
+
+class Forgetting(StrEnum):
+    """The policies that a schedule can name."""
+
+    KEEP = "keep"
+    LRU = "lru"
+    HEAT = "heat"
+
+
+@dataclass(frozen=True)
+class Use:
+    """How a memory was used. idle: since it was last written, read or recalled. importance, priority: 0..1."""
+
+    idle: timedelta
+    recalls: int
+    importance: float
+    priority: float
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """score: the lower, the sooner a memory is archived. reason: in words, for the page of the memory."""
+
+    score: float
+    reason: str
+
+
+class ForgettingPolicy(Protocol):
+    """Scores a memory. A sweep archives it where the score is below the limit of its schedule."""
+
+    limit: float
+    """The limit where a schedule names none."""
+
+    def judge(self, use: Use) -> Judgement: ...
+
+
+class KeepFormula:
+    """keep = .35·exp(−Δt/S) + .25·importance + .2·log-scaled use + .2·priority, 0..1; S grows with each recall."""
+
+    limit = 0.2
+
+    def judge(self, use: Use) -> Judgement:
+        strength = STRENGTH * (1 + use.recalls)
+        recency = exp(-(use.idle / strength))
+        often = min(1.0, log(1 + use.recalls) / log(1 + MANY_USES))
+        score = 0.35 * recency + 0.25 * use.importance + 0.2 * often + 0.2 * use.priority
+        return Judgement(score, f"{_used(use)}, importance {use.importance:.2f}, priority {use.priority:.2f}")
+
+
+class LeastRecentlyUsed:
+    """1 for a memory in use, falling to 0 with the days since then: 1 / (1 + days)."""
+
+    limit = 1 / (1 + 90)
+
+    def judge(self, use: Use) -> Judgement:
+        return Judgement(1 / (1 + _days(use.idle)), _used(use))
+
+
+class Heat:
+    """α·uses + γ·exp(−Δt/μ) with α = γ = 1 (MemoryOS §3.3; a single memory has no pages to promote)."""
+
+    limit = 0.5
+
+    def judge(self, use: Use) -> Judgement:
+        score = use.recalls + exp(-use.idle.total_seconds() / RECENCY_SECONDS)
+        return Judgement(score, _used(use))
+
+
+POLICIES: Mapping[Forgetting, ForgettingPolicy] = {
+    Forgetting.KEEP: KeepFormula(),
+    Forgetting.LRU: LeastRecentlyUsed(),
+    Forgetting.HEAT: Heat(),
+}
+
+
+def archived_because(name: Forgetting, use: Use, limit: float | None = None) -> str:
+    """Why this memory is archived, as its page says it; empty where it stays. limit None: that of the policy."""
+    policy = POLICIES[name]
+    least = policy.limit if limit is None else limit
+    found = policy.judge(use)
+    if found.score >= least:
+        return ""
+    return f"Archived because its {name} score is {found.score:.3f}, below {least:.3f}: {found.reason}."
+
+
+def _used(use: Use) -> str:
+    return f"last used {_days(use.idle):.0f} days ago, used {use.recalls} times"
+
+
+def _days(time: timedelta) -> float:
+    return time / timedelta(days=1)

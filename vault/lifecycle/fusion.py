@@ -1,0 +1,250 @@
+"""Several memories fused into one, and one split into several: what they were made of stays, marked merged."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting, database_now
+from governance.errors import Conflict, FieldError, Invalid, TooLarge
+from governance.vocabulary import Permission, Verb
+from vault.cubes.changing import cube_change_ask
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.lookup import cube_target, locate
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.cubes.services import cubes_add, cubes_hide
+from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.lifecycle.fusion_text import fused_text, split_parts
+from vault.lifecycle.rules import Cause
+from vault.lifecycle.services import draft_of, reason_check, words_check
+from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
+from vault.models import Cube, CubeLink, StateTransition
+from vault.vocabulary import LinkKind, Sensitivity, State
+
+MOST_FUSED = 20
+MOST_PARTS = 50
+FUSION, SPLIT = "fusion", "split"  # readers of what is made here
+NOT_MERGED = "Nothing was fused or split here that could be undone."
+
+
+@dataclass(frozen=True)
+class FusionProposal:
+    """The text that a fusion would have. parents: the newest first."""
+
+    parents: tuple[Cube, ...]
+    title: str = field(repr=False)
+    content: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class UndonePlan:
+    """parents: they get their earlier state; results: they are deleted."""
+
+    parents: tuple[Cube, ...]
+    results: tuple[Cube, ...]
+
+
+def fusion_propose(*, actor: Actor, cube_ids: Collection[UUID]) -> FusionProposal:
+    """The text of a fusion: the newest memory leads, and the others add what it does not state.
+
+    Raises as `cubes_fuse`. Writes: AuditEntry, since the memories are read.
+    """
+    authorize(actor, Permission.MEMORY_UPDATE)
+    with acting(actor):
+        views = _parents(actor, cube_ids)
+        texts = [view.words.content for view in views]
+        content = fused_text(texts, settings.MAX_CONTENT_CHARACTERS)
+        return FusionProposal(tuple(view.cube for view in views), _title(views), content)
+
+
+def cubes_fuse(*, actor: Actor, cube_ids: Collection[UUID], content: str | None = None, reason: str = "") -> Cube:
+    """Store one memory made of several, which are marked merged and point at it. content None: the proposed text.
+
+    It is as sensitive as the most sensitive of them, and expires with the first of them.
+    Raises, in this order: NotFound; Forbidden; Held; Invalid for fewer than two, more than MOST_FUSED, or memories of
+    several namespaces, personas or subjects; IllegalTransition; Conflict where words were removed; QuotaExceeded.
+    Writes: as `cubes_add` for the result; Cube …, StateTransition …, AuditEntry …; deletes Posting …, Embedding ….
+    """
+    authorize(actor, Permission.MEMORY_UPDATE)
+    with acting(actor):
+        views = _parents(actor, cube_ids)
+        reason_check(reason)
+        texts = [view.words.content for view in views]
+        text = fused_text(texts, settings.MAX_CONTENT_CHARACTERS) if content is None else content
+        _content_check("content", text)
+        (added,) = cubes_add(actor=actor, drafts=[_fused_draft(views, text)])
+        _merge(actor, [view.cube for view in views], added.cube.id, reason)
+    return added.cube
+
+
+def split_propose(*, actor: Actor, cube_id: UUID) -> list[str]:
+    """The paragraphs of a memory, or its sentences. Raises NotFound; Forbidden; Held; Conflict. Writes: AuditEntry."""
+    with acting(actor):
+        cube = cube_change_ask(actor=actor, cube_id=cube_id)
+        (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
+        words_check(view)
+        return split_parts(view.words.content)
+
+
+def cube_split(
+    *,
+    actor: Actor,
+    cube_id: UUID,
+    parts: Sequence[str],
+    reason: str = "",
+    expected_versions: Collection[int] | None = None,
+    dry_run: bool = False,
+) -> list[Cube]:
+    """Store each part as a memory of its own, described as the whole is; the whole is marked merged.
+
+    A dry run only checks, and returns nothing.
+    Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid; IllegalTransition; Conflict where the
+    words were removed; QuotaExceeded. Writes as `cubes_fuse`.
+    """
+    with acting(actor):
+        cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
+        reason_check(reason)
+        _parts_check(parts)
+        refuse_illegal(State(cube.state), State.MERGED, Cause.FUSION)
+        if dry_run:
+            return []
+        (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
+        words_check(view)
+        drafts = [draft_of(view, content=part.strip(), reader=SPLIT) for part in parts]
+        made = [one.cube for one in cubes_add(actor=actor, drafts=drafts)]
+        _merge(actor, [cube], made[0].id, reason)
+    return made
+
+
+def fusion_undo(
+    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None, dry_run: bool = False
+) -> UndonePlan:
+    """Undo a fusion or a split within the grace period; cube_id: of its result, or of a memory that it merged.
+
+    The results are deleted, and can be restored as every deleted memory; the merged ones get the state that they had.
+    Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Conflict where there is nothing to undo, or too
+    late, or where a result was fused or split once more. Writes: Cube …, StateTransition …, Posting …, AuditEntry ….
+    """
+    with acting(actor):
+        ids = [cube.id for cube in _concerned(locate(actor, cube_id)).parents]
+    with stored_texts_prepared(actor=actor, cube_ids=ids), acting(actor):
+        cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
+        found = _concerned(cube)
+        parents = [cube_change_ask(actor=actor, cube_id=one.id) for one in sorted(found.parents, key=_by_id)]
+        results = [cube_change_ask(actor=actor, cube_id=one.id) for one in sorted(found.results, key=_by_id)]
+        if not parents or not results:
+            raise Conflict(NOT_MERGED)
+        for result in results:
+            authorize(actor, Permission.MEMORY_DELETE, cube_target(result))
+        if any(result.state == State.MERGED for result in results):
+            raise Conflict("What was made here was fused or split once more. Undo that first.")
+        steps = [PlannedStep(parent, _state_before(parent)) for parent in parents]
+        for step in steps:
+            refuse_illegal(State(step.cube.state), step.to, Cause.UNDO_OF_FUSION)
+        plan = UndonePlan(tuple(parents), tuple(results))
+        if not dry_run:
+            cubes_hide(actor=actor, cubes=results)
+            steps_write(actor, steps)
+            Cube.objects.filter(id__in=[parent.id for parent in parents]).update(superseded_by=None)
+    return plan
+
+
+def is_undoable(cube: Cube) -> bool:
+    """Whether `fusion_undo` of this memory has something to undo. Use inside `acting`. Two queries at most."""
+    if cube.state != State.MERGED and cube.reader not in {FUSION, SPLIT}:
+        return False
+    found = _concerned(cube)
+    return bool(found.parents and found.results)
+
+
+def _parents(actor: Actor, cube_ids: Collection[UUID]) -> list[CubeView]:
+    """The memories of a fusion, opened, the newest first. Two calls that share memories lock them in one order."""
+    chosen = sorted(set(cube_ids))
+    cubes = [cube_change_ask(actor=actor, cube_id=one) for one in chosen]
+    if not 2 <= len(chosen) <= MOST_FUSED:
+        raise Invalid(errors=[FieldError("ids", f"2 to {MOST_FUSED} different ones")])
+    for name in ("namespace", "persona", "subject"):
+        if len({getattr(cube, f"{name}_id") for cube in cubes}) > 1:
+            raise Invalid(errors=[FieldError("ids", f"of one {name}: move or copy the others first")])
+    for cube in cubes:
+        refuse_illegal(State(cube.state), State.MERGED, Cause.FUSION)
+    views = cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_READ)
+    for view in views:
+        words_check(view)
+    return sorted(views, key=lambda view: (view.cube.event_time or view.cube.created_at, view.cube.id), reverse=True)
+
+
+def _fused_draft(views: Sequence[CubeView], content: str) -> CubeDraft:
+    drafts = [draft_of(view, content=content, reader=FUSION) for view in views]
+    ends = [draft.expires_at for draft in drafts if draft.expires_at is not None]
+    begins = [draft.valid_from for draft in drafts]
+    levels = list(Sensitivity)
+    return replace(
+        drafts[0],
+        title=_title(views),
+        tags=tuple(dict.fromkeys(tag for draft in drafts for tag in draft.tags)),
+        sensitivity=max((draft.sensitivity for draft in drafts), key=levels.index),
+        importance=max(draft.importance for draft in drafts),
+        expires_at=min(ends, default=None),
+        valid_from=None if None in begins else min(one for one in begins if one is not None),
+        sources=tuple(source for draft in drafts for source in draft.sources),
+    )
+
+
+def _title(views: Sequence[CubeView]) -> str:
+    return next((view.words.title for view in views if view.words.title), "")
+
+
+def _merge(actor: Actor, cubes: Sequence[Cube], into: UUID, reason: str) -> None:
+    steps_write(actor, [PlannedStep(cube, State.MERGED, reason) for cube in cubes])
+    Cube.objects.filter(id__in=[cube.id for cube in cubes]).update(superseded_by=into)
+
+
+def _concerned(cube: Cube) -> UndonePlan:
+    """What the fusion or split that this memory is part of has made of what. Both may be empty."""
+    rows = Cube.objects.filter(tenant_id=cube.tenant_id, deleted_at=None)
+    if cube.reader == SPLIT and cube.state != State.MERGED:
+        links = CubeLink.objects.filter(source_id=cube.id, kind=LinkKind.DERIVED).values("target_id")
+        whole = rows.filter(id__in=links, state=State.MERGED).first()
+        return _concerned(whole) if whole else UndonePlan((), ())
+    lead_id = cube.superseded_by if cube.state == State.MERGED else cube.id
+    lead = rows.filter(id=lead_id).first() if lead_id else None
+    if lead is None or lead.reader not in {FUSION, SPLIT}:
+        return UndonePlan((), ())
+    parents = tuple(rows.filter(superseded_by=lead.id, state=State.MERGED))
+    if lead.reader == FUSION:
+        return UndonePlan(parents, (lead,))
+    made = CubeLink.objects.filter(target__in=parents, kind=LinkKind.DERIVED).values("source_id")
+    return UndonePlan(parents, tuple(rows.filter(id__in=made, reader=SPLIT)))
+
+
+def _state_before(cube: Cube) -> State:
+    """Raises Conflict once the grace period is over."""
+    row = StateTransition.objects.filter(cube=cube, to_state=State.MERGED).order_by("-step").first()
+    if row is None:
+        raise Conflict(NOT_MERGED)
+    if row.created_at + timedelta(days=settings.DELETED_GRACE_DAYS) < database_now():
+        raise Conflict(f"A fusion can be undone for {settings.DELETED_GRACE_DAYS} days.")
+    return State(row.from_state)
+
+
+def _parts_check(parts: Sequence[str]) -> None:
+    if not 2 <= len(parts) <= MOST_PARTS:
+        raise Invalid(errors=[FieldError("parts", f"2 to {MOST_PARTS} are needed")])
+    for number, part in enumerate(parts):
+        _content_check(f"parts.{number}", part)
+
+
+def _content_check(name: str, text: str) -> None:
+    if len(text) > settings.MAX_CONTENT_CHARACTERS:
+        raise TooLarge(f"`{name}` may have {settings.MAX_CONTENT_CHARACTERS} characters.")
+    if not text.strip() or "\x00" in text:
+        raise Invalid(errors=[FieldError(name, "write something")])
+
+
+def _by_id(cube: Cube) -> UUID:
+    return cube.id

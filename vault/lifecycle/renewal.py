@@ -1,0 +1,76 @@
+"""An expired memory brought back by a person, within the grace period, with a new expiry."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.errors import FieldError, Invalid, NotFound
+from governance.vocabulary import Permission, Verb
+from vault.cubes.changing import cube_change_ask
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.holds import refuse_held
+from vault.cubes.index.eligibility import index_cubes
+from vault.cubes.lookup import cube_target
+from vault.cubes.services import check_version, cube_update
+from vault.cubes.writer.prepared import stored_texts_prepared
+from vault.lifecycle.rules import Cause
+from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
+from vault.models import Cube, CubeOrigin, StateTransition
+from vault.vocabulary import State
+
+
+def cube_renew_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
+    """The expired memory, locked, if the actor may bring it back. Use inside `acting`.
+
+    Raises, in this order: NotFound, also after the grace period; Forbidden; Held; VersionConflict.
+    """
+    now = database_now()
+    earliest = now - timedelta(days=settings.DELETED_GRACE_DAYS)
+    rows = Cube.objects.filter(tenant_id=actor.tenant_id, deleted_at=None, expires_at__range=(earliest, now))
+    standing = rows.resting_on(CubeOrigin.objects.filter(stands=True)).filter(id=cube_id)
+    cube = standing.select_for_update(of=("self",)).select_related("namespace", "persona", "subject").first()
+    if cube is None:
+        raise NotFound
+    authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+    authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+    refuse_held(actor, [cube.id])
+    if expected_versions is not None:
+        check_version(cube, expected_versions)
+    return cube
+
+
+def cube_renew(
+    *, actor: Actor, cube_id: UUID, expires_at: datetime, expected_versions: Collection[int] | None = None
+) -> Cube:
+    """Bring an expired memory back to the state that it had, with a new expiry, as a new version.
+
+    Raises as `cube_renew_ask`; Invalid for an expiry that is past, or later than the policies allow.
+    Writes: Cube, CubeVersion, StateTransition?, Posting …, AuditEntry …, OutboxEvent ….
+    """
+    with stored_texts_prepared(actor=actor, cube_ids=[cube_id]), acting(actor):
+        cube = cube_renew_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
+        if expires_at <= database_now():
+            raise Invalid(errors=[FieldError("expires_at", "must be in the future")])
+        Cube.objects.filter(id=cube.id).update(expires_at=expires_at)
+        cube.expires_at = expires_at
+        if cube.state == State.EXPIRED:
+            before = _state_before(cube)
+            refuse_illegal(State.EXPIRED, before, Cause.RESTORE)
+            steps_write(actor, [PlannedStep(cube, before)])
+        else:  # no sweep has marked it yet
+            index_cubes([cube])
+        record(actor=actor, verb=Verb.MEMORY_RESTORED, object_type="memory", object_ids=[cube.id], version=cube.version)
+        present = cube_change_ask(actor=actor, cube_id=cube.id).version
+        changes = CubeChanges(expires_at=expires_at)
+        return cube_update(actor=actor, cube_id=cube.id, expected_versions={present}, changes=changes)
+
+
+def _state_before(cube: Cube) -> State:
+    row = StateTransition.objects.filter(cube=cube, to_state=State.EXPIRED).order_by("-step").first()
+    return State(row.from_state) if row else State.GENERATED

@@ -1,0 +1,233 @@
+"""The sweep of a tenant's memories: what expired is marked, what was forgotten is archived, what is over is erased.
+
+Expiry and deletion hold at read time, with no sweep needed. What a hold keeps is never touched.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Max, Q
+from pydantic import Field, TypeAdapter
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting, database_now
+from governance.errors import DomainError, Unavailable
+from governance.jobs.kinds import JobRun, Preview, Step
+from governance.jobs.registry import handler
+from governance.policies.active import ActivePolicies, policies_active
+from governance.policies.rules import lifetime_of
+from governance.vocabulary import Permission, Topic
+from vault.cubes.retention import facts_of
+from vault.cubes.services import cube_purge
+from vault.cubes.writer.prepared import stored_texts_read, texts_given
+from vault.lifecycle.forgetting import Forgetting, Use, archived_because
+from vault.lifecycle.steps import PlannedStep, steps_write
+from vault.models import Cube, CubeUse, StateTransition
+from vault.models.cube import CubeQuerySet
+from vault.vocabulary import Layer, State
+
+FIRST = UUID(int=0)
+LOOKED_AT = 500  # memories of one step
+MOST_PREVIEWED = 10_000  # memories that a preview looks at
+MOST_NAMED = 100  # ids in a preview or a result
+FORGETTABLE = (State.GENERATED, State.ACTIVATED)
+
+
+@dataclass(frozen=True)
+class SweepSettings:
+    """forgetting: the policy that archives. limit: its score below which a memory is archived; null: the policy's own.
+
+    youngest_days: what is younger is never archived. archive, purge: false leaves that out.
+    """
+
+    forgetting: Forgetting = Forgetting.KEEP
+    limit: Annotated[float, Field(ge=0, le=1_000)] | None = None
+    youngest_days: Annotated[int, Field(ge=0, le=3_650)] = 30
+    archive: bool = True
+    purge: bool = True
+
+
+class Deed(StrEnum):
+    EXPIRED = "expired"
+    ARCHIVED = "archived"
+    PURGED = "purged"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done with one memory. reason: of a step."""
+
+    cube: Cube
+    deed: Deed
+    reason: str = ""
+
+
+SETTINGS = TypeAdapter(SweepSettings)
+
+
+def sweep_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
+    """The memories that a run would change now, among the first MOST_PREVIEWED that it looks at. Raises Forbidden."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        plans, _, _ = _plans(actor, SETTINGS.validate_python(dict(chosen)), FIRST, MOST_PREVIEWED)
+    return Preview(len(plans), tuple(plan.cube.id for plan in plans[:MOST_NAMED]))
+
+
+@handler(Topic.LIFECYCLE_SWEEP, settings=SweepSettings, preview=sweep_preview)
+def lifecycle_sweep(run: JobRun) -> Callable[[], Step]:
+    """Look at the next LOOKED_AT memories, as the product itself. done: memories looked at.
+
+    Twice, or two at once, it takes each step once. Writes: Cube …, StateTransition …, Posting …, AuditEntry ….
+    """
+    chosen = SETTINGS.validate_python(dict(run.settings))
+    after = UUID(run.state.get("after", str(FIRST)))
+    with acting(run.system):
+        ahead = [plan.cube.id for plan in _plans(run.system, chosen, after, LOOKED_AT)[0] if plan.deed is Deed.ARCHIVED]
+        total = _candidates(run.system, chosen).count() if run.total is None else run.total
+    texts = stored_texts_read(actor=run.system, cube_ids=ahead)
+
+    def write() -> Step:
+        with texts_given(texts), acting(run.system):
+            plans, looked_at, last = _plans(run.system, chosen, after, LOOKED_AT, lock=True)
+            failed = _done(run, plans)
+        return _outcome(run, plans, failed, looked_at, total, last)
+
+    return write
+
+
+def _outcome(
+    run: JobRun,
+    plans: Sequence[Plan],
+    failed: Mapping[UUID, str],
+    looked_at: int,
+    total: int,
+    last: UUID | None,
+) -> Step:
+    """Counts by deed so far, and the memories that could not be changed: the job can be run again for them."""
+    done = Counter(plan.deed for plan in plans if plan.cube.id not in failed)
+    counts = {str(deed): run.result.get(deed, 0) + done[deed] for deed in Deed}
+    codes = Counter(run.result.get("codes", {})) + Counter(failed.values())
+    named = [{"id": str(one), "code": code} for one, code in failed.items()]
+    result = {
+        **counts,
+        "changed": sum(counts.values()),
+        "codes": dict(codes),
+        "skipped": [*run.result.get("skipped", ()), *named][:MOST_NAMED],
+    }
+    state = {"after": str(last)} if last else None
+    return Step(state=state, done=run.done + looked_at, total=max(total, run.done + looked_at), result=result)
+
+
+def _done(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
+    """Do all at once; where one of them fails, each by itself. Returns the codes of those that failed."""
+    try:
+        with transaction.atomic():
+            _do(run, plans)
+            return {}
+    except Unavailable:
+        raise
+    except DomainError:
+        return {plan.cube.id: code for plan in plans if (code := _failure(run, plan))}
+
+
+def _failure(run: JobRun, plan: Plan) -> str:
+    """The code of what stands against one memory's change; empty once that is done."""
+    plan.cube.refresh_from_db(fields=["state"])
+    try:
+        with transaction.atomic():
+            _do(run, [plan])
+    except Unavailable:
+        raise
+    except DomainError as failure:
+        return failure.code
+    return ""
+
+
+def _do(run: JobRun, plans: Sequence[Plan]) -> None:
+    for plan in plans:
+        if plan.deed is Deed.PURGED:
+            cube_purge(actor=run.system, cube_id=plan.cube.id)
+    states = {Deed.EXPIRED: State.EXPIRED, Deed.ARCHIVED: State.ARCHIVED}
+    steps = [PlannedStep(plan.cube, states[plan.deed], plan.reason) for plan in plans if plan.deed in states]
+    steps_write(run.system, steps, run.job_id)
+
+
+def _plans(
+    actor: Actor, chosen: SweepSettings, after: UUID, most: int, *, lock: bool = False
+) -> tuple[list[Plan], int, UUID | None]:
+    """What to do with the next `most` memories behind `after`; how many those were; the last, None at the end."""
+    rows = _candidates(actor, chosen).filter(id__gt=after).select_related("namespace").order_by("id")
+    rows = rows.select_for_update(of=("self",)) if lock else rows
+    cubes = list(rows[:most])
+    uses = _uses([cube.id for cube in cubes])
+    now, policies = database_now(), policies_active(actor)
+    plans = [plan for cube in cubes if (plan := _plan(cube, chosen, policies, uses, now))]
+    return plans, len(cubes), cubes[-1].id if len(cubes) == most else None
+
+
+def _candidates(actor: Actor, chosen: SweepSettings) -> CubeQuerySet:
+    """The memories that a sweep may change, whatever their use says. Those that a hold keeps are none."""
+    now = database_now()
+    due = Q(deleted_at=None, expires_at__lte=now) & ~Q(state=State.EXPIRED)
+    if chosen.archive:
+        youngest = now - timedelta(days=chosen.youngest_days)
+        due |= Q(deleted_at=None, state__in=FORGETTABLE, layer=Layer.LONG_TERM, created_at__lt=youngest)
+    if chosen.purge:
+        due |= Q(deleted_at__lt=now) | Q(state=State.EXPIRED)
+    return Cube.objects.free().filter(due, tenant_id=actor.tenant_id)
+
+
+def _plan(
+    cube: Cube, chosen: SweepSettings, policies: ActivePolicies, uses: Mapping[UUID, "Used"], now: datetime
+) -> Plan | None:
+    if cube.deleted_at is not None or cube.state == State.EXPIRED:
+        over = _ends(cube, policies)
+        return Plan(cube, Deed.PURGED) if chosen.purge and over is not None and over < now else None
+    if cube.expires_at is not None and cube.expires_at <= now:
+        return Plan(cube, Deed.EXPIRED, f"Expired because its time ended on {cube.expires_at:%Y-%m-%d}.")
+    used = uses.get(cube.id, Used())
+    times = [one for one in (cube.created_at, cube.updated_at, used.at, used.stepped_at) if one is not None]
+    use = Use(now - max(times), used.recalls, cube.importance, cube.priority)
+    reason = archived_because(chosen.forgetting, use, chosen.limit)
+    return Plan(cube, Deed.ARCHIVED, reason) if reason else None
+
+
+def _ends(cube: Cube, policies: ActivePolicies) -> datetime | None:
+    """When the grace period of a deleted or expired memory is over; a policy may leave a deleted one less."""
+    begins = cube.deleted_at or cube.expires_at
+    if begins is None:
+        return None
+    lifetime = lifetime_of(policies.retention, facts_of(cube)) if cube.deleted_at else None
+    grace = lifetime.grace if lifetime else None
+    longest = timedelta(days=settings.DELETED_GRACE_DAYS)
+    return begins + (longest if grace is None else min(grace, longest))
+
+
+@dataclass(frozen=True)
+class Used:
+    """at: of the last reading. stepped_at: of the last change of state, as a recall is."""
+
+    at: datetime | None = None
+    recalls: int = 0
+    stepped_at: datetime | None = None
+
+
+def _uses(cube_ids: Sequence[UUID]) -> dict[UUID, Used]:
+    """Two queries."""
+    read = {
+        cube_id: (at, count)
+        for cube_id, at, count in CubeUse.objects.filter(cube_id__in=cube_ids).values_list(
+            "cube_id", "last_accessed_at", "access_count"
+        )
+    }
+    steps = StateTransition.objects.filter(cube_id__in=cube_ids).order_by().values("cube_id")
+    stepped = dict(steps.annotate(at=Max("created_at")).values_list("cube_id", "at"))
+    return {one: Used(*read.get(one, (None, 0)), stepped.get(one)) for one in {*read, *stepped}}

@@ -1,0 +1,174 @@
+"""Operations on memories: fuse, split, undo of both, promote and copy. Each page works without JavaScript."""
+
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Conflict, DomainError, FieldError, IllegalTransition, Invalid
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import number_or_none, uuid_or_none
+from vault.cubes.changing import cube_change_ask
+from vault.cubes.lookup import locate_readable
+from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_propose, fusion_undo, split_propose
+from vault.lifecycle.services import cube_copy, cube_promote
+from vault.listing.selectors import paths_list
+from vault.namespaces.rules import PathError, path_checked
+from vault.vocabulary import Layer
+from vault.web.labels import LAYERS
+from vault.web.memory_forms import member_read
+
+TITLES: dict[str, Promise] = {
+    "fuse": gettext_lazy("Fuse memories"),
+    "split": gettext_lazy("Split a memory"),
+    "promote": gettext_lazy("Change the layer"),
+    "copy": gettext_lazy("Copy a memory"),
+}
+BUTTONS: dict[str, Promise] = {
+    "fuse": gettext_lazy("Fuse"),
+    "split": gettext_lazy("Split"),
+    "promote": gettext_lazy("Change the layer"),
+    "copy": gettext_lazy("Copy"),
+}
+SEPARATOR = "\n\n"
+REFUSALS = (Invalid, IllegalTransition, Conflict)  # shown above the form
+
+
+@require_POST
+@page
+def fuse(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The proposed text of the chosen memories, to be changed; with `confirmed` they are fused."""
+    form = request.POST
+    ids = [one for one in (uuid_or_none(text) for text in form.getlist("id")) if one]
+    try:
+        if form.get("confirmed") == "yes":
+            text, reason = _text(form.get("content", "")), form.get("reason", "").strip()
+            made = cubes_fuse(actor=actor, cube_ids=ids, content=text, reason=reason)
+            return _done(request, made.id, _("Fused"))
+        found = fusion_propose(actor=actor, cube_ids=ids)
+    except REFUSALS as fault:
+        given = form.get("content", "")
+        return _form(request, "fuse", {"ids": ids, "text": given, "next": reverse("memories")}, fault)
+    return _form(request, "fuse", {"ids": ids, "text": found.content, "next": reverse("memories")})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def split(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    """The parts that are proposed, an empty line between two; then the split."""
+    after = reverse("memory", args=[memory_id])
+    if request.method != "POST":
+        try:
+            parts = split_propose(actor=actor, cube_id=memory_id)
+        except REFUSALS as fault:
+            return _form(request, "split", {"text": "", "next": after}, fault)
+        return _form(
+            request, "split", {"text": SEPARATOR.join(parts), "next": after, "version": _version(actor, memory_id)}
+        )
+    text = _text(request.POST.get("content", ""))
+    try:
+        parts = [part.strip() for part in text.split(SEPARATOR) if part.strip()]
+        reason = request.POST.get("reason", "").strip()
+        made = cube_split(
+            actor=actor, cube_id=memory_id, parts=parts, reason=reason, expected_versions=_expected(request)
+        )
+    except REFUSALS as fault:
+        context = {"text": text, "next": after, "version": request.POST.get("version", "")}
+        return _form(request, "split", context, fault)
+    words = ngettext("Split into %(n)s memory", "Split into %(n)s memories", len(made)) % {"n": len(made)}
+    return _done(request, memory_id, words)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def promote(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    with acting(actor):
+        cube = cube_change_ask(actor=actor, cube_id=memory_id)
+    context = {"layers": LAYERS, "layer": cube.layer, "next": reverse("memory", args=[memory_id])}
+    if request.method != "POST":
+        return _form(request, "promote", context)
+    try:
+        cube_promote(actor=actor, cube_id=memory_id, layer=member_read(Layer, request.POST, "layer"))
+    except REFUSALS as fault:
+        return _form(request, "promote", context, fault)
+    return _done(request, memory_id, _("Layer changed"))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    with acting(actor):
+        locate_readable(actor, memory_id)
+        places = paths_list(actor=actor)
+    context: dict[str, Any] = {"places": places, "next": reverse("memory", args=[memory_id])}
+    if request.method != "POST":
+        return _form(request, "copy", context)
+    context["namespace"] = request.POST.get("namespace", "").strip()
+    try:
+        made = cube_copy(actor=actor, cube_id=memory_id, namespace=_path(context["namespace"]))
+    except REFUSALS as fault:
+        return _form(request, "copy", context, fault)
+    return _done(request, made.id, _("Copied"))
+
+
+@require_POST
+@page
+def unfuse(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    """Undo the fusion or the split that a memory is part of; then show what it was made of."""
+    plan = fusion_undo(actor=actor, cube_id=memory_id)
+    return _done(request, plan.parents[0].id, _("Undone: the memories have their earlier state again"))
+
+
+def _form(
+    request: HttpRequest, operation: str, context: dict[str, Any], fault: DomainError | None = None
+) -> HttpResponseBase:
+    shown = {
+        "operation": operation,
+        "title": TITLES[operation],
+        "button": BUTTONS[operation],
+        "action": request.path,
+        "longest": settings.MAX_CONTENT_CHARACTERS,
+        "reason": request.POST.get("reason", ""),
+        "fault": fault,
+        **context,
+    }
+    status = HTTPStatus.OK if fault is None else HTTPStatus.UNPROCESSABLE_ENTITY
+    return draw(request, "vault/memories/operation.html", shown, status=status)
+
+
+def _done(request: HttpRequest, memory_id: UUID, words: str) -> HttpResponseBase:
+    request.session["undo"] = {"words": words, "action": "", "ids": [], "next": ""}
+    return see_other(reverse("memory", args=[memory_id]))
+
+
+def _text(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _path(text: str) -> str:
+    """Raises Invalid."""
+    try:
+        return path_checked(text)
+    except PathError as fault:
+        raise Invalid(errors=[FieldError("namespace", fault.message)]) from fault
+
+
+def _version(actor: Actor, memory_id: UUID) -> int:
+    with acting(actor):
+        return locate_readable(actor, memory_id).version
+
+
+def _expected(request: HttpRequest) -> set[int] | None:
+    """The version that the form showed: another one by now is refused."""
+    number = number_or_none(request.POST.get("version", ""))
+    return {number} if number else None
