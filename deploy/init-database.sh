@@ -15,6 +15,7 @@ export PGUSER="${PGUSER:-${POSTGRES_USER:-postgres}}"
 send postgres --file "$folder/roles.sql"
 send memos --file "$folder/database.sql"
 send memos --file "$folder/maintenance.sql"
+send memos --file "$folder/backup.sql"
 # psql reads the passwords from the environment: on a command line others could see them.
 send postgres <<'SQL'
 \getenv owner DATABASE_OWNER_PASSWORD
@@ -22,3 +23,9 @@ send postgres <<'SQL'
 ALTER ROLE memos_owner PASSWORD :'owner';
 ALTER ROLE memos_app PASSWORD :'app';
 SQL
+if [ -n "${DATABASE_BACKUP_PASSWORD:-}" ]; then
+	send postgres <<'SQL'
+\getenv backup DATABASE_BACKUP_PASSWORD
+ALTER ROLE memos_backup PASSWORD :'backup';
+SQL
+fi

@@ -108,6 +108,8 @@ class Config:
     trusted_proxy: bool
     database_url: str = field(repr=False)
     database_owner_url: str = field(repr=False)
+    database_backup_url: str = field(repr=False)
+    database_restore_url: str = field(repr=False)
     database_role: str
     redis_url: str = field(repr=False)
     llm: LlmChoice
@@ -165,6 +167,8 @@ def read_config(environ: Mapping[str, str]) -> Config:
         trusted_proxy=_flag("MEMOS_TRUSTED_PROXY", environ.get("MEMOS_TRUSTED_PROXY", "no")),
         database_url=environ.get("DATABASE_URL", ""),
         database_owner_url=environ.get("DATABASE_OWNER_URL", ""),
+        database_backup_url=environ.get("DATABASE_BACKUP_URL", ""),
+        database_restore_url=environ.get("DATABASE_RESTORE_URL", ""),
         database_role=_one_of("MEMOS_DATABASE_ROLE", environ.get("MEMOS_DATABASE_ROLE", "app"), ("app", "owner")),
         redis_url=_redis(environ.get("REDIS_URL", "")),
         llm=_llm(environ),

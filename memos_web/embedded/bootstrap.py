@@ -15,7 +15,8 @@ ALREADY_THERE = (psycopg.errors.DuplicateObject, psycopg.errors.DuplicateDatabas
 def bootstrap(*, server: str, database: str) -> None:
     """Make what is missing. `server`, `database`: a superuser's connection strings to the server and the new database.
 
-    The first two files run once, and a run that was cut off is finished by the next; maintenance.sql runs each time.
+    The first two files run once, and a run that was cut off is finished by the next; maintenance.sql and
+    backup.sql run each time.
     """
     if not _is_made(server):
         with psycopg.connect(server, autocommit=True) as connection:
@@ -25,7 +26,8 @@ def bootstrap(*, server: str, database: str) -> None:
             # Sent at once, the whole file is one transaction: its extension shows that all of it was done.
             connection.execute(_file(DEPLOY / "database.sql"))
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(_file(DEPLOY / "maintenance.sql"))  # also where an older version made the rest
+        for name in ("maintenance.sql", "backup.sql"):  # also where an older version made the rest
+            connection.execute(_file(DEPLOY / name))
 
 
 def has_tenants(database: str) -> bool:

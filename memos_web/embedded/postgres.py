@@ -89,7 +89,7 @@ def program(server: Postgres) -> Program:
         "unix_socket_directories": str(server.socket_dir),
         "unix_socket_permissions": "0700",
     }
-    argv = [str(_binary("postgres")), "-D", str(server.folder), "-p", str(server.port)]
+    argv = [str(program_path("postgres")), "-D", str(server.folder), "-p", str(server.port)]
     for name, value in settings.items():
         argv += ["-c", f"{name}={value}"]
     return Program(
@@ -118,7 +118,7 @@ def _make_cluster(server: Postgres) -> None:
         shutil.rmtree(draft)
     draft.mkdir(parents=True, mode=0o700)
     give(draft, server.account)
-    command = [str(_binary("initdb")), "-D", str(draft), "-U", SUPERUSER, "--auth-local=trust"]
+    command = [str(program_path("initdb")), "-D", str(draft), "-U", SUPERUSER, "--auth-local=trust"]
     command += ["--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C"]
     command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     command += [] if server.durable else ["--no-sync"]
@@ -170,7 +170,7 @@ def _pid_in(lock: Path) -> int | None:
 
 def _is_server_of(pid: int, folder: Path) -> bool:
     try:
-        return Path(f"/proc/{pid}/cwd").resolve() == folder and _binary("postgres").samefile(f"/proc/{pid}/exe")
+        return Path(f"/proc/{pid}/cwd").resolve() == folder and program_path("postgres").samefile(f"/proc/{pid}/exe")
     except OSError:
         return False  # gone, or somebody else's
 
@@ -180,7 +180,8 @@ def _environ() -> dict[str, str]:
     return {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
 
 
-def _binary(name: str) -> Path:
+def program_path(name: str) -> Path:
+    """A program of the installed PostgreSQL. Raises StartError."""
     return _installed() / "bin" / name
 
 

@@ -13,7 +13,7 @@ from memos_web.embedded.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER_NICENESS = 10  # people wait for the web processes
-OWNER_ONLY = ("DATABASE_OWNER_URL", "MEMOS_DATABASE_ROLE")
+OWNER_ONLY = ("DATABASE_OWNER_URL", "DATABASE_BACKUP_URL", "DATABASE_RESTORE_URL", "MEMOS_DATABASE_ROLE")
 
 
 def web(config: Config, number: int, shared: socket.socket) -> Program:

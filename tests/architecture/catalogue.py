@@ -260,6 +260,7 @@ TRIGGERS = {
 ROLES = {  # (can log in, superuser, bypasses row-level security, makes roles, makes databases, replicates)
     "memos_app": (True, False, False, False, False, False),
     "memos_auditor": (False, False, False, False, False, False),
+    "memos_backup": (True, False, True, False, False, False),
     "memos_maintainer": (False, False, False, False, False, False),
     "memos_owner": (True, False, False, False, False, False),
     "memos_router": (False, False, False, False, False, False),
@@ -268,6 +269,7 @@ MEMBERSHIPS = {  # (role, member, inherits its rights)
     ("memos_router", "memos_owner", False),
     ("memos_maintainer", "memos_app", False),
     ("pg_checkpoint", "memos_maintainer", True),
+    ("pg_read_all_data", "memos_backup", True),
 }
 HERE = "relnamespace = 'public'::regnamespace"
 

@@ -15,7 +15,7 @@ OTHERS = [
     *(ROOT / name for name in ("docker-compose.yml", "Dockerfile", "Makefile")),
     *ROOT.glob("templates/**/*.html"),
 ]
-ADDRESSES = {"DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"}
+ADDRESSES = {"DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_BACKUP_URL", "DATABASE_RESTORE_URL", "REDIS_URL"}
 README = ROOT / "README.md"
 HOUSES = "memos_web|vault|governance|deploy|scripts|requirements|templates|static|tests|benchmarks"
 

@@ -10,6 +10,7 @@ import redis
 from tests.harness.processes import descendants
 from tests.harness.product import RunningServer, installation
 from tests.harness.separate import PASSWORD, SeparateServers
+from tests.harness.servers import ROOT
 
 pytestmark = pytest.mark.long
 
@@ -54,3 +55,42 @@ def test_without_the_owners_address_it_refuses_a_database_that_is_behind(server:
     assert done.returncode == 1
     assert "memos: migrations are missing" in done.stderr.splitlines()[-1]
     assert done.stdout == ""
+
+
+def test_backup_by_its_own_role_restores_into_a_new_database(
+    separate_servers: SeparateServers, server: RunningServer, tmp_path: Path
+) -> None:
+    server.start()
+    assert server.stop() == 0
+    server.environ["DATABASE_BACKUP_URL"] = separate_servers.backup_url
+    done = server.manage("backup", str(tmp_path / "backup"))
+    assert done.returncode == 0, done.stderr
+    addresses = separate_servers.settings() | {"DATABASE_RESTORE_URL": separate_servers.superuser_url}
+    server.environ |= addresses
+    refused = server.manage("restore", str(tmp_path / "backup"))
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert "the database is not empty" in refused.stderr
+    with psycopg.connect(separate_servers.superuser_url, autocommit=True) as superuser:
+        superuser.execute("CREATE DATABASE restored OWNER memos_owner")
+    renamed = {name: url.removesuffix("/memos") + "/restored" for name, url in addresses.items() if "postgres" in url}
+    with psycopg.connect(renamed["DATABASE_RESTORE_URL"], autocommit=True) as superuser:
+        for name in ("database.sql", "maintenance.sql", "backup.sql"):
+            superuser.execute((ROOT / "deploy" / name).read_bytes())
+    server.environ |= renamed
+    restored = server.manage("restore", str(tmp_path / "backup"))
+    assert restored.returncode == 0, restored.stderr
+    server.start()
+    assert server.first_run["tenant"] == "home"
+    assert server.stop() == 0
+
+
+def test_backup_role_reads_every_row_and_writes_none(separate_servers: SeparateServers) -> None:
+    with psycopg.connect(separate_servers.superuser_url, autocommit=True) as superuser:
+        superuser.execute("CREATE TABLE notes (word text)")
+        superuser.execute("ALTER TABLE notes ENABLE ROW LEVEL SECURITY")
+        superuser.execute("INSERT INTO notes VALUES ('heron')")
+    with psycopg.connect(separate_servers.backup_url, autocommit=True) as backup:
+        assert backup.execute("SELECT word FROM notes").fetchall() == [("heron",)]
+        backup.execute("SET default_transaction_read_only = off")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            backup.execute("INSERT INTO notes VALUES ('otter')")

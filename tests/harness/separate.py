@@ -9,9 +9,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from memos_web.backup.dumping import ROLE as BACKUP_ROLE
 from memos_web.embedded.account import server_account
 from memos_web.embedded.bootstrap import DATABASE
-from memos_web.embedded.postgres import Postgres
+from memos_web.embedded.postgres import SUPERUSER, Postgres
 from memos_web.embedded.redis import Redis
 from memos_web.settings.databases import APP_ROLE, OWNER_ROLE
 from tests.harness.product import free_port
@@ -28,6 +29,8 @@ class SeparateServers:
     database_url: str
     database_owner_url: str
     redis_url: str
+    superuser_url: str = ""
+    backup_url: str = ""
 
     def settings(self) -> dict[str, str]:
         return {
@@ -57,6 +60,8 @@ def separate_servers() -> Iterator[SeparateServers]:
         yield SeparateServers(
             database_url=_address(APP_ROLE, servers.postgres),
             database_owner_url=_address(OWNER_ROLE, servers.postgres),
+            superuser_url=_address(SUPERUSER, servers.postgres),
+            backup_url=_address(BACKUP_ROLE, servers.postgres),
             redis_url=f"redis://:{PASSWORD}@127.0.0.1:{servers.redis.tcp_port}",
         )
     finally:
@@ -65,7 +70,7 @@ def separate_servers() -> Iterator[SeparateServers]:
 
 def _set_passwords(server: Postgres) -> None:
     with psycopg.connect(server.conninfo(), autocommit=True) as superuser:
-        for role in (APP_ROLE, OWNER_ROLE):
+        for role in (APP_ROLE, OWNER_ROLE, BACKUP_ROLE, SUPERUSER):
             superuser.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(PASSWORD)))
 
 

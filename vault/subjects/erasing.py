@@ -24,7 +24,7 @@ from governance.jobs.sealing import open_request
 from governance.keys.services import key_store, subject_scope
 from governance.keys.signing import signing_key
 from governance.models import DataSubject, Job
-from governance.privacy.services import subject_view
+from governance.privacy.services import reference_token
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.blanking import versions_blank
 from vault.cubes.services import cubes_erase
@@ -75,7 +75,7 @@ def _begin(run: JobRun, subject_id: UUID) -> Step:
         raise Held("A legal hold is over this data subject.")
     requests = 0
     if subject.erasing_since is None:
-        requests = _requests_drop(run.actor, subject_view(subject).reference)
+        requests = _requests_drop(run.actor, bytes(subject.reference_token))
         subject.erasing_since, subject.reference_token = Now(), os.urandom(TOKEN_BYTES)
         subject.save(update_fields=["erasing_since", "reference_token"])
     total = cubes_about(run.actor.tenant_id, subject_id).count()
@@ -187,13 +187,14 @@ def _locked(actor: Actor, subject_id: UUID) -> DataSubject:
     return subject
 
 
-def _requests_drop(actor: Actor, reference: str) -> int:
+def _requests_drop(actor: Actor, token: bytes) -> int:
     """Blank what waits in jobs to be stored about the subject: such a job then fails. Returns how many."""
     waiting = Job.objects.filter(tenant_id=actor.tenant_id, kind=Topic.MEMORIES_ADD).exclude(sealed_request=b"")
     dropped = 0
     for job in waiting.order_by("id").select_for_update():
         request = open_request(job)
-        if request and any(draft.subject == reference for draft in DRAFTS.validate_json(request)):
+        named = {draft.subject for draft in DRAFTS.validate_json(request)} if request else set()
+        if any(one is not None and reference_token(actor.tenant_id, one) == token for one in named):
             Job.objects.filter(id=job.id).update(sealed_request=b"")
             dropped += 1
     return dropped

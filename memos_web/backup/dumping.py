@@ -1,0 +1,120 @@
+"""`manage.py backup`: the database and the files beside it, as of one moment, while the product serves.
+
+Keys are never part of it: they have a backup of their own, in another place, and kept for a shorter time.
+"""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from memos_web.backup.manifest import DUMP, MIGRATED, BackupError, Manifest, file_digest, files_below, manifest_write
+from memos_web.backup.programs import run_tool
+from memos_web.backup.rowhash import session_set, table_hashes
+from memos_web.config import Config
+from memos_web.embedded import postgres
+from memos_web.embedded.bootstrap import DATABASE
+from memos_web.installation import key_store_path
+
+ROLE = "memos_backup"
+FOLDERS = ("blobs", "checkpoints")  # of the data directory, beside the database
+COPIES = 7  # of the key store in one folder
+KEY_STORE = "keystore-{at}.sqlite3"
+
+
+def backup_make(config: Config, folder: Path) -> Manifest:
+    """Write a backup to a folder that is not there yet: whole, or not at all. Raises BackupError."""
+    if folder.exists():
+        raise BackupError(f"{folder} is there already: name a new folder")
+    draft = folder.with_name(f"{folder.name}.partial")
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True, mode=0o700)
+        manifest = _write(config, draft)
+        draft.rename(folder)
+    except OSError as error:
+        raise BackupError(f"cannot write {folder}: {error.strerror}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return manifest
+
+
+def keys_copy(config: Config, folder: Path) -> Path:
+    """Copy the key store to a file of its own, and remove all but the newest COPIES. Raises BackupError."""
+    source = key_store_path(config)
+    if not source.is_file():
+        raise BackupError(f"the key store is missing: {source}")
+    at = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    path = folder / KEY_STORE.format(at=at)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        address = f"{source.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=5)) as store, closing(sqlite3.connect(path)) as copy:
+            store.backup(copy)
+        for older in sorted(folder.glob(KEY_STORE.format(at="*")))[:-COPIES]:
+            older.unlink()
+    except (OSError, sqlite3.Error) as error:
+        raise BackupError(f"the key store cannot be copied to {folder}: {error}") from error
+    return path
+
+
+def _write(config: Config, folder: Path) -> Manifest:
+    conninfo = _conninfo(config)
+    with _snapshot(conninfo) as (connection, snapshot):
+        words = ["--format=custom", f"--snapshot={snapshot}", f"--file={folder / DUMP}"]
+        run_tool("pg_dump", words, conninfo)
+        tables = table_hashes(connection)
+        migrations = {app: _last_migration(connection, app) for app in MIGRATED}
+        noted = connection.execute("SELECT store_id::text FROM governance_keystorenote").fetchone()
+        at = connection.execute("SELECT now()").fetchone()
+    for name in FOLDERS:
+        if (config.data_dir / name).is_dir():
+            shutil.copytree(config.data_dir / name, folder / name)
+    manifest = Manifest(
+        at=at[0].isoformat() if at else "",
+        key_store_id=noted[0] if noted else "",
+        migrations=migrations,
+        tables=tables,
+        files={str(path.relative_to(folder)): file_digest(path) for path in files_below(folder)},
+    )
+    manifest_write(folder, manifest)
+    return manifest
+
+
+@contextmanager
+def _snapshot(conninfo: str) -> Iterator[tuple[psycopg.Connection[Any], str]]:
+    """A transaction that reads the database as of its first statement, and the name by which others read the same."""
+    try:
+        with psycopg.connect(conninfo, connect_timeout=5, autocommit=True) as connection:
+            session_set(connection)
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            row = connection.execute("SELECT pg_export_snapshot()").fetchone()
+            yield connection, str(row[0] if row else "")
+    except psycopg.OperationalError as error:
+        raise BackupError(f"the database does not answer as {ROLE}: {' '.join(str(error).split())}") from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise BackupError(f"{ROLE} may not read everything: run deploy/backup.sql as a superuser") from error
+
+
+def _conninfo(config: Config) -> str:
+    server = postgres.of(config)
+    if server is not None:
+        return server.conninfo(database=DATABASE, user=ROLE)
+    if not config.database_backup_url:
+        raise BackupError(f"set DATABASE_BACKUP_URL: the address of the database as {ROLE}")
+    return config.database_backup_url
+
+
+def _last_migration(connection: psycopg.Connection[Any], app: str) -> str:
+    last = "SELECT name FROM django_migrations WHERE app = %s ORDER BY name DESC LIMIT 1"
+    row = connection.execute(last, [app]).fetchone()
+    if row is None:
+        raise BackupError("the database is not migrated: there is nothing to back up")
+    return str(row[0])

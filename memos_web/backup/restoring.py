@@ -1,0 +1,191 @@
+"""`manage.py restore`: a backup into an empty database, checked row by row, with every erasure done again."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from governance.errors import KeyUnavailable
+from governance.keys.store import SqliteKeyStore
+from memos_web.backup.dumping import FOLDERS
+from memos_web.backup.manifest import DUMP, BackupError, Manifest, manifest_read
+from memos_web.backup.programs import run_tool
+from memos_web.backup.rowhash import session_set, table_hashes
+from memos_web.config import Config
+from memos_web.embedded import postgres, serving
+from memos_web.embedded.bootstrap import DATABASE, bootstrap
+from memos_web.embedded.errors import StartError
+from memos_web.embedded.folders import lock_data_dir, prepare_data_dir
+from memos_web.embedded.programs import Program, last_line, spawn, stop_all
+from memos_web.installation import key_store_path, lost_master_key, master_key, secrets_make
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+SERVING = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'memos_app' AND datname = current_database()"
+
+
+@dataclass(frozen=True)
+class NotedStore:
+    """What the database of a backup notes: the id of its key store, before that database is there."""
+
+    id: UUID
+
+    def registered(self) -> UUID:
+        return self.id
+
+    def register(self, store_id: UUID) -> UUID:
+        return self.id
+
+    def tenants(self) -> frozenset[UUID]:
+        return frozenset({self.id})  # no new store is made
+
+
+def restore(config: Config, folder: Path, *, keys: Path | None = None) -> Manifest:
+    """Restore a backup. keys: a copy of the key store, where the data directory has none.
+
+    Raises BackupError; StartError where the product runs. Nothing is left of a restoration that fails.
+    """
+    manifest = manifest_read(folder)
+    prepare_data_dir(config.data_dir)
+    lock = lock_data_dir(config.data_dir)
+    try:
+        placed = _keys_check(config, manifest, keys)
+        secrets_make(config)
+        try:
+            with _empty_database(config) as conninfo:
+                _load(config, folder, manifest, conninfo)
+        except BaseException:
+            if placed is not None:
+                placed.unlink()
+            raise
+    finally:
+        os.close(lock)
+    return manifest
+
+
+def _load(config: Config, folder: Path, manifest: Manifest, conninfo: str) -> None:
+    words = ["--exit-on-error", "--single-transaction", "--no-comments", f"--dbname={_name_of(conninfo)}"]
+    run_tool("pg_restore", [*words, str(folder / DUMP)], conninfo)
+    _compare(conninfo, manifest)
+    for name in FOLDERS:
+        if (folder / name).is_dir():
+            shutil.copytree(folder / name, config.data_dir / name, dirs_exist_ok=True)
+    _run(serving.command(config, "migrate", "--noinput", environ=serving.owner_environ(config)))
+    _run(serving.command(config, "erasures_apply"))
+
+
+def _name_of(conninfo: str) -> str:
+    return str(psycopg.conninfo.conninfo_to_dict(conninfo).get("dbname") or DATABASE)
+
+
+def _compare(conninfo: str, manifest: Manifest) -> None:
+    """Raises BackupError unless each table has the very rows that were saved."""
+    with psycopg.connect(conninfo, connect_timeout=5) as connection:
+        session_set(connection)
+        present = table_hashes(connection)
+    names = present.keys() | manifest.tables.keys()
+    wrong = sorted(name for name in names if present.get(name) != manifest.tables.get(name))
+    if wrong:
+        raise BackupError(f"the restored rows are not those of the backup, in {', '.join(wrong)}")
+
+
+def _keys_check(config: Config, manifest: Manifest, keys: Path | None) -> Path | None:
+    """Prove that the keys open this backup; the file that was put in place for it. Raises BackupError."""
+    path, placed = key_store_path(config), None
+    master = master_key(config)
+    if master is None:
+        raise BackupError(lost_master_key(config))
+    if not path.exists():
+        if keys is None:
+            raise BackupError(f"{path} is missing: name a copy of the key store with --keys")
+        path.parent.mkdir(exist_ok=True, mode=0o700)
+        try:
+            shutil.copyfile(keys, path)
+        except OSError as error:
+            raise BackupError(f"cannot read {keys}: {error.strerror}") from error
+        path.chmod(0o600)
+        placed = path
+    try:
+        if manifest.key_store_id:
+            SqliteKeyStore(path, master, NotedStore(UUID(manifest.key_store_id))).check()
+    except KeyUnavailable as error:
+        if placed is not None:
+            placed.unlink()
+        raise BackupError(f"the keys do not fit this backup: {error}") from error
+    return placed
+
+
+@contextmanager
+def _empty_database(config: Config) -> Iterator[str]:
+    """The address of an empty database as a superuser."""
+    server = postgres.of(config)
+    if server is None:
+        yield _given_database(config)
+        return
+    if server.folder.exists():
+        raise BackupError(f"there is a database at {server.folder}: move that folder away first")
+    with _embedded_database(server) as conninfo:
+        yield conninfo
+
+
+def _given_database(config: Config) -> str:
+    url = config.database_restore_url
+    if not url:
+        raise BackupError("set DATABASE_RESTORE_URL: the address of the empty database as a superuser")
+    try:
+        with psycopg.connect(url, connect_timeout=5) as connection:
+            if _first(connection, "SELECT to_regclass('public.governance_tenant') IS NOT NULL"):
+                raise BackupError("the database is not empty: make a new one with deploy/init-database.sh")
+            if _first(connection, SERVING):
+                raise BackupError("the product is connected to this database: stop it first")
+            if not _first(connection, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+                raise BackupError("DATABASE_RESTORE_URL is not a superuser's address")
+    except psycopg.Error as error:
+        raise BackupError(f"DATABASE_RESTORE_URL cannot be used: {' '.join(str(error).split())}") from error
+    return url
+
+
+def _first(connection: psycopg.Connection[Any], statement: str) -> Any:
+    row = connection.execute(statement.encode()).fetchone()
+    return row[0] if row else None
+
+
+@contextmanager
+def _embedded_database(server: postgres.Postgres) -> Iterator[str]:
+    """The embedded PostgreSQL, made anew and run for the restoration; removed again where that fails."""
+    program = postgres.program(server)
+    process: subprocess.Popen[bytes] | None = None
+    is_done = False
+    try:
+        postgres.prepare(server)
+        process = spawn(program)
+        deadline = time.monotonic() + START_SECONDS
+        while not postgres.answers(server):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise StartError(f"PostgreSQL does not start: {last_line(program.log)}")
+            time.sleep(0.05)
+        conninfo = server.conninfo(database=DATABASE)
+        bootstrap(server=server.conninfo(), database=conninfo)
+        yield conninfo
+        is_done = True
+    finally:
+        if process is not None:
+            stop_all([(program, process)], seconds=STOP_SECONDS)
+        if not is_done:
+            shutil.rmtree(server.folder, ignore_errors=True)
+
+
+def _run(program: Program) -> None:
+    """Run one of our own commands to its end. Raises BackupError with what it said last."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    if spawn(program).wait() != 0:
+        raise BackupError(f"{program.argv[-1]} failed: {last_line(program.log)}")

@@ -1,0 +1,39 @@
+"""Save the database, its files and the hashes of its rows to a new folder, while the product serves."""
+
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from governance.management.base import OneLineCommand
+from memos_web.backup.dumping import COPIES, backup_make, keys_copy
+from memos_web.backup.manifest import BackupError
+from memos_web.installation import missing
+from memos_web.settings.base import CONFIG
+
+
+class Command(OneLineCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("folder", type=Path, help="a new folder; with --keys, the folder of the copies")
+        parser.add_argument(
+            "--keys", action="store_true", help=f"copy the key store alone; the newest {COPIES} copies stay"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if reason := missing(CONFIG):
+            raise CommandError(reason)
+        os.umask(0o077)
+        folder = options["folder"].absolute()
+        try:
+            if options["keys"]:
+                self.stderr.write(f"copied the key store to {keys_copy(CONFIG, folder)}")
+                return
+            manifest = backup_make(CONFIG, folder)
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        rows = sum(one.rows for one in manifest.tables.values())
+        self.stderr.write(f"saved {rows} rows of {len(manifest.tables)} tables to {folder}, as of {manifest.at}")

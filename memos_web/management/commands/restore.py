@@ -1,0 +1,32 @@
+"""Restore a backup into an empty installation, compare every row, and erase again what was erased since."""
+
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from governance.management.base import OneLineCommand
+from memos_web.backup.manifest import BackupError
+from memos_web.backup.restoring import restore
+from memos_web.embedded.errors import StartError
+from memos_web.settings.base import CONFIG
+
+
+class Command(OneLineCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("folder", type=Path, help="a folder that `backup` wrote")
+        parser.add_argument("--keys", type=Path, help="a copy of the key store, where the data directory has none")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        os.umask(0o077)
+        os.environ["MEMOS_DATA_DIR"] = str(CONFIG.data_dir)
+        try:
+            manifest = restore(CONFIG, options["folder"].absolute(), keys=options["keys"])
+        except (BackupError, StartError) as error:
+            raise CommandError(str(error)) from error
+        rows = sum(one.rows for one in manifest.tables.values())
+        self.stderr.write(f"restored {rows} rows of {len(manifest.tables)} tables as of {manifest.at}")

@@ -1,0 +1,132 @@
+"""Row 9: a backup under load restores to equal rows, what was erased since stays erased, and wrong ones are refused."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memos_web.backup.manifest import DUMP, NAME
+from tests.harness.evidence import Evidence
+from tests.harness.product import RunningServer, installation, wait_until
+from tests.harness.servers import Servers
+from tests.journeys.live import Live, Writers, number, superuser
+
+pytestmark = pytest.mark.long
+CANARY = "vermilion"
+REFERENCE = "customer-4711"
+
+
+@pytest.fixture(scope="module")
+def server(servers: Servers) -> Iterator[RunningServer]:
+    with installation(servers.cluster) as server:
+        server.start()
+        yield server
+
+
+def finished(live: Live, job_id: str) -> dict[str, Any]:
+    job: dict[str, Any] = {}
+
+    def is_done() -> bool:
+        job.update(live.done("GET", f"jobs/{job_id}/"))
+        return job["status"] in {"succeeded", "failed"}
+
+    wait_until(is_done, seconds=60)
+    return job
+
+
+def refused(server: RunningServer, *words: str) -> str:
+    """The one line with which a command refuses."""
+    done = server.manage(*words)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
+    server: RunningServer, tmp_path: Path, evidence: Evidence
+) -> None:
+    live, folder, keys = Live.of(server), tmp_path / "backup", tmp_path / "keys"
+    stays = live.done("POST", "memories/", {"content": "The heron nests by the mill."})["results"][0]["id"]
+    about = {"content": f"The customer has a {CANARY} canary.", "subject": REFERENCE}
+    gone = live.done("POST", "memories/", about)["results"][0]["id"]
+    writers = Writers(live, "/load")
+    with writers.writing():
+        wait_until(lambda: len(writers.acknowledged) >= 20, seconds=30)
+        done = server.manage("backup", str(folder))
+        assert done.returncode == 0, done.stderr
+        acknowledged = len(writers.acknowledged)
+    assert acknowledged > 20
+    assert server.manage("backup", "--keys", str(keys)).returncode == 0
+    assert "is there already" in refused(server, "backup", str(folder))
+    assert "already running" in refused(server, "restore", str(folder))
+    assert CANARY.encode() not in b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    subject = live.done("GET", f"subjects/?reference={REFERENCE}")["results"][0]["id"]
+    erased = finished(live, live.done("POST", f"subjects/{subject}/erase/")["job"]["id"])
+    assert erased["status"] == "succeeded", erased
+    assert server.stop() == 0
+
+    pg = server.data_dir / "pg"
+    assert "move that folder away first" in refused(server, "restore", str(folder))
+    shutil.move(pg, tmp_path / "pg")
+    restored = server.manage("restore", str(folder))
+    assert restored.returncode == 0, restored.stderr
+    server.start()
+    assert live.done("GET", f"memories/{stays}/")["content"] == "The heron nests by the mill."
+    assert live.call("GET", f"memories/{gone}/")[0] == 404
+    with superuser(server) as connection:
+        for table in ("vault_cubeversion", "vault_embedding", "vault_posting"):
+            statement = f"SELECT count(*) FROM {table} WHERE cube_id = %s"
+            assert connection.execute(statement.encode(), [gone]).fetchone() == (0,), table
+    assert live.done("GET", f"subjects/{subject}/")["status"] == "erased"
+    checked = server.manage("audit_verify")
+    assert checked.returncode == 0, checked.stderr
+    manifest = json.loads((folder / NAME).read_text(encoding="utf-8"))
+    rows = sum(one["rows"] for one in manifest["tables"].values())
+    load = number(server, "SELECT count(*) FROM vault_cube") - 1
+    figures = {"tables with equal row hashes": len(manifest["tables"]), "rows": rows, "memories of the load": load}
+    evidence(row=9, name="backup-restored", figures=figures)
+
+
+def test_what_is_no_backup_of_this_installation_is_refused_and_leaves_nothing(
+    server: RunningServer, tmp_path: Path
+) -> None:
+    folder, copies = tmp_path / "backup", tmp_path / "keys"
+    if server.has_ended():
+        server.start()
+    assert server.manage("backup", str(folder)).returncode == 0
+    assert server.manage("backup", "--keys", str(copies)).returncode == 0
+    (copy,) = copies.iterdir()
+    assert server.stop() == 0
+    shutil.move(server.data_dir / "pg", tmp_path / "pg")
+    assert "holds no backup" in refused(server, "restore", str(tmp_path))
+    manifest = json.loads((folder / NAME).read_text(encoding="utf-8"))
+
+    def change(**fields: Any) -> None:
+        (folder / NAME).write_text(json.dumps(manifest | fields), encoding="utf-8")
+
+    change(format="memos-backup/9")
+    assert "this release reads memos-backup/1" in refused(server, "restore", str(folder))
+    change(migrations=manifest["migrations"] | {"vault": "9999_future"})
+    assert "another release" in refused(server, "restore", str(folder))
+    change(key_store_id="00000000-0000-7000-8000-000000000000")
+    assert "the keys do not fit" in refused(server, "restore", str(folder))
+    change(tables=manifest["tables"] | {"vault_cube": {"rows": 0, "digest": "0" * 32}})
+    assert "not those of the backup, in vault_cube" in refused(server, "restore", str(folder))
+    assert not (server.data_dir / "pg").exists()
+    change()
+    store = server.data_dir / "keys" / "keystore.sqlite3"
+    shutil.move(store, tmp_path / "keystore")
+    assert "--keys" in refused(server, "restore", str(folder))
+    dump = (folder / DUMP).read_bytes()
+    (folder / DUMP).write_bytes(dump[:-1] + bytes([dump[-1] ^ 1]))
+    assert "was changed since" in refused(server, "restore", str(folder), "--keys", str(copy))
+    (folder / DUMP).write_bytes(dump)
+    assert not store.exists()
+    assert server.manage("restore", str(folder), "--keys", str(copy)).returncode == 0
+    server.start()
+    assert server.stop() == 0
+    shutil.rmtree(tmp_path / "pg")

@@ -1,0 +1,14 @@
+"""Erase again, in a restored database, the data subjects that were erased after its backup was made."""
+
+from typing import Any
+
+from governance.management.base import DomainCommand
+from vault.subjects.replaying import erasures_apply
+
+
+class Command(DomainCommand):
+    help = __doc__ or ""
+
+    def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        erased = erasures_apply()
+        return {"erased": erased}, [f"erased again: {erased} data subjects"]
