@@ -36,7 +36,10 @@ from vault.providers.reranking import OverlapReranker
 from vault.reader.rules import (
     Passage,
     answer_of,
+    confirms,
+    goal_touched,
     is_question,
+    memory_call,
     read_statements,
     semantic_type_of,
     sentences,
@@ -195,6 +198,15 @@ FUNCTIONS = (
             "REMARK_ON_TALK TRAILING_QUESTION"
         },
     ),
+    TextFunction(
+        "memory_call",
+        lambda text: (memory_call(text, said_at=NOW, past=[text[:LONGEST_QUESTION]]), confirms(text)),
+        {
+            f"{READER}.calls": "_FORGET _SUMMARISE _SUMMARY_VERB _SELF _OWN_WORDS _MY _NOTHING_TO_FORGET _CORRECTS "
+            "_CONFIRMS _PRONOUN _POSSESSIVE _HAN_PRONOUN _WHAT_ABOUT _FIRST_PERSON"
+        },
+    ),
+    TextFunction("goal_touched", lambda text: goal_touched(text, [text]), {f"{READER}.goals": "_LINKS"}),
     TextFunction("unstated_kind", unstated_kind, {f"{READER}.remarks": "GREETING THANKS"}),
     TextFunction("is_question", is_question, {f"{READER}.kinds": "_ENDS_ASKING"}),
     TextFunction(

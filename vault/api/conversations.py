@@ -154,7 +154,7 @@ class TurnsView(ApiView):
         request=TurnInput,
         parameters=[ONCE, PROVENANCE],
         also={(200, STREAM): str},
-        may=[404],
+        may=[404, 423],
     )
     def post(self, request: Request, conversation_id: UUID) -> Response | StreamingHttpResponse:
         """Ask; the answer cites the memories it rests on.

@@ -15,6 +15,7 @@ from vault.reader.rules import Passage as Candidate
 from vault.reader.rules import Quote as Found
 
 MOST_QUOTES = 3
+LONGEST_LISTED = 300  # characters of one memory in a list
 OWN_SPEAKERS = frozenset({"", "user"})  # of what the reader may have said themselves
 LONGEST_MARKER = 4  # characters, as in [12]
 LONGEST_PASSAGE = 2_000  # characters of one memory in a prompt
@@ -30,6 +31,12 @@ PHRASES = {
         "quoted": "From your memories:",
         "yes": "Yes. From your memories:",
         "no": "No. From your memories:",
+        "goal": "You have a goal that this touches:",
+        "summary": "This is what your memories hold:",
+        "nothing_about": "Nothing in your memories is about this.",
+        "forget": "These memories would be forgotten. Say yes, or press Forget, to delete them:",
+        "forget_none": "No memory of yours is about this, so there is nothing to forget.",
+        "forgotten": "Forgotten. Deleted memories can be restored for some days.",
         "nearest": "These come closest, and do not answer it:",
         "nothing": "Nothing in your memories answers this.",
         "noted": "Noted. I will remember this.",
@@ -41,6 +48,12 @@ PHRASES = {
         "quoted": "你的记忆里写着：",
         "yes": "是的。你的记忆里写着：",
         "no": "不是。你的记忆里写着：",
+        "goal": "这和你的一个目标有关：",
+        "summary": "你的记忆里有这些：",
+        "nothing_about": "你的记忆里没有关于这个的内容。",
+        "forget": "下面这些记忆将被忘掉。回答“是”或按“忘掉”即可删除：",
+        "forget_none": "你的记忆里没有关于这个的内容，没有可忘掉的。",
+        "forgotten": "已忘掉。删除的记忆在几天内可以恢复。",
         "nearest": "最接近的是这些，但没有回答这个问题：",
         "nothing": "你的记忆里没有这方面的内容。",
         "noted": "记下了，我会记住这件事。",
@@ -49,6 +62,11 @@ PHRASES = {
         "not_noted": "这句话里没有需要记住的内容，所以没有保存。你可以提问，或告诉我一件事。",
     },
 }
+GROUPS = {
+    "en": {"profile": "Profile", "fact": "Facts", "preference": "Preferences", "goal": "Goals", "event": "Events"},
+    "zh": {"profile": "基本情况", "fact": "事实", "preference": "喜好", "goal": "目标", "event": "经历"},
+}
+MOST_LISTED = 12  # memories in a summary or a list of what goes
 NOTHING = tuple(phrases["nothing"] for phrases in PHRASES.values())
 
 
@@ -71,6 +89,7 @@ class Evidence:
     session: str = ""
     position: int | None = None
     is_resolved: bool = False
+    semantic_type: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,6 +109,9 @@ class Extract:
         count = max((n for n in range(len(self.lines) + 1) if said.startswith("\n".join(self.lines[:n]))), default=0)
         quotes = tuple(quote for quote in self.quotes if f"[{quote.marker}]" in self.frame[:count])
         return Extract(self.lines[:count], self.frame[:count], quotes)
+
+    def followed_by(self, other: "Extract") -> "Extract":
+        return Extract(self.lines + other.lines, self.frame + other.frame, self.quotes + other.quotes)
 
 
 @dataclass(frozen=True)
@@ -135,6 +157,46 @@ def extractive_answer(question: str, evidence: Sequence[Evidence], stated: Seque
     return _extract((lead,), answer.quotes, evidence)
 
 
+def goal_extract(question: str, goal: Evidence) -> Extract:
+    """The line that recalls a goal, with its quote."""
+    return _listed(phrase(question, "goal"), [goal])
+
+
+def summary_extract(question: str, found: Sequence[Evidence]) -> Extract:
+    """All of `found`, which stand in the order of their groups, each under the name of its group."""
+    if not found:
+        return phrase_extract(question, "nothing_about")
+    names = GROUPS[_language(question)]
+    extract = phrase_extract(question, "summary")
+    for kind in dict.fromkeys(one.semantic_type for one in found):
+        lead = f"{names[kind] if kind in names else names['fact']}:"
+        extract = extract.followed_by(_listed(lead, [one for one in found if one.semantic_type == kind]))
+    return extract
+
+
+def forget_extract(question: str, found: Sequence[Evidence]) -> Extract:
+    """What a deletion would take, to be confirmed."""
+    return _listed(phrase(question, "forget"), found) if found else phrase_extract(question, "forget_none")
+
+
+def phrase_extract(question: str, name: str) -> Extract:
+    """One of PHRASES in the language of the question, and nothing else."""
+    return Extract((phrase(question, name),), (phrase(question, name),), ())
+
+
+def phrase(question: str, name: str) -> str:
+    return PHRASES[_language(question)][name]
+
+
+def _language(question: str) -> str:
+    return "zh" if language_of(question) == "zh" else "en"
+
+
+def _listed(lead: str, found: Sequence[Evidence]) -> Extract:
+    whole = [Found(str(one.marker), one.text.strip()[:LONGEST_LISTED], 1.0) for one in found]
+    return _extract((lead,), whole, found)
+
+
 def quotes(question: str, evidence: Sequence[Evidence]) -> list[Evidence]:
     """What `extractive_answer` will quote, in its order."""
     answer, by_key = _answer(question, evidence), {str(one.marker): one for one in evidence}
@@ -142,10 +204,10 @@ def quotes(question: str, evidence: Sequence[Evidence]) -> list[Evidence]:
 
 
 def _answer(question: str, evidence: Sequence[Evidence]) -> Answer:
-    return answer_of(question, [_candidate(one) for one in evidence], MOST_QUOTES)
+    return answer_of(question, [candidate_of(one) for one in evidence], MOST_QUOTES)
 
 
-def _candidate(one: Evidence) -> Candidate:
+def candidate_of(one: Evidence) -> Candidate:
     is_person = one.speaker.casefold() not in OWN_SPEAKERS
     return Candidate(
         key=str(one.marker),

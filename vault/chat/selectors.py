@@ -20,7 +20,7 @@ from governance.vocabulary import Permission, Verb
 from vault.chat.rules import title_of
 from vault.cubes.drafts import SourceRef
 from vault.cubes.selectors import CubeView, cubes_view, record_quoted
-from vault.models import Conversation, Cube, Turn
+from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.vocabulary import SourceKind, TurnEnd
 
 EXTRACTIVE = "extractive"  # the `model` of a turn that no language model answered
@@ -48,6 +48,19 @@ class ConversationView:
     model: str
     created_at: datetime
     updated_at: datetime
+    raises_goals: bool = True
+    excluded: frozenset[UUID] = frozenset()
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """A memory that was found for a question. score, and each of `parts`: 0..1; tokens: of its text."""
+
+    memory_id: UUID
+    score: float
+    parts: Mapping[str, float]
+    layer: str
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,9 @@ class TurnView:
     prompt_tokens: int
     completion_tokens: int
     created_at: datetime
+    intent: str = ""
+    retrieved: tuple[Retrieved, ...] = ()
+    goal_id: UUID | None = None
 
     @property
     def extractive(self) -> bool:
@@ -211,6 +227,8 @@ def _view(row: Conversation, title: str) -> ConversationView:
         model=row.model,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        raises_goals=row.raises_goals,
+        excluded=frozenset(UUID(one) for one in row.excluded),
     )
 
 
@@ -229,6 +247,16 @@ def turn_view(row: Turn, said: TurnTexts) -> TurnView:
         prompt_tokens=row.prompt_tokens,
         completion_tokens=row.completion_tokens,
         created_at=row.created_at,
+        intent=row.intent,
+        retrieved=() if withheld else retrieved_of(row),
+        goal_id=row.goal_id,
+    )
+
+
+def retrieved_of(row: Turn) -> tuple[Retrieved, ...]:
+    return tuple(
+        Retrieved(UUID(one["memory_id"]), one["score"], one["parts"], one["layer"], one["tokens"])
+        for one in row.retrieved
     )
 
 
@@ -245,6 +273,13 @@ def turns_sources(turns: Sequence[TurnView]) -> list[SourceRef]:
     named = [cube_id for pair in rows for cube_id in pair if cube_id is not None]
     versions = Cube.objects.filter(id__in=named).values_list("id", "version")
     return [SourceRef(cube_id, version, SourceKind.TEXT) for cube_id, version in versions]
+
+
+def statements_of(actor: Actor, turns: Sequence[Turn]) -> QuerySet[Cube]:
+    """The memories that the questions of these turns state, as far as the actor may read them."""
+    pages = [turn.question_id for turn in turns if turn.question_id]
+    stated = CubeSource.objects.filter(source_id__in=pages, kind=SourceKind.EXTRACT).values("cube_id")
+    return Cube.objects.visible_to(actor).filter(id__in=stated, deleted_at=None).order_by("id")
 
 
 def title_place(conversation_id: UUID) -> bytes:

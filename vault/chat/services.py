@@ -2,8 +2,8 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -22,24 +22,33 @@ from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
+from vault.chat.commands import goal_of, hits_meant
+from vault.chat.memory_changes import turn_forget
 from vault.chat.rules import (
     LONGEST_MARKER,
     Evidence,
     Extract,
     PastTurn,
     extractive_answer,
+    forget_extract,
+    goal_extract,
     markers_in,
+    phrase,
+    phrase_extract,
     prompt,
     quotes,
+    summary_extract,
     tokens_used,
 )
 from vault.chat.selectors import (
     EXTRACTIVE,
     Citation,
     ConversationView,
+    Retrieved,
     TurnView,
     conversation_locate,
     conversation_views,
+    retrieved_of,
     speaker_of,
     title_place,
     turns_list,
@@ -52,12 +61,13 @@ from vault.cubes.services import Added, cubes_add, cubes_hide
 from vault.cubes.sources import sources_of
 from vault.cubes.usage import usage_count
 from vault.cubes.writer.building import TextIndexes, texts_index
+from vault.lexicon.temporal_expressions import asks_for_time
 from vault.lexicon.tokens import language_of
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.namespaces.services import chat_namespace
 from vault.providers.ports import Completion, Llm, TextDelta
 from vault.providers.registry import llm
-from vault.reader.rules import Statement, read_statements
+from vault.reader.rules import Intent, MemoryCall, Statement, confirms, memory_call, needs_past, read_statements
 from vault.reader.services import statement_draft
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import Hit, memories_search
@@ -65,6 +75,9 @@ from vault.vocabulary import Layer, MessageRole, SemanticType, Source, SourceKin
 
 CONSIDERED = 10  # memories an answer may rest on
 REMEMBERED = 4  # earlier turns that a model sees
+FOLLOWED = 2  # earlier turns that a follow-up may rest on
+SHORT_RANGE = timedelta(days=8)  # of time that a question names: what lies outside is no answer
+SHOWN_PARTS = ("lexical", "context", "dense", "entity", "time", "graph")  # of a score
 # Cosine from which a memory without a common word is about the question. Small embedders find all Chinese alike.
 LEAST_DENSE, LEAST_DENSE_CHINESE = 0.35, 0.65
 LONGEST_TITLE = 200
@@ -120,6 +133,11 @@ class TurnPlan:
     agent: str = ""
     sources: tuple[SourceRef, ...] = ()  # what a model is shown, and what that rests on
     stated: tuple[Statement, ...] = ()
+    asked: str = field(default="", repr=False)  # the question as it was searched for
+    intent: Intent = Intent.CHAT
+    reply: Extract | None = None  # of a command; no model is asked
+    goal: Evidence | None = None
+    retrieved: tuple[Retrieved, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -210,11 +228,11 @@ def conversation_delete(*, actor: Actor, conversation_id: UUID) -> None:
 def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
     """`turn_begin` with a conversation of its own, which is there only once the question was not refused.
 
-    Raises Forbidden; Invalid; TooLarge; QuotaExceeded; Unavailable. Writes: AuditEntry × 2, OutboxEvent, Conversation.
+    Raises Forbidden; Invalid; TooLarge; QuotaExceeded; Unavailable. Writes: AuditEntry …, OutboxEvent, Conversation.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     draft = ConversationDraft()
-    plan = _planned(actor, draft.id, draft.model, content)
+    plan = _planned(actor, _Asked(draft.id, draft.model), content)
     conversation_create(actor=actor, draft=draft)
     return plan
 
@@ -223,30 +241,113 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     """Find what answers a question; committed before the first word of the answer.
 
     content: 1..MAX_CONTENT_CHARACTERS characters. What a policy redacts of it is neither searched for nor sent to a
-    model. Raises NotFound; Forbidden; Invalid; TooLarge; QuotaExceeded (the month's model tokens are used up);
-    Unavailable. Writes: AuditEntry naming the memories, OutboxEvent.
+    model. A yes to a deletion deletes. Raises NotFound; Forbidden; Held; Invalid; TooLarge; QuotaExceeded (the month's
+    model tokens are used up); Unavailable. Writes: AuditEntry naming the memories, OutboxEvent, Cube ….
     """
     with acting(actor):
         conversation = conversation_locate(actor, conversation_id)
         actor = speaker_of(actor, conversation)
-    plan = _planned(actor, conversation_id, conversation.model, content)
+        raised = Turn.objects.filter(conversation=conversation).exclude(goal_id=None).values_list("goal_id", flat=True)
+        asked = _Asked(
+            conversation_id,
+            conversation.model,
+            excluded=frozenset(UUID(one) for one in conversation.excluded),
+            raised=frozenset(one for one in raised if one is not None),
+            raises_goals=conversation.raises_goals,
+        )
+    before = _before(actor, conversation, content)
+    if before and before[-1].intent == Intent.DELETE and confirms(content):
+        count = turn_forget(actor=actor, conversation_id=conversation_id, turn_id=before[-1].id)
+        reply = phrase_extract(before[-1].question, "forgotten" if count else "forget_none")
+        return _fixed_plan(actor, asked, _screened(actor, content), reply)
+    past_questions = tuple(turn.question for turn in before if turn.question)
+    plan = _planned(actor, replace(asked, past=past_questions), content)
     agent = conversation.agent_persona.name if conversation.agent_persona else ""
+    if plan.reply is not None:
+        return replace(plan, agent=agent)
     past, rested_on = _past(actor, conversation)
     return replace(plan, past=past, agent=agent, sources=(*plan.sources, *rested_on))
 
 
-def _planned(actor: Actor, conversation_id: UUID, model: str, content: str) -> TurnPlan:
+@dataclass(frozen=True)
+class _Asked:
+    """What of a conversation decides how a question is answered. past: the questions before it."""
+
+    conversation_id: UUID
+    model: str
+    past: tuple[str, ...] = ()
+    excluded: frozenset[UUID] = frozenset()
+    raised: frozenset[UUID] = frozenset()
+    raises_goals: bool = True
+
+
+def _before(actor: Actor, conversation: Conversation, content: str) -> list[TurnView]:
+    """The last turns, where the question may only be whole with them."""
+    if not needs_past(content):
+        return []
+    return turns_list(actor=actor, conversation_id=conversation.id, pages=Last(FOLLOWED))
+
+
+def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
     """The plan without what was said before."""
     _check_content(content)
-    if _model(model) is not None:
+    if _model(asked.model) is not None:
         tokens_check(actor, usage_count)
     content = _screened(actor, content)
-    search = SearchQuery(query=content, top_k=CONSIDERED, conversation_id=conversation_id)
+    call = memory_call(content, said_at=datetime.now(UTC), past=asked.past)
+    if call.intent in {Intent.SUMMARISE, Intent.DELETE}:
+        return _command_plan(actor, asked, content, call)
+    search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-    found = _quoted_first(content, _about(content, hits)) if _model(model) is None else _about(content, hits)
+    usable = [hit for hit in _about(call.rewritten, hits) if hit.view.cube.id not in asked.excluded]
+    usable = _within(call, usable)
+    found = _quoted_first(call.rewritten, usable) if _model(asked.model) is None else usable
+    goal = _goal(actor, asked, call)
+    shown = [*found, goal] if goal else found
+    plan = _plan(actor, asked, content, shown)
+    return replace(
+        plan,
+        evidence=plan.evidence[: len(found)],
+        goal=plan.evidence[-1] if goal else None,
+        asked=call.rewritten,
+        intent=call.intent,
+        stated=read_statements(content, speaker=MessageRole.USER, said_at=datetime.now(UTC)),
+        retrieved=tuple(_retrieved(hit) for hit in _with(hits, goal)),
+    )
+
+
+def _goal(actor: Actor, asked: _Asked, call: MemoryCall) -> Hit | None:
+    if not asked.raises_goals:
+        return None
+    return goal_of(actor, call.rewritten, asked.conversation_id, asked.raised | asked.excluded)
+
+
+def _with(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
+    """What was found for a question, and the goal beside it; without what merely filled the search."""
+    found = [hit for hit in hits if hit.score > 0]
+    ids = {hit.view.cube.id for hit in found}
+    return [*found, *([goal] if goal and goal.view.cube.id not in ids else [])]
+
+
+def _command_plan(actor: Actor, asked: _Asked, content: str, call: MemoryCall) -> TurnPlan:
+    """A summary, or the list of what a deletion would take: nothing is deleted yet."""
+    hits = hits_meant(actor, call, asked.conversation_id, asked.excluded)
+    plan = _plan(actor, replace(asked, model=EXTRACTIVE), content, hits)
+    made = summary_extract if call.intent is Intent.SUMMARISE else forget_extract
+    retrieved = tuple(_retrieved(hit) for hit in hits)
+    reply = made(content, plan.evidence)
+    return replace(plan, asked=call.rewritten, intent=call.intent, reply=reply, retrieved=retrieved)
+
+
+def _fixed_plan(actor: Actor, asked: _Asked, content: str, reply: Extract) -> TurnPlan:
+    return replace(_plan(actor, replace(asked, model=EXTRACTIVE), content, []), asked=content, reply=reply)
+
+
+def _plan(actor: Actor, asked: _Asked, content: str, found: Sequence[Hit]) -> TurnPlan:
+    """With the memories in the order in which they are numbered."""
     return TurnPlan(
         actor=actor,
-        conversation_id=conversation_id,
+        conversation_id=asked.conversation_id,
         turn_id=uuid7(),
         question=content,
         evidence=tuple(_evidence(marker, hit) for marker, hit in enumerate(found, start=1)),
@@ -254,10 +355,15 @@ def _planned(actor: Actor, conversation_id: UUID, model: str, content: str) -> T
             Citation(memory_id=hit.view.cube.id, marker=marker, score=round(hit.score, 4))
             for marker, hit in enumerate(found, start=1)
         ),
-        model=model,
-        stated=read_statements(content, speaker=MessageRole.USER, said_at=datetime.now(UTC)),
+        model=asked.model,
         sources=tuple(SourceRef(hit.view.cube.id, hit.view.cube.version, SourceKind.TEXT) for hit in found),
     )
+
+
+def _retrieved(hit: Hit) -> Retrieved:
+    cube, parts = hit.view.cube, hit.parts
+    named = {name: round(getattr(parts, name), 3) for name in SHOWN_PARTS}
+    return Retrieved(cube.id, round(hit.score, 4), named, cube.layer, cube.token_count)
 
 
 def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None, None]:
@@ -326,6 +432,19 @@ def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
     return [hit for hit in own if hit.parts.lexical > 0 or hit.parts.dense >= least]
 
 
+def _within(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
+    """Of a question about a day or a week, what was said in it or happened in it, where there is any."""
+    if (
+        call.time_range is None
+        or call.time_range[1] - call.time_range[0] > SHORT_RANGE
+        or asks_for_time(call.rewritten)
+    ):
+        return list(hits)
+    start, end = call.time_range
+    inside = [hit for hit in hits if start <= (hit.view.cube.event_time or hit.view.cube.created_at) < end]
+    return inside or list(hits)
+
+
 def _quoted_first(question: str, hits: Sequence[Hit]) -> list[Hit]:
     """In the order in which an extractive answer will quote them, so that its markers count from 1."""
     evidence = [_evidence(marker, hit) for marker, hit in enumerate(hits)]
@@ -362,12 +481,15 @@ def _model_name(plan: TurnPlan) -> str:
 
 
 def _answer(plan: TurnPlan) -> Iterator[TextDelta | Completion]:
-    model = _model(plan.model)
+    model = None if plan.reply is not None else _model(plan.model)
     if model is not None:
         release_connection()  # a model may take minutes; others need the connection
-        yield from model.stream(prompt(plan.question, plan.evidence, plan.past, agent=plan.agent))
+        for piece in model.stream(prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent)):
+            if isinstance(piece, Completion) and plan.goal:
+                yield TextDelta(f"\n\n{phrase(plan.question, 'goal')} [{plan.goal.marker}]")
+            yield piece
         return
-    lines = extractive_answer(plan.question, plan.evidence, plan.stated).lines
+    lines = _extract_of(plan).lines
     for number, line in enumerate(lines):
         yield TextDelta(f"\n{line}" if number else line)
 
@@ -395,6 +517,9 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
             end=answer.end,
+            intent=plan.intent,
+            retrieved=[asdict(one) | {"memory_id": str(one.memory_id)} for one in plan.retrieved],
+            goal_id=UUID(plan.goal.source) if plan.goal else None,
         )
         tokens_add(actor, prompt_tokens + completion_tokens, usage_count)
         turn.save(force_insert=True)
@@ -425,13 +550,16 @@ def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, 
         prompt_tokens=turn.prompt_tokens,
         completion_tokens=turn.completion_tokens,
         created_at=turn.created_at,
+        intent=turn.intent,
+        retrieved=retrieved_of(turn),
+        goal_id=turn.goal_id,
     )
 
 
 def _tokens(plan: TurnPlan, completion: Completion, said: str) -> tuple[int, int]:
     if _model(plan.model) is None:
         return 0, 0
-    return tokens_used(completion, prompt(plan.question, plan.evidence, plan.past, agent=plan.agent), said)
+    return tokens_used(completion, prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent), said)
 
 
 def _answer_read(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd) -> TurnAnswer:
@@ -491,9 +619,14 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[
 
 def _extract(plan: TurnPlan, said: str) -> Extract | None:
     """What was said of an extractive answer; None: a model's words."""
-    return (
-        extractive_answer(plan.question, plan.evidence, plan.stated).until(said) if _model(plan.model) is None else None
-    )
+    return _extract_of(plan).until(said) if plan.reply is not None or _model(plan.model) is None else None
+
+
+def _extract_of(plan: TurnPlan) -> Extract:
+    if plan.reply is not None:
+        return plan.reply
+    extract = extractive_answer(plan.asked, plan.evidence, plan.stated)
+    return extract.followed_by(goal_extract(plan.question, plan.goal)) if plan.goal else extract
 
 
 def _screened(actor: Actor, question: str) -> str:
@@ -516,6 +649,7 @@ def _evidence(marker: int, hit: Hit) -> Evidence:
         session=words.session_id,
         position=cube.position,
         is_resolved=cube.has_sources,
+        semantic_type=cube.semantic_type,
     )
 
 

@@ -24,6 +24,8 @@ class Conversation(TenantModel):
     key_id = models.UUIDField(null=True)  # the API key that began it: a bound key uses these alone
     sealed_title = models.BinaryField()  # as a person gave it; empty: the first question is the title
     title_is_copy = models.BooleanField(default=False)  # stored before: perhaps the words of the first question
+    excluded = models.JSONField(default=list)  # ids of memories that its answers leave out
+    raises_goals = models.BooleanField(default=True)
     updated_at = models.DateTimeField(db_default=Now())
     deleted_at = models.DateTimeField(null=True)
 
@@ -32,7 +34,10 @@ class Conversation(TenantModel):
 
 
 class Turn(TenantModel):
-    """One question and its answer; both are cubes. `citations`: [{memory_id, marker, score}], ids and numbers only."""
+    """One question and its answer; both are cubes. `citations`: [{memory_id, marker, score}], ids and numbers only.
+
+    retrieved: [{memory_id, score, parts, layer, tokens}] of all that was found, best first. goal_id: the goal raised.
+    """
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -48,6 +53,9 @@ class Turn(TenantModel):
     citations = models.JSONField(default=list)
     prompt_tokens = models.PositiveIntegerField(default=0)
     completion_tokens = models.PositiveIntegerField(default=0)
+    intent = models.CharField(max_length=12, blank=True, default="")
+    retrieved = models.JSONField(default=list)
+    goal_id = models.UUIDField(null=True)
     end = models.CharField(max_length=12, choices=[(end, end) for end in TurnEnd])
 
     class Meta:

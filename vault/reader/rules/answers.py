@@ -30,6 +30,7 @@ LONGEST_WHOLE = 200  # characters of a message that is quoted whole
 LONGEST_REPLY = 320  # characters of all quotes together
 MOST_SENTENCES = 500  # of one passage that are weighed
 SAME_ANSWER = 0.8  # Jaccard similarity of the terms from which two quotes say the same
+LEAST_ABOUT = 0.5  # share of a topic's words that a passage about it states
 NEAREST, LEAST_NEAREST = 3, 0.3  # passages that are offered where none answers, and their match
 
 _DIGITS = r"[0-9]|[一二三四五六七八九十百千万两半]"
@@ -112,6 +113,17 @@ def answer_of(question: str, passages: Sequence[Passage], limit: int) -> Answer:
     chosen = _chosen(ranked, limit)
     verdict = _verdict(asked, chosen[0].text) if asked.kind is QuestionKind.YES_NO else None
     return Answer(tuple(chosen), (), verdict)
+
+
+def about(topic: str, passages: Sequence[Passage], *, own: bool) -> list[str]:
+    """Keys of the passages that speak of `topic`, in their order. own: only what who asks said of themselves."""
+    asked = question_parts(topic, {one.speaker for one in passages})
+    rarity = dict(asked.terms)
+    return [
+        one.key
+        for one in passages
+        if (one.own or not own) and not _only_asks(one.text) and _coverage(asked, rarity, one, None) >= LEAST_ABOUT
+    ]
 
 
 def _chosen(ranked: Sequence[_Candidate], limit: int) -> list[Quote]:

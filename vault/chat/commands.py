@@ -1,0 +1,83 @@
+"""What a chat does when it is told to sum up or to forget: which memories are meant. Reads only."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from governance.actor import Actor
+from governance.vocabulary import Permission
+from vault.chat.rules import MOST_LISTED, OWN_SPEAKERS, Evidence, candidate_of
+from vault.reader.rules import about, goal_touched, may_touch_goal, speaks_of_self
+from vault.reader.rules.calls import ALL_WORDS, OWN, MemoryCall
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import Hit, memories_search
+from vault.vocabulary import SemanticType
+
+LOOKED_AT = 60  # memories, among which those that are meant are looked for
+STATED = (
+    SemanticType.PROFILE,
+    SemanticType.FACT,
+    SemanticType.PREFERENCE,
+    SemanticType.GOAL,
+    SemanticType.EVENT,
+)
+
+
+def hits_meant(actor: Actor, call: MemoryCall, asked_in: UUID, excluded: frozenset[UUID]) -> list[Hit]:
+    """The memories that a summary or a deletion is about: by kind in the order of STATED, the newest first.
+
+    asked_in: the conversation, which decides what is mounted.
+
+    Raises what `memories_search` raises. Writes what it writes.
+    """
+    is_self = call.scope == OWN and not _topic(call)
+    query = _topic(call) or call.rewritten
+    filters = {"semantic_type": {"in": list(STATED)}}
+    search = SearchQuery(query=query, top_k=LOOKED_AT, filters=filters, conversation_id=asked_in)
+    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+    hits = [hit for hit in hits if hit.view.cube.id not in excluded and not hit.view.words.quotes]
+    if is_self:
+        found = [hit for hit in hits if _is_own(hit)]
+    elif not _topic(call):
+        found = hits
+    else:
+        found = _about(call, hits)
+    ranks = {kind: rank for rank, kind in enumerate(STATED)}
+    ordered = sorted(found, key=lambda hit: hit.view.cube.created_at, reverse=True)
+    return sorted(ordered, key=lambda hit: ranks[SemanticType(hit.view.cube.semantic_type)])[:MOST_LISTED]
+
+
+def goal_of(actor: Actor, question: str, asked_in: UUID, raised: frozenset[UUID]) -> Hit | None:
+    """The goal that a question touches and that was not raised yet. Asks only where a goal may be touched.
+
+    Raises what `memories_search` raises. Writes what it writes.
+    """
+    if not may_touch_goal(question):
+        return None
+    filters = {"semantic_type": SemanticType.GOAL}
+    search = SearchQuery(query=question, top_k=LOOKED_AT, filters=filters, conversation_id=asked_in)
+    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+    own = [hit for hit in hits if _is_own(hit) and not hit.view.words.quotes]
+    index = goal_touched(question, [hit.view.words.content for hit in own])
+    return None if index is None or own[index].view.cube.id in raised else own[index]
+
+
+def _topic(call: MemoryCall) -> str:
+    """What it is about, where that is not the speaker or everything."""
+    return "" if call.query.strip().casefold() in ALL_WORDS else call.query
+
+
+def _about(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
+    candidates = [candidate_of(_worded(number, hit)) for number, hit in enumerate(hits)]
+    keys = about(_topic(call), candidates, own=call.scope == OWN)
+    return [hits[int(key)] for key in keys]
+
+
+def _worded(number: int, hit: Hit) -> Evidence:
+    cube, words = hit.view.cube, hit.view.words
+    moment = cube.event_time or cube.created_at
+    return Evidence(str(cube.id), cube.version, number, words.content, words.speaker, moment, hit.score)
+
+
+def _is_own(hit: Hit) -> bool:
+    words = hit.view.words
+    return words.speaker.casefold() in OWN_SPEAKERS and (bool(words.speaker) or speaks_of_self(words.content))

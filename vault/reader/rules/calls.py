@@ -1,0 +1,207 @@
+"""MemReader, its reading half: what a text asks the memory to do, and follow-ups made whole from what was asked before.
+
+English and Chinese, by patterns alone. Pure.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from vault.lexicon.entities import entities
+from vault.lexicon.temporal_expressions import time_ranges_of
+from vault.lexicon.tokens import content_terms
+from vault.lexicon.words import QUESTION_WORDS
+from vault.reader.rules.extraction import read_statements
+from vault.reader.rules.kinds import is_question
+
+LONGEST_COMMAND = 300  # characters; what is longer is a text and no command
+LONGEST_FOLLOW_UP = 120
+OWN = "own"  # the scope of what the speaker said themselves
+ALL = "all"
+ALL_WORDS = frozenset({"", "me", "myself", "us", "everything", "all", "我", "我们", "我自己", "一切", "所有"})
+
+
+class Intent(StrEnum):
+    ADD = "add"
+    SEARCH = "search"
+    UPDATE = "update"
+    DELETE = "delete"
+    SUMMARISE = "summarise"
+    CHAT = "chat"
+
+
+@dataclass(frozen=True)
+class MemoryCall:
+    """query: what it is about; rewritten: the whole text without pronouns; time_range: from, to before, in UTC.
+
+    scope: `own` for what the speaker said of themselves, else `all`. anchors: entities of the query. confidence: 0..1.
+    """
+
+    intent: Intent
+    query: str = field(repr=False)
+    rewritten: str = field(repr=False)
+    entities: tuple[str, ...]
+    time_range: tuple[datetime, datetime] | None
+    scope: str
+    confidence: float
+    task: str = ""
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        return tuple(entities(self.query))
+
+
+_POLITE = r"^\W*(?:(?:please|pls|ok|okay|now|and|so|hey|could you|can you|would you|will you)[, ]+)*"
+_FORGET = re.compile(
+    rf"{_POLITE}(?:forget|delete|remove|erase)\s+(?:(?:everything|all|anything|what|whatever)\s+)?(?:(?:that"
+    rf"|which)\s+)?"
+    r"(?:(?:i|we|you)\s+(?:have\s+|'ve\s+)?(?:said|told you|mentioned|wrote|know|remember|stored)\s+)?"
+    r"(?P<about>about\s+|regarding\s+)?(?P<what>\S.*?)\W*$"
+    r"|^\W*(?:请|請|帮我|麻烦|把)*(?:忘掉|忘记|忘了|删除|删掉|清除)(?:我|你)?(?:说过|告诉过?你|提到过?|讲过"
+    r"|知道|记得|记住)?"
+    r"的?(?:所有|一切)?(?:关于|有关)?(?P<what_han>\S.*?)(?:的(?:事情?|内容|记忆|一切|话|信息))?\W*$",
+    re.IGNORECASE,
+)
+_SUMMARISE = re.compile(
+    r"\bwhat (?:all )?(?:do|did|have) (?:you|we) (?:know|remember|store|stored|have)(?: (?:about|on"
+    r"|of) (?P<known>\S.*?))?\W*$"
+    rf"|{_POLITE}(?:summari[sz]e|sum up|recap|list|show me|tell me)\s+(?:me\s+)?(?:(?:everything|all|what)\s*)?"
+    r"(?:that\s+)?(?:(?:you|we)\s+(?:know|remember|have|stored))?\s*(?:(?:about|on|of)\s+)?(?P<listed>\S.*?)?\W*$"
+    r"|^\W*你(?:都|还)?(?:知道|记得|了解)(?:关于|有关)?(?P<known_han>\S.*?)的?(?:哪些|什么|多少)(?:事情?|信息)?\W*$"
+    r"|^\W*你对(?P<toward_han>\S.*?)(?:知道|记得|了解)(?:些)?(?:什么|多少|哪些).{0,4}$"
+    r"|^\W*(?:关于|对于?|有关)(?P<about_han>\S.*?)[，,]?\s*你(?:都|还)?(?:知道|记得|了解)(?:些)?(?:什么|多少"
+    r"|哪些).{0,4}$"
+    r"|^\W*(?:请|帮我|麻烦)*(?:总结|概括|归纳|汇总|说说|介绍)(?:一下)?(?:你)?(?:所)?(?:知道|记得"
+    r"|了解)?的?(?:关于|有关)?"
+    r"(?P<listed_han>\S.*?)?(?:的(?:一切|所有|事情?|情况|信息|内容))?\W*$",
+    re.IGNORECASE,
+)
+_SUMMARY_VERB = re.compile(
+    r"\b(?:know|remember|stored?|tell me about|summari[sz]e|sum up|recap)\b|知道|记得|了解|总结|概括|归纳|汇总"
+    r"|说说|介绍",
+    re.I,
+)
+_SELF = re.compile(r"^(?:me|myself|us|i|我(?:们)?(?:自己)?)$", re.IGNORECASE)
+_OWN_WORDS = re.compile(r"\b(?:i|we) (?:have |'ve )?(?:said|told|mentioned|wrote)\b|我(?:说|讲|提|告诉)", re.IGNORECASE)
+_MY = re.compile(r"^(?:my|our|the)\s+|^我(?:们)?的?", re.IGNORECASE)
+_NOTHING_TO_FORGET = re.compile(r"^(?:it|that|this|about it|me|you)$|^(?:它|吧|这个?|那个?|了)$", re.IGNORECASE)
+_CORRECTS = re.compile(
+    r"^\W*(?:actually|correction|i meant|no, (?:my|it|the|she|he))\b|^\W*(?:其实|更正|改一下|不对[，,])", re.IGNORECASE
+)
+_CONFIRMS = re.compile(
+    r"^\W*(?:yes|yes please|confirm|confirmed|do it|go ahead|ok|okay|sure|是|是的|对|确认|好|好的|可以|行)\W*$",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(r"\b(?:he|she|him|they|them)\b", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"\b(?:his|their|hers|her)\b", re.IGNORECASE)
+_HAN_PRONOUN = re.compile(r"他们|她们|他|她")
+_WHAT_ABOUT = re.compile(
+    r"^\W*(?:and |but |so )?(?:what about|how about|and)(?! (?:how|what|when|where|who|why|which|do|does|did|is"
+    r"|are|was|were|can)\b)"
+    r" (?P<other>[^?!.]{1,40}?)\W*$"
+    r"|^\W*那?么?(?P<other_han>[^，。？?]{1,12}?)呢\W*$",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\b(?:do|did|am|was|have) i\b|\bmy\b|我的?", re.IGNORECASE)
+
+
+def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> MemoryCall:
+    """What `text` asks for; `past`: the questions before it, the last one last. Where nothing is clear: chat."""
+    rewritten = whole_question(text, past)
+    intent, query, confidence = _intent(rewritten, said_at)
+    is_own = bool(_SELF.match(query)) or bool(_OWN_WORDS.search(rewritten))
+    spans = time_ranges_of(rewritten, said_at)
+    best = max(spans, key=lambda one: one.weight, default=None)
+    return MemoryCall(
+        intent=intent,
+        query=query,
+        rewritten=rewritten,
+        entities=tuple(entities(rewritten)),
+        time_range=(best.start, best.end) if best else None,
+        scope=OWN if is_own else ALL,
+        confidence=confidence,
+    )
+
+
+def confirms(text: str) -> bool:
+    """Whether `text` says yes, and nothing else."""
+    return _CONFIRMS.match(text[:LONGEST_FOLLOW_UP]) is not None
+
+
+def needs_past(text: str) -> bool:
+    """Whether `text` may be a follow-up, which is only whole with what was asked before it."""
+    if len(text) > LONGEST_FOLLOW_UP:
+        return False
+    patterns = (_PRONOUN, _POSSESSIVE, _HAN_PRONOUN, _WHAT_ABOUT, _CONFIRMS)
+    return any(pattern.search(text) for pattern in patterns) or (
+        is_question(text) and not set(content_terms(text)) - QUESTION_WORDS
+    )
+
+
+def whole_question(text: str, past: Sequence[str]) -> str:
+    """`text` with names for its pronouns, or the last question about what `text` names instead; else as it is."""
+    if not past or not needs_past(text):
+        return text
+    last = past[-1]
+    if found := _WHAT_ABOUT.match(text):
+        other = (found["other"] or found["other_han"]).strip()
+        return _about_other(last, other)
+    name = _last_name(past)
+    if name and name.casefold() not in text.casefold():
+        named = _HAN_PRONOUN.sub(name, _POSSESSIVE.sub(f"{name}'s", _PRONOUN.sub(name, text)))
+        if named != text:
+            return named
+    if is_question(text) and not set(content_terms(text)) - QUESTION_WORDS:
+        return f"{text.strip()} {last}"
+    return text
+
+
+def _about_other(last: str, other: str) -> str:
+    names = _names(last)
+    if names:
+        return last.replace(names[0], other)
+    return f"{_FIRST_PERSON.sub(lambda one: _in_place(one[0], other), last, count=1)}"
+
+
+def _in_place(self_words: str, other: str) -> str:
+    folded = self_words.casefold()
+    if folded == "my":
+        return f"{other}'s"
+    if folded.startswith("我"):
+        return f"{other}的" if folded == "我的" else other
+    verb = {"do": "does", "am": "is", "have": "has"}.get(folded.split()[0], folded.split()[0])
+    return f"{verb} {other}"
+
+
+def _last_name(past: Sequence[str]) -> str:
+    for question in reversed(past[-2:]):
+        if names := _names(question):
+            return names[0]
+    return ""
+
+
+def _names(question: str) -> list[str]:
+    """The entities of a question as they are written in it."""
+    folded = question.casefold()
+    places = [(folded.find(name), len(name)) for name in entities(question)]
+    return [question[at : at + length] for at, length in places if at >= 0]
+
+
+def _intent(text: str, said_at: datetime) -> tuple[Intent, str, float]:
+    if len(text) <= LONGEST_COMMAND:
+        if found := _FORGET.match(text):
+            what = (found["what"] or found["what_han"] or "").strip()
+            if what and not _NOTHING_TO_FORGET.match(what):
+                return Intent.DELETE, _MY.sub("", what).strip() or what, 0.9
+            return Intent.CHAT, text, 0.5
+        found = _SUMMARISE.search(text)
+        if found and _SUMMARY_VERB.search(text):
+            names = ("known", "toward_han", "listed", "known_han", "about_han", "listed_han")
+            return Intent.SUMMARISE, next((found[one].strip() for one in names if found[one]), ""), 0.9
+    if is_question(text):
+        return Intent.SEARCH, text, 0.8
+    if read_statements(text, speaker="user", said_at=said_at):
+        return (Intent.UPDATE if _CORRECTS.search(text) else Intent.ADD), text, 0.8
+    return Intent.CHAT, text, 0.5
