@@ -223,6 +223,7 @@ class Verb(StrEnum):
     VIEW_REMOVED = "view.removed"
     OPERATOR_CHANGED = "operator.changed"
     OPERATOR_VIEWED = "operator.viewed"
+    SEGMENT_CHANGED = "segment.changed"
 
 
 class Topic(StrEnum):
@@ -252,6 +253,10 @@ class Topic(StrEnum):
     NAMESPACE_RESTORE = "namespace.restore"
     SESSION_END = "session.end"
     LIFECYCLE_SWEEP = "lifecycle.sweep"
+    PAGES_WRITTEN = "pages.written"
+    SEGMENTS_HOT = "segments.hot"
+    SEGMENTS_EVICTED = "segments.evicted"
+    LAYERS_REPLAY = "layers.replay"
 
 
 class ExportFormat(StrEnum):

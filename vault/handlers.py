@@ -19,6 +19,11 @@ from vault.cubes.index.statistics import statistics_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.graph.jobs import cubes_link
 from vault.jobs import adding, moving, restoring, sessions
+from vault.layers import replaying
+from vault.layers.distilling import segments_distil
+from vault.layers.evicting import segments_archive
+from vault.layers.placing import pages_place, pages_reread
+from vault.layers.visiting import segments_count_visits
 from vault.lifecycle import sweep
 from vault.listing import actions
 from vault.overview.counting import counts_write
@@ -27,7 +32,7 @@ from vault.policies import jobs as retention
 from vault.subjects import erasing, exports
 
 # `@handler` in a room registers a kind of job.
-JOBS = (actions, adding, erasing, exports, model_change, moving, restoring, retention, sessions, sweep)
+JOBS = (actions, adding, erasing, exports, model_change, moving, replaying, restoring, retention, sessions, sweep)
 _WRITING: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()  # of each tenant, while it is used
 
 
@@ -51,12 +56,17 @@ def all_of(*handlers: EventHandler) -> EventHandler:
     return handle
 
 
-event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE)(all_of(cubes_index, cubes_link, statistics_count))
-event_handler(Topic.CUBES_READ)(cubes_count_reads)
+event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE)(
+    all_of(cubes_index, cubes_link, statistics_count, pages_reread)
+)
+event_handler(Topic.CUBES_READ)(all_of(cubes_count_reads, segments_count_visits))
 event_handler(Topic.REEMBED_CANCELLED)(vectors_clear)
 event_handler(Topic.SIZES_DUE)(statistics_count)
 event_handler(Topic.WORDS_DUE)(words_place)
 event_handler(Topic.WORDS_PLACED)(words_pack)
 event_handler(Topic.RETENTION_CHANGED)(retention.retention_start)
+event_handler(Topic.PAGES_WRITTEN)(pages_place)
+event_handler(Topic.SEGMENTS_HOT)(segments_distil)
+event_handler(Topic.SEGMENTS_EVICTED)(segments_archive)
 event_handler(Topic.COUNTS_DUE)(counts_write)
 event_handler(Topic.DIGESTS_DUE)(digests_send)

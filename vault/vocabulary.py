@@ -23,6 +23,30 @@ class Layer(StrEnum):
     LONG_TERM = "long_term"
 
 
+class PageLayer(StrEnum):
+    """Where a page of a stream is: in its queue, or in a segment."""
+
+    SHORT_TERM = "short_term"
+    MID_TERM = "mid_term"
+
+
+class EntryQueue(StrEnum):
+    """The long-term queues of a persona: of a user profile and knowledge, of an agent what it is and did."""
+
+    PROFILE = "profile"
+    KNOWLEDGE = "knowledge"
+    AGENT = "agent"
+
+
+class EntryAction(StrEnum):
+    """What became of a statement that was held against what a persona's queue has. NOTHING leaves no row."""
+
+    ADD = "add"
+    UPDATE = "update"
+    DELETE = "delete"
+    NOTHING = "nothing"
+
+
 class State(StrEnum):
     GENERATED = "generated"
     ACTIVATED = "activated"
@@ -139,6 +163,7 @@ class ReviewKind(StrEnum):
 
     PII = "pii"
     SOURCE_WITHDRAWN = "source_withdrawn"
+    CONFLICT = "conflict"
 
 
 class ReviewStatus(StrEnum):

@@ -106,6 +106,7 @@ def _nouns() -> dict[str, Callable[[int], str]]:
         "review": lambda n: ngettext("%(n)s review", "%(n)s reviews", n),
         "grant": lambda n: ngettext("%(n)s grant", "%(n)s grants", n),
         "persona": lambda n: ngettext("%(n)s persona", "%(n)s personas", n),
+        "segment": lambda n: ngettext("%(n)s segment", "%(n)s segments", n),
         "policy": lambda n: ngettext("%(n)s policy", "%(n)s policies", n),
         "role_template": lambda n: ngettext("%(n)s preset", "%(n)s presets", n),
         "subject": lambda n: ngettext("%(n)s data subject", "%(n)s data subjects", n),

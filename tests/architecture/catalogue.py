@@ -246,6 +246,7 @@ TRIGGERS = {
     ("vault_cubeversion", "version_stays_while_held"),
     ("vault_cubeversion", "versions_come_under_holds"),
     ("vault_hold", "hold_is_made_alone"),
+    ("vault_page", "page_leaves_its_segment"),
     ("vault_posting", "packed_words_drop_with_deleted"),
     ("vault_posting", "packed_words_drop_with_former"),
     ("vault_posting", "packed_words_drop_with_inserted"),

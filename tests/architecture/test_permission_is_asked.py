@@ -90,6 +90,7 @@ ASK_NOBODY = {
     ("governance.tenants.principals", "actor_again"): "makes the actor",
     ("governance.tenants.principals", "actor_now"): "makes the actor",
     ("governance.tenants.services", "command_line_actor"): "makes the actor",
+    ("vault.layers.services", "persona_of_member"): "finds the actor's own persona alone",
 }
 
 LISTED_ABOVE = {
@@ -116,6 +117,7 @@ LISTED_ABOVE = {
     ("vault.cubes.changing", "earlier_texts_prepared"),
     ("vault.cubes.screening.redaction", "clean_texts_prepared"),
     ("vault.reviews.services", "review_texts_prepared"),
+    ("vault.layers.placing", "hot_emit"),  # leaves work for what the caller was allowed
 }
 
 

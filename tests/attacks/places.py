@@ -27,7 +27,11 @@ CONTENT = frozenset(
         "api/v1/memories/<uuid:memory_id>/diff/",
         "api/v1/memories/<uuid:memory_id>/versions/",
         "api/v1/memories/<uuid:memory_id>/versions/<int:number>/",
+        "api/v1/memories/context/",
         "api/v1/memories/search/",
+        "api/v1/personas/<uuid:persona_id>/profile/",
+        "api/v1/personas/<uuid:persona_id>/segments/",
+        "api/v1/personas/<uuid:persona_id>/stm/",
         "api/v1/reviews/",
         "chat/",
         "chat/<uuid:conversation_id>/",
@@ -62,12 +66,16 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("audit/", "api/v1/audit/"), "the audit log holds ids, never words"),
     **dict.fromkeys(("holds/", "api/v1/holds/"), "what a member wrote about a hold"),
     **dict.fromkeys(("subjects/", "api/v1/subjects/"), "references, counts and receipts; files read memories anew"),
-    **dict.fromkeys(("personas/", "api/v1/personas/"), "names of personas"),
     **dict.fromkeys(("api/v1/namespaces/", "api/v1/mounts/", "api/v1/schedules/"), "paths, times and counts"),
     **dict.fromkeys(
         ("namespaces/", "namespaces/new/", "namespaces/<uuid:namespace_id>/", "namespaces/<uuid:namespace_id>/move/"),
         "paths and counts",
     ),
+    **dict.fromkeys(("personas/", "api/v1/personas/", "api/v1/personas/<uuid:persona_id>/"), "names of personas"),
+    "api/v1/personas/<uuid:persona_id>/settings/": "numbers",
+    "api/v1/personas/<uuid:persona_id>/working-set/": "ids and numbers",
+    "api/v1/personas/<uuid:persona_id>/replay/": "numbers",
+    "api/v1/personas/<uuid:persona_id>/traits/": "names of dimensions, numbers and ids of pages",
     **dict.fromkeys(("policies/", "api/v1/policies/", "purpose/", "quotas/", "api/v1/quotas/"), "rules and counts"),
     **dict.fromkeys(("api/v1/provenance/key/", "api/v1/provenance/verify/"), "a verdict about what was sent"),
     "api/v1/memories/bulk/": "shows what the caller sent, as memories/ does",
@@ -115,7 +123,10 @@ QUERIES: Mapping[str, Sequence[str]] = {
 }
 TRASH = frozenset({"api/v1/memories/?deleted=true", "memories/?deleted=true"})  # what who may delete can restore
 DECIDING = frozenset({"api/v1/reviews/", "reviews/"})  # show who may decide the derived text that waits
-MODES = ("hybrid", "lexical", "dense", "tag", "graph")
+WITHOUT_BELOW = frozenset(
+    {"api/v1/memories/bulk/", "api/v1/personas/", "namespaces/"}
+)  # what is below them is listed by itself
+MODES = ("hybrid", "lexical", "dense", "tag", "graph", "memoryos")
 
 
 @dataclass(frozen=True)
@@ -134,13 +145,14 @@ class Reader:
 
     def readings(self, ids: Mapping[str, Sequence[str]], question: str) -> Iterator[Reading]:
         """All ways to read, with each of `ids` by parameter; and a new answer to `question`, streamed."""
-        for route in sorted(CONTENT - {"api/v1/memories/search/"}):
+        for route in sorted(CONTENT - {"api/v1/memories/search/", "api/v1/memories/context/"}):
             for address in _addresses(route, ids):
                 for query in QUERIES.get(route, ("",)):
                     asked = address + query.format(question=quote(question))
                     yield Reading(route, asked, self._get(asked))
         for mode in MODES:
             yield self._search(f"{mode}", {"query": question, "mode": mode, "top_k": 100})
+        yield self._context(question)
         for place in ids["place"]:
             yield self._search(place, {"query": question, "namespaces": [place], "top_k": 100, "provenance": True})
         for conversation in ids["conversation_id"]:
@@ -162,6 +174,12 @@ class Reader:
 
         return Reading("api/v1/memories/search/", f"search {name}", words)
 
+    def _context(self, question: str) -> Reading:
+        def words() -> str:
+            return self.api.post("memories/context/", {"query": question, "token_budget": 10_000}).body.decode()
+
+        return Reading("api/v1/memories/context/", "context", words)
+
     def _asked(self, conversation: str, question: str) -> Reading:
         """The stream of a new answer: found, said and stored now."""
         route = "api/v1/conversations/<uuid:conversation_id>/turns/"
@@ -181,8 +199,7 @@ def unlisted(addresses: Iterable[str]) -> list[str]:
 def _reason(route: str) -> str:
     if route in WITHOUT_CONTENT:
         return WITHOUT_CONTENT[route]
-    whole = {"api/v1/memories/bulk/", "namespaces/"}
-    roots = (root for root in WITHOUT_CONTENT if root.endswith("/") and "<" not in root and root not in whole)
+    roots = (root for root in WITHOUT_CONTENT if root.endswith("/") and "<" not in root and root not in WITHOUT_BELOW)
     return next((WITHOUT_CONTENT[root] for root in roots if route.startswith(root)), "")
 
 

@@ -139,6 +139,7 @@ def scene(world: World, root: psycopg.Connection) -> Scene:
     ids = {
         "memory_id": [message, *derived, summed, *chats],
         "conversation_id": begun,
+        "persona_id": [one["id"] for who in (alice, bob) for one in who.get("personas/?kind=user").json["results"]],
         "turn_id": turns,
         "number": ["1"],
         "review_id": [review[0] if review else message],

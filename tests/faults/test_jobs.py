@@ -18,7 +18,7 @@ from governance.audit.reading.queries import AuditQuery
 from governance.database import acting, database_now
 from governance.jobs.services import job_create, job_undo
 from governance.members.services import invitation_create
-from governance.models import AuditEntry, Job, OutboxEvent
+from governance.models import AuditEntry, Job, OutboxEvent, Persona
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Payload, Route, Task, Write, add_route, all_routes, remove_route
 from governance.outbox.running import task_run
@@ -36,12 +36,15 @@ from vault.cubes.services import cubes_add
 from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.jobs.restoring import namespace_restore_later
 from vault.jobs.sessions import session_end_later
+from vault.layers.replaying import replay_later
+from vault.layers.services import memories_add
 from vault.listing.actions import EXPORT, ActionDraft, action_create
 from vault.listing.bulk import BulkAction, BulkArguments
 from vault.models import Cube, CubeUse, Embedding
 from vault.namespaces.managing import NamespaceDraft, namespace_create, namespace_move_later
+from vault.reader.services import Message, messages_read
 from vault.subjects.services import subject_create, subject_erase, subject_export
-from vault.vocabulary import NamespaceKind
+from vault.vocabulary import MessageRole, NamespaceKind
 
 Superuser = Callable[[], psycopg.Connection]
 FIRST_LIMIT, LIMIT = timedelta(seconds=1.5), timedelta(seconds=20)  # of the run that meets the fault, of the others
@@ -56,6 +59,7 @@ EMITTED = (
     Topic.COUNTS_DUE,
     Topic.DIGESTS_DUE,
 )
+LAYERS = (Topic.SEGMENTS_HOT, Topic.SEGMENTS_EVICTED)
 
 
 class Faults:
@@ -115,6 +119,12 @@ def work(world: World, settings: Settings) -> World:
     cube_get(actor=actor, cube_id=added.cube.id)
     drafts = [CubeDraft(content=f"Row {number}.", namespace="/team", allow_duplicates=True) for number in range(3)]
     memories_add_later(actor=actor, screened=drafts_screen(actor=actor, drafts=drafts))
+    message = Message(role=MessageRole.USER, content="The otter swims at night.")
+    common = CubeDraft(content="", session_id="otters", namespace="/team")
+    memories_add(actor=actor, drafts=messages_read([message], infer=True, common=common))
+    with acting(actor):
+        persona_id = Persona.objects.get(member_id=world.olivia.member.id).id
+    replay_later(actor=actor, persona_id=persona_id, values={"tau": 3.0})
     export_create(actor=actor, query=AuditQuery(), form=ExportFormat.JSONL)
     invitation_create(actor=actor, email="new@acme.example", role=RoleName.VIEWER)
     empty = namespace_create(actor=actor, draft=NamespaceDraft("/empty")).id
@@ -132,6 +142,8 @@ def work(world: World, settings: Settings) -> World:
         for topic in EMITTED:
             payload = {"user": str(world.olivia.member.user_id)} if topic == Topic.PASSWORD_RESET_ASKED else {}
             emit(actor=actor, topic=topic, payload=payload)
+        for topic in LAYERS:
+            emit(actor=actor, topic=topic, payload={"segments": []})
         emit(actor=actor, topic=Topic.SIZES_DUE, payload={"namespaces": [str(added.cube.namespace_id)]})
     return world
 
@@ -176,9 +188,9 @@ def _nothing_is_lost_or_doubled(world: World) -> None:
     with acting(world.olivia.actor):
         assert not OutboxEvent.objects.filter(done_at=None).exists()
         assert {*Job.objects.values_list("status", flat=True)} == {JobStatus.SUCCEEDED}
-        assert Cube.objects.count() == 5
+        assert Cube.objects.count() == 6
         assert CubeUse.objects.get().access_count == 1
-        assert Embedding.objects.filter(model=NEW).count() == Embedding.objects.count() == 5
+        assert Embedding.objects.filter(model=NEW).count() == Embedding.objects.count() == 6
         assert Cube.objects.filter(expires_at=None).count() == 0
         assert AuditEntry.objects.filter(verb=Verb.AUDIT_EXPORT_FINISHED).count() == 1
         finished = AuditEntry.objects.filter(verb=Verb.JOB_FINISHED).values_list("object_ids", flat=True)

@@ -14,6 +14,7 @@ from governance.audit.reading.sinks import SinkDraft, sink_create
 from governance.database import acting, database_now
 from governance.jobs.schedules import ScheduleDraft, schedule_create
 from governance.members.services import invitation_create
+from governance.models import Persona
 from governance.outbox.dispatcher import dispatch_once
 from governance.outbox.routes import Task
 from governance.outbox.running import task_run
@@ -41,6 +42,8 @@ from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.layers.constants import constants_set
+from vault.layers.services import memories_add
 from vault.lifecycle.services import cube_transition
 from vault.listing.actions import ActionDraft, action_create
 from vault.listing.bulk import BulkArguments
@@ -48,7 +51,8 @@ from vault.listing.views import ViewDraft, view_create
 from vault.models import ArchivedPosting, CompactedPostings, CompactedTerm, Compaction, Namespace
 from vault.namespaces.mounting import MountDraft, mount_create
 from vault.overview.counting import counts_write
-from vault.vocabulary import State
+from vault.reader.services import Message, messages_read
+from vault.vocabulary import MessageRole, State
 
 
 @dataclass(frozen=True)
@@ -98,12 +102,24 @@ def fill(person: Person, canary: str) -> Filled:
     assert reply.status == 201, reply
     view_create(actor=actor, draft=ViewDraft(name=f"{canary} view", query=f"q={canary}"))
     action_create(actor=actor, draft=ActionDraft("tag", ids=(cube_id,), arguments=BulkArguments(tag=f"{canary}-tag-2")))
+    _layers_fill(person, canary)
     policy_id = _policies_fill(actor)
     mount_create(actor=actor, draft=MountDraft(namespace=f"/{canary}", task_id=f"{canary}-task"))
     _words_pack(actor, cube_id)
     _grant(person, canary, cube_id)
     _fill_audit_log(person)
     return Filled(person, canary, cube_id, conversation.id, job.id, policy_id)
+
+
+def _layers_fill(person: Person, canary: str) -> None:
+    """A conversation whose pages leave the queue at once, and are distilled."""
+    with acting(person.actor):
+        persona_id = Persona.objects.get(member_id=person.member.id).id
+    constants_set(actor=person.actor, persona_id=persona_id, values={"stm_pages": 1, "theta": -1, "tau": 0.5})
+    told = [f"I love running with the {canary}.", "I enjoy cooking.", "Thanks!"]
+    messages = [Message(role=MessageRole.USER, content=text) for text in told]
+    common = CubeDraft(content="", session_id=f"{canary}-talk", namespace=f"/{canary}")
+    memories_add(actor=person.actor, drafts=messages_read(messages, infer=True, common=common))
 
 
 def _policies_fill(actor: Actor) -> UUID:

@@ -12,6 +12,7 @@ EXAMPLES: dict[str, Any] = {
     "memories_add": {"content": "Ana prefers the train to flying.", "tags": ["travel"]},
     "memories_add_bulk": {"items": [{"content": "Ana prefers the train to flying."}, {"content": "Bo likes tea."}]},
     "memories_search": {"query": "How does Ana travel?", "top_k": 5},
+    "memories_context": {"query": "How does Ana travel?", "token_budget": 500},
     "memories_update": {"title": "How Ana travels"},
     "memories_freeze": {"reason": "We are looking into what happened."},
     "memories_redact": {"version": 1},
@@ -87,6 +88,9 @@ EXAMPLES: dict[str, Any] = {
         "context": {"purpose": "support"},
     },
     "personas_create": {"name": "Concierge", "kind": "agent", "attributes": {"tone": "friendly"}},
+    "personas_replay": {"settings": {"theta": 0.5, "stm_pages": 10}},
+    "personas_profile_update": {"name": "Ana Silva", "home": "Lisbon", "gender": None},
+    "personas_settings_update": {"tau": 4, "stm_pages": 10, "mu": None},
     "personas_update": {"attributes": {"tone": "brief"}},
     "role_templates_create": {
         "name": "nurse",

@@ -173,7 +173,8 @@ class SearchInput(StrictSerializer):
         required=False,
         help_text="Default: hybrid, which weighs words, meaning and context together. dense: by meaning; lexical: by "
         "words; tag: by the tags that the question names; graph: over links between memories and rare names that they "
-        "share. memoryos: not built yet, always 400. Each is told under Searching at the top.",
+        "share. memoryos: the layers of one persona, `personas` or the caller's own. Each is told under Searching at "
+        "the top.",
     )
     namespaces = serializers.ListField(
         child=PathField(), required=False, max_length=100, help_text="Exact paths, without what lies below them."
@@ -204,6 +205,15 @@ class SearchInput(StrictSerializer):
 
 class RestoreInput(StrictSerializer):
     expires_at = MomentField(required=False, help_text="Of an expired memory: when it expires from now on.")
+
+
+class ContextInput(StrictSerializer):
+    query = ContentField()
+    token_budget = WholeField(min_value=1, max_value=100_000, required=False, help_text="Default: 2,000.")
+    persona = _label(help_text="Id or name of the persona whose layers come first. Default: the caller's own.")
+    session_id = _label(help_text="Whose queue comes first. Default: the conversation that was written last.")
+    namespaces = serializers.ListField(child=PathField(), required=False, max_length=100)
+    filters = FiltersField(required=False)
 
 
 class NoInput(StrictSerializer):

@@ -31,6 +31,7 @@ from vault.api.described import of_memories
 from vault.api.inputs import (
     BulkInput,
     ChangesInput,
+    ContextInput,
     MemoryInput,
     RestoreInput,
     SearchInput,
@@ -54,6 +55,7 @@ from vault.api.schema import (
     PROVENANCE,
     AddedSchema,
     BulkSchema,
+    ContextSchema,
     DryRunSchema,
     MemoryAnswerSchema,
     MemoryListSchema,
@@ -71,15 +73,17 @@ from vault.cubes.services import (
     cube_restore,
     cube_update,
     cube_update_ask,
-    cubes_add,
 )
 from vault.cubes.writer.building import texts_index
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.layers.searching import DEFAULT_TOKENS, context_assemble, layers_search
+from vault.layers.services import memories_add
 from vault.lifecycle.renewal import cube_renew, cube_renew_ask
 from vault.provenance.rules import manifest_json
 from vault.provenance.services import manifest_of_memories
 from vault.retrieval.selectors import Hit, memories_search
+from vault.vocabulary import SearchMode
 
 PURGE = OpenApiParameter("purge", OpenApiTypes.BOOL, description="Erase for good.")
 LARGE_WRITE = 100  # memories of one conversation; more are a heavy call
@@ -177,10 +181,30 @@ class SearchView(ApiView):
             if proven or body.get("provenance", False):
                 manifest.update(_manifest(actor, [hit.view for hit in hits]))
 
-        hits = memories_search(actor=actor, search=search, within=add_manifest)
+        find = layers_search if search.mode is SearchMode.MEMORYOS else memories_search
+        hits = find(actor=actor, search=search, within=add_manifest)
         shown = [hit_json(hit, explain=body.get("explain", False)) for hit in hits]
         took = round((time.perf_counter() - started) * 1000, 2)
         return Response({"results": shown, "took_ms": took, "mode": search.mode, **manifest})
+
+
+class ContextView(ApiView):
+    @of_memories("memories_context", ContextSchema, request=ContextInput)
+    def post(self, request: Request) -> Response:
+        """What a model may be given for a question, within a budget of tokens."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        asked_only(request)
+        body = read(ContextInput, request)
+        budget = body.pop("token_budget", DEFAULT_TOKENS)
+        persona = body.pop("persona", None)
+        named = {"personas": [persona]} if persona else {}
+        found = context_assemble(actor=actor, search=search_of(body | named), token_budget=budget)
+        items = [
+            {"id": str(item.hit.view.cube.id), "layer": item.hit.view.cube.layer, "tokens": item.tokens}
+            for item in found.items
+        ]
+        return Response({"text": found.text, "items": items, "tokens": found.tokens})
 
 
 class MemoryView(ApiView):
@@ -309,7 +333,7 @@ def _add(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
 def _add_now(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
-        added = cubes_add(actor=actor, drafts=drafts, texts=texts)
+        added = memories_add(actor=actor, drafts=drafts, texts=texts)
         body = {"results": _shown(actor, added), "superseded": [], "conflicts": []}
         once.store(Reply(_status(added), body, shows=_ids(added)))
 
@@ -323,7 +347,7 @@ def _add_later(actor: Actor, drafts: Sequence[CubeDraft], once: Once) -> None:
 def _bulk(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence[int], once: Once) -> None:
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _naming_items(origins):
-        added = cubes_add(actor=actor, drafts=drafts, texts=texts)
+        added = memories_add(actor=actor, drafts=drafts, texts=texts)
         shown = _shown(actor, added)
         results = [{"index": index, "memory": memory} for index, memory in zip(origins, shown, strict=True)]
         once.store(Reply(_status(added), {"results": results}, shows=_ids(added)))
@@ -333,7 +357,7 @@ def _bulk_rehearsed(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence
     """Everything is checked and written, and the transaction rolled back. What is not there yet has no id to tell."""
     texts = texts_index(actor.tenant_id, drafts)
     with large_write(actor), acting(actor), _naming_items(origins):
-        added = cubes_add(actor=actor, drafts=drafts, texts=texts)
+        added = memories_add(actor=actor, drafts=drafts, texts=texts)
         transaction.set_rollback(True)
     return Response(dry_run_json([], count=sum(not one.duplicate for one in added)))
 

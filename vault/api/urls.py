@@ -3,10 +3,11 @@ from django.urls import path
 from vault.api.actions import ActionsView, ExportFileView
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
+from vault.api.layers import ConstantsView, ProfileView, ReplayView, SegmentsView, StmView, TraitsView, WorkingSetView
 from vault.api.lifecycle import CopyView, FuseView, PromoteView, SplitView, TransitionView, UnfuseView
 from vault.api.listing_views import FacetsView, ViewsView, ViewView
 from vault.api.me import MeView
-from vault.api.memories import BulkView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
+from vault.api.memories import BulkView, ContextView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
 from vault.api.mounts import EntryView, MountDetailView, MountsView, SessionEndView
 from vault.api.namespaces import NamespaceMoveView, NamespaceRestoreView, NamespacesView, NamespaceView
 from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsView, PolicyView
@@ -44,6 +45,7 @@ urlpatterns = [
     path("memories/actions/", ActionsView.as_view()),
     path("memories/actions/<uuid:job_id>/file/", ExportFileView.as_view(), name="memories_export"),
     path("memories/search/", SearchView.as_view()),
+    path("memories/context/", ContextView.as_view()),
     path("memories/<uuid:memory_id>/", MemoryView.as_view(), name="api_memory"),
     path("memories/<uuid:memory_id>/restore/", RestoreView.as_view()),
     path("memories/<uuid:memory_id>/versions/", VersionsView.as_view()),
@@ -52,6 +54,13 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/diff/", DifferenceView.as_view()),
     path("memories/<uuid:memory_id>/rollback/", RollbackView.as_view()),
     path("memories/<uuid:memory_id>/move/", MoveView.as_view()),
+    path("personas/<uuid:persona_id>/stm/", StmView.as_view()),
+    path("personas/<uuid:persona_id>/segments/", SegmentsView.as_view()),
+    path("personas/<uuid:persona_id>/profile/", ProfileView.as_view()),
+    path("personas/<uuid:persona_id>/traits/", TraitsView.as_view()),
+    path("personas/<uuid:persona_id>/working-set/", WorkingSetView.as_view()),
+    path("personas/<uuid:persona_id>/replay/", ReplayView.as_view()),
+    path("personas/<uuid:persona_id>/settings/", ConstantsView.as_view()),
     path("views/", ViewsView.as_view()),
     path("views/<uuid:view_id>/", ViewView.as_view()),
     path("conversations/", ConversationsView.as_view()),

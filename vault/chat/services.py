@@ -61,6 +61,7 @@ from vault.cubes.services import Added, cubes_add, cubes_hide
 from vault.cubes.sources import sources_of
 from vault.cubes.usage import usage_count
 from vault.cubes.writer.building import TextIndexes, texts_index
+from vault.layers.services import turn_append
 from vault.lexicon.temporal_expressions import asks_for_time
 from vault.lexicon.tokens import language_of
 from vault.models import Conversation, Cube, CubeSource, Turn
@@ -521,6 +522,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             retrieved=[asdict(one) | {"memory_id": str(one.memory_id)} for one in plan.retrieved],
             goal_id=UUID(plan.goal.source) if plan.goal else None,
         )
+        turn_append(actor=actor, conversation=row, asked=asked, answered=answered)
         tokens_add(actor, prompt_tokens + completion_tokens, usage_count)
         turn.save(force_insert=True)
         Conversation.objects.filter(id=row.id).update(updated_at=Now())

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from governance.errors import Invalid
 from vault.cubes.words import Metadata, Quote
-from vault.vocabulary import AccessLevel, Layer, Modality, SemanticType, Sensitivity, Source, SourceKind
+from vault.vocabulary import AccessLevel, Layer, MessageRole, Modality, SemanticType, Sensitivity, Source, SourceKind
 
 
 class Unset(Enum):
@@ -62,6 +62,7 @@ class CubeDraft:
     parent_kind: SourceKind = SourceKind.EXTRACT
     sources: tuple[SourceRef, ...] = ()  # stored memories that its words were taken from
     quotes: tuple[Quote, ...] = ()
+    page_role: MessageRole | None = None  # of a message that becomes a side of a page of its stream
 
 
 class InvalidDraft(Invalid):

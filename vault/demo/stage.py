@@ -47,6 +47,7 @@ from vault.cubes.services import cube_delete, cube_update, cubes_add
 from vault.demo.story import Entry, moment_of
 from vault.holds.services import HoldDraft, cube_freeze, hold_create, hold_release
 from vault.jobs.adding import drafts_screen, memories_add_later
+from vault.layers.services import memories_add
 from vault.lifecycle.services import cube_transition
 from vault.listing.views import ViewDraft, view_create
 from vault.models import Conversation, Cube, Namespace, Review, Turn
@@ -107,7 +108,7 @@ class Stage:
             for index, (role, name, content) in enumerate(step["messages"])
         ]
         common = CubeDraft("", namespace=step["namespace"], session_id=step["session"], subject=step.get("subject"))
-        cubes_add(actor=actor, drafts=messages_read(messages, infer=True, common=common))
+        memories_add(actor=actor, drafts=messages_read(messages, infer=True, common=common))
 
     def edit(self, step: Entry) -> None:
         actor, cube_id = self.person(step["by"]), self.memories[step["of"]]

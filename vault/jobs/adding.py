@@ -15,8 +15,8 @@ from governance.jobs.services import job_create
 from governance.vocabulary import Permission, Topic
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.screening.screen import drafts_screened
-from vault.cubes.services import cubes_add
 from vault.cubes.writer.building import texts_index
+from vault.layers.services import memories_add as memories_add_now
 
 DRAFTS: TypeAdapter[list[CubeDraft]] = TypeAdapter(list[CubeDraft])
 PART = 100  # memories of one transaction
@@ -49,7 +49,7 @@ def memories_add_later(*, actor: Actor, screened: ScreenedDrafts) -> JobView:
 def memories_add(run: JobRun) -> Callable[[], Step]:
     """Store the next PART memories; a job that fails keeps the parts before. done: memories looked at.
 
-    Raises Conflict once the request was erased. Writes what `cubes_add` writes.
+    Raises Conflict once the request was erased. Writes what `memories_add` writes.
     """
     if run.request is None:
         raise Conflict("The memories of this job were erased.")
@@ -58,7 +58,7 @@ def memories_add(run: JobRun) -> Callable[[], Step]:
     texts = texts_index(run.actor.tenant_id, part)
 
     def write() -> Step:
-        added = cubes_add(actor=run.actor, drafts=part, texts=texts)
+        added = memories_add_now(actor=run.actor, drafts=part, texts=texts)
         done = run.done + len(part)
         result = {
             "memory_ids": [*run.result.get("memory_ids", ()), *(str(one.cube.id) for one in added)],

@@ -13,6 +13,7 @@ from vault.models.index import (
     NamespaceSize,
     Posting,
 )
+from vault.models.layers import LayerEntry, LayerSettings, Page, Segment, Stream, Trait, TraitEvidence
 from vault.models.mount import Mount
 from vault.models.namespace import Namespace, NamespaceGrant
 from vault.models.review import PiiFinding, Review
@@ -39,14 +40,21 @@ __all__ = [
     "Hold",
     "HoldCube",
     "HoldReleaseApproval",
+    "LayerEntry",
+    "LayerSettings",
     "Mount",
     "Namespace",
     "NamespaceGrant",
     "NamespaceSize",
+    "Page",
     "PiiFinding",
     "Posting",
     "Review",
     "SavedView",
+    "Segment",
     "StateTransition",
+    "Stream",
+    "Trait",
+    "TraitEvidence",
     "Turn",
 ]

@@ -13,6 +13,7 @@ from vault.vocabulary import Layer, MessageRole, Modality, SemanticType
 VERBATIM = "verbatim"
 PATTERNS = "patterns/1"
 MOST_STATEMENTS = 500  # of one message that become memories of their own; the message itself keeps all
+PAGE_ROLES = frozenset({MessageRole.USER, MessageRole.ASSISTANT})  # whose messages are sides of pages
 LEAST_CONFIDENCE = 0.5  # of a statement that becomes a memory of its own
 
 
@@ -46,7 +47,8 @@ def messages_read(messages: Sequence[Message], *, infer: bool, common: CubeDraft
         kind = SemanticType(found[0].semantic_type) if _is_whole(found, whole) else whole.semantic_type
         layer = Layer.SHORT_TERM if common.session_id else Layer.LONG_TERM
         parent = len(drafts)
-        drafts.append(replace(whole, layer=layer, semantic_type=kind, reader=PATTERNS))
+        role = message.role if message.role in PAGE_ROLES else None
+        drafts.append(replace(whole, layer=layer, semantic_type=kind, reader=PATTERNS, page_role=role))
         drafts += _derived(found, whole, parent)
     return drafts
 
@@ -106,5 +108,6 @@ def statement_draft(page: CubeDraft, statement: Statement, parent: int) -> CubeD
         layer=Layer.LONG_TERM,
         reader=PATTERNS,
         is_message=False,
+        page_role=None,
         parent=parent,
     )

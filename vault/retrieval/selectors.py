@@ -69,7 +69,7 @@ def memories_search(
     """
     authorize(actor, permission)
     if search.mode is SearchMode.MEMORYOS:
-        message = "memoryos comes with the layers, which are not built yet; use hybrid, dense, lexical, tag or graph"
+        message = "memoryos searches the layers of a persona (vault/layers/searching.py), which is above this room"
         raise Invalid(errors=[FieldError("mode", message)])
     search = _with_mounts(actor, search)
     asked = _asked(search, embedder().name)

@@ -17,6 +17,7 @@ from vault.cubes.lookup import cube_target, locate
 from vault.cubes.screening.findings import finding_of
 from vault.cubes.screening.screen import Finding
 from vault.cubes.screening.texts import Texts, leaves_of, paths_of
+from vault.cubes.selectors import cubes_read
 from vault.cubes.versions import versions_open_to
 from vault.cubes.words import Words, words_open
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
@@ -48,13 +49,17 @@ class FindingView:
 
 @dataclass(frozen=True)
 class ReviewView:
-    """`is_current`: it is about the memory as it is now. `words`: the text that waits, where it may be shown."""
+    """`is_current`: it is about the memory as it is now. `words`: the text that waits, where it may be shown.
+
+    later: of a conflict, the statement that closed this memory's validity.
+    """
 
     row: Review
     cube: Cube
     is_current: bool
     findings: tuple[FindingView, ...]
     words: Words | None = field(default=None, repr=False)
+    later: Words | None = field(default=None, repr=False)
 
 
 def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus, pages: Pages) -> list[ReviewView]:
@@ -124,8 +129,23 @@ def _views(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
     """Opened; with the texts that wait for a decision, for who may decide and may read what they were made from."""
     rows = list(rows)
     shown = _shown(actor, rows)
-    views = _opened(rows, shown)
+    views = _with_conflicts(actor, _opened(rows, shown))
     return [replace(view, words=_words_of(view.row.version)) if view.row.id in shown else view for view in views]
+
+
+def _with_conflicts(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
+    """With both statements of each conflict, the later one where the actor may read it. Writes: AuditEntry?."""
+    conflicts = {view.row.id: view.cube.superseded_by for view in views if view.row.kind == ReviewKind.CONFLICT}
+    named = [one for one in conflicts.values() if one]
+    readable = Cube.objects.visible_to(actor).filter(id__in=named).values_list("id", flat=True)
+    opened = cubes_read(actor=actor, cube_ids=list(readable), verb=Verb.MEMORY_READ, is_use=False) if named else []
+    words = {view.cube.id: view.words for view in opened}
+    return [
+        replace(view, words=_words_of(view.row.version), later=words.get(conflicts[view.row.id] or view.cube.id))
+        if view.row.id in conflicts
+        else view
+        for view in views
+    ]
 
 
 def _opened(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]:

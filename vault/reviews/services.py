@@ -29,6 +29,7 @@ from vault.cubes.screening.texts import places_in
 from vault.cubes.services import cubes_hide
 from vault.cubes.versions import versions_open_to
 from vault.cubes.writer.prepared import Reading, places_prepared, texts_of_version, texts_prepared
+from vault.layers.contradictions import contradiction_undo
 from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.vocabulary import ReviewKind, ReviewStatus
@@ -38,7 +39,7 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
     """Redact what was found: in a new version of the memory, or the whole of a version that is no longer the present.
 
     Of a memory whose source was withdrawn: keep its present text, which is the one that was looked at; the words of
-    earlier versions go.
+    earlier versions go. Of a conflict: the later statement holds, as it does already.
     What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
     decided already; PiiUnavailable. Writes: as a redaction does, Review, AuditEntry.
     """
@@ -49,6 +50,8 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
             _refuse_unseen(actor, cube)
             versions_blank(actor, cube, list(CubeVersion.objects.filter(cube=cube, number__lt=cube.version)))
             withdrawn_sources_drop(cube)
+        elif review.kind == ReviewKind.CONFLICT:
+            _refuse_decided(review)
         else:
             _redact(actor, review, cube, redact_history)
         _decide(actor, review, ReviewStatus.ACCEPTED)
@@ -106,7 +109,7 @@ def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
 def review_reject(*, actor: Actor, review_id: UUID) -> Review:
     """What was found is none: the decision is kept, so that this version is not flagged for it again.
 
-    Of a memory whose source was withdrawn: delete it.
+    Of a memory whose source was withdrawn: delete it. Of a conflict: both statements hold.
     Raises NotFound; Forbidden; Conflict when it was decided already. Writes: Review, PiiFinding …, AuditEntry.
     """
     with acting(actor):
@@ -114,6 +117,8 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
         _refuse_decided(review)
         if review.kind == ReviewKind.SOURCE_WITHDRAWN:
             cubes_hide(actor=actor, cubes=[cube])
+        if review.kind == ReviewKind.CONFLICT:
+            contradiction_undo(actor=actor, cube_id=cube.id)
         _decide(actor, review, ReviewStatus.REJECTED)
         record(actor=actor, verb=Verb.REVIEW_REJECTED, object_type="review", object_ids=[review.id])
     return review

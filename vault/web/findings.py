@@ -34,6 +34,7 @@ class ShownReview:
     status: Promise
     is_open: bool
     is_withdrawn: bool
+    is_conflict: bool
 
 
 def marked(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
@@ -45,7 +46,8 @@ def shown_review(view: ReviewView) -> ShownReview:
     found = tuple(ShownFinding(one, PII_KINDS[one.kind], one.kind is not PiiKind.UNCHECKED) for one in view.findings)
     status = ReviewStatus(view.row.status)
     withdrawn = view.row.kind == ReviewKind.SOURCE_WITHDRAWN
-    return ShownReview(view, found, REVIEW_STATUSES[status], status is ReviewStatus.OPEN, withdrawn)
+    conflict = view.row.kind == ReviewKind.CONFLICT
+    return ShownReview(view, found, REVIEW_STATUSES[status], status is ReviewStatus.OPEN, withdrawn, conflict)
 
 
 def _pieces(text: str, findings: Sequence[Finding]) -> Iterator[MarkedPiece]:

@@ -73,8 +73,9 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/bulk/", "post"): [Call("memories/bulk/", {"items": [{"content": "new"}, MESSAGES]})],
     ("memories/search/", "post"): [
         Call("memories/search/", {"query": "nightingale", "mode": mode})
-        for mode in ("hybrid", "lexical", "dense", "tag")
+        for mode in ("hybrid", "lexical", "dense", "tag", "memoryos")
     ],
+    ("memories/context/", "post"): [Call("memories/context/", {"query": "nightingale"})],
     ("memories/<uuid:memory_id>/", "get"): [Call("memories/{cube}/")],
     ("memories/<uuid:memory_id>/", "patch"): [Call("memories/{cube}/", {"importance": 1.0}, if_match='"3"')],
     ("memories/<uuid:memory_id>/", "delete"): [Call("memories/{cube}/"), Call("memories/{cube}/?purge=true")],
@@ -152,6 +153,14 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("personas/<uuid:persona_id>/", "get"): [Call("personas/{persona}/")],
     ("personas/<uuid:persona_id>/", "patch"): [Call("personas/{persona}/", {"name": "newer"})],
     ("personas/<uuid:persona_id>/", "delete"): [Call("personas/{persona}/")],
+    ("personas/<uuid:persona_id>/stm/", "get"): [Call("personas/{own}/stm/")],
+    ("personas/<uuid:persona_id>/segments/", "get"): [Call("personas/{own}/segments/")],
+    ("personas/<uuid:persona_id>/profile/", "get"): [Call("personas/{own}/profile/")],
+    ("personas/<uuid:persona_id>/profile/", "patch"): [Call("personas/{own}/profile/", {"name": "nightingale"})],
+    ("personas/<uuid:persona_id>/traits/", "get"): [Call("personas/{own}/traits/")],
+    ("personas/<uuid:persona_id>/working-set/", "get"): [Call("personas/{own}/working-set/")],
+    ("personas/<uuid:persona_id>/replay/", "post"): [Call("personas/{own}/replay/", {"settings": {"tau": 4}})],
+    ("personas/<uuid:persona_id>/settings/", "patch"): [Call("personas/{own}/settings/", {"tau": 4})],
     ("role-templates/", "get"): [Call("role-templates/")],
     ("role-templates/", "post"): [Call("role-templates/", {"name": "new"})],
     ("role-templates/<uuid:template_id>/", "get"): [Call("role-templates/{template}/")],
@@ -210,6 +219,7 @@ NEEDS_NO_ROW = {
     ("members/<uuid:member_id>/", "get"): "an address and a role; no content",
     ("members/invitations/<uuid:invitation_id>/", "get"): "the same of one who is invited",
     ("api-keys/<uuid:key_id>/", "get"): "name, end and scopes; no secret",
+    ("personas/<uuid:persona_id>/settings/", "get"): "numbers; no content",
     ("me/", "get"): "everyone may know who they are; no content",
     ("namespaces/", "get"): "paths, counts and rights; no content",
     ("namespaces/<uuid:namespace_id>/", "get"): "the same of one",
@@ -305,6 +315,7 @@ def places(world: World) -> dict[str, Any]:
         access = {
             "grant": PersonaGrant.objects.get().id,
             "persona": Persona.objects.get(kind="agent").id,
+            "own": Persona.objects.get(member_id=world.olivia.member.id, kind="user").id,
             "template": RoleTemplate.objects.get().id,
             "invitation": Invitation.objects.get().id,
             "member": world.bob.member.id,

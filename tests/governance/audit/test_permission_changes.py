@@ -54,6 +54,7 @@ SIGNING_IN = {
 }
 # Work with memory:
 WORK = {
+    Verb.SEGMENT_CHANGED,
     Verb.NAMESPACE_CREATED,
     Verb.NAMESPACE_ENDED,
     Verb.NAMESPACE_RESTORED,

@@ -70,7 +70,7 @@ def test_field_with_an_unclear_name_is_described() -> None:
     for name, names in explained.items():
         for field in names:
             assert fields(name)[field].get("description"), (name, field)
-    assert "memoryos: not built yet" in fields("SearchInput")["mode"]["description"]
+    assert "memoryos: the layers of one persona" in fields("SearchInput")["mode"]["description"]
     assert "stored first" in fields("MessageInput")["message_id"]["description"]
     assert "stored first" in fields("MemorySchema")["duplicate"]["description"]
 

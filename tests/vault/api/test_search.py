@@ -326,10 +326,6 @@ def test_tagged_memories_are_searchable_by_tag(library: Contract) -> None:
     assert library.search_contents("green", mode="tag", min_score=0.1) == []
 
 
-def test_modes_that_are_not_built_say_so(alice: Contract) -> None:
-    assert fields_at_fault(alice.post("memories/search/", {"query": "x", "mode": "memoryos"})) == {"mode"}
-
-
 def test_chinese_memory_is_searchable_by_its_words(alice: Contract) -> None:
     alice.add("卡罗琳在五月领养了一只灰狗。")
     alice.add("会议定在星期三下午。")

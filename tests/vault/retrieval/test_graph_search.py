@@ -10,7 +10,7 @@ from governance.actor import system_actor
 from governance.database import acting
 from tests.factories import World
 from tests.governance.access.grants.test_grants import given
-from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.graph import walks
 from vault.models import CubeLink
@@ -195,12 +195,6 @@ def test_fifty_walks_on_one_connection_stay_the_same(alice: Contract) -> None:
     tell_story(alice)
     first = scores(alice)
     assert all(scores(alice) == first for _ in range(50))
-
-
-def test_the_layers_mode_says_that_it_comes_with_the_layers(alice: Contract) -> None:
-    reply = alice.post("memories/search/", {"query": "x", "mode": "memoryos"})
-    assert fields_at_fault(reply) == {"mode"}
-    assert "layers" in reply.json["errors"][0]["message"]
 
 
 def test_the_auditor_does_not_walk(ada: Contract) -> None:

@@ -1,0 +1,365 @@
+"""personas/{id}/stm/, segments/ and settings/ of the REST contract."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.actor import Actor
+from governance.api.described import ONCE, PAGE, PageSchema, described
+from governance.api.fields import BROKEN, NumberField, StrictSerializer
+from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only, flag
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
+from governance.pages import First
+from governance.personas.services import persona_update_ask
+from vault.api.described import of_memories
+from vault.api.inputs import read
+from vault.api.schema import Schema
+from vault.cubes.selectors import CubeView
+from vault.layers.constants import constants_get, constants_set
+from vault.layers.persona import (
+    EntryView,
+    ProfileField,
+    TraitView,
+    entries_list,
+    profile_get,
+    profile_set,
+    traits_list,
+)
+from vault.layers.replaying import replay_later
+from vault.layers.rules import NAMES, RANGES, WHOLE, Constants
+from vault.layers.selectors import PageView, SegmentView, segments_list, stm_list
+from vault.layers.working import working_set
+from vault.vocabulary import EntryQueue
+
+MOST_ENTRIES = 1_000
+STREAM = OpenApiParameter("stream", str, description="Id of a stream: of its pages alone.")
+EVICTED = OpenApiParameter("evicted", bool, description="true: the segments that left, whose memories are archived.")
+
+
+def _number(name: str) -> NumberField:
+    low, high = RANGES[name]
+    whole = "A whole number, " if name in WHOLE else ""
+    return NumberField(
+        required=False, allow_null=True, min_value=low, max_value=high, help_text=f"{whole}{low:g} to {high:g}."
+    )
+
+
+ConstantsInput = type("ConstantsInput", (StrictSerializer,), {name: _number(name) for name in NAMES})
+ConstantsSchema = type("ConstantsSchema", (Schema,), {name: serializers.FloatField() for name in NAMES})
+
+
+class SideSchema(Schema):
+    memory_id = serializers.UUIDField()
+    content = serializers.CharField()
+
+
+class PageOfStreamSchema(Schema):
+    id = serializers.UUIDField()
+    stream = serializers.UUIDField()
+    position = serializers.IntegerField(help_text="In its stream, from 1.")
+    query = SideSchema(allow_null=True)
+    response = SideSchema(allow_null=True)
+    at = serializers.DateTimeField()
+    chain = serializers.UUIDField(allow_null=True, help_text="The first page of its topic; null until it was placed.")
+    meta = serializers.CharField(help_text="What the topic is about.")
+
+
+class PageOfStreamListSchema(PageSchema):
+    results = PageOfStreamSchema(many=True)
+
+
+class SegmentSchema(Schema):
+    id = serializers.UUIDField()
+    summary = serializers.CharField()
+    keywords = serializers.ListField(child=serializers.CharField())
+    heat = serializers.FloatField(help_text="α·visits + β·pages not promoted + γ·recency, at this moment.")
+    visits = serializers.IntegerField()
+    pages = serializers.IntegerField()
+    unpromoted = serializers.IntegerField(help_text="Pages that were not distilled yet.")
+    recency = serializers.FloatField(help_text="γ·exp(−Δt / μ)")
+    visited_at = serializers.DateTimeField()
+    state = serializers.ChoiceField(choices=["resident", "evicted"])
+
+
+class SegmentListSchema(PageSchema):
+    results = SegmentSchema(many=True)
+
+
+class ProfileFieldSchema(Schema):
+    name = serializers.CharField()
+    value = serializers.CharField()
+    memory_id = serializers.UUIDField()
+    updated_at = serializers.DateTimeField()
+
+
+class QueueEntrySchema(Schema):
+    memory_id = serializers.UUIDField()
+    content = serializers.CharField()
+    action = serializers.ChoiceField(choices=["add", "update", "delete"])
+    reason = serializers.CharField(help_text="Why it was added, and what it replaced.")
+    created_at = serializers.DateTimeField()
+
+
+class ProfileSchema(Schema):
+    profile = ProfileFieldSchema(many=True)
+    knowledge = QueueEntrySchema(many=True, help_text="Newest first.")
+    agent = QueueEntrySchema(many=True, help_text="What the assistant recommended or promised, newest first.")
+
+
+class TraitStepSchema(Schema):
+    at = serializers.DateTimeField()
+    level = serializers.IntegerField()
+    confidence = serializers.FloatField()
+    pages = serializers.IntegerField()
+
+
+class TraitSchema(Schema):
+    dimension = serializers.CharField()
+    name = serializers.CharField()
+    group = serializers.ChoiceField(choices=["personality", "alignment", "interest"])
+    definition = serializers.CharField()
+    level = serializers.IntegerField(help_text="1, the opposite, to 5.")
+    confidence = serializers.FloatField(help_text="0 to 1.")
+    evidence = serializers.ListField(child=serializers.UUIDField(), help_text="The pages that it rests on.")
+    history = TraitStepSchema(many=True)
+
+
+class TraitListSchema(Schema):
+    count = serializers.IntegerField()
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)
+    results = TraitSchema(many=True)
+
+
+PROFILE_INPUT = {
+    "application/json": {
+        "type": "object",
+        "description": "Fields by name: a text of at most 200 characters, or null to remove one.",
+        "additionalProperties": {"type": "string", "nullable": True, "maxLength": 200},
+    }
+}
+
+
+class WorkingItemSchema(Schema):
+    memory_id = serializers.UUIDField()
+    tokens = serializers.IntegerField()
+    reason = serializers.ChoiceField(choices=["profile", "recent", "hot_topic", "new_entry"])
+
+
+class WorkingSetSchema(Schema):
+    count = serializers.IntegerField()
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)
+    results = WorkingItemSchema(many=True)
+
+
+class ReplayInput(StrictSerializer):
+    settings = ConstantsInput(help_text="What is tried instead of the persona's constants.")
+
+
+class StmView(ApiView):
+    @of_memories("personas_stm", PageOfStreamListSchema, parameters=[STREAM, *PAGE], may=[404])
+    def get(self, request: Request, persona_id: UUID) -> Response:
+        """The short-term pages of a persona, newest first."""
+        pages = CursorPages(request, also_known=("stream",))
+        stream = _uuid(request.query_params.get("stream"), "stream")
+        found = stm_list(actor=self.actor(), persona_id=persona_id, pages=pages, stream_id=stream)
+        return pages.envelope([page_json(view) for view in found])
+
+
+class SegmentsView(ApiView):
+    @of_memories("personas_segments", SegmentListSchema, parameters=[EVICTED, *PAGE], may=[404])
+    def get(self, request: Request, persona_id: UUID) -> Response:
+        """The mid-term segments of a persona, the hottest first."""
+        actor = self.actor()
+        pages = CursorPages(request, "-warmth", also_known=("evicted",))
+        found = segments_list(actor=actor, persona_id=persona_id, pages=pages, evicted=flag(request, "evicted"))
+        return pages.envelope([segment_json(view) for view in found])
+
+
+class ProfileView(ApiView):
+    @of_memories("personas_profile", ProfileSchema, may=[404])
+    def get(self, request: Request, persona_id: UUID) -> Response:
+        """What is known of a persona: its profile, and its queues of knowledge."""
+        actor = self.actor()
+        with acting(actor):
+            found = profile_get(actor=actor, persona_id=persona_id)
+            asked_only(request)
+            return Response(_profile_json(actor, persona_id, found))
+
+    @of_memories("personas_profile_update", ProfileSchema, request=PROFILE_INPUT, may=[404, 423])
+    def patch(self, request: Request, persona_id: UUID) -> Response:
+        """Write fields of a profile, or remove them with null."""
+        actor = self.actor()
+        with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
+            asked_only(request)
+            values = _texts(request)
+        with acting(actor):
+            found = profile_set(actor=actor, persona_id=persona_id, values=values)
+            return Response(_profile_json(actor, persona_id, found))
+
+
+class TraitsView(ApiView):
+    @described("personas_traits", TraitListSchema, may=[404])
+    def get(self, request: Request, persona_id: UUID) -> Response:
+        """What a persona is like, in those of 90 dimensions that something speaks for."""
+        found = traits_list(actor=self.actor(), persona_id=persona_id)
+        asked_only(request)
+        results = [trait_json(view) for view in found]
+        return Response({"count": len(results), "next": None, "previous": None, "results": results})
+
+
+class WorkingSetView(ApiView):
+    @of_memories("personas_working_set", WorkingSetSchema, may=[404])
+    def get(self, request: Request, persona_id: UUID) -> Response:
+        """What the next turn of a persona probably needs, at most 10,000 tokens."""
+        found = working_set(actor=self.actor(), persona_id=persona_id)
+        asked_only(request)
+        results = [{"memory_id": str(one.view.cube.id), "tokens": one.tokens, "reason": one.reason} for one in found]
+        return Response({"count": len(results), "next": None, "previous": None, "results": results})
+
+
+class ReplayView(ApiView):
+    @described("personas_replay", JobPromiseSchema, status=202, request=ReplayInput, parameters=[ONCE], may=[404])
+    def post(self, request: Request, persona_id: UUID) -> Response:
+        """Replay the history of a persona under other constants; the job's result compares both."""
+        actor = self.actor()
+
+        def ask() -> None:
+            constants_get(actor=actor, persona_id=persona_id)
+
+        def call() -> Reply:
+            ask()
+            asked_only(request)
+            given = read(ReplayInput, request)["settings"]
+            values = {name: value for name, value in given.items() if value is not None}
+            job = replay_later(actor=actor, persona_id=persona_id, values=values)
+            return Reply(202, {"job": job_json(job)})
+
+        return self.post_once(call, ask=ask)
+
+
+class ConstantsView(ApiView):
+    @described("personas_settings", ConstantsSchema, may=[404])
+    def get(self, request: Request, persona_id: UUID) -> Response:
+        """The constants of a persona's layers."""
+        found = constants_get(actor=self.actor(), persona_id=persona_id)
+        asked_only(request)
+        return Response(constants_json(found))
+
+    @described("personas_settings_update", ConstantsSchema, request=ConstantsInput, may=[404])
+    def patch(self, request: Request, persona_id: UUID) -> Response:
+        """Set constants of a persona's layers; null takes back what was set."""
+        actor = self.actor()
+        with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
+            asked_only(request)
+            values = read(ConstantsInput, request)
+        return Response(constants_json(constants_set(actor=actor, persona_id=persona_id, values=values)))
+
+
+def page_json(view: PageView) -> dict[str, Any]:
+    row = view.row
+    return {
+        "id": str(row.id),
+        "stream": str(row.stream_id),
+        "position": row.position,
+        "query": _side(view.query),
+        "response": _side(view.response),
+        "at": time_json(row.at),
+        "chain": str(row.chain) if row.chain else None,
+        "meta": view.meta,
+    }
+
+
+def segment_json(view: SegmentView) -> dict[str, Any]:
+    row = view.row
+    return {
+        "id": str(row.id),
+        "summary": " ".join(view.summary),
+        "keywords": list(view.keywords),
+        "heat": round(view.heat, 6),
+        "visits": row.visits,
+        "pages": row.pages,
+        "unpromoted": row.unpromoted,
+        "recency": round(view.parts[2], 6),
+        "visited_at": time_json(row.visited_at),
+        "state": "evicted" if row.evicted_at else "resident",
+    }
+
+
+def entry_json(one: EntryView) -> dict[str, Any]:
+    return {
+        "memory_id": str(one.view.cube.id),
+        "content": one.view.words.content,
+        "action": one.row.action,
+        "reason": one.row.reason,
+        "created_at": time_json(one.row.created_at),
+    }
+
+
+def trait_json(view: TraitView) -> dict[str, Any]:
+    return {
+        "dimension": view.dimension.code,
+        "name": view.dimension.name,
+        "group": view.dimension.group,
+        "definition": view.dimension.definition,
+        "level": view.level,
+        "confidence": view.confidence,
+        "evidence": [str(one) for one in view.evidence],
+        "history": [dict(step) for step in view.history],
+    }
+
+
+def _profile_json(actor: Actor, persona_id: UUID, found: Sequence[ProfileField]) -> dict[str, Any]:
+    def queue(name: EntryQueue) -> list[dict[str, Any]]:
+        some = entries_list(actor=actor, persona_id=persona_id, queue=name, pages=First(MOST_ENTRIES))
+        return [entry_json(one) for one in some]
+
+    return {
+        "profile": [
+            {
+                "name": one.name,
+                "value": one.value,
+                "memory_id": str(one.view.cube.id),
+                "updated_at": time_json(one.view.cube.updated_at),
+            }
+            for one in found
+        ],
+        "knowledge": queue(EntryQueue.KNOWLEDGE),
+        "agent": queue(EntryQueue.AGENT),
+    }
+
+
+def _texts(request: Request) -> dict[str, str | None]:
+    body = request.data
+    if not isinstance(body, dict) or not body:
+        raise Invalid(errors=[FieldError("body", "an object of fields and texts is needed")])
+    for name, value in body.items():
+        if value is not None and (not isinstance(value, str) or BROKEN.search(value) or BROKEN.search(name)):
+            raise Invalid(errors=[FieldError(name, "a text or null is needed")])
+    return dict(body)
+
+
+def constants_json(constants: Constants) -> dict[str, float]:
+    return {name: getattr(constants, name) for name in NAMES}
+
+
+def _side(view: CubeView | None) -> dict[str, str] | None:
+    return {"memory_id": str(view.cube.id), "content": view.words.content} if view else None
+
+
+def _uuid(text: str | None, name: str) -> UUID | None:
+    try:
+        return UUID(text) if text is not None else None
+    except ValueError as error:
+        raise Invalid(errors=[FieldError(name, "an id is needed")]) from error

@@ -1,0 +1,94 @@
+"""The constants of a persona: the defaults, what its tenant sets, and what is set for the persona itself."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from django.db.models import F, Q
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, cached_in_transaction, clear_transaction_cache
+from governance.errors import FieldError, Invalid
+from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.vocabulary import Permission, Verb
+from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, constants_of
+from vault.models import LayerSettings
+
+
+def constants_get(*, actor: Actor, persona_id: UUID) -> Constants:
+    """The constants in force for a persona that the actor may use. Raises NotFound; Forbidden."""
+    with acting(actor):
+        authorize(actor, Permission.PERSONA_USE, persona_target(persona_locate(actor, persona_id)))
+        return constants_in_force(persona_id)
+
+
+def constants_in_force(persona_id: UUID) -> Constants:
+    """Those of a persona of the tenant whose transaction is open. One query, once for a transaction."""
+
+    def find() -> Constants:
+        named = Q(persona_id=persona_id) | Q(persona=None)
+        rows = LayerSettings.objects.filter(named).order_by(F("persona_id").asc(nulls_first=True))
+        return constants_of(*rows.values_list("values", flat=True))
+
+    return cached_in_transaction(("layer constants", persona_id), find)
+
+
+def constants_set(*, actor: Actor, persona_id: UUID, values: Mapping[str, float | None]) -> Constants:
+    """Set constants of a persona; null takes back what was set.
+
+    Raises NotFound; Forbidden; Invalid. Writes: LayerSettings, AuditEntry.
+    """
+    with acting(actor):
+        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, persona_id, lock=True)))
+        _write(actor, persona_id, values)
+        record(
+            actor=actor,
+            verb=Verb.PERSONA_CHANGED,
+            object_type=OBJECT_TYPE,
+            object_ids=[persona_id],
+            detail={"part": "layers"},
+        )
+        clear_transaction_cache()
+        return constants_in_force(persona_id)
+
+
+def tenant_constants_set(*, actor: Actor, values: Mapping[str, float | None]) -> None:
+    """Set constants for all personas of the tenant that have none of their own.
+
+    Raises Forbidden; Invalid. Writes: LayerSettings, AuditEntry.
+    """
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        _write(actor, None, values)
+        record(actor=actor, verb=Verb.PERSONA_CHANGED, object_type="tenant", object_ids=[actor.tenant_id])
+
+
+def constants_checked(values: Mapping[str, float]) -> Constants:
+    """The defaults with `values`, for a trial that stores nothing. Raises Invalid."""
+    _refuse_out_of_range(values)
+    return constants_of(values)
+
+
+def _write(actor: Actor, persona_id: UUID | None, values: Mapping[str, float | None]) -> None:
+    _refuse_out_of_range(values)
+    here = Q(persona=None) if persona_id is None else Q(persona_id=persona_id)
+    row = LayerSettings.objects.select_for_update().filter(here).first()
+    row = row or LayerSettings(tenant_id=actor.tenant_id, persona_id=persona_id, values={})
+    merged = {**row.values, **values}
+    row.values = {name: value for name, value in merged.items() if value is not None}
+    row.save()
+
+
+def _refuse_out_of_range(values: Mapping[str, float | None]) -> None:
+    faults = []
+    for name, value in values.items():
+        if name not in RANGES:
+            faults.append(FieldError(name, f"unknown; known are {', '.join(NAMES)}"))
+        elif value is not None and not (RANGES[name][0] <= value <= RANGES[name][1]):
+            low, high = RANGES[name]
+            faults.append(FieldError(name, f"{low:g} to {high:g}"))
+        elif value is not None and name in WHOLE and value != int(value):
+            faults.append(FieldError(name, "a whole number is needed"))
+    if faults:
+        raise Invalid(errors=faults)

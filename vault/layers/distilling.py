@@ -1,0 +1,276 @@
+"""The long-term layer: what a hot segment says of its persona becomes entries and traits."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.outbox.routes import Payload, Write
+from governance.vocabulary import Verb
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.services import cube_update
+from vault.layers.constants import constants_in_force
+from vault.layers.placing import persona_lock, segment_states
+from vault.layers.reading import PageText, pages_open, words_of_cubes
+from vault.layers.rules import is_hot
+from vault.layers.statements import (
+    Reconciled,
+    StoredStatement,
+    agent_statements,
+    is_worth_keeping,
+    reconcile,
+    slot_of,
+)
+from vault.layers.traits import level_of, trait_signs
+from vault.models import Cube, CubeSource, CubeVersion, LayerEntry, Page, Review, Segment, Trait, TraitEvidence
+from vault.vocabulary import EntryAction, EntryQueue, ReviewKind, ReviewStatus, SemanticType, SourceKind
+
+PART = 50  # pages of one segment in one transaction
+CONTRADICTED = "A later statement says otherwise."
+MOST_HISTORY = 50  # changes of a trait that are kept
+
+
+@dataclass(frozen=True)
+class Distilled:
+    """What a page says in one memory: the question itself, one that was derived from it, or the answer."""
+
+    page_id: UUID
+    queue: EntryQueue
+    persona_id: UUID
+    cube_id: UUID
+    at: datetime
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read of a segment's pages outside the transaction."""
+
+    pages: tuple[UUID, ...]
+    found: tuple[Distilled, ...]
+    signs: Mapping[UUID, Mapping[str, int]]
+
+
+def segments_distil(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Distil segments that are over τ: each page once. A segment that cooled meanwhile is left as it is.
+
+    Writes: LayerEntry …, Trait …, Cube …, Review …, Page …, Segment …,
+    AuditEntry …, OutboxEvent ….
+    """
+    ids = list(dict.fromkeys(UUID(str(one)) for payload in payloads for one in _list(payload["segments"])))
+    readings = {segment_id: _read(actor, segment_id) for segment_id in ids}
+
+    def write() -> None:
+        for segment_id in sorted(ids):
+            _distil(actor, segment_id, readings[segment_id])
+
+    return write
+
+
+def _read(actor: Actor, segment_id: UUID) -> Reading:
+    with acting(actor):
+        rows = Page.objects.filter(segment_id=segment_id, promoted_at=None).order_by("id")
+        pages = list(rows.select_related("stream", "query").defer("vector")[:PART])
+        texts = pages_open(pages)
+        derived = _derived([page.query_id for page in pages if page.query_id])
+        found = tuple(one for text in texts for one in _statements_of(text, derived))
+    signs = {text.page.id: trait_signs(text.query.content) for text in texts if text.query is not None}
+    return Reading(tuple(page.id for page in pages), found, signs)
+
+
+def _derived(cube_ids: Sequence[UUID]) -> dict[UUID, list[tuple[UUID, SemanticType, str]]]:
+    """The memories that were derived from these and are still there: what a person deleted is not told again."""
+    links = CubeSource.objects.filter(source_id__in=cube_ids, kind=SourceKind.EXTRACT).order_by("id")
+    pairs = list(links.values_list("cube_id", "source_id"))
+    kinds = dict(Cube.objects.readable().filter(id__in=[one for one, _ in pairs]).values_list("id", "semantic_type"))
+    words = words_of_cubes(kinds)
+    found: dict[UUID, list[tuple[UUID, SemanticType, str]]] = {}
+    for cube_id, source_id in pairs:
+        if cube_id in words:
+            one = (cube_id, SemanticType(kinds[cube_id]), words[cube_id][1].content)
+            found.setdefault(source_id, []).append(one)
+    return found
+
+
+def _statements_of(
+    text: PageText, derived: Mapping[UUID, Sequence[tuple[UUID, SemanticType, str]]]
+) -> Iterator[Distilled]:
+    """What MemReader stored of a question, and of an answer what was recommended or promised."""
+    page, persona_id = text.page, text.page.stream.persona_id
+    if page.query is not None and text.query is not None:
+        stated = list(derived.get(page.query.id, ()))
+        if page.query.semantic_type != SemanticType.DIALOGUE and page.query.deleted_at is None:
+            stated.append((page.query.id, SemanticType(page.query.semantic_type), text.query.content))
+        for cube_id, kind, content in stated:
+            if is_worth_keeping(content):
+                yield Distilled(page.id, _queue_of(kind, content), persona_id, cube_id, page.at, content)
+    if page.response_id is not None and text.response is not None and agent_statements(text.response.content):
+        agent_id = page.stream.agent_persona_id or persona_id
+        yield Distilled(page.id, EntryQueue.AGENT, agent_id, page.response_id, page.at, text.response.content)
+
+
+def _queue_of(kind: SemanticType, content: str) -> EntryQueue:
+    slot = slot_of(content) if kind is SemanticType.PROFILE else None
+    return EntryQueue.PROFILE if slot is not None and slot.is_profile else EntryQueue.KNOWLEDGE
+
+
+def _distil(actor: Actor, segment_id: UUID, reading: Reading) -> None:
+    segment = Segment.objects.filter(id=segment_id, evicted_at=None).first()
+    if segment is None:
+        return
+    persona_lock(segment.persona_id)
+    constants = constants_in_force(segment.persona_id)
+    states = segment_states(segment.persona_id)
+    if segment_id not in states or not is_hot(states[segment_id][1], constants):
+        return
+    pages = Page.objects.filter(id__in=reading.pages, promoted_at=None).select_for_update().order_by("id")
+    fresh = {page.id for page in pages.defer("vector")}
+    queues = _Queues(actor, constants.entries)
+    for one in reading.found:
+        if one.page_id in fresh:
+            queues.take(one)
+    _traits_update(actor, segment.persona_id, {page: reading.signs.get(page, {}) for page in fresh})
+    Page.objects.filter(id__in=fresh).update(promoted_at=Now())
+    left = Page.objects.filter(segment_id=segment_id, promoted_at=None).count()
+    Segment.objects.filter(id=segment_id).update(unpromoted=left)
+    counts = {str(action): queues.counts.get(action, 0) for action in EntryAction}
+    detail = {"pages": len(fresh), **counts}
+    record(actor=actor, verb=Verb.SEGMENT_CHANGED, object_type="segment", object_ids=[segment_id], detail=detail)
+
+
+class _Queues:
+    """The long-term queues of the personas that a segment speaks of; the caller holds the persona's lock."""
+
+    def __init__(self, actor: Actor, capacity: int) -> None:
+        self.actor, self.capacity = actor, capacity
+        self.counts: dict[EntryAction, int] = {}
+        self._stored: dict[tuple[UUID, EntryQueue], list[StoredStatement]] = {}
+
+    def take(self, one: Distilled) -> None:
+        """Reconcile a statement with its queue, and write what follows."""
+        stored = self._entries(one.persona_id, one.queue)
+        outcome = reconcile(one.text, one.at, stored)
+        self.counts[outcome.action] = self.counts.get(outcome.action, 0) + 1
+        if outcome.action is EntryAction.NOTHING:
+            return
+        cube = Cube.objects.get(id=one.cube_id)
+        if outcome.other is not None:
+            self._contradict(one, outcome, outcome.other, cube)
+        if outcome.is_older:
+            return
+        name = slot.name if one.queue is EntryQueue.PROFILE and (slot := slot_of(one.text)) else ""
+        entry = LayerEntry(
+            tenant_id=self.actor.tenant_id,
+            persona_id=one.persona_id,
+            queue=one.queue,
+            name=name[:100],
+            cube=cube,
+            action=outcome.action,
+            reason=outcome.reason,
+        )
+        present = LayerEntry.objects.filter(persona_id=one.persona_id, queue=one.queue, cube=cube).first()
+        if present is None:
+            entry.save(force_insert=True)
+            stored.append(StoredStatement(entry.id, one.text, one.at))
+        self._overflow(one.persona_id, one.queue)
+
+    def _entries(self, persona_id: UUID, queue: EntryQueue) -> list[StoredStatement]:
+        if (persona_id, queue) not in self._stored:
+            rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None)
+            entries = list(rows.select_related("cube").order_by("id"))
+            words = words_of_cubes([entry.cube_id for entry in entries])
+            self._stored[persona_id, queue] = [
+                StoredStatement(entry.id, words[entry.cube_id][1].content, entry.cube.event_time or entry.created_at)
+                for entry in entries
+                if entry.cube_id in words
+            ]
+        return self._stored[persona_id, queue]
+
+    def _contradict(self, one: Distilled, outcome: Reconciled, other: UUID, cube: Cube) -> None:
+        """Close the validity of the older of two statements, and ask a person."""
+        entry = LayerEntry.objects.select_related("cube").get(id=other)
+        older, newer, until = (
+            (cube, entry.cube, self._moment_of(entry)) if outcome.is_older else (entry.cube, cube, one.at)
+        )
+        if older.id == newer.id:
+            return
+        closed = _close(self.actor, older, newer, until)
+        if not outcome.is_older:
+            LayerEntry.objects.filter(id=entry.id).update(left_at=Now())
+            stored = self._entries(one.persona_id, one.queue)
+            stored[:] = [each for each in stored if each.id != entry.id]
+        if closed is not None:
+            Review(
+                tenant_id=self.actor.tenant_id,
+                kind=ReviewKind.CONFLICT,
+                cube=older,
+                version=closed,
+                status=ReviewStatus.OPEN,
+            ).save(force_insert=True)
+
+    def _moment_of(self, entry: LayerEntry) -> datetime:
+        return entry.cube.event_time or entry.created_at
+
+    def _overflow(self, persona_id: UUID, queue: EntryQueue) -> None:
+        rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None)
+        over = list(rows.order_by("-id").values_list("id", flat=True)[self.capacity :])
+        LayerEntry.objects.filter(id__in=over).update(left_at=Now())
+
+
+def _close(actor: Actor, older: Cube, newer: Cube, until: datetime) -> CubeVersion | None:
+    """End the validity of a memory where another begins; None where a hold keeps it, or it ended before."""
+    row = Cube.objects.free().filter(id=older.id, valid_to=None, deleted_at=None).first()
+    if row is None or (row.valid_from is not None and row.valid_from >= until):
+        return None
+    changed = cube_update(
+        actor=actor,
+        cube_id=row.id,
+        expected_versions={row.version},
+        changes=CubeChanges(valid_to=until),
+        reason=CONTRADICTED,
+    )
+    Cube.objects.filter(id=row.id).update(superseded_by=newer.id)
+    return CubeVersion.objects.get(cube_id=row.id, number=changed.version)
+
+
+def _traits_update(actor: Actor, persona_id: UUID, signs: Mapping[UUID, Mapping[str, int]]) -> None:
+    """Add the pages' evidence, and the level that follows from all of it."""
+    by_dimension: dict[str, dict[UUID, int]] = {}
+    for page_id, found in signs.items():
+        for code, weight in found.items():
+            by_dimension.setdefault(code, {})[page_id] = weight
+    present = {row.dimension: row for row in Trait.objects.filter(persona_id=persona_id, dimension__in=by_dimension)}
+    for code, pages in sorted(by_dimension.items()):
+        row = present.get(code) or Trait(
+            tenant_id=actor.tenant_id, persona_id=persona_id, dimension=code, level=3, confidence=0.0
+        )
+        if row._state.adding:
+            row.save(force_insert=True)
+        TraitEvidence.objects.bulk_create(
+            [
+                TraitEvidence(tenant_id=actor.tenant_id, trait=row, page_id=page_id, weight=weight)
+                for page_id, weight in pages.items()
+            ],
+            ignore_conflicts=True,
+        )
+        _trait_settle(row)
+
+
+def _trait_settle(row: Trait) -> None:
+    weights = list(TraitEvidence.objects.filter(trait=row).values_list("weight", flat=True))
+    found = level_of(weights)
+    at = database_now().isoformat()
+    step = {"at": at, "level": found.level, "confidence": found.confidence, "pages": len(weights)}
+    row.level, row.confidence = found.level, found.confidence
+    row.history = [*row.history, step][-MOST_HISTORY:]
+    row.save(update_fields=["level", "confidence", "history"])
+
+
+def _list(value: object) -> list[object]:
+    assert isinstance(value, list)
+    return value

@@ -1,0 +1,203 @@
+"""The long-term layer as it is read and edited: a persona's profile, its queues and its traits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting
+from governance.errors import FieldError, Invalid
+from governance.pages import Pages
+from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.vocabulary import Permission, Verb
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.cubes.services import cube_delete, cubes_add
+from vault.layers.selectors import persona_asked
+from vault.layers.statements import slot_of
+from vault.layers.traits import Dimension, dimensions
+from vault.models import Cube, LayerEntry, Trait, TraitEvidence
+from vault.vocabulary import EntryAction, EntryQueue, SemanticType, Source
+
+FIELDS = ("name", "gender", "birth_year", "home", "origin", "work")
+LONGEST_NAME, LONGEST_VALUE, MOST_FIELDS = 40, 200, 50
+VALUE = "profile_value"  # in the metadata of a memory that a person wrote into the profile
+
+
+@dataclass(frozen=True)
+class ProfileField:
+    """A field of a profile, and the memory that it rests on."""
+
+    name: str
+    value: str = field(repr=False)
+    view: CubeView = field(repr=False)
+
+
+@dataclass(frozen=True)
+class EntryView:
+    """A memory in a queue, and why it is there."""
+
+    row: LayerEntry
+    view: CubeView
+
+
+@dataclass(frozen=True)
+class TraitView:
+    """A dimension with its level now. pages: how many speak for or against it."""
+
+    dimension: Dimension
+    level: int
+    confidence: float
+    pages: int
+    evidence: tuple[UUID, ...]
+    history: tuple[Mapping[str, object], ...]
+    since: datetime
+
+
+def profile_get(*, actor: Actor, persona_id: UUID) -> list[ProfileField]:
+    """The profile of a persona, the usual fields first. Raises NotFound; Forbidden; KeyUnavailable.
+
+    Writes: AuditEntry naming the memories.
+    """
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        entries = _entries(actor, persona_id, EntryQueue.PROFILE)
+        by_name = {one.row.name: one for one in reversed(entries)}
+        named = sorted(by_name.items(), key=lambda pair: _order(pair[0]))
+        return [ProfileField(name, _value(one.view), one.view) for name, one in named if name]
+
+
+def entries_list(*, actor: Actor, persona_id: UUID, queue: EntryQueue, pages: Pages) -> list[EntryView]:
+    """A queue of a persona, newest first. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None).order_by("-id")
+        return _opened(actor, list(pages.take(rows.filter(cube__in=Cube.objects.visible_to(actor)))))
+
+
+def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
+    """The traits of a persona that something speaks for, the surest first of each group.
+
+    Raises NotFound; Forbidden. Writes: AuditEntry. Queries: two, and the audit.
+    """
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
+        rows = {row.dimension: row for row in Trait.objects.filter(persona_id=persona_id)}
+        evidence: dict[UUID, list[UUID]] = {}
+        named = TraitEvidence.objects.filter(trait__persona_id=persona_id).order_by("-id")
+        for trait_id, page_id in named.values_list("trait_id", "page_id"):
+            evidence.setdefault(trait_id, []).append(page_id)
+        views = [
+            _trait_view(dimensions()[code], row, evidence[row.id])
+            for code, row in rows.items()
+            if code in dimensions() and row.id in evidence
+        ]
+        groups = list(dict.fromkeys(one.group for one in dimensions().values()))
+        return sorted(views, key=lambda one: (groups.index(one.dimension.group), -one.confidence, one.dimension.code))
+
+
+def profile_set(*, actor: Actor, persona_id: UUID, values: Mapping[str, str | None]) -> list[ProfileField]:
+    """Write fields of a profile; null removes one, and the memory that it rests on where a person wrote it.
+
+    Raises NotFound; Forbidden; Invalid; Held; QuotaExceeded. Writes: Cube …, LayerEntry …, AuditEntry …, OutboxEvent ….
+    """
+    with acting(actor):
+        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, persona_id, lock=True)))
+        authorize(actor, Permission.MEMORY_CREATE)
+        _refuse_odd(values)
+        for name, value in sorted(values.items()):
+            _field_leave(actor, persona_id, name)
+            if value is not None:
+                _field_write(actor, persona_id, name, value)
+        record(
+            actor=actor,
+            verb=Verb.PERSONA_CHANGED,
+            object_type=OBJECT_TYPE,
+            object_ids=[persona_id],
+            detail={"part": "profile"},
+        )
+        return profile_get(actor=actor, persona_id=persona_id)
+
+
+def _field_write(actor: Actor, persona_id: UUID, name: str, value: str) -> None:
+    draft = CubeDraft(
+        content=f"{name.replace('_', ' ').capitalize()}: {value}",
+        persona=str(persona_id),
+        semantic_type=SemanticType.PROFILE,
+        metadata={VALUE: value},
+        source=Source.SYSTEM,
+    )
+    cube = cubes_add(actor=actor, drafts=[draft])[0].cube
+    present = LayerEntry.objects.filter(persona_id=persona_id, queue=EntryQueue.PROFILE, cube=cube)
+    if not present.update(left_at=None, name=name):
+        LayerEntry(
+            tenant_id=actor.tenant_id,
+            persona_id=persona_id,
+            queue=EntryQueue.PROFILE,
+            name=name,
+            cube=cube,
+            action=EntryAction.ADD,
+            reason="written",
+        ).save(force_insert=True)
+
+
+def _field_leave(actor: Actor, persona_id: UUID, name: str) -> None:
+    rows = LayerEntry.objects.filter(persona_id=persona_id, queue=EntryQueue.PROFILE, name=name, left_at=None)
+    for row in rows.select_related("cube"):
+        if row.reason == "written" and row.cube.deleted_at is None:
+            cube_delete(actor=actor, cube_id=row.cube_id)
+    rows.update(left_at=Now())
+
+
+def _entries(actor: Actor, persona_id: UUID, queue: EntryQueue) -> list[EntryView]:
+    rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None).order_by("-id")
+    return _opened(actor, list(rows.filter(cube__in=Cube.objects.visible_to(actor))))
+
+
+def _opened(actor: Actor, rows: list[LayerEntry]) -> list[EntryView]:
+    ids = [row.cube_id for row in rows]
+    opened = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False)
+    views = {view.cube.id: view for view in opened}
+    return [EntryView(row, views[row.cube_id]) for row in rows if row.cube_id in views]
+
+
+def _value(view: CubeView) -> str:
+    written = view.words.metadata.get(VALUE)
+    if isinstance(written, str):
+        return written
+    slot = slot_of(view.words.content)
+    return slot.value if slot else view.words.content
+
+
+def _order(name: str) -> tuple[int, str]:
+    return (FIELDS.index(name) if name in FIELDS else len(FIELDS), name)
+
+
+def _trait_view(dimension: Dimension, row: Trait, pages: list[UUID]) -> TraitView:
+    return TraitView(dimension, row.level, row.confidence, len(pages), tuple(pages), tuple(row.history), row.created_at)
+
+
+def _refuse_odd(values: Mapping[str, str | None]) -> None:
+    faults = [
+        FieldError(name, f"a name of 1 to {LONGEST_NAME} letters, digits, blanks or _")
+        for name in values
+        if not name.replace("_", "").replace(" ", "").isalnum() or len(name) > LONGEST_NAME
+    ]
+    faults += [
+        FieldError(name, f"1 to {LONGEST_VALUE} characters, or null")
+        for name, value in values.items()
+        if value is not None and not 1 <= len(value.strip()) <= len(value) <= LONGEST_VALUE
+    ]
+    if len(values) > MOST_FIELDS:
+        faults.append(FieldError("body", f"at most {MOST_FIELDS} fields"))
+    if faults:
+        raise Invalid(errors=faults)

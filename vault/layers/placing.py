@@ -1,0 +1,286 @@
+"""The mid-term layer: each page, once and in order, gets its chain, and a segment when it leaves the queue."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+from django.db import connection
+from django.db.models import Avg, Q
+from django.db.models.functions import Now
+from pgvector import HalfVector
+from pgvector.django import CosineDistance
+
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.ids import uuid7
+from governance.keys.services import token_maker
+from governance.outbox.routes import Payload, Write
+from governance.outbox.services import emit
+from governance.vocabulary import Topic, Verb
+from vault.layers.constants import constants_in_force
+from vault.layers.reading import gist_of, keyword_marks, pages_open
+from vault.layers.rules import Constants, SegmentState, best_segment, coldest, continues, fscore, is_hot
+from vault.models import Page, Segment, Stream
+from vault.providers.ports import Matrix
+from vault.providers.registry import embedder
+from vault.vocabulary import PageLayer
+
+PART = 100  # pages of one transaction
+MOST_SEGMENT_KEYWORDS = 24
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 3))"
+TO_PLACE = Q(vector=None) | Q(chain=None) | Q(layer=PageLayer.MID_TERM, segment=None)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read of a page outside the transaction; versions: of its cubes at that time."""
+
+    versions: tuple[int, ...]
+    vector: HalfVector = field(repr=False)
+    model: str
+    keywords: list[int]
+    gist: list[object]
+
+
+def pages_place(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Place the pages of streams that were written: in order, each once.
+
+    Texts are read, and the model asked, outside the transaction. Writes: Page …, Segment …, AuditEntry, OutboxEvent ….
+    """
+    stream_ids = list(dict.fromkeys(UUID(str(one["stream"])) for one in payloads))
+    readings = {stream_id: _read(actor, stream_id) for stream_id in stream_ids}
+
+    def write() -> None:
+        for stream_id in stream_ids:
+            _place_stream(actor, stream_id, readings[stream_id])
+
+    return write
+
+
+def pages_reread(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Have the pages read again whose memories have other words now. Writes: Page …, Segment …, OutboxEvent …."""
+    ids = [UUID(str(one)) for payload in payloads for one in _list(payload["ids"])]
+
+    def write() -> None:
+        named = Page.objects.filter(Q(query_id__in=ids) | Q(response_id__in=ids), vector__isnull=False)
+        stale = [page for page in named.select_related("query", "response") if page.read_versions != _versions(page)]
+        segments = {page.segment_id for page in stale if page.segment_id}
+        Page.objects.filter(id__in=[page.id for page in stale]).update(vector=None, keywords=[], gist=[])
+        Segment.objects.filter(id__in=segments).update(vector=None, keywords={})
+        for stream_id in sorted({page.stream_id for page in stale}):
+            emit(actor=actor, topic=Topic.PAGES_WRITTEN, payload={"stream": str(stream_id)})
+
+    return write
+
+
+def persona_lock(persona_id: UUID) -> None:
+    """Wait for whoever places pages of this persona, until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK, [f"layers {persona_id}"])
+
+
+def segment_states(persona_id: UUID) -> dict[UUID, tuple[Segment, SegmentState]]:
+    """The resident segments of a persona, with what decides about them now. One query."""
+    now = database_now()
+    rows = Segment.objects.filter(persona_id=persona_id, evicted_at=None).defer("vector")
+    return {row.id: (row, state_of(row, (now - row.visited_at).total_seconds())) for row in rows}
+
+
+def state_of(row: Segment, idle: float) -> SegmentState:
+    return SegmentState(row.visits, row.unpromoted, idle, row.visited_at, row.created_at)
+
+
+def hot_emit(actor: Actor, persona_id: UUID) -> None:
+    """Leave the distillation of every segment over τ as work. Writes: OutboxEvent?."""
+    constants = constants_in_force(persona_id)
+    hot = [str(key) for key, (_, state) in segment_states(persona_id).items() if is_hot(state, constants)]
+    if hot:
+        emit(actor=actor, topic=Topic.SEGMENTS_HOT, payload={"segments": hot})
+
+
+def _read(actor: Actor, stream_id: UUID) -> dict[UUID, Reading]:
+    with acting(actor):
+        unread = Page.objects.filter(TO_PLACE, stream_id=stream_id).order_by("position")[:PART]
+        texts = pages_open([page for page in unread if page.vector is None])
+        maker = token_maker(actor.tenant_id)
+    model = embedder()
+    vectors = model.embed([one.text or " " for one in texts]) if texts else ()
+    return {
+        one.page.id: Reading(one.versions, HalfVector(vector), model.name, keyword_marks(maker, one.text), gist_of(one))
+        for one, vector in zip(texts, vectors, strict=True)
+    }
+
+
+def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) -> None:
+    stream = Stream.objects.get(id=stream_id)
+    persona_lock(stream.persona_id)
+    constants = constants_in_force(stream.persona_id)
+    pages = list(Page.objects.filter(TO_PLACE, stream_id=stream_id).order_by("position").select_for_update()[:PART])
+    placer = _Placer(actor, stream.persona_id, constants)
+    done = 0
+    for page in pages:
+        if not _take_reading(page, readings.get(page.id)):
+            break  # written since it was read: its own event brings it here again
+        if page.chain is None:
+            page.chain = _chain_of(page, constants)
+        if page.layer == PageLayer.MID_TERM and page.segment_id is None:
+            placer.place(page)
+        page.save()
+        done += 1
+    if done:
+        placer.finish()
+        record(
+            actor=actor,
+            verb=Verb.SEGMENT_CHANGED,
+            object_type="segment",
+            object_ids=placer.changed,
+            detail={"pages": done},
+        )
+    if done < len(pages) or len(pages) == PART:
+        emit(actor=actor, topic=Topic.PAGES_WRITTEN, payload={"stream": str(stream_id)})
+
+
+def _take_reading(page: Page, reading: Reading | None) -> bool:
+    if page.vector is not None:
+        return True
+    if reading is None:
+        return False
+    page.vector, page.model, page.keywords = reading.vector, reading.model, reading.keywords
+    page.gist, page.read_versions = reading.gist, list(reading.versions)
+    return True
+
+
+def _chain_of(page: Page, constants: Constants) -> UUID:
+    """The chain of the page before, where this one continues it; else its own."""
+    rows = Page.objects.filter(stream_id=page.stream_id, position__lt=page.position).order_by("-position")
+    before = rows.only("chain", "at", "vector", "model", "keywords").first()
+    if before is None or before.chain is None:
+        return page.id
+    follows = continues(
+        cosine=cosine_of(before.vector, page.vector) if before.model == page.model else 0.0,
+        shares_keyword=bool(set(before.keywords) & set(page.keywords)),
+        gap=(page.at - before.at).total_seconds(),
+        constants=constants,
+    )
+    return before.chain if follows else page.id
+
+
+class _Placer:
+    """Places pages of one persona into its segments; the caller holds the persona's lock."""
+
+    def __init__(self, actor: Actor, persona_id: UUID, constants: Constants) -> None:
+        self.actor, self.persona_id, self.constants = actor, persona_id, constants
+        self.changed: list[UUID] = []
+        self.evicted: list[UUID] = []
+        self._segments: dict[UUID, tuple[Segment, SegmentState]] | None = None
+
+    def place(self, page: Page) -> None:
+        """Join the best segment over θ, else open one; the coldest resident leaves before."""
+        segments = self._residents()
+        cosines = self._cosines(page)
+        scores = {key: _score(row, page, cosines.get(key, 0.0)) for key, (row, _) in segments.items()}
+        best = best_segment(scores, self.constants.theta)
+        if best is None:
+            row = self._open()
+            page.score = None
+        else:
+            row = segments[best][0]
+            page.score = scores[best]
+        _add_page(row, page)
+        row.save()
+        segments[row.id] = (row, state_of(row, 0.0))
+        page.segment_id = row.id
+        self.changed.append(row.id)
+
+    def finish(self) -> None:
+        self.changed = list(dict.fromkeys(self.changed))
+        if self.evicted:
+            payload = {"segments": [str(one) for one in self.evicted]}
+            emit(actor=self.actor, topic=Topic.SEGMENTS_EVICTED, payload=payload)
+        if self.changed:
+            hot_emit(self.actor, self.persona_id)
+
+    def _residents(self) -> dict[UUID, tuple[Segment, SegmentState]]:
+        if self._segments is None:
+            for row in Segment.objects.filter(persona_id=self.persona_id, evicted_at=None, vector=None, pages__gt=0):
+                _refresh(row)
+            self._segments = segment_states(self.persona_id)
+        return self._segments
+
+    def _cosines(self, page: Page) -> dict[UUID, float]:
+        """With the centroids of the page's own model; the database has them, and need not send them."""
+        near = 1.0 - CosineDistance("vector", page.vector)
+        rows = Segment.objects.filter(persona_id=self.persona_id, evicted_at=None, model=page.model)
+        return dict(rows.exclude(vector=None).values_list("id", near))
+
+    def _open(self) -> Segment:
+        segments = self._residents()
+        while len(segments) >= self.constants.segments:
+            key = coldest({key: state for key, (_, state) in segments.items()}, self.constants)
+            Segment.objects.filter(id=key).update(evicted_at=Now())
+            del segments[key]
+            self.evicted.append(key)
+        row = Segment(id=uuid7(), tenant_id=self.actor.tenant_id, persona_id=self.persona_id)
+        row.created_at = row.visited_at = database_now()
+        return row
+
+
+def _score(segment: Segment, page: Page, cosine: float) -> float:
+    return fscore(cosine, {int(mark) for mark in segment.keywords}, set(page.keywords))
+
+
+def _add_page(row: Segment, page: Page) -> None:
+    """The centroid, the keywords and the counts follow the page."""
+    assert page.vector is not None
+    new = _numbers(page.vector)
+    if row.vector is None or row.model != page.model:
+        row.vector, row.model = page.vector, page.model
+    else:
+        row.vector = HalfVector((_numbers(row.vector) * row.pages + new) / (row.pages + 1))
+    counts = Counter({mark: int(count) for mark, count in row.keywords.items()})
+    counts.update(str(mark) for mark in page.keywords)
+    row.keywords = dict(counts.most_common(MOST_SEGMENT_KEYWORDS))
+    row.pages += 1
+    row.unpromoted += 1
+    row.visited_at = database_now()
+
+
+def _refresh(row: Segment) -> None:
+    """Make the centroid and the keywords anew from the pages that are left."""
+    pages = Page.objects.filter(segment_id=row.id, vector__isnull=False)
+    newest = pages.order_by("-id").values_list("model", flat=True).first()
+    if newest is None:
+        return
+    row.vector, row.model = pages.filter(model=newest).aggregate(mean=Avg("vector"))["mean"], newest
+    counts = Counter(str(mark) for marks in pages.values_list("keywords", flat=True) for mark in marks)
+    row.keywords = dict(counts.most_common(MOST_SEGMENT_KEYWORDS))
+    Segment.objects.filter(id=row.id).update(vector=row.vector, model=row.model, keywords=row.keywords)
+
+
+def cosine_of(one: HalfVector | None, other: HalfVector | None) -> float:
+    """The cosine of two vectors; 0 where one is missing or of another length."""
+    if one is None or other is None:
+        return 0.0
+    left, right = _numbers(one), _numbers(other)
+    if left.shape != right.shape:
+        return 0.0
+    length = float(np.linalg.norm(left) * np.linalg.norm(right))
+    return float(left @ right) / length if length else 0.0
+
+
+def _numbers(vector: HalfVector | Sequence[float]) -> Matrix:
+    """A vector as it was made, or as the database gives it back."""
+    values = vector.to_numpy() if isinstance(vector, HalfVector) else vector
+    return np.asarray(values, dtype=np.float32)
+
+
+def _versions(page: Page) -> list[int]:
+    return [side.version if side else 0 for side in (page.query, page.response)]
+
+
+def _list(value: object) -> list[object]:
+    assert isinstance(value, list)
+    return value

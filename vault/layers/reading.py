@@ -1,0 +1,84 @@
+"""What the layers know of a page: its vector, its keywords, and the passage that stands for it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db.models import F
+
+from governance.keys.services import TokenMaker
+from vault.cubes.words import Words, words_open
+from vault.lexicon.tokens import keywords
+from vault.models import CubeVersion, Page
+from vault.reader.rules import sentences, statements
+
+MOST_KEYWORDS = 12  # of one page
+
+
+@dataclass(frozen=True)
+class PageText:
+    """The two sides of a page, opened; a side that is missing, or whose words are gone, is empty."""
+
+    page: Page
+    query: Words | None = field(repr=False)
+    response: Words | None = field(repr=False)
+    versions: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(one.content for one in (self.query, self.response) if one is not None)
+
+
+def pages_open(pages: Sequence[Page]) -> list[PageText]:
+    """The present words of pages, for the product itself. One query. Raises KeyUnavailable."""
+    ids = [one for page in pages for one in (page.query_id, page.response_id) if one is not None]
+    opened = words_of_cubes(ids)
+    texts = []
+    for page in pages:
+        query, response = (opened.get(one) if one else None for one in (page.query_id, page.response_id))
+        versions = tuple(side[0] if side else 0 for side in (query, response))
+        texts.append(PageText(page, query[1] if query else None, response[1] if response else None, versions))
+    return texts
+
+
+def words_of_cubes(cube_ids: Collection[UUID]) -> Mapping[UUID, tuple[int, Words]]:
+    """The present version of each cube, its number and its words."""
+    rows = CubeVersion.objects.filter(cube_id__in=cube_ids, number=F("cube__version"))
+    found = rows.values_list("tenant_id", "cube_id", "number", "sealed")
+    return {
+        cube_id: (number, words_open(tenant_id=tenant_id, cube_id=cube_id, number=number, blob=sealed))
+        for tenant_id, cube_id, number, sealed in found
+    }
+
+
+def layer_keywords(text: str, limit: int = MOST_KEYWORDS) -> list[str]:
+    """The single words that say what a text is about, case-folded, best first."""
+    found = [word for phrase in keywords(text) for word in phrase.casefold().split()]
+    return list(dict.fromkeys(found))[:limit]
+
+
+def keyword_marks(maker: TokenMaker, text: str) -> list[int]:
+    """The keyed tokens of a text's keywords."""
+    tokens = maker.tokens("layer keyword")
+    return sorted({tokens[word] for word in layer_keywords(text)})
+
+
+def gist_of(opened: PageText) -> list[object]:
+    """The first statement of the question, else of the answer, else the question's first sentence, by reference."""
+    sides = [
+        (cube_id, version, words.content)
+        for cube_id, version, words in zip(
+            (opened.page.query_id, opened.page.response_id),
+            opened.versions,
+            (opened.query, opened.response),
+            strict=True,
+        )
+        if cube_id is not None and words is not None and words.content
+    ]
+    stated = [(side, found[0].text) for side in sides if (found := statements(side[2]))]
+    whole = [(side, parts[0]) for side in sides if (parts := sentences(side[2]))]
+    for (cube_id, version, content), passage in [*stated, *whole]:
+        start = content.find(passage)
+        if start >= 0:
+            return [str(cube_id), version, start, start + len(passage)]
+    return []

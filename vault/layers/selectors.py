@@ -1,0 +1,217 @@
+"""The layers of a persona, as those who may use it read them; sides of pages that they may not read are left out."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import ExpressionWrapper, F, FloatField, QuerySet, Value, Window
+from django.db.models.functions import Cast, Exp, Extract, Greatest, Now, RowNumber
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.models import Persona
+from governance.pages import Pages
+from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.vocabulary import Permission, Verb
+from vault.cubes.quoting import quotes_open
+from vault.cubes.selectors import CubeView, cubes_read, record_quoted
+from vault.cubes.words import Quote
+from vault.layers.constants import constants_in_force
+from vault.layers.placing import state_of
+from vault.layers.rules import Constants, heat_parts
+from vault.models import Cube, Page, Segment, Stream
+from vault.vocabulary import PageLayer
+
+META_PAGES = 3  # of a chain, or of a segment, whose passages stand for it
+SEGMENT_KEYWORDS = 5
+TITLE_KEYWORDS = 2
+SECONDS = "epoch"
+
+
+@dataclass(frozen=True)
+class PageView:
+    """A page with the sides that its reader may read. chain: its topic's first page; meta: what that topic is about."""
+
+    row: Page
+    query: CubeView | None
+    response: CubeView | None
+    is_chained: bool
+    meta: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class SegmentView:
+    """A segment with its heat now. parts: by visits, pages and recency; last: a passage of its newest page."""
+
+    row: Segment
+    keywords: tuple[str, ...] = field(repr=False)
+    summary: tuple[str, ...] = field(repr=False)
+    heat: float
+    parts: tuple[float, float, float]
+
+    @property
+    def title(self) -> str:
+        return ", ".join(self.keywords[:TITLE_KEYWORDS]).capitalize()
+
+    @property
+    def last(self) -> str:
+        return self.summary[0] if self.summary else ""
+
+
+@dataclass(frozen=True)
+class StreamView:
+    """A conversation of a persona, by when it was last written and what its newest page is about."""
+
+    id: UUID
+    updated_at: datetime
+    pages: int
+    title: str = field(repr=False)
+
+
+def persona_asked(actor: Actor, persona_id: UUID) -> Persona:
+    """The persona, if the actor may use it and read memory. Use inside `acting`. Raises NotFound; Forbidden."""
+    persona = persona_locate(actor, persona_id)
+    authorize(actor, Permission.PERSONA_USE, persona_target(persona))
+    authorize(actor, Permission.MEMORY_READ)
+    return persona
+
+
+def stm_list(*, actor: Actor, persona_id: UUID, pages: Pages, stream_id: UUID | None = None) -> list[PageView]:
+    """The short-term queue of a persona, newest first; of one of its streams, or of all.
+
+    Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories.
+    """
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        rows = Page.objects.filter(stream__persona_id=persona_id, layer=PageLayer.SHORT_TERM)
+        rows = rows.filter(stream_id=stream_id) if stream_id else rows
+        return pages_view(actor, pages.take(rows.defer("vector").order_by("-id")))
+
+
+def segment_pages(*, actor: Actor, persona_id: UUID, segment_id: UUID, pages: Pages) -> list[PageView]:
+    """The pages of a segment, newest first. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        rows = Page.objects.filter(segment_id=segment_id, segment__persona_id=persona_id)
+        return pages_view(actor, pages.take(rows.defer("vector").order_by("-id")))
+
+
+def segments_list(*, actor: Actor, persona_id: UUID, pages: Pages, evicted: bool = False) -> list[SegmentView]:
+    """The segments of a persona, the hottest first; `evicted`: those that left.
+
+    Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry ….
+    """
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        constants = constants_in_force(persona_id)
+        rows = Segment.objects.filter(persona_id=persona_id, evicted_at__isnull=not evicted, pages__gt=0)
+        page = pages.take(by_heat(rows, constants))
+        record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
+        return _segments_view(actor, page, constants)
+
+
+def streams_list(*, actor: Actor, persona_id: UUID, limit: int = 20) -> list[StreamView]:
+    """The streams of a persona, the one written last first. Raises NotFound; Forbidden. Writes: AuditEntry?."""
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        rows = list(Stream.objects.filter(persona_id=persona_id).order_by("-updated_at")[:limit])
+        newest = _newest_pages(Page.objects.filter(stream__in=rows), "stream_id", 1)
+        titles = _gists(actor, newest)
+        by_stream = {page.stream_id: titles.get(page.id, "") for page in newest}
+        return [StreamView(row.id, row.updated_at, row.last_position, by_stream.get(row.id, "")) for row in rows]
+
+
+def by_heat(rows: QuerySet[Segment], constants: Constants) -> QuerySet[Segment]:
+    """Segments with `warmth`, their heat at this moment (§3.3) as SQL, the hottest first."""
+    idle = Greatest(Cast(Extract(Now() - F("visited_at"), SECONDS), FloatField()), Value(0.0))
+    fresh = Exp(ExpressionWrapper(-idle / Value(constants.mu), FloatField()))
+    warmth = constants.alpha * F("visits") + constants.beta * F("unpromoted") + constants.gamma * fresh
+    return rows.defer("vector").annotate(warmth=ExpressionWrapper(warmth, FloatField())).order_by("-warmth", "id")
+
+
+def pages_view(actor: Actor, pages: Sequence[Page]) -> list[PageView]:
+    """Pages opened for their reader; a page of which neither side may be read is left out. Use inside `acting`.
+
+    Raises KeyUnavailable. Writes: AuditEntry ….
+    """
+    ids = {one for page in pages for one in (page.query_id, page.response_id) if one}
+    readable = set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
+    named = [one for page in pages for one in (page.query_id, page.response_id) if one in readable]
+    opened = cubes_read(actor=actor, cube_ids=list(dict.fromkeys(named)), verb=Verb.MEMORY_READ, is_use=False)
+    views = {view.cube.id: view for view in opened}
+    metas = _metas(actor, [page for page in pages if page.chain])
+    found = []
+    for page in pages:
+        query, response = (views.get(one) if one else None for one in (page.query_id, page.response_id))
+        if query is not None or response is not None:
+            meta = metas.get(page.chain, "") if page.chain else ""
+            found.append(PageView(page, query, response, page.chain not in {None, page.id}, meta))
+    return found
+
+
+def gist_quote(gist: Sequence[object]) -> Quote | None:
+    """The passage that stands for a page, as a reference to be opened for its reader."""
+    if not gist:
+        return None
+    source, version, start, end = gist
+    return Quote(str(source), int(str(version)), int(str(start)), int(str(end)), 0)
+
+
+def _metas(actor: Actor, pages: Sequence[Page]) -> dict[UUID, str]:
+    """What each chain is about: passages of its newest pages. It holds for every page of the chain."""
+    chains = Page.objects.filter(chain__in={page.chain for page in pages})
+    newest = _newest_pages(chains, "chain", META_PAGES)
+    gists = _gists(actor, newest)
+    texts: dict[UUID, list[str]] = {}
+    for page in reversed(newest):
+        if page.chain and page.id in gists:
+            texts.setdefault(page.chain, []).append(gists[page.id])
+    return {chain: " ".join(some) for chain, some in texts.items()}
+
+
+def _newest_pages(rows: QuerySet[Page], part: str, count: int) -> list[Page]:
+    number = Window(RowNumber(), partition_by=F(part), order_by=F("id").desc())
+    return list(rows.defer("vector").annotate(number=number).filter(number__lte=count).order_by("-id"))
+
+
+def _gists(actor: Actor, pages: Iterable[Page]) -> dict[UUID, str]:
+    quotes = {page.id: quote for page in pages if (quote := gist_quote(page.gist)) is not None}
+    passages = quotes_open(actor, quotes.values())
+    record_quoted(actor, [passages])
+    return {page_id: passages[quote].text for page_id, quote in quotes.items() if quote in passages}
+
+
+def _segments_view(actor: Actor, rows: Sequence[Segment], constants: Constants) -> list[SegmentView]:
+    newest = _newest_pages(Page.objects.filter(segment__in=rows), "segment_id", META_PAGES)
+    gists, words = _gists(actor, newest), _keywords(actor, newest)
+    now = database_now()
+    views = []
+    for row in rows:
+        parts = heat_parts(state_of(row, (now - row.visited_at).total_seconds()), constants)
+        own = [page for page in newest if page.segment_id == row.id]
+        summary = tuple(dict.fromkeys(gists[page.id] for page in own if page.id in gists))
+        counted = Counter(word for page in own for word in words.get(page.id, ()))
+        keywords = tuple(word for word, _ in counted.most_common(SEGMENT_KEYWORDS))
+        views.append(SegmentView(row, keywords, summary, sum(parts), parts))
+    return views
+
+
+def _keywords(actor: Actor, pages: Sequence[Page]) -> Mapping[UUID, list[str]]:
+    ids = {one for page in pages for one in (page.query_id, page.response_id) if one}
+    readable = list(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True))
+    opened = cubes_read(actor=actor, cube_ids=readable, verb=Verb.MEMORY_READ, is_use=False)
+    words = {view.cube.id: view.words.keywords for view in opened}
+    return {
+        page.id: [
+            word.casefold() for one in (page.query_id, page.response_id) if one in words for word in words[one][:4]
+        ]
+        for page in pages
+    }

@@ -1,0 +1,185 @@
+"""The short-term layer: a turn becomes the newest page of its stream, and the oldest page moves on before it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.ids import uuid7
+from governance.keys.services import token_maker
+from governance.models import Persona
+from governance.outbox.services import emit
+from governance.prepared import prepared_cursor
+from governance.vocabulary import Permission, PersonaKind, Topic
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import Added, cubes_add
+from vault.cubes.writer.building import NO_TEXTS, TextIndexes
+from vault.layers.constants import constants_in_force
+from vault.models import Conversation, Page
+from vault.vocabulary import MessageRole, PageLayer
+
+# Made on demand, and locked until the transaction ends: pages of one stream are appended one after the other.
+ENTER_STREAM = """
+INSERT INTO vault_stream (id, tenant_id, persona_id, agent_persona_id, session_token, last_position)
+VALUES (%s, %s, %s, %s, %s, 0)
+ON CONFLICT (tenant_id, persona_id, session_token)
+DO UPDATE SET updated_at = statement_timestamp(),
+  agent_persona_id = coalesce(excluded.agent_persona_id, vault_stream.agent_persona_id)
+RETURNING id, last_position
+"""
+MOVE_OLDEST = """
+UPDATE vault_page SET layer = 'mid_term' WHERE tenant_id = %s AND id IN (
+  SELECT id FROM vault_page WHERE tenant_id = %s AND stream_id = %s AND layer = 'short_term'
+  ORDER BY position DESC OFFSET %s)
+"""
+ADVANCE = "UPDATE vault_stream SET last_position = %s WHERE tenant_id = %s AND id = %s"
+
+
+@dataclass(frozen=True)
+class PageDraft:
+    """The memories of a question and of its answer; one of them may be missing. at: when the first of them was said."""
+
+    query: UUID | None
+    response: UUID | None
+    at: datetime
+
+
+@dataclass(frozen=True)
+class StreamRef:
+    """A conversation of a persona. session: the caller's name for it, or the conversation's id."""
+
+    persona_id: UUID
+    session: str
+    agent_persona_id: UUID | None = None
+
+
+def turn_append(*, actor: Actor, conversation: Conversation, asked: Added, answered: Added) -> None:
+    """Append a turn of a chat to its stream, in the transaction that stores the turn.
+
+    Raises Forbidden. Writes what `pages_append` writes; nothing where the reader has no persona.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    persona_id = conversation.persona_id or persona_of_member(actor)
+    if persona_id is None:
+        return
+    stream = StreamRef(persona_id, str(conversation.id), conversation.agent_persona_id)
+    draft = PageDraft(asked.cube.id, answered.cube.id, asked.cube.created_at)
+    pages_append(actor=actor, stream=stream, drafts=[draft], permission=Permission.CONVERSATION_USE)
+
+
+def memories_add(*, actor: Actor, drafts: Sequence[CubeDraft], texts: TextIndexes = NO_TEXTS) -> list[Added]:
+    """`cubes_add`, and the messages among the drafts become pages of their streams, in the same transaction.
+
+    Raises what `cubes_add` raises. Writes what it writes, and what `messages_append` writes.
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    with acting(actor):
+        added = cubes_add(actor=actor, drafts=drafts, texts=texts)
+        messages_append(actor=actor, drafts=drafts, added=added)
+    return added
+
+
+def messages_append(*, actor: Actor, drafts: Sequence[CubeDraft], added: Sequence[Added]) -> None:
+    """Append the messages of a call to their streams, in the transaction that stores them.
+
+    A stream is fed by messages of users and assistants that `infer` read and that belong to a session. Raises
+    Forbidden. Writes what `pages_append` writes.
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    streams: dict[StreamRef, list[tuple[MessageRole, Added]]] = {}
+    with acting(actor):
+        for draft, one in zip(drafts, added, strict=True):
+            if draft.page_role is None or one.duplicate or not draft.session_id:
+                continue
+            persona_id = one.cube.persona_id or persona_of_member(actor)
+            if persona_id is not None:
+                streams.setdefault(StreamRef(persona_id, draft.session_id), []).append((draft.page_role, one))
+        for stream in sorted(streams, key=lambda one: (str(one.persona_id), one.session)):
+            pages = _paired(streams[stream])
+            pages_append(actor=actor, stream=stream, drafts=pages, permission=Permission.MEMORY_CREATE)
+
+
+def pages_append(*, actor: Actor, stream: StreamRef, drafts: Sequence[PageDraft], permission: Permission) -> None:
+    """Append pages to a stream under its lock; what is over the capacity moves to the mid-term layer before.
+
+    An answer alone completes the newest page where that has none. What follows (topic, segment, promotion) is left to
+    `pages.written`. Raises Forbidden. Writes: Stream, Page …, OutboxEvent.
+    """
+    authorize(actor, permission)
+    with acting(actor):
+        capacity = constants_in_force(stream.persona_id).stm_pages
+        stream_id, position = _enter(actor, stream)
+        first, *rest = drafts
+        completed = first.query is None and _complete(stream_id, position, first)
+        new = rest if completed else list(drafts)
+        if new:
+            _move_oldest(actor, stream_id, max(capacity - len(new), 0))
+            _insert(actor, stream_id, position, new, capacity)
+        emit(actor=actor, topic=Topic.PAGES_WRITTEN, payload={"stream": str(stream_id)})
+
+
+def persona_of_member(actor: Actor) -> UUID | None:
+    """The persona under whose name the actor speaks: the one that it named, else its member's first."""
+    if actor.persona_id is not None or actor.member_id is None:
+        return actor.persona_id
+    rows = Persona.objects.filter(tenant_id=actor.tenant_id, member_id=actor.member_id, removed_at=None)
+    return rows.filter(kind=PersonaKind.USER).order_by("id").values_list("id", flat=True).first()
+
+
+def _paired(messages: Sequence[tuple[MessageRole, Added]]) -> list[PageDraft]:
+    """A user's message with the assistant's that follows it; either may stand by itself."""
+    pages: list[PageDraft] = []
+    for role, one in messages:
+        at = one.cube.event_time or one.cube.created_at
+        if role is MessageRole.USER:
+            pages.append(PageDraft(one.cube.id, None, at))
+        elif pages and pages[-1].response is None:
+            pages[-1] = PageDraft(pages[-1].query, one.cube.id, pages[-1].at)
+        else:
+            pages.append(PageDraft(None, one.cube.id, at))
+    return pages
+
+
+def _enter(actor: Actor, stream: StreamRef) -> tuple[UUID, int]:
+    token = token_maker(actor.tenant_id).token("stream", stream.session)
+    row = [uuid7(), actor.tenant_id, stream.persona_id, stream.agent_persona_id, token]
+    with prepared_cursor() as cursor:
+        cursor.execute(ENTER_STREAM, row)
+        stream_id, position = cursor.fetchone()
+    return stream_id, position
+
+
+def _complete(stream_id: UUID, position: int, answer: PageDraft) -> bool:
+    """Whether the newest page waited for this answer and has it now."""
+    waiting = Page.objects.filter(stream_id=stream_id, position=position, response=None, layer=PageLayer.SHORT_TERM)
+    return bool(waiting.update(response_id=answer.response, vector=None))
+
+
+def _move_oldest(actor: Actor, stream_id: UUID, remaining: int) -> None:
+    with prepared_cursor() as cursor:
+        cursor.execute(MOVE_OLDEST, [actor.tenant_id, actor.tenant_id, stream_id, remaining])
+
+
+def _insert(actor: Actor, stream_id: UUID, position: int, new: Sequence[PageDraft], capacity: int) -> None:
+    """The last `capacity` pages enter the queue; of a longer call the others pass through it at once."""
+    queued = len(new) - capacity
+    Page.objects.bulk_create(
+        [
+            Page(
+                id=uuid7(),
+                tenant_id=actor.tenant_id,
+                stream_id=stream_id,
+                position=position + number,
+                query_id=page.query,
+                response_id=page.response,
+                at=page.at,
+                layer=PageLayer.SHORT_TERM if number > queued else PageLayer.MID_TERM,
+            )
+            for number, page in enumerate(new, start=1)
+        ]
+    )
+    with prepared_cursor() as cursor:
+        cursor.execute(ADVANCE, [position + len(new), actor.tenant_id, stream_id])

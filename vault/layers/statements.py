@@ -1,0 +1,179 @@
+"""What a statement says of a person, and what it does to what is stored: add, update, delete or nothing. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from vault.lexicon.tokens import terms
+from vault.reader.rules import is_question, sentences
+from vault.vocabulary import EntryAction
+
+SAME = 0.8  # Jaccard similarity of the terms from which two statements say the same
+ABOUT_THE_SAME = 0.5  # from which one that takes something back is about the other
+_CLAUSE = r"(?P<value>[^.,;!?\n。，；！？]{1,80})"
+_JOBS = (
+    "engineer|teacher|doctor|nurse|student|designer|artist|writer|lawyer|manager|developer|programmer|chef|scientist"
+    "|researcher|counselor|musician|photographer|accountant|driver|farmer|planner"
+)
+_ZH_CLAUSE = _CLAUSE.replace("value", "chinese")
+# The fields of a profile, each with what tells it in English and in Chinese.
+_PATTERNS = (
+    ("name", rf"\bmy name(?:'s| is) {_CLAUSE}", rf"我(?:的名字)?(?:叫|是叫){_ZH_CLAUSE}"),
+    (
+        "birth_year",
+        r"\bi was born in (?:[a-z]+ )?(?P<value>(?:19|20)\d\d)",
+        r"我(?:出生[于在]|是)(?P<chinese>(?:19|20)\d\d)年",
+    ),
+    ("age", r"\bi(?:'m| am) (?P<value>\d{1,3}) years? old", r"我今年(?P<chinese>\d{1,3})岁"),
+    (
+        "gender",
+        r"\bi(?:'m| am) an? (?P<value>woman|man|girl|boy)\b",
+        r"我是(?:一?个)?(?P<chinese>[男女])(?:人|生|性|孩)",
+    ),
+    (
+        "home",
+        rf"\bi(?: now)?(?:'ve| have)? ?(?:live|moved|relocated) (?:in|to) {_CLAUSE}",
+        rf"我(?:现在)?(?:住在|搬到了?){_ZH_CLAUSE}",
+    ),
+    ("origin", rf"\bi(?:'m| am) (?:originally )?from {_CLAUSE}", rf"我来自{_ZH_CLAUSE}"),
+    (
+        "work",
+        rf"\bi (?:now )?work (?:as|at|for) {_CLAUSE}|\bi(?:'m| am) an? (?P<job>(?:\w+[ -]){{0,2}}(?:{_JOBS}))\b",
+        r"我在(?P<chinese>[^，。]{1,20})(?:工作|上班)",
+    ),
+)
+_FIELDS = tuple((name, re.compile(f"{english}|{chinese}", re.IGNORECASE)) for name, english, chinese in _PATTERNS)
+_OWN = re.compile(
+    r"\bmy (?P<name>(?:favou?rite )?[a-z]+(?: [a-z]+)?) (?:is|are) (?P<value>[^.,;!?\n]{1,80})"
+    r"|我(?:的|最喜欢的)(?P<own>[\u4e00-\u9fff]{1,6})是(?P<chinese>[^，。；！？\n]{1,40})",
+    re.IGNORECASE,
+)
+_LIKES = re.compile(
+    r"\bi (?:really |also |still |always )*(?P<likes>like|love|enjoy|prefer|adore)s? (?P<object>[^.,;!?\n]{1,60})"
+    r"|\bi (?:really )?(?:don't|do not|no longer|can't|cannot) (?:like|love|enjoy|stand|eat|drink) "
+    r"(?P<not>[^.,;!?\n]{1,60})"
+    r"|\bi (?:hate|dislike) (?P<hates>[^.,;!?\n]{1,60})"
+    r"|我(?:很|也|最|特别)?喜欢(?P<zh>[^，。；！？\n]{1,20})|我(?:不再?喜欢|讨厌|不吃|不喝)(?P<zhnot>[^，。；！？\n]{1,20})",
+    re.IGNORECASE,
+)
+_TAKEN_BACK = re.compile(
+    r"\b(?:no longer|not any ?more|n't (?:[a-z']+ ){0,6}any ?more|stopped|gave up|quit)\b|不再|再也不|已经不",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(r"\s+(?:now|any ?more|these days|since|because|but|and|with|for)\b.*$", re.IGNORECASE)
+_AGENT = re.compile(
+    r"\bi(?:'d| would)? (?:recommend|suggest)|\bi(?:'ll| will) (?:remember|remind|keep|help)|\bi can help"
+    r"|我(?:建议|推荐|会记住|会提醒|可以帮)",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(r"^[\s\-*•]*(?:none|null|n/a|无|没有)?[\s.。]*$", re.IGNORECASE)
+_FAILURE = re.compile(
+    r"^\W*(?:error|exception|traceback)\b.{0,40}(?::|response|llm|model|api)|could not get (?:a )?response"
+    r"|rate limit(?:ed)? (?:exceeded|reached)|service unavailable|internal server error|请求失败|服务不可用",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a statement gives a value to: of one slot only one value holds at a time."""
+
+    name: str
+    value: str = field(repr=False)
+
+    @property
+    def is_profile(self) -> bool:
+        return not self.name.startswith("likes ")
+
+
+@dataclass(frozen=True)
+class StoredStatement:
+    """An entry of a queue, as reconciling sees it."""
+
+    id: UUID
+    text: str = field(repr=False)
+    said_at: datetime
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """What a statement does to a queue, and why. other: the entry that it repeats, replaces or takes back."""
+
+    action: EntryAction
+    reason: str
+    other: UUID | None = None
+    is_older: bool = False  # the statement was said before the entry, which stays in force
+
+
+def is_worth_keeping(text: str) -> bool:
+    """Neither nothing, nor a provider's message that something failed."""
+    return _NOTHING.match(text) is None and _FAILURE.search(text) is None
+
+
+def knowledge_lines(text: str) -> list[str]:
+    """The lines of a list that say something."""
+    return [line.strip() for line in text.splitlines() if is_worth_keeping(line)]
+
+
+def profile_text(present: str, new: str) -> str:
+    """The profile after a new one came: a short one, none, or a message of failure leaves the present."""
+    return new if is_worth_keeping(new) and len(new.strip()) >= 30 else present
+
+
+def slot_of(text: str) -> Slot | None:
+    """The slot that a statement fills: a field of the profile, a thing of one's own, or a liking."""
+    for name, pattern in _FIELDS:
+        if (match := pattern.search(text)) and (value := _value(match)):
+            return Slot(name, value)
+    if match := _OWN.search(text):
+        return Slot(_folded(match["name"] or match["own"]), _trimmed(match["value"] or match["chinese"]))
+    if match := _LIKES.search(text):
+        liked = match["object"] or match["zh"]
+        thing = liked or match["not"] or match["hates"] or match["zhnot"]
+        return Slot(f"likes {' '.join(terms(_trimmed(thing))) or _folded(thing)}", "yes" if liked else "no")
+    return None
+
+
+def agent_statements(text: str) -> list[str]:
+    """What an assistant recommended or promised, sentence by sentence; never a provider's failure."""
+    if not is_worth_keeping(text):
+        return []
+    return [one for one in sentences(text) if _AGENT.search(one) and not is_question(one)]
+
+
+def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement]) -> Reconciled:
+    """Hold a statement against the entries of its queue."""
+    slot, words = slot_of(text), set(terms(text))
+    for entry in stored:
+        theirs = slot_of(entry.text)
+        if slot is not None and theirs is not None and slot.name == theirs.name:
+            if _folded(slot.value) == _folded(theirs.value):
+                return Reconciled(EntryAction.NOTHING, "same_value", entry.id)
+            took_back = _TAKEN_BACK.search(text) is not None
+            action = EntryAction.DELETE if took_back else EntryAction.UPDATE
+            reason = "taken_back" if took_back else "other_value"
+            return Reconciled(action, reason, entry.id, is_older=said_at < entry.said_at)
+    near = max(((_overlap(words, set(terms(entry.text))), entry.id) for entry in stored), default=None)
+    if near is not None and near[0] >= SAME:
+        return Reconciled(EntryAction.NOTHING, "same_words", near[1])
+    if near is not None and near[0] >= ABOUT_THE_SAME and _TAKEN_BACK.search(text):
+        return Reconciled(EntryAction.DELETE, "taken_back", near[1])
+    return Reconciled(EntryAction.ADD, "new")
+
+
+def _value(match: re.Match[str]) -> str:
+    return next((_trimmed(value) for value in match.groupdict().values() if value), "")
+
+
+def _trimmed(text: str) -> str:
+    return _TAIL.sub("", text.strip()).strip()
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _overlap(one: set[str], other: set[str]) -> float:
+    return len(one & other) / len(one | other) if one and other else 0.0
