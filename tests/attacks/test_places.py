@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -139,6 +139,7 @@ def scene(world: World, root: psycopg.Connection) -> Scene:
     ids = {
         "memory_id": [message, *derived, summed, *chats],
         "conversation_id": begun,
+        "segment_id": [str(one) for (one,) in root.execute("SELECT id FROM vault_segment")] or [str(uuid4())],
         "persona_id": [one["id"] for who in (alice, bob) for one in who.get("personas/?kind=user").json["results"]],
         "turn_id": turns,
         "number": ["1"],

@@ -45,6 +45,7 @@ TABLES = {
     "policy_id": "governance_policy",
     "review_id": "vault_review",
     "schedule_id": "governance_schedule",
+    "segment_id": "vault_segment",
     "receipt_id": "governance_datasubject",
     "sink_id": "governance_auditsink",
     "subject_id": "governance_datasubject",

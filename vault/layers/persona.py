@@ -105,6 +105,13 @@ def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
         return sorted(views, key=lambda one: (groups.index(one.dimension.group), -one.confidence, one.dimension.code))
 
 
+def profile_set_ask(*, actor: Actor, persona_id: UUID) -> None:
+    """What stands against writing a profile. Raises NotFound; Forbidden."""
+    with acting(actor):
+        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, persona_id)))
+        authorize(actor, Permission.MEMORY_CREATE)
+
+
 def profile_set(*, actor: Actor, persona_id: UUID, values: Mapping[str, str | None]) -> list[ProfileField]:
     """Write fields of a profile; null removes one, and the memory that it rests on where a person wrote it.
 

@@ -8,11 +8,13 @@ from uuid import UUID
 
 from django.db.models import ExpressionWrapper, F, FloatField, QuerySet, Value, Window
 from django.db.models.functions import Cast, Exp, Extract, Greatest, Now, RowNumber
+from django.utils import timezone
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, database_now
+from governance.errors import NotFound
 from governance.models import Persona
 from governance.pages import Pages
 from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
@@ -21,10 +23,10 @@ from vault.cubes.quoting import quotes_open
 from vault.cubes.selectors import CubeView, cubes_read, record_quoted
 from vault.cubes.words import Quote
 from vault.layers.constants import constants_in_force
-from vault.layers.placing import state_of
-from vault.layers.rules import Constants, heat_parts
-from vault.models import Cube, Page, Segment, Stream
-from vault.vocabulary import PageLayer
+from vault.layers.placing import segment_states, state_of
+from vault.layers.rules import Constants, SegmentState, heat_parts, is_hot
+from vault.models import Cube, LayerEntry, Page, Segment, Stream
+from vault.vocabulary import EntryQueue, PageLayer
 
 META_PAGES = 3  # of a chain, or of a segment, whose passages stand for it
 SEGMENT_KEYWORDS = 5
@@ -52,6 +54,7 @@ class SegmentView:
     summary: tuple[str, ...] = field(repr=False)
     heat: float
     parts: tuple[float, float, float]
+    state: SegmentState
 
     @property
     def title(self) -> str:
@@ -70,6 +73,19 @@ class StreamView:
     updated_at: datetime
     pages: int
     title: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class LayerCounts:
+    """How full the layers are. today: pages that left a queue since midnight; last_segment, last_score: where the page
+    went that left the stream last, and its Fscore there; None: it opened the segment."""
+
+    segments: int
+    hot: int
+    entries: int
+    today: int
+    last_segment: UUID | None
+    last_score: float | None
 
 
 def persona_asked(actor: Actor, persona_id: UUID) -> Persona:
@@ -115,6 +131,45 @@ def segments_list(*, actor: Actor, persona_id: UUID, pages: Pages, evicted: bool
         page = pages.take(by_heat(rows, constants))
         record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
         return _segments_view(actor, page, constants)
+
+
+def layer_counts(*, actor: Actor, persona_id: UUID, stream_id: UUID | None) -> LayerCounts:
+    """Counts of a persona's layers. Raises NotFound; Forbidden. Queries: five."""
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        constants = constants_in_force(persona_id)
+        states = segment_states(persona_id)
+        moved = Page.objects.filter(stream__persona_id=persona_id, layer=PageLayer.MID_TERM)
+        of_stream = moved.filter(stream_id=stream_id) if stream_id else moved
+        last = of_stream.exclude(segment=None).order_by("-position").defer("vector").first()
+        midnight = timezone.localtime(database_now()).replace(hour=0, minute=0, second=0, microsecond=0)
+        return LayerCounts(
+            segments=sum(row.pages > 0 for row, _ in states.values()),
+            hot=sum(is_hot(state, constants) for _, state in states.values()),
+            entries=LayerEntry.objects.filter(persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, left_at=None).count(),
+            today=moved.filter(at__gte=midnight).count(),
+            last_segment=last.segment_id if last else None,
+            last_score=last.score if last else None,
+        )
+
+
+def segment_get(
+    *, actor: Actor, persona_id: UUID, segment_id: UUID, limit: int = 50
+) -> tuple[SegmentView, list[PageView]]:
+    """A segment of a persona with its newest pages.
+
+    Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry ….
+    """
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        row = Segment.objects.defer("vector").filter(id=segment_id, persona_id=persona_id).first()
+        if row is None:
+            raise NotFound
+        (view,) = _segments_view(actor, [row], constants_in_force(persona_id))
+        pages = Page.objects.filter(segment=row).defer("vector").order_by("-id")[:limit]
+        return view, pages_view(actor, list(pages))
 
 
 def streams_list(*, actor: Actor, persona_id: UUID, limit: int = 20) -> list[StreamView]:
@@ -195,12 +250,13 @@ def _segments_view(actor: Actor, rows: Sequence[Segment], constants: Constants) 
     now = database_now()
     views = []
     for row in rows:
-        parts = heat_parts(state_of(row, (now - row.visited_at).total_seconds()), constants)
+        state = state_of(row, (now - row.visited_at).total_seconds())
+        parts = heat_parts(state, constants)
         own = [page for page in newest if page.segment_id == row.id]
         summary = tuple(dict.fromkeys(gists[page.id] for page in own if page.id in gists))
         counted = Counter(word for page in own for word in words.get(page.id, ()))
         keywords = tuple(word for word, _ in counted.most_common(SEGMENT_KEYWORDS))
-        views.append(SegmentView(row, keywords, summary, sum(parts), parts))
+        views.append(SegmentView(row, keywords, summary, sum(parts), parts, state))
     return views
 
 

@@ -1,0 +1,87 @@
+"""The page of one persona's mind, and what can be changed there without JavaScript."""
+
+import pytest
+
+from governance.database import acting
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract
+from tests.vault.layers.test_layers_api import persona_of
+from tests.vault.layers.test_long_term import say
+from tests.vault.layers.test_searching import STORY
+from vault.models import LayerSettings, Segment
+
+pytestmark = pytest.mark.usefixtures("mind")
+
+
+@pytest.fixture
+def mind(world: World, alice: Contract) -> str:
+    persona = persona_of(world, "alice")
+    values = {"stm_pages": 2, "theta": 0.5, "tau": 1.5}
+    assert alice.patch(f"personas/{persona}/settings/", values).status == 200
+    say(alice, *STORY)
+    return persona
+
+
+def test_page_shows_queue_segments_profile_and_traits(world: World) -> None:
+    page = signed_in(world.alice).get("/layers/").content.decode()
+    for shown in (
+        "The cello lesson was moved to Friday.",
+        "2 <small>of 2 pages</small>",
+        "leaves next",
+        "Maya Okafor",
+        "Running",
+        "I love running along the river.",
+        "of 90 known",
+    ):
+        assert shown in page, shown
+
+
+def test_segment_lists_its_pages(world: World, mind: str) -> None:
+    with acting(world.alice.actor):
+        segments = list(Segment.objects.filter(pages__gt=0))
+    client = signed_in(world.alice)
+    pages = [client.get(f"/layers/{mind}/segments/{one.id}/").content.decode() for one in segments]
+    assert any("I love running along the river." in page for page in pages)
+    assert client.get(f"/layers/{mind}/segments/{mind}/").status_code == 404
+
+
+def test_traits_show_their_history(world: World, mind: str) -> None:
+    page = signed_in(world.alice).get(f"/layers/{mind}/traits/").content.decode()
+    assert "Content interests" in page
+    assert "4/5" in page
+
+
+def test_profile_is_written_and_refused_in_words(world: World, mind: str) -> None:
+    client = signed_in(world.alice)
+    form = {"field:name": "Maya", "field:home": "", "new_name": "shoe size", "new_value": "38"}
+    assert client.post(f"/layers/{mind}/profile/", form).status_code == 303
+    page = client.get(f"/layers/?persona={mind}").content.decode()
+    assert "shoe size" in page
+    refused = client.post(f"/layers/{mind}/profile/", {"new_name": "a/b", "new_value": "x"})
+    assert refused.status_code == 422
+    assert 'role="alert"' in refused.content.decode()
+
+
+def test_other_constants_are_tried_without_being_kept(world: World, mind: str) -> None:
+    client = signed_in(world.alice)
+    page = client.get(f"/layers/{mind}/tune/?stm_pages=4&theta=-1").content.decode()
+    assert "5 pages replayed" in page
+    assert 'class="is-other"' in page
+    with acting(world.alice.actor):
+        assert LayerSettings.objects.get().values["stm_pages"] == 2
+    assert client.post(f"/layers/{mind}/tune/", {"stm_pages": "4"}).status_code == 303
+    with acting(world.alice.actor):
+        assert LayerSettings.objects.get().values["stm_pages"] == 4
+    assert client.get(f"/layers/{mind}/tune/?mu=0").status_code == 422
+
+
+@pytest.mark.parametrize("part", ["profile", "tune", "traits"])
+def test_pages_of_another_members_persona_are_refused(world: World, mind: str, part: str) -> None:
+    assert signed_in(world.bob).get(f"/layers/{mind}/{part}/").status_code == 403
+    assert signed_in(world.charlie).get(f"/layers/{mind}/{part}/").status_code == 404
+
+
+def test_member_without_pages_reads_what_to_do(world: World) -> None:
+    page = signed_in(world.bob).get("/layers/").content.decode()
+    assert "No pages yet" in page

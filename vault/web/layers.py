@@ -1,0 +1,295 @@
+"""One persona's mind: its queue, its segments by heat, its profile and traits; its history under other constants."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import get_language
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.errors import FieldError, Invalid
+from governance.pages import First
+from governance.personas.locating import persona_target
+from governance.personas.selectors import personas_list
+from governance.vocabulary import Permission, PersonaKind
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import uuid_or_none
+from vault.layers.constants import constants_get, constants_set
+from vault.layers.persona import (
+    FIELDS,
+    TraitView,
+    entries_list,
+    profile_get,
+    profile_set,
+    profile_set_ask,
+    traits_list,
+)
+from vault.layers.replaying import LATEST, Outcome, layers_replay
+from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, is_hot
+from vault.layers.selectors import SegmentView, layer_counts, segment_get, segments_list, stm_list, streams_list
+from vault.layers.traits import dimensions
+from vault.layers.working import BUDGET, working_set
+from vault.vocabulary import EntryQueue
+from vault.web.memory_rows import HEAT_STEPS
+
+SEGMENTS, TRAITS, FACTS, PERSONAS = 24, 12, 5, 50
+LARGE, MEDIUM = 2, 4  # so many segments are drawn large, and so many after them of middle size
+GROUPS: dict[str, Promise] = {
+    "personality": _("Personality and needs"),
+    "alignment": _("Alignment preferences"),
+    "interest": _("Content interests"),
+}
+PROFILE: dict[str, Promise] = {
+    "name": _("Name"),
+    "gender": _("Gender"),
+    "birth_year": _("Born"),
+    "home": _("Home"),
+    "origin": _("From"),
+    "work": _("Work"),
+    "age": _("Age"),
+}
+REASONS: dict[str, Promise] = {
+    "profile": _("always"),
+    "recent": _("said just now"),
+    "hot_topic": _("hot topic"),
+    "new_entry": _("new"),
+}
+CONSTANTS: dict[str, Promise] = {
+    "stm_pages": _("Pages of the queue"),
+    "theta": _("Gate of a segment (θ)"),
+    "tau": _("Heat that distils (τ)"),
+    "mu": _("Seconds of recency (μ)"),
+    "alpha": _("Weight of visits (α)"),
+    "beta": _("Weight of pages (β)"),
+    "gamma": _("Weight of recency (γ)"),
+    "segments": _("Segments"),
+    "entries": _("Entries of each queue"),
+    "continuity": _("Similarity that continues a topic"),
+    "chain_gap": _("Seconds that end a topic"),
+    "top_segments": _("Segments of an answer"),
+    "top_pages": _("Pages of an answer"),
+    "top_entries": _("Entries of an answer"),
+    "gate": _("Gate of an answer"),
+}
+OUTCOMES: dict[str, Promise] = {
+    "queued": _("Pages in queues"),
+    "chains": _("Topics in a row"),
+    "segments": _("Segments"),
+    "joined": _("Pages that joined a segment"),
+    "largest": _("Pages of the largest segment"),
+    "evicted": _("Segments evicted"),
+    "distilled": _("Times distilled"),
+    "promoted_pages": _("Pages promoted"),
+}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A segment as it is drawn. size: xl, l or s; level: 1..5; bars: (colour, x, width) of its heat's parts."""
+
+    view: SegmentView
+    size: str
+    level: int
+    is_hot: bool
+    is_target: bool
+    bars: tuple[tuple[int, float, float], ...]
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    authorize(actor, Permission.MEMORY_READ)
+    personas = personas_list(actor=actor, pages=First(PERSONAS), kind=PersonaKind.USER)
+    wanted = uuid_or_none(request.GET.get("persona", "")) or actor.persona_id
+    own = [one for one in personas if one.member_id == actor.member_id]
+    if not personas:
+        return draw(request, "vault/layers/layers.html", {"persona": None})
+    chosen = next((one for one in personas if one.id == wanted), (own or personas)[-1])
+    context = _mind(actor, chosen.id, uuid_or_none(request.GET.get("stream", "")))
+    may_edit = is_allowed(actor, Permission.PERSONA_UPDATE, persona_target(chosen))
+    return draw(
+        request, "vault/layers/layers.html", context | {"personas": personas, "persona": chosen, "may_edit": may_edit}
+    )
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def segment(request: HttpRequest, actor: Actor, persona_id: UUID, segment_id: UUID) -> HttpResponseBase:
+    view, pages = segment_get(actor=actor, persona_id=persona_id, segment_id=segment_id)
+    return draw(request, "vault/layers/segment.html", {"view": view, "pages": pages, "persona_id": persona_id})
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def traits(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
+    found = traits_list(actor=actor, persona_id=persona_id)
+    context = {"groups": _grouped(found), "known": len(found), "all": len(dimensions()), "persona_id": persona_id}
+    return draw(request, "vault/layers/traits.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
+    """GET shows the fields, POST writes those that were changed."""
+    profile_set_ask(actor=actor, persona_id=persona_id)
+    present = {one.name: one.value for one in profile_get(actor=actor, persona_id=persona_id)}
+    fault, typed, status = None, present, HTTPStatus.OK
+    if request.method == "POST":
+        typed = _typed(request.POST)
+        try:
+            changes = {name: value or None for name, value in typed.items() if present.get(name, "") != value}
+            profile_set(actor=actor, persona_id=persona_id, values=changes)
+            return see_other(f"{reverse('layers')}?persona={persona_id}")
+        except Invalid as failure:
+            fault, status = failure, HTTPStatus.UNPROCESSABLE_ENTITY
+    names = list(dict.fromkeys([*FIELDS, *typed]))
+    fields = [(name, PROFILE.get(name, name), typed.get(name, "")) for name in names]
+    return draw(
+        request,
+        "vault/layers/profile.html",
+        {"fields": fields, "fault": fault, "persona_id": persona_id},
+        status=status,
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def tune(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
+    """GET replays the newest pages under what the address names; POST keeps it."""
+    present = constants_get(actor=actor, persona_id=persona_id)
+    form = request.POST if request.method == "POST" else request.GET
+    tried, fault, status, outcomes = {}, None, HTTPStatus.OK, None
+    try:
+        tried = _numbers(form, present)
+        if request.method == "POST":
+            constants_set(actor=actor, persona_id=persona_id, values=tried)
+            return see_other(f"{reverse('layers')}?persona={persona_id}")
+        outcomes = _compared(*layers_replay(actor=actor, persona_id=persona_id, values=tried))
+    except Invalid as failure:
+        fault, status = failure, HTTPStatus.UNPROCESSABLE_ENTITY
+    context = {
+        "fields": [
+            (name, CONSTANTS[name], form.get(name, f"{getattr(present, name):g}"), *_range(name)) for name in CONSTANTS
+        ],
+        "outcomes": outcomes,
+        "latest": LATEST,
+        "fault": fault,
+        "is_tried": bool(tried),
+        "persona_id": persona_id,
+    }
+    return draw(request, "vault/layers/tune.html", context, status=status)
+
+
+def _mind(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dict[str, Any]:
+    streams = streams_list(actor=actor, persona_id=persona_id)
+    stream = next((one for one in streams if one.id == stream_id), streams[0] if streams else None)
+    constants = constants_get(actor=actor, persona_id=persona_id)
+    queue = stm_list(
+        actor=actor, persona_id=persona_id, pages=First(constants.stm_pages), stream_id=stream.id if stream else None
+    )
+    segments = segments_list(actor=actor, persona_id=persona_id, pages=First(SEGMENTS))
+    found = traits_list(actor=actor, persona_id=persona_id)
+    working = working_set(actor=actor, persona_id=persona_id)
+    counts = layer_counts(actor=actor, persona_id=persona_id, stream_id=stream.id if stream else None)
+    tokens = sum(item.tokens for item in working)
+    return {
+        "streams": streams,
+        "stream": stream,
+        "constants": constants,
+        "queue": queue,
+        "is_full": len(queue) == constants.stm_pages,
+        "counts": counts,
+        "tiles": _tiles(segments, constants, counts.last_segment),
+        "hidden_segments": max(counts.segments - len(segments), 0),
+        "last": counts,
+        "profile": [(PROFILE.get(one.name, one.name), one) for one in profile_get(actor=actor, persona_id=persona_id)],
+        "groups": _grouped(found[:TRAITS]),
+        "known_traits": len(found),
+        "all_traits": len(dimensions()),
+        "facts": entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, pages=First(FACTS)),
+        "working": [(item, REASONS[item.reason]) for item in working[:6]],
+        "tokens": tokens,
+        "budget": BUDGET,
+        "filled": round(tokens * 100 / BUDGET, 1),
+    }
+
+
+def _tiles(segments: Sequence[SegmentView], constants: Constants, target: UUID | None) -> list[Tile]:
+    tiles = []
+    for place, view in enumerate(segments):
+        size = "xl" if place < LARGE else "l" if place < LARGE + MEDIUM else "s"
+        level = 1 + sum(view.heat >= step for step in HEAT_STEPS)
+        tiles.append(
+            Tile(view, size, level, is_hot(view.state, constants), view.row.id == target, _bars(view, segments[0].heat))
+        )
+    return tiles
+
+
+def _bars(view: SegmentView, hottest: float) -> tuple[tuple[int, float, float], ...]:
+    bars, x = [], 0.0
+    for colour, part in enumerate(view.parts, start=1):
+        width = part * 100 / hottest if hottest else 0.0
+        bars.append((colour, round(x, 1), round(max(width - 0.8, 0.0), 1)))
+        x += width
+    return tuple(bars)
+
+
+def _grouped(found: Sequence[TraitView]) -> list[tuple[Promise, list[tuple[str, TraitView]]]]:
+    chinese = (get_language() or "").startswith("zh")
+    groups = []
+    for code, label in GROUPS.items():
+        some = [
+            (one.dimension.name_zh if chinese else one.dimension.name, one)
+            for one in found
+            if one.dimension.group == code
+        ]
+        if some:
+            groups.append((label, some))
+    return groups
+
+
+def _typed(form: QueryDict) -> dict[str, str]:
+    """The fields by name; a new one by its own name, if it has one."""
+    fields = {name.removeprefix("field:"): str(form[name]).strip() for name in form if name.startswith("field:")}
+    if name := str(form.get("new_name", "")).strip():
+        fields[name] = str(form.get("new_value", "")).strip()
+    return fields
+
+
+def _numbers(form: QueryDict, present: Constants) -> dict[str, float]:
+    """What differs from the present. Raises Invalid."""
+    found: dict[str, float] = {}
+    for name in NAMES:
+        text = str(form.get(name, "")).strip()
+        if not text:
+            continue
+        try:
+            value = float(text)
+        except ValueError as error:
+            raise Invalid(errors=[FieldError(name, "a number is needed")]) from error
+        if value != getattr(present, name):
+            found[name] = value
+    return found
+
+
+def _shown(constants: Constants, name: str) -> str:
+    return f"{getattr(constants, name):g}"
+
+
+def _range(name: str) -> tuple[str, str, str]:
+    low, high = RANGES[name]
+    return f"{low:g}", f"{high:g}", "1" if name in WHOLE else "any"
+
+
+def _compared(now: Outcome, tried: Outcome) -> Mapping[str, Any]:
+    rows = [(label, getattr(now, name), getattr(tried, name)) for name, label in OUTCOMES.items()]
+    return {"pages": now.pages, "rows": rows}
