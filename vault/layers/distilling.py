@@ -126,7 +126,7 @@ def _distil(actor: Actor, segment_id: UUID, reading: Reading) -> None:
     persona_lock(segment.persona_id)
     constants = constants_in_force(segment.persona_id)
     states = segment_states(segment.persona_id)
-    if segment_id not in states or not is_hot(states[segment_id][1], constants):
+    if segment_id not in states or not is_hot(states[segment_id], constants):
         return
     pages = Page.objects.filter(id__in=reading.pages, promoted_at=None).select_for_update().order_by("id")
     fresh = {page.id for page in pages.defer("vector")}

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import numpy as np
 from django.db import connection
-from django.db.models import Avg, Q
+from django.db.models import Avg, Case, FloatField, Q, When
 from django.db.models.functions import Now
 from pgvector import HalfVector
 from pgvector.django import CosineDistance
@@ -82,11 +82,15 @@ def persona_lock(persona_id: UUID) -> None:
         cursor.execute(LOCK, [f"layers {persona_id}"])
 
 
-def segment_states(persona_id: UUID) -> dict[UUID, tuple[Segment, SegmentState]]:
-    """The resident segments of a persona, with what decides about them now. One query."""
+def segment_states(persona_id: UUID) -> dict[UUID, SegmentState]:
+    """What decides about the resident segments of a persona, now. One query."""
     now = database_now()
-    rows = Segment.objects.filter(persona_id=persona_id, evicted_at=None).defer("vector")
-    return {row.id: (row, state_of(row, (now - row.visited_at).total_seconds())) for row in rows}
+    rows = Segment.objects.filter(persona_id=persona_id, evicted_at=None)
+    found = rows.values_list("id", "visits", "unpromoted", "visited_at", "created_at")
+    return {
+        key: SegmentState(visits, unpromoted, (now - visited).total_seconds(), visited, created)
+        for key, visits, unpromoted, visited, created in found
+    }
 
 
 def state_of(row: Segment, idle: float) -> SegmentState:
@@ -96,7 +100,7 @@ def state_of(row: Segment, idle: float) -> SegmentState:
 def hot_emit(actor: Actor, persona_id: UUID) -> None:
     """Leave the distillation of every segment over τ as work. Writes: OutboxEvent?."""
     constants = constants_in_force(persona_id)
-    hot = [str(key) for key, (_, state) in segment_states(persona_id).items() if is_hot(state, constants)]
+    hot = [str(key) for key, state in segment_states(persona_id).items() if is_hot(state, constants)]
     if hot:
         emit(actor=actor, topic=Topic.SEGMENTS_HOT, payload={"segments": hot})
 
@@ -175,23 +179,16 @@ class _Placer:
         self.actor, self.persona_id, self.constants = actor, persona_id, constants
         self.changed: list[UUID] = []
         self.evicted: list[UUID] = []
-        self._segments: dict[UUID, tuple[Segment, SegmentState]] | None = None
+        self._is_fresh = False
 
     def place(self, page: Page) -> None:
         """Join the best segment over θ, else open one; the coldest resident leaves before."""
-        segments = self._residents()
-        cosines = self._cosines(page)
-        scores = {key: _score(row, page, cosines.get(key, 0.0)) for key, (row, _) in segments.items()}
+        scores = self._scores(page)
         best = best_segment(scores, self.constants.theta)
-        if best is None:
-            row = self._open()
-            page.score = None
-        else:
-            row = segments[best][0]
-            page.score = scores[best]
+        row = self._open() if best is None else Segment.objects.get(id=best)
+        page.score = scores[best] if best is not None else None
         _add_page(row, page)
         row.save()
-        segments[row.id] = (row, state_of(row, 0.0))
         page.segment_id = row.id
         self.changed.append(row.id)
 
@@ -203,33 +200,34 @@ class _Placer:
         if self.changed:
             hot_emit(self.actor, self.persona_id)
 
-    def _residents(self) -> dict[UUID, tuple[Segment, SegmentState]]:
-        if self._segments is None:
-            for row in Segment.objects.filter(persona_id=self.persona_id, evicted_at=None, vector=None, pages__gt=0):
+    def _scores(self, page: Page) -> dict[UUID, float]:
+        """The Fscore of a page with each resident; the database has the centroids, and need not send them."""
+        residents = Segment.objects.filter(persona_id=self.persona_id, evicted_at=None)
+        if not self._is_fresh:
+            for row in residents.filter(vector=None, pages__gt=0):
                 _refresh(row)
-            self._segments = segment_states(self.persona_id)
-        return self._segments
-
-    def _cosines(self, page: Page) -> dict[UUID, float]:
-        """With the centroids of the page's own model; the database has them, and need not send them."""
-        near = 1.0 - CosineDistance("vector", page.vector)
-        rows = Segment.objects.filter(persona_id=self.persona_id, evicted_at=None, model=page.model)
-        return dict(rows.exclude(vector=None).values_list("id", near))
+            self._is_fresh = True
+        same = Q(model=page.model, vector__isnull=False)
+        near = Case(
+            When(same, then=1.0 - CosineDistance("vector", page.vector)), default=0.0, output_field=FloatField()
+        )
+        keywords = set(page.keywords)
+        return {
+            key: fscore(cosine, {int(mark) for mark in marks}, keywords)
+            for key, marks, cosine in residents.values_list("id", "keywords", near)
+        }
 
     def _open(self) -> Segment:
-        segments = self._residents()
-        while len(segments) >= self.constants.segments:
-            key = coldest({key: state for key, (_, state) in segments.items()}, self.constants)
+        """A new segment; where there are as many as may be, the coldest leaves first."""
+        states = segment_states(self.persona_id)
+        while len(states) >= self.constants.segments:
+            key = coldest(states, self.constants)
             Segment.objects.filter(id=key).update(evicted_at=Now())
-            del segments[key]
+            del states[key]
             self.evicted.append(key)
         row = Segment(id=uuid7(), tenant_id=self.actor.tenant_id, persona_id=self.persona_id)
         row.created_at = row.visited_at = database_now()
         return row
-
-
-def _score(segment: Segment, page: Page, cosine: float) -> float:
-    return fscore(cosine, {int(mark) for mark in segment.keywords}, set(page.keywords))
 
 
 def _add_page(row: Segment, page: Page) -> None:

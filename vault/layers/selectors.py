@@ -145,8 +145,8 @@ def layer_counts(*, actor: Actor, persona_id: UUID, stream_id: UUID | None) -> L
         last = of_stream.exclude(segment=None).order_by("-position").defer("vector").first()
         midnight = timezone.localtime(database_now()).replace(hour=0, minute=0, second=0, microsecond=0)
         return LayerCounts(
-            segments=sum(row.pages > 0 for row, _ in states.values()),
-            hot=sum(is_hot(state, constants) for _, state in states.values()),
+            segments=Segment.objects.filter(persona_id=persona_id, evicted_at=None, pages__gt=0).count(),
+            hot=sum(is_hot(state, constants) for state in states.values()),
             entries=LayerEntry.objects.filter(persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, left_at=None).count(),
             today=moved.filter(at__gte=midnight).count(),
             last_segment=last.segment_id if last else None,

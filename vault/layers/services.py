@@ -12,7 +12,7 @@ from governance.ids import uuid7
 from governance.keys.services import token_maker
 from governance.models import Persona
 from governance.outbox.services import emit
-from governance.prepared import prepared_cursor
+from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Permission, PersonaKind, Topic
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import Added, cubes_add
@@ -30,11 +30,12 @@ DO UPDATE SET updated_at = statement_timestamp(),
   agent_persona_id = coalesce(excluded.agent_persona_id, vault_stream.agent_persona_id)
 RETURNING id, last_position
 """
-MOVE_OLDEST = """
-UPDATE vault_page SET layer = 'mid_term' WHERE tenant_id = %s AND id IN (
-  SELECT id FROM vault_page WHERE tenant_id = %s AND stream_id = %s AND layer = 'short_term'
-  ORDER BY position DESC OFFSET %s)
+# Two statements: nested in one, the planner of a young table looks the inner one up again for every page.
+OLDEST = """
+SELECT id FROM vault_page WHERE tenant_id = %s AND stream_id = %s AND layer = 'short_term'
+ORDER BY position DESC OFFSET %s
 """
+MOVE = "UPDATE vault_page SET layer = 'mid_term' WHERE id = ANY(%s::uuid[]) AND tenant_id = %s"
 ADVANCE = "UPDATE vault_stream SET last_position = %s WHERE tenant_id = %s AND id = %s"
 
 
@@ -160,7 +161,10 @@ def _complete(stream_id: UUID, position: int, answer: PageDraft) -> bool:
 
 def _move_oldest(actor: Actor, stream_id: UUID, remaining: int) -> None:
     with prepared_cursor() as cursor:
-        cursor.execute(MOVE_OLDEST, [actor.tenant_id, actor.tenant_id, stream_id, remaining])
+        cursor.execute(OLDEST, [actor.tenant_id, stream_id, remaining])
+        leaving = [row[0] for row in cursor.fetchall()]
+        if leaving:
+            cursor.execute(MOVE, [sql_array(leaving), actor.tenant_id])
 
 
 def _insert(actor: Actor, stream_id: UUID, position: int, new: Sequence[PageDraft], capacity: int) -> None:

@@ -9,7 +9,7 @@ from django.db.migrations.operations import RunSQL
 
 import governance.ids
 import vault.vocabulary
-from governance.tenancy_sql import reference, tenant_table
+from governance.tenancy_sql import reference, tenant_table, without_statistics
 
 # A page goes with either of its memories: what was made of it is made anew from the pages that are left.
 PAGE_LEAVES = """
@@ -515,4 +515,6 @@ class Migration(migrations.Migration):
             ],
             "DROP FUNCTION IF EXISTS vault_page_leaves() CASCADE",
         ),
+        without_statistics("vault_page", "tenant_id", "stream_id", "segment_id", "query_id", "response_id", "layer"),
+        without_statistics("vault_segment", "tenant_id", "persona_id"),
     ]

@@ -18,6 +18,7 @@ from benchmarks.databases import postgresql_version
 from benchmarks.first_journey import first_journey, first_journey_table
 from benchmarks.hostile_texts import hostile_texts_benchmark, hostile_texts_table
 from benchmarks.ingest import Load, ingest, ingest_table
+from benchmarks.layers import layers, layers_table
 from benchmarks.nearest import nearest, nearest_table
 from benchmarks.pages import Measuring, pages, pages_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
@@ -66,6 +67,7 @@ BENCHMARKS = {
         lambda target, options: nearest(options["cubes"], options["queries"]),
         nearest_table,
     ),
+    "layers": Benchmark(lambda target, options: layers(target, options["turns"]), layers_table),
     "hostile-texts": Benchmark(lambda target, options: hostile_texts_benchmark(), hostile_texts_table),
     "ingest": Benchmark(
         lambda target, options: ingest(target, Load(options["cubes"], options["singles"], options["profile"])),
@@ -131,6 +133,8 @@ class Command(InstalledCommand):
         by_vector = names.add_parser("nearest", help="what the vector index finds, beside comparing all vectors")
         by_vector.add_argument("--cubes", type=_count, default=10_000, help="of one tenant; default %(default)s")
         by_vector.add_argument("--queries", type=_count, default=100, help="of each kind; default %(default)s")
+        turning = names.add_parser("layers", help="the layers' work for a turn and for a context, by length of history")
+        turning.add_argument("--turns", type=_count, nargs="+", default=[100, 1_000], help="lengths of one history")
         hostile = names.add_parser("hostile-texts", help="processor time of each function that reads a user's text")
         writing = names.add_parser("ingest", help="adding one, adding in bulk, and raw COPY of the same rows")
         _ingest_arguments(writing)
@@ -153,6 +157,7 @@ class Command(InstalledCommand):
             latency,
             by_vector,
             hostile,
+            turning,
             writing,
             access,
             html,

@@ -1,0 +1,116 @@
+"""Conversations of other projects as they lie in files: MemoryOS's data folders, and LoCoMo. Pure but for reading."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from governance.errors import Invalid
+from vault.layers.statements import is_worth_keeping
+from vault.reader.services import Message
+from vault.vocabulary import MessageRole
+
+MOST_BYTES = 200 * 2**20  # of one file
+_SESSION = re.compile(r"session_(\d+)")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message of a conversation. answers: whether it is the second side of a page."""
+
+    session: str
+    message: Message = field(repr=False)
+    answers: bool
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What files hold. facts: sentences about the user; profiles: texts; skipped: how many lines said nothing."""
+
+    turns: tuple[Turn, ...]
+    facts: tuple[str, ...] = field(default=(), repr=False)
+    profiles: tuple[str, ...] = field(default=(), repr=False)
+    skipped: int = 0
+
+
+def memoryos_read(folder: Path) -> Imported:
+    """A user's folder of MemoryOS: short_term.json, mid_term.json, long_term_user.json. Raises Invalid."""
+    if not any((folder / name).is_file() for name in ("short_term.json", "mid_term.json", "long_term_user.json")):
+        raise Invalid(f"{folder.name} holds no short_term.json, mid_term.json or long_term_user.json.")
+    session = f"memoryos/{folder.name}"
+    try:
+        return _memoryos(folder, session)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Invalid(f"{folder.name} is not in MemoryOS's layout.") from error
+
+
+def locomo_read(path: Path) -> Imported:
+    """A file in LoCoMo's layout: both speakers are people, the first one's turns are questions. Raises Invalid."""
+    try:
+        turns = tuple(turn for sample in _json(path) for turn in _locomo_turns(sample))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise Invalid(f"{path.name} is not in LoCoMo's layout.") from error
+    return Imported(turns)
+
+
+def _memoryos(folder: Path, session: str) -> Imported:
+    short, mid = _json(folder / "short_term.json"), _json(folder / "mid_term.json")
+    long = _json(folder / "long_term_user.json") or {}
+    details = [page for one in ((mid or {}).get("sessions") or {}).values() for page in one.get("details", ())]
+    pages = sorted([*details, *(short or ())], key=lambda page: str(page.get("timestamp", "")))
+    turns = tuple(turn for page in pages for turn in _page_turns(page, session))
+    lines = [str(one.get("knowledge", "")) for one in long.get("knowledge_base") or ()]
+    texts = [str(one.get("data", "")) for one in (long.get("user_profiles") or {}).values()]
+    facts = tuple(dict.fromkeys(line.strip(" -*•\n") for line in lines if is_worth_keeping(line)))
+    profiles = tuple(text.strip() for text in texts if is_worth_keeping(text))
+    return Imported(turns, facts, profiles, len(lines) + len(texts) - len(facts) - len(profiles))
+
+
+def _page_turns(page: dict[str, Any], session: str) -> Iterator[Turn]:
+    at = _moment(str(page.get("timestamp", "")))
+    for name, role in (("user_input", MessageRole.USER), ("agent_response", MessageRole.ASSISTANT)):
+        text = str(page.get(name) or "").strip()
+        if text and is_worth_keeping(text):
+            digest = sha256(f"{page.get('timestamp')}\x00{name}\x00{text}".encode()).hexdigest()[:32]
+            message = Message(role=role, content=text, timestamp=at, message_id=digest)
+            yield Turn(session, message, answers=role is MessageRole.ASSISTANT)
+
+
+def _locomo_turns(sample: dict[str, Any]) -> Iterator[Turn]:
+    conversation = sample["conversation"]
+    numbers = sorted(int(match[1]) for key in conversation if (match := _SESSION.fullmatch(key)))
+    for number in numbers:
+        at = datetime.strptime(conversation[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+        for turn in conversation[f"session_{number}"]:
+            if not str(turn["text"]).strip():
+                continue
+            message = Message(
+                role=MessageRole.USER,
+                content=turn["text"],
+                name=turn["speaker"],
+                timestamp=at,
+                message_id=turn["dia_id"],
+            )
+            session = f"{sample['sample_id']}/session-{number}"
+            yield Turn(session, message, answers=turn["speaker"] == conversation.get("speaker_b"))
+
+
+def _json(path: Path) -> Any:
+    """None where the file is missing. Raises Invalid; ValueError."""
+    if not path.is_file():
+        return None
+    if path.stat().st_size > MOST_BYTES:
+        raise Invalid(f"{path.name} is larger than {MOST_BYTES} bytes.")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

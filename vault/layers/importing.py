@@ -1,0 +1,83 @@
+"""Conversations of other projects become memories and pages, through the same services as a member's own."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.vocabulary import Permission
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import Added
+from vault.cubes.writer.building import texts_index
+from vault.layers.formats import Imported, Turn
+from vault.layers.services import memories_add
+from vault.reader.services import messages_read
+from vault.vocabulary import MessageRole, SemanticType, Source
+
+PART = 100  # messages of one transaction
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """messages, facts, profiles: stored now; derived: statements of the messages; present: stored before."""
+
+    messages: int = 0
+    derived: int = 0
+    facts: int = 0
+    profiles: int = 0
+    present: int = 0
+    skipped: int = 0
+
+
+def conversations_import(
+    *, actor: Actor, imported: Imported, persona: str | None, namespace: str | None
+) -> ImportReport:
+    """Store what files hold, part by part; a second import of the same stores nothing twice.
+
+    Raises Forbidden; Invalid; PiiUnavailable; QuotaExceeded. Writes what `memories_add` writes.
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    common = CubeDraft(content="", persona=persona, namespace=namespace, source=Source.IMPORT)
+    messages = derived = present = 0
+    for part in _parts(imported.turns):
+        drafts = _drafts(part, common)
+        added = _store(actor, drafts)
+        present += sum(one.duplicate for one in added)
+        new = [draft for draft, one in zip(drafts, added, strict=True) if not one.duplicate]
+        messages += sum(draft.is_message for draft in new)
+        derived += sum(not draft.is_message for draft in new)
+    facts = [replace(common, content=text, semantic_type=SemanticType.FACT) for text in imported.facts]
+    profiles = [replace(common, content=text, semantic_type=SemanticType.PROFILE) for text in imported.profiles]
+    stored = [_store(actor, some[at : at + PART]) for some in (facts, profiles) for at in range(0, len(some), PART)]
+    repeated = sum(one.duplicate for some in stored for one in some)
+    kinds = [one.cube.semantic_type for some in stored for one in some if not one.duplicate]
+    return ImportReport(
+        messages=messages,
+        derived=derived,
+        facts=kinds.count(SemanticType.FACT),
+        profiles=kinds.count(SemanticType.PROFILE),
+        present=present + repeated,
+        skipped=imported.skipped,
+    )
+
+
+def _parts(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
+    """Messages of one session, PART at a time: an even number, so that no page is cut."""
+    for _, some in groupby(turns, key=lambda turn: turn.session):
+        whole = list(some)
+        yield from (whole[at : at + PART] for at in range(0, len(whole), PART))
+
+
+def _drafts(turns: Sequence[Turn], common: CubeDraft) -> list[CubeDraft]:
+    answers = {turn.message.message_id for turn in turns if turn.answers}
+    common = replace(common, session_id=turns[0].session)
+    drafts = messages_read([turn.message for turn in turns], infer=True, common=common)
+    return [
+        replace(draft, page_role=MessageRole.ASSISTANT) if draft.page_role and draft.message_id in answers else draft
+        for draft in drafts
+    ]
+
+
+def _store(actor: Actor, drafts: Sequence[CubeDraft]) -> list[Added]:
+    return memories_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))

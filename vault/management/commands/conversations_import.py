@@ -1,0 +1,53 @@
+"""Import the data folder of a MemoryOS user, or a LoCoMo file, as a member's memories and layers; prints a report."""
+
+from argparse import ArgumentParser
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from django.core.management.base import CommandError
+
+from governance.actor import CallContext
+from governance.management.base import DomainCommand, actor_for
+from governance.tenants.principals import actor_again
+from governance.tenants.selectors import member_by_email
+from governance.vocabulary import Channel, PrincipalKind
+from vault.layers.formats import locomo_read, memoryos_read
+from vault.layers.importing import conversations_import
+
+FORMATS = {"memoryos": memoryos_read, "locomo": locomo_read}
+
+
+class Command(DomainCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("path", type=Path, help="folder of one MemoryOS user, or a LoCoMo file")
+        parser.add_argument("--format", required=True, choices=sorted(FORMATS))
+        parser.add_argument("--tenant", required=True, help="slug")
+        parser.add_argument("--member", required=True, help="e-mail address of whose memories they become")
+        parser.add_argument("--persona", default=None, help="id or name; default: the member's first persona")
+        parser.add_argument("--namespace", default=None, help="path; default: the member's private one")
+
+    def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        if not options["path"].exists():
+            raise CommandError(f"{options['path']} does not exist")
+        system = actor_for(options["tenant"])
+        member = member_by_email(actor=system, email=options["member"])
+        actor = actor_again(
+            tenant_id=system.tenant_id,
+            kind=PrincipalKind.MEMBER,
+            principal_id=member.id,
+            request_id=f"import-{uuid4()}",
+            context=CallContext(channel=Channel.COMMAND_LINE),
+        )
+        report = conversations_import(
+            actor=actor,
+            imported=FORMATS[options["format"]](options["path"]),
+            persona=options["persona"],
+            namespace=options["namespace"],
+        )
+        reply = asdict(report)
+        return reply, [f"{name:10} {count}" for name, count in reply.items()]
