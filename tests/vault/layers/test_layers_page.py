@@ -63,7 +63,7 @@ def test_profile_is_written_and_refused_in_words(world: World, mind: str) -> Non
     assert 'role="alert"' in refused.content.decode()
 
 
-def test_other_constants_are_tried_without_being_kept(world: World, mind: str) -> None:
+def test_other_constants_are_tried_without_being_stored(world: World, mind: str) -> None:
     client = signed_in(world.alice)
     page = client.get(f"/layers/{mind}/tune/?stm_pages=4&theta=-1").content.decode()
     assert "5 pages replayed" in page

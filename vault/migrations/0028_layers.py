@@ -33,7 +33,7 @@ CASCADES = [
 class Migration(migrations.Migration):
     dependencies = [
         ("governance", "0015_time_zones"),
-        ("vault", "0026_mounts"),
+        ("vault", "0027_turn_details"),
     ]
 
     operations = [
