@@ -1,6 +1,6 @@
-"""Stored replies: the answer to a POST that may come again. Each commits with the effect that it tells of.
+"""Idempotency records: stored responses of a POST that may be repeated. Each commits with the effect of its POST.
 
-The caller asks for the permission of the call before it looks here, for a repeated reply as for a first one.
+The caller checks the permission of the call first, for a repeated response as for a new one.
 """
 
 import json
@@ -29,7 +29,7 @@ _closed: list[Closed] = []
 
 @dataclass(frozen=True)
 class Reply:
-    """What a POST answered: its status and JSON body. `shows`: the objects whose content stands in it."""
+    """The response of a POST: its status and JSON body. `shows`: the objects whose content is in the body."""
 
     status: int
     body: Any = field(repr=False)
@@ -37,13 +37,13 @@ class Reply:
 
 
 def declare_shown(closed: Closed) -> None:
-    """Each house declares how it asks about the objects that its replies show."""
+    """Register the check of a package whose objects appear in stored responses."""
     _closed.append(closed)
 
 
 @contextmanager
 def reply_lock(*, actor: Actor, key: str) -> Iterator[None]:
-    """Only one request answers a key at a time, and a killed process leaves no lock behind. Raises InFlight."""
+    """Let one request at a time use a key. A killed process leaves no lock behind. Raises InFlight."""
     name = f"{actor.tenant_id}/{actor.principal_id}/{key}"
     with free_lock([name]) as held:
         if held is None:
@@ -52,12 +52,11 @@ def reply_lock(*, actor: Actor, key: str) -> Iterator[None]:
 
 
 def reply_stored(*, actor: Actor, key: str, fingerprint: bytes, reader: Actor) -> Reply | None:
-    """The reply that this principal's key has, if it has one. `reader`: as whom the actor reads what it shows.
+    """The stored response of this principal's key, or None. `reader`: the actor that reads what the response shows.
 
-    Rights may have gone since, by a revoked grant, a move or a policy: what the reader may not read now is not told,
-    and not done once more either.
-    Raises KeyReused (another request); Forbidden (it shows what is closed by now); Unavailable. Writes: AuditEntry;
-    deletes an IdempotencyKey that is too old.
+    Rights may have been lost since, by a revoked grant, a move or a policy. Then the response is refused, and the call
+    is not repeated either. Raises KeyReused (the key came with another request); Forbidden (the response shows what is
+    closed by now); Unavailable. Writes: AuditEntry; deletes an IdempotencyKey that is too old.
     """
     with acting(actor):
         found = IdempotencyKey.objects.filter(principal_id=actor.principal_id, key=key)
@@ -77,7 +76,7 @@ def reply_stored(*, actor: Actor, key: str, fingerprint: bytes, reader: Actor) -
 
 
 def reply_store(*, actor: Actor, key: str, fingerprint: bytes, reply: Reply) -> None:
-    """Keep `reply` in the caller's transaction. Raises KeyUnavailable. Writes: IdempotencyKey."""
+    """Store `reply` in the caller's transaction. Raises KeyUnavailable. Writes: IdempotencyKey."""
     sealed = seal_for(
         tenant_id=actor.tenant_id,
         scope=GENERAL,
@@ -97,10 +96,10 @@ def reply_store(*, actor: Actor, key: str, fingerprint: bytes, reply: Reply) -> 
 
 
 def replies_forget(*, actor: Actor, object_ids: Sequence[UUID]) -> int:
-    """Delete the tenant's stored replies that show one of `object_ids`, in the transaction that hides or erases them.
+    """Delete the tenant's stored responses that show one of `object_ids`, in the transaction that hides or erases them.
 
-    Asks nobody: the caller was allowed to do that. Returns how many went. Cost: one scan of the tenant's replies of
-    a day, since row-level security keeps an array's index from being used.
+    Checks no permission: the caller has. Returns how many were deleted. Scans the tenant's responses of one day,
+    because row-level security prevents the use of an array index.
     """
     with acting(actor):
         removed, _ = IdempotencyKey.objects.filter(object_ids__overlap=list(object_ids)).delete()

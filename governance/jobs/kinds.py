@@ -12,7 +12,7 @@ from governance.vocabulary import Permission
 
 
 class JobCancelled(Exception):
-    """Somebody cancelled the job: the handler stops, and nothing of the present step is written."""
+    """The job was cancelled. The handler stops, and its current step writes nothing."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,8 @@ class JobRun:
 
 @dataclass(frozen=True)
 class Step:
-    """The outcome of a step. state: where the next one begins; None: the job is done.
-
-    done, total: of whatever the kind counts; None leaves them. result: sealed, for whoever may read the job.
+    """The result of a step. state: the start of the next step, None if the job is done; done, total: in units of the
+    kind, None leaves them unchanged; result: sealed, for readers of the job.
     """
 
     state: Mapping[str, Any] | None = None
@@ -59,7 +58,7 @@ exception is tried again after a pause.
 
 @dataclass(frozen=True)
 class Preview:
-    """What a run would touch: how many, and some of their ids."""
+    """The effect of a run: the number of objects, and some of their ids."""
 
     count: int
     ids: tuple[UUID, ...] = ()

@@ -25,7 +25,7 @@ def handler(
     undo_for: timedelta = timedelta(0),
     cancelled: Callable[[Actor, Job], None] | None = None,
 ) -> Callable[[JobHandler], JobHandler]:
-    """Make a function the handler of the jobs of a topic; see JobKind. limit: of one run, of a step or more."""
+    """Make a function the handler of a topic's jobs; see JobKind. limit: of one run, which is one step or more."""
 
     def register(function: JobHandler) -> JobHandler:
         kind = JobKind(topic, function, permission, settings, preview, undo, undo_for, cancelled)

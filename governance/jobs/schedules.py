@@ -1,4 +1,4 @@
-"""Tenants' schedules: rows of their own, which one periodic task looks at every 30 seconds."""
+"""Tenants' schedules. One periodic task starts those that are due, every 30 seconds."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ScheduleDraft:
-    """kind: one that can be scheduled. cron: five fields, in `timezone`. settings: as the kind has them."""
+    """kind: one that can be scheduled; cron: five fields in `timezone`; settings: those of the kind."""
 
     kind: str
     cron: str
@@ -132,9 +132,9 @@ def schedule_preview(*, actor: Actor, schedule_id: UUID) -> Preview:
 
 
 def schedules_start() -> int:
-    """Start the due schedules of all tenants, of each in turn; returns how many jobs that were.
+    """Start the due schedules of all tenants, taking tenants in turn; returns how many jobs were started.
 
-    Two at once start each once.
+    Two calls at once start each schedule once.
     """
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id, tenant_id FROM governance_schedules_due(%s)", [MOST])
@@ -143,10 +143,10 @@ def schedules_start() -> int:
 
 
 def _start_due(schedule_id: UUID, tenant_id: UUID) -> bool:
-    """Whether its job was started.
+    """Whether the job was started.
 
-    One that cannot be started any more, by right or by its times, is disabled; one that is refused for what passes, a
-    quota or a service that is down, starts at its next time.
+    A schedule that can never start again, for lack of a right or of a next time, is disabled. One that is refused for a
+    while, by a quota or a service that is down, starts at its next time.
     """
     with tenant_transaction(tenant_id):
         rows = Schedule.objects.select_for_update(skip_locked=True)
@@ -176,7 +176,7 @@ def _start(actor: Actor, schedule: Schedule) -> JobView:
 
 
 def _owner(schedule: Schedule) -> Actor:
-    """Who made the schedule, with the rights of now. Raises Forbidden once they have none."""
+    """The actor of the schedule's owner, with current rights. Raises Forbidden if none are left."""
     return actor_again(
         tenant_id=schedule.tenant_id,
         kind=PrincipalKind(schedule.principal_kind),
@@ -194,7 +194,7 @@ def _kind(name: str) -> JobKind:
 
 
 def _checked(kind: JobKind, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings as the kind reads them, as JSON. Raises Invalid."""
+    """The settings as JSON, checked by the kind. Raises Invalid."""
     assert kind.settings is not None
     unknown = sorted(set(settings) - {one.name for one in fields(kind.settings)})
     if unknown:
@@ -208,7 +208,7 @@ def _checked(kind: JobKind, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _next(draft: ScheduleDraft) -> datetime | None:
-    """Checked also while it is disabled. Raises Invalid."""
+    """The next run. Also checked for a disabled schedule. Raises Invalid."""
     at = next_run(draft.cron, draft.timezone, database_now())
     return at if draft.enabled else None
 

@@ -1,4 +1,4 @@
-"""What a job was asked for and what came of it, sealed for its tenant."""
+"""The request and the result of a job, sealed for its tenant."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def seal_result(job: Job, result: Mapping[str, Any]) -> bytes:
 
 
 def open_request(job: Job) -> bytes | None:
-    """None where nothing was asked for, or once that was erased. Raises KeyUnavailable."""
+    """The request, or None if there was none or it was erased. Raises KeyUnavailable."""
     sealed = bytes(job.sealed_request)
     return open_sealed(tenant_id=job.tenant_id, place=_place(job), blob=sealed) if sealed else None
 

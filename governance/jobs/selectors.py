@@ -1,4 +1,4 @@
-"""Jobs as their readers see them."""
+"""Reading jobs."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Jobs: asked for with 202, done step by step as the principal who asked, cancelled, run again, undone."""
+"""Requesting, cancelling, retrying and undoing jobs. A job runs step by step with the rights of its requester."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -32,7 +32,7 @@ def job_create(
     request: bytes = b"",
     total: int | None = None,
 ) -> JobView:
-    """Ask for a job. settings: ids, numbers and filters; state: where it begins; request: content, sealed.
+    """Request a job. settings: ids, numbers and filters; state: where it begins; request: content, which is sealed.
 
     Raises Forbidden; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
@@ -60,7 +60,7 @@ def job_create(
 
 
 def open_jobs(*, actor: Actor, kind: str) -> list[UUID]:
-    """The tenant's jobs of a kind that have not ended, oldest first. Raises Forbidden."""
+    """The tenant's unfinished jobs of a kind, oldest first. Raises Forbidden."""
     authorize(actor, kind_of(kind).permission)
     with acting(actor):
         rows = Job.objects.filter(tenant_id=actor.tenant_id, kind=kind).exclude(status__in=ENDED)
@@ -68,16 +68,16 @@ def open_jobs(*, actor: Actor, kind: str) -> list[UUID]:
 
 
 def job_waits(*, actor: Actor, kind: str) -> bool:
-    """Whether a job of this kind waits that has not begun. Raises Forbidden."""
+    """Whether a job of this kind is pending. Raises Forbidden."""
     authorize(actor, kind_of(kind).permission)
     with acting(actor):
         return Job.objects.filter(tenant_id=actor.tenant_id, kind=kind, status=JobStatus.PENDING).exists()
 
 
 def job_retry(*, actor: Actor, job_id: UUID) -> JobView:
-    """Run a failed job again, from the step that failed.
+    """Retry a failed job from the step that failed.
 
-    Raises NotFound; Forbidden; Conflict when it did not fail. Writes: Job, AuditEntry, OutboxEvent.
+    Raises NotFound; Forbidden; Conflict if it did not fail. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
@@ -91,9 +91,9 @@ def job_retry(*, actor: Actor, job_id: UUID) -> JobView:
 
 
 def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
-    """Cancel a job: at once where no worker has it, else before its present step is written.
+    """Cancel a job: at once if it is not running, otherwise before its current step is written.
 
-    Raises NotFound; Forbidden; Conflict when it has ended. Writes: Job, OutboxEvent, AuditEntry ….
+    Raises NotFound; Forbidden; Conflict if it has ended. Writes: Job, OutboxEvent, AuditEntry ….
     """
     authorize(actor, Permission.JOB_READ)
     with acting(actor):
@@ -111,7 +111,7 @@ def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
 
 
 def job_undo(*, actor: Actor, job_id: UUID) -> JobView:
-    """Ask for the job that undoes this one. Raises NotFound; Forbidden; Conflict when it cannot be undone (any more).
+    """Request the job that undoes this one. Raises NotFound; Forbidden; Conflict if it cannot be undone, or no longer.
 
     Writes: Job …, AuditEntry …, OutboxEvent.
     """
@@ -137,14 +137,14 @@ def _is_dead_letter(job: Job) -> bool:
 
 
 def _reopen_event(actor: Actor, job: Job) -> None:
-    """The event may have been tidied away since it ended."""
+    """Make the event due again, or a new one if it has been deleted since."""
     fresh = {"done_at": None, "parked_at": None, "lease": None, "attempts": 0, "available_at": Now()}
     if not OutboxEvent.objects.filter(id=job.id).update(**fresh):
         emit(actor=actor, topic=job.kind, payload={"job": str(job.id)}, identity=job.id)
 
 
 def _kind(job: Job) -> JobKind:
-    """Raises Conflict for a kind of a former release."""
+    """The kind of a job. Raises Conflict for a kind of an earlier release."""
     kind = _kind_or_none(job.kind)
     if kind is None:
         raise Conflict("This release has no such kind of job.")

@@ -1,4 +1,4 @@
-"""One step of a job: taken up under its event's lease, run, and recorded in the transaction of what it writes."""
+"""One step of a job: it starts under its event's lease, runs, and is recorded in the transaction of its writes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -27,7 +27,7 @@ EXHAUSTED = "It was tried many times without success. Run it again once the caus
 
 
 def route_for(kind: JobKind, *, weight: Weight, limit: timedelta) -> None:
-    """Register the route of a kind: one job a task."""
+    """Register the route of a kind, with one job in each task."""
 
     def run(task: Task, system: Actor, payloads: Sequence[Mapping[str, object]]) -> Write:
         return step_run(kind, task, system, UUID(str(payloads[0]["job"])))
@@ -46,7 +46,10 @@ def route_for(kind: JobKind, *, weight: Weight, limit: timedelta) -> None:
 
 
 def step_run(kind: JobKind, task: Task, system: Actor, job_id: UUID) -> Write:
-    """Do the outside work of the job's next step; what it returns writes and records it. Raises Unavailable."""
+    """Do the work of the job's next step outside any transaction, and return the function that writes it.
+
+    Raises Unavailable.
+    """
     job = _take_up(system, task, job_id)
     if job is None:
         return lambda: None
@@ -65,7 +68,7 @@ def step_run(kind: JobKind, task: Task, system: Actor, job_id: UUID) -> Write:
 
 
 def jobs_fail(actor: Actor, job_ids: Sequence[UUID], reason: str) -> None:
-    """Fail jobs whose events became dead letters. Writes: Job …, AuditEntry …."""
+    """Fail the jobs whose events became dead letters. Writes: Job …, AuditEntry …."""
     for job in Job.objects.select_for_update().filter(id__in=job_ids).exclude(status__in=ENDED):
         job.dead_letter = True
         code = "time_limit" if reason.startswith("TimeLimit") else "unavailable"
@@ -74,7 +77,7 @@ def jobs_fail(actor: Actor, job_ids: Sequence[UUID], reason: str) -> None:
 
 
 def jobs_reopen(job_ids: Sequence[UUID]) -> None:
-    """Make failed jobs pending again, at the step where they failed."""
+    """Make failed jobs pending again, at the step that failed."""
     Job.objects.filter(id__in=job_ids).update(
         status=JobStatus.PENDING, dead_letter=False, error=None, finished_at=None, kept_until=None, attempts=0
     )
@@ -89,7 +92,7 @@ def job_end(actor: Actor, job: Job) -> None:
 
 
 def requester_of(job: Job) -> Actor:
-    """Who asked for the job, with the rights of now. Raises Forbidden once they have none."""
+    """The actor that requested the job, with current rights. Raises Forbidden if none are left."""
     if job.principal_kind == PrincipalKind.SYSTEM:
         return _named(job)
     return actor_again(
@@ -102,7 +105,7 @@ def requester_of(job: Job) -> Actor:
 
 
 def _take_up(system: Actor, task: Task, job_id: UUID) -> Job | None:
-    """The job, running from now on; None when it has ended. A job that was cancelled stays as it is."""
+    """The job, now running, or None if it has ended. A cancelled job is not changed."""
     with acting(system):
         job = Job.objects.select_for_update().filter(id=job_id).first()
         if job is None or job.status in ENDED:
@@ -141,7 +144,7 @@ def _report(system: Actor, task: Task, job_id: UUID, done: int, total: int | Non
 
 
 def _record(kind: JobKind, system: Actor, job_id: UUID, outcome: Step | Callable[[], Step]) -> object:
-    """Within the transaction that ends the step; AGAIN where another step follows."""
+    """Record the step in its transaction; returns AGAIN if another step follows."""
     job = Job.objects.select_for_update().get(id=job_id)
     if job.status == JobStatus.CANCELLING:
         _end_cancelled(kind, system, job_id)
@@ -201,7 +204,7 @@ def _fail(job: Job, error: Mapping[str, Any]) -> None:
 
 
 def _named(job: Job) -> Actor:
-    """Who asked for the job, to be named in the audit log: without any right, since they may have lost theirs."""
+    """The requester as the audit log names them, without any right, since they may have lost theirs."""
     return Actor(
         tenant_id=job.tenant_id,
         principal_kind=PrincipalKind(job.principal_kind),

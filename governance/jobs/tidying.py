@@ -1,4 +1,4 @@
-"""Hourly, for all tenants: the requests of failed jobs that nobody tried again go."""
+"""Deletes the requests of failed jobs that nobody retried, for all tenants, every hour."""
 
 from django.db import connection
 
@@ -6,7 +6,7 @@ from governance.database import no_tenant
 
 
 def jobs_tidy() -> int:
-    """Blank the sealed requests of failed jobs whose time is over; returns how many."""
+    """Blank the expired sealed requests of failed jobs; returns how many."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT governance_jobs_tidy()")
         blanked: int = cursor.fetchone()[0]

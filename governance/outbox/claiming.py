@@ -21,7 +21,7 @@ PARK_UNROUTED = "SELECT governance_outbox_park_unrouted(%s::text[])"
 
 
 def tasks_claim(weight: Weight) -> list[Task]:
-    """Lease due events of one weight, of each tenant in turn, until the slots of the weight are taken.
+    """Lease due events of one weight, from each tenant in turn, until the slots of that weight are used.
 
     Two dispatchers never get the same event. Writes: OutboxEvent ….
     """
@@ -34,13 +34,13 @@ def tasks_claim(weight: Weight) -> list[Task]:
 
 
 def task_release(task: Task) -> None:
-    """Give a claim back: the broker did not take it."""
+    """Give a claim back after the broker refused the task."""
     with tenant_transaction(task.tenant_id):
         OutboxEvent.objects.filter(lease=task.lease, done_at=None).update(lease=None, available_at=Now())
 
 
 def unrouted_park() -> int:
-    """Make dead letters of all tenants' open events whose topic has no handler; returns how many."""
+    """Make dead letters of all tenants' open events that have no handler; returns how many."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute(PARK_UNROUTED, [[route.topic for route in all_routes()]])
         parked: int = cursor.fetchone()[0]

@@ -1,4 +1,4 @@
-"""Hands due events to the broker. Runs as a thread of the worker: it needs PostgreSQL, and bears a dead Redis."""
+"""Sends due events to the broker, in a thread of the worker. It needs PostgreSQL, and survives a Redis that is down."""
 
 import logging
 import threading
@@ -30,9 +30,9 @@ Send = Callable[[Task], None]
 
 
 def dispatch_once(send: Send) -> int:
-    """Claim what is due and send it; returns how many tasks were sent.
+    """Claim due events and send them; returns how many tasks were sent.
 
-    An event that failed before travels alone, so that one that always fails holds up no other. One that has no handler
+    An event that failed before gets a task of its own, so that it cannot fail others. An event without a handler
     becomes a dead letter. Raises BrokerDown.
     """
     if parked := unrouted_park():
@@ -49,9 +49,10 @@ def dispatch_once(send: Send) -> int:
 
 
 def dispatch_forever(send: Send, stop: threading.Event) -> None:
-    """Dispatch until `stop`: woken by NOTIFY, and every POLL_SECONDS for what has time or came back after its lease.
+    """Dispatch until `stop`: after each NOTIFY, and every POLL_SECONDS for events that are due by time or by a lost
+    lease.
 
-    Nothing ends it: all tenants' jobs would wait.
+    No error ends the loop, because all tenants' jobs would wait.
     """
     while not stop.is_set():
         try:
@@ -81,12 +82,12 @@ def _listen() -> None:
 
 
 def _listen_no_more() -> None:
-    """The connection goes back to the others, where nobody would read what it is told."""
+    """Stop listening before the connection goes back to the pool, where nobody reads its notices."""
     with suppress(DatabaseError, psycopg.Error, DomainError), connection.cursor() as cursor:
         cursor.execute(f"UNLISTEN {CHANNEL}")
 
 
 def _wait_for_notice() -> None:
-    """Also for one that came since the last was waited for: the connection keeps it."""
+    """Wait for a notice, or take one that arrived since the last wait: the connection keeps it."""
     for _ in connection.connection.notifies(timeout=POLL_SECONDS, stop_after=1):
         return

@@ -1,4 +1,4 @@
-"""The registry of topics: which handler takes the events of each, on which queue, for how long."""
+"""The registry of topics: the handler, queue and time limit of each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=EventHandler)
 
 @dataclass(frozen=True)
 class Task:
-    """Events of one tenant and topic under one lease. attempt: of the event that was tried most often."""
+    """Events of one tenant and topic under one lease. attempt: the highest number of attempts among the events."""
 
     tenant_id: UUID
     topic: str
@@ -40,9 +40,8 @@ DeadLetter = Callable[[Actor, Sequence[UUID], str], None]
 
 @dataclass(frozen=True)
 class Route:
-    """The handler of a topic. batch: events of one task, at most. limit: a longer run has failed.
-
-    resumed: called with the ids of dead letters that are taken up again.
+    """The handler of a topic. batch: the most events in one task; limit: the time after which a run has failed;
+    resumed: called with the ids of dead letters that are retried.
     """
 
     topic: str
@@ -59,7 +58,7 @@ _routes: dict[str, Route] = {}
 
 
 def event_handler(topic: str, *, weight: Weight = Weight.BACKGROUND, limit: timedelta = TIME_LIMIT) -> Callable[[F], F]:
-    """Register a function for the light events of a topic: many in one task, and no row that anybody looks at."""
+    """Register a function for the light events of a topic: many in one task, and not listed as jobs."""
 
     def register(handler: F) -> F:
         def run(task: Task, actor: Actor, payloads: Sequence[Payload]) -> Write:

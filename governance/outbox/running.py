@@ -1,4 +1,4 @@
-"""Runs a task: its events begin under their lease, the handler works, and they end in the transaction of its writes."""
+"""Runs a task: takes its events under their lease, calls the handler, and ends them with its writes."""
 
 import logging
 import time
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class LeaseLost(Exception):
-    """The lease of the task ended, and its events may be with another worker: nothing is written."""
+    """The lease of the task has ended, and another worker may have its events. Nothing is written."""
 
 
 def task_run(task: Task, *, slice_seconds: float = SLICE_SECONDS) -> int:
@@ -41,13 +41,13 @@ def task_run(task: Task, *, slice_seconds: float = SLICE_SECONDS) -> int:
 
 
 def lease_renew(task: Task) -> int:
-    """Put off the end of the lease; returns how many events were renewed. What is being committed is left alone."""
+    """Extend the lease; returns how many events were renewed. Events that are being committed are skipped."""
     with tenant_transaction(task.tenant_id):
         return _locked(task).update(available_at=Now() + _lease())
 
 
 def task_fail(task: Task, error: str) -> int:
-    """End the present run of a task as a failure; returns how many of its events come back or are dead letters."""
+    """End the current run of a task as a failure; returns how many of its events are retried or become dead letters."""
     actor = system_actor(tenant_id=task.tenant_id, request_id=f"job-{task.event_ids[0]}")
     with acting(actor):
         events = list(_locked(task))
@@ -58,7 +58,7 @@ def task_fail(task: Task, error: str) -> int:
 
 
 def _run_once(route: Route, task: Task, until: float) -> int | None:
-    """The events that ended; None while the task goes on with its next step."""
+    """The events that ended, or None if the task continues with its next step."""
     events = _begin(route, task)
     if not events:
         return 0
@@ -77,7 +77,9 @@ def _run_once(route: Route, task: Task, until: float) -> int | None:
 
 
 def _begin(route: Route, task: Task) -> list[OutboxEvent]:
-    """The task's events that are still under its lease. One whose runs all killed their worker is a dead letter."""
+    """The task's events that are still under its lease. An event whose every run killed its worker becomes a dead
+    letter.
+    """
     with tenant_transaction(task.tenant_id):
         actor = system_actor(tenant_id=task.tenant_id, request_id=f"job-{task.event_ids[0]}")
         begun = []
@@ -125,13 +127,13 @@ def _park(route: Route, actor: Actor, event: OutboxEvent, error: str) -> None:
 
 
 def _wake_dispatcher() -> None:
-    """A slot is free: the next task may be claimed."""
+    """Wake the dispatcher, because a slot is free for the next task."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, '')", [CHANNEL])
 
 
 def _locked(task: Task) -> QuerySet[OutboxEvent]:
-    """The open events of the task that no other transaction holds."""
+    """The open events of the task that no other transaction has locked."""
     rows = OutboxEvent.objects.filter(id__in=task.event_ids, lease=task.lease, done_at=None, parked_at=None)
     return rows.select_for_update(skip_locked=True).order_by("id")
 

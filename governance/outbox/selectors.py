@@ -1,4 +1,4 @@
-"""How the outbox fares, across tenants: counts and ages only."""
+"""The health of the outbox across tenants: counts and ages only."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from governance.database import no_tenant
 
 @dataclass(frozen=True)
 class OutboxHealth:
-    """`oldest_due_seconds`: how long the oldest due event has waited, 0 when none; parked: given up until resumed."""
+    """oldest_due_seconds: the age of the oldest due event, 0 without one; parked: dead letters."""
 
     due: int
     oldest_due_seconds: float

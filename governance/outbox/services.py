@@ -1,6 +1,6 @@
-"""The transactional outbox: a write leaves its work here; a dispatcher hands it to Celery; the task ends it.
+"""The transactional outbox: a write leaves events, a dispatcher sends them to Celery, and the task ends them.
 
-Redis is never the record: an event that was handed out and not done within its lease is handed out again.
+Redis is never the record. An event that was sent and not ended within its lease is sent again.
 """
 
 from collections import defaultdict
@@ -35,35 +35,35 @@ UNHURRIED = frozenset({Topic.CUBES_READ, Topic.WORDS_DUE, Topic.WORDS_PLACED})
 
 
 def emit(*, actor: Actor, topic: str, payload: Payload, identity: UUID | None = None) -> None:
-    """Leave work in the caller's transaction. `payload` holds ids and numbers only, never content."""
+    """Leave an event in the caller's transaction. `payload` holds ids and numbers only, never content."""
     with prepared_cursor() as cursor:
         cursor.execute(EMIT if topic in UNHURRIED else EMIT_AND_WAKE, _event_row(actor, topic, payload, identity))
 
 
 def emit_later(*, actor: Actor, topic: Topic, payload: Payload, seconds: float) -> None:
-    """`emit` what is not to be done before `seconds` have passed; nobody is woken for it."""
+    """Leave an event that is due after `seconds`. Wakes nobody."""
     with prepared_cursor() as cursor:
         cursor.execute(EMIT_LATER, [*_event_row(actor, topic, payload), seconds])
 
 
 def is_asked(*, actor: Actor, topic: Topic, seconds: float) -> bool:
-    """Whether the tenant's open work has some of this topic that was handed out, or is to be within `seconds`."""
+    """Whether the tenant has an open event of this topic that was sent, or is due within `seconds`."""
     soon = Q(attempts__gt=0) | Q(lease__isnull=False) | Q(available_at__lte=Now() + timedelta(seconds=seconds))
     waiting = OutboxEvent.objects.filter(soon, tenant_id=actor.tenant_id, topic=topic)
     return waiting.filter(done_at=None, parked_at=None).exists()
 
 
 def record_read(*, actor: Actor, verb: Verb, object_ids: Sequence[UUID], version: int | None) -> None:
-    """Memories were read: `record` it, and `emit` that they are to be counted, in one statement.
+    """Record that memories were read, and emit the event that counts the reads, in one statement.
 
-    Raises AuditUnavailable where either cannot be written.
+    Raises AuditUnavailable if either cannot be written.
     """
     event = _event_row(actor, Topic.CUBES_READ, {"ids": [str(one) for one in object_ids]})
     record(actor=actor, verb=verb, object_type="memory", object_ids=object_ids, version=version, beside=(EMIT, event))
 
 
 def events_resume(*, actor: Actor) -> int:
-    """Take the tenant's dead letters up again, from their first attempt; returns how many there were.
+    """Retry the tenant's dead letters from their first attempt; returns how many there were.
 
     Raises Forbidden. Writes: OutboxEvent …, Job …, AuditEntry.
     """

@@ -1,4 +1,4 @@
-"""What beat asks for every hour: rows that have served their time go."""
+"""Deletes old rows every hour, started by beat."""
 
 from datetime import timedelta
 

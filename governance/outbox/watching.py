@@ -1,4 +1,4 @@
-"""Runs a task in a thread of its own beside its heartbeat, and goes on without one that does not end in time."""
+"""Runs a task in its own thread with a heartbeat, and leaves a thread behind that exceeds its time limit."""
 
 import logging
 import os
@@ -21,10 +21,10 @@ _stuck: list[threading.Thread] = []
 
 
 def task_watch(task: Task, *, stop_worker: Callable[[], None] | None = None) -> int:
-    """`task_run` under a heartbeat: the lease is renewed until the time limit of the topic; then the run has failed.
+    """Run a task and renew its lease until the time limit of its topic, after which the run has failed.
 
-    A thread cannot be ended from outside. One that hangs is left alone; what it writes later is refused, since its
-    lease is gone. Returns how many events ended.
+    A thread cannot be ended from outside. One that hangs is left behind; its later writes are refused, because its
+    lease has ended. Returns how many events ended.
     """
     ended: list[int] = []
     limit = route_of(task.topic).limit.total_seconds()
@@ -49,7 +49,7 @@ def _run(task: Task, ended: list[int]) -> None:
 
 
 def _end_run(task: Task, limit: float) -> bool:
-    """Whether the run was ended. One that is just committing, or a database that is down, has a little longer."""
+    """Whether the run was ended. A run that is committing, and a database that is down, get a little more time."""
     try:
         return task_fail(task, TIMED_OUT.format(seconds=limit)) > 0
     except (DatabaseError, DomainError) as error:

@@ -50,12 +50,12 @@ def visibility_number(actor: Actor) -> int:
 
 
 def composed(name: str, rows: Callable[[], QuerySet[Any]], *, key: Hashable) -> Composed:
-    """The statement of `rows`, kept. `name` begins the names of its values."""
+    """The statement of `rows`, cached. `name` is the prefix of its parameters."""
     return cached(name, lambda: compose(name, rows()), key=key)
 
 
 def cached(name: str, make: Callable[[], Made], *, key: Hashable) -> Made:
-    """What was made when the same `name` was last asked for under an equal `key`."""
+    """The result of `make`, cached by `name` and `key`."""
     found: Made | None = _kept.get((name, key))
     if found is None:
         found = make()

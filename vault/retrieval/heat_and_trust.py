@@ -1,6 +1,6 @@
 """Heat and trust of a memory, weighed after the ranking.
 
-Each is off unless MEMOS_SEARCH_WEIGHTS gives it a weight: memories that nobody has used yet are all alike.
+Both are off unless MEMOS_SEARCH_WEIGHTS gives them a weight: unused memories all have the same heat.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def heat_and_trust_of(visible: CubeQuerySet, found: Sequence[Ranked]) -> dict[UU
 def weigh_heat_and_trust(
     found: Sequence[Ranked], standing: Mapping[UUID, HeatAndTrust], weights: Weights, limit: int
 ) -> list[Ranked]:
-    """The `limit` best when heat and trust count their weights beside the fused score, which counts 1."""
+    """The `limit` best after heat and trust are added with their weights to the fused score, which has the weight 1."""
     rows = [_weighed(row, standing.get(row.cube_id, HeatAndTrust(0.0, 0.0)), weights) for row in found]
     return sorted(rows, key=lambda row: -row.score)[:limit]
 

@@ -1,4 +1,4 @@
-"""What a question asks for: its words by their keyed tokens, whom it may name, and whether it wants a time."""
+"""A question in a tenant's keyed terms: its words, the speakers it may name, and whether it asks for a time."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -27,8 +27,9 @@ UNSPACED_NAME = range(2, 5)  # characters of one that stands within a sentence w
 
 
 class Terms(NamedTuple):
-    """The keyed tokens of a question. names: of the names of those who are meant, each with the number of its name;
-    words: of all else; bare: it has none but those that name who spoke and when."""
+    """The keyed terms of a question. words: all but names; names: the terms of the speakers' names, each with the
+    number of its name; bare: the question has no other words than who spoke and when.
+    """
 
     words: list[int]
     names: list[tuple[int, int]]
@@ -37,7 +38,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """A question in a tenant's terms. names: the mark of each speaker whom it may name → how it is spelled there."""
+    """A question in a tenant's terms. names: the mark of each possible speaker → its spelling in the question."""
 
     maker: TokenMaker
     text: str = field(repr=False)
@@ -45,11 +46,11 @@ class Question:
     asks_for_time: bool
 
     def spelled(self, known: Collection[int]) -> list[str]:
-        """The names of `known` marks, as they stand in it."""
+        """The spellings of `known` marks in the question."""
         return [self.names[mark] for mark in known]
 
     def meant(self, known: Collection[int], *, has_time: bool = False) -> list[int]:
-        """Of `known` marks of speakers those that are meant: no name that only stands within another, or in a time."""
+        """The marks of `known` that the question means: no name that is only part of another one, or of a time."""
         text = without_times(self.text, self.spelled(known)) if has_time else self.text
         found = []
         for mark in sorted(known, key=lambda mark: -len(self.names[mark])):
@@ -73,11 +74,11 @@ class Question:
         return Terms(self._tokens(words or query_terms(self.text)), pieces, bare)
 
     def named(self, speakers: Collection[int]) -> list[int]:
-        """The marks of what names `speakers`."""
+        """The marks of the entities that have the names of `speakers`."""
         return [marks.entity(self.maker, self.names[mark].casefold()) for mark in speakers]
 
     def time_marks(self, speakers: Collection[int]) -> list[int]:
-        """The marks of what `speakers` said that tells a time, if it asks for one."""
+        """The marks of what `speakers` said with a time, if the question asks for one."""
         return [marks.speaker_time(self.maker, self.names[mark]) for mark in speakers if self.asks_for_time]
 
     def _without(self, names: Collection[str], text: str, goes: Callable[[re.Match[str]], bool] = bool) -> str:
@@ -101,7 +102,7 @@ def question_of(maker: TokenMaker, text: str) -> Question:
 
 
 def _possible_names(text: str) -> Iterator[str]:
-    """Each word that is not merely grammar; of what is written without spaces, each few characters, too."""
+    """The words that may be names: all but function words. Of text without spaces, each run of a few characters."""
     words = [word for word in marks.WORD.findall(text)[:MOST_TERMS] if len(word) <= LONGEST_NAME]
     for place, word in enumerate(words):
         unspaced, spaced = unspaced_and_spaced(word) if not word.isascii() else ([], [])
@@ -114,12 +115,12 @@ def _possible_names(text: str) -> Iterator[str]:
 
 
 def _may_be_name(words: list[str]) -> bool:
-    """Whether the first word, which is one of grammar, may be a name by itself: `Will`, `Will said`."""
+    """Whether the first word, a function word, may be a name by itself, as in `Will` or `Will said`."""
     return len(words) == 1 or words[1].lower() in QUESTION_WORDS
 
 
 def _is_sure(name: re.Match[str]) -> bool:
-    """Whether a name is written like one: with a capital, where nothing else asks for it."""
+    """Whether a name is surely one: it has a capital that nothing else explains."""
     before = name.string[: name.start()]
     return name[0][0].isupper() and bool(before.strip()) and not name.string.isupper()
 

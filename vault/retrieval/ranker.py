@@ -1,6 +1,6 @@
-"""From a question to ranked memories: scores of words, candidates of each source in turn, fusion.
+"""The ranking of memories for a question: lexical scores, candidates of each source in turn, fusion.
 
-Inside the caller's transaction. docs/architecture.md walks through it.
+Runs inside the caller's transaction. docs/architecture.md walks through it.
 """
 
 from collections.abc import Collection, Sequence
@@ -230,7 +230,9 @@ def _places(scope: Scope, model: str) -> dict[str, str]:
 
 
 def _with_passing(ranking: Ranking) -> Ranking:
-    """Knowing what passes filters that are no columns of the index: by their ids, where they are few."""
+    """The ranking with the ids that pass filters which are no columns of the index. Few ids are listed in each
+    statement.
+    """
     ((sent,),) = ranking.rows(PASSING)
     passing = sent or b""
     few = len(passing) <= FEW * ID.itemsize
@@ -244,7 +246,7 @@ def _with_passing(ranking: Ranking) -> Ranking:
 
 
 def _lexical(ranking: Ranking) -> LexicalScores:
-    """What words say of all that the actor sees and that passes the filters."""
+    """The lexical scores of all visible memories that pass the filters."""
     found = [WordPostings(*row) for row in ranking.rows(WORDS)]
     statistics = ranking.statistics
     length = statistics.words / statistics.cubes if statistics.cubes and statistics.words else TYPICAL_LENGTH

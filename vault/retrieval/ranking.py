@@ -1,7 +1,7 @@
-"""How the parts of a score become one. Pure.
+"""The weights of a score's parts, and their fusion into one score. Pure.
 
-The weights were set on two development conversations and checked on three others; `manage.py benchmark retrieval`
-repeats that, and docs/benchmarks.md tells what each part brings.
+The weights were tuned on two development conversations and checked on three others. `manage.py benchmark retrieval`
+repeats that; docs/benchmarks.md lists what each part brings.
 """
 
 import math
@@ -34,9 +34,9 @@ EF_ALONE = 1_000  # the most that pgvector takes
 
 @dataclass(frozen=True)
 class Weights:
-    """What each part, in 0..1, counts for; heat and trust beside all before them together.
+    """The weight of each part of a score, 0..1. Heat and trust are added to the sum of all others.
 
-    asks: what a memory that does nothing but ask loses of its score, 0..1.
+    asks: the share of its score that a memory loses if it only asks a question, 0..1.
     """
 
     lexical: float
@@ -52,12 +52,12 @@ class Weights:
 
     @property
     def words(self) -> bool:
-        """Whether anything hangs on the words of a question."""
+        """Whether any part depends on the words of the question."""
         return bool(self.lexical or self.context or self.session)
 
     @property
     def unspoken(self) -> float:
-        """The most that a cube may have of which no word speaks: its vector, its speaker and its time."""
+        """The highest score of a memory without a word of the question: from its vector, its speaker and its time."""
         return self.dense + self.entity + self.time
 
     def asked(self, *, entity: bool, time: bool, bare: bool, questions: bool) -> "Weights":
@@ -100,19 +100,19 @@ DENSE = Weights(lexical=0.0, context=0.0, session=0.0, dense=1.0, entity=0.0, ti
 
 
 def rarity(holding: int, cubes: int) -> float:
-    """BM25's weight of a word that `holding` of `cubes` contain; never negative (as in Lucene)."""
+    """The BM25 weight of a word that `holding` of `cubes` memories contain; never negative, as in Lucene."""
     return math.log(1 + (max(cubes, holding) - holding + 0.5) / (holding + 0.5))
 
 
 def pooled(at_least: int, limit: int) -> int:
-    """How many cubes to take into the pool for `limit` results."""
+    """The number of candidates to take for `limit` results."""
     return max(at_least, math.ceil(POOLED * limit))
 
 
 def index_pays(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
-    """Whether the `nearest` of `visible` vectors are to be found by an index over all `stored`, or one by one.
+    """Whether to find the `nearest` of `visible` vectors by an index over all `stored` ones, instead of comparing each.
 
-    alone: words speak for too few memories, so that all hangs on vectors.
+    alone: too few memories match by words, so the result depends on vectors.
     """
     if visible <= (COMPARED_ALONE if alone else 0):
         return False
@@ -121,7 +121,9 @@ def index_pays(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
 
 
 def fused(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
-    """The score in 0..1: the weighted sum over the most it could be; where nothing is in a session, without context."""
+    """The score, 0..1: the weighted sum divided by the highest possible one. Context counts only if a result has a
+    session.
+    """
     total = (
         weights.lexical * parts.lexical
         + weights.context * parts.context
@@ -138,6 +140,6 @@ def fused(parts: Parts, weights: Weights, *, in_sessions: bool) -> float:
 
 
 def context_share(parts: Parts) -> float:
-    """What neighbours and session bring to a cube's score, in 0..1."""
+    """The share of a score that comes from the context window and the session, 0..1."""
     most = HYBRID.context * sum(CONTEXT.values()) + HYBRID.session
     return min(1.0, (HYBRID.context * parts.context + HYBRID.session * parts.session) / most)

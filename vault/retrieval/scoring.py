@@ -1,4 +1,4 @@
-"""The scores of a pool: all parts of each cube, and which of them are the best. Pure."""
+"""Fusion of a pool: the parts of each candidate's score, and the best candidates. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ PARTS = ("lexical", "context", "session", "dense", "entity", "time", "asks", "gr
 
 @dataclass(frozen=True)
 class Ranked:
-    """A memory of an answer, which is not opened yet."""
+    """A memory of the result, not opened yet."""
 
     cube_id: UUID
     score: float
@@ -24,7 +24,7 @@ class Ranked:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Candidates with their scores. parts: of each cube of `pool`, in the order of PARTS; limit: results asked for."""
+    """Candidates with their scores. parts: one array for each name in PARTS; limit: the number of results wanted."""
 
     pool: Pool
     parts: Sequence[Floats]
@@ -41,13 +41,13 @@ class Scored:
 
     @cached_property
     def last(self) -> float:
-        """What the last of the results has without its vector; 0 where there are fewer candidates."""
+        """The score of the last result without its vector, or 0 if there are fewer candidates than results wanted."""
         if self.limit > len(self.pool):
             return 0.0
         return float(np.partition(self.totals(replace(self.weights, dense=0.0)), -self.limit)[-self.limit])
 
     def best(self, count: int) -> list[Ranked]:
-        """Best first, of equals the newest first; without what nothing speaks for."""
+        """The `count` best candidates, best first; equal ones newest first. Those with a score of 0 are left out."""
         totals, pool = self.totals(self.weights), self.pool
         order = np.lexsort((pool.low, pool.high, totals))[::-1][: min(count, np.count_nonzero(totals))]
         found = [Parts(*row) for row in np.stack(self.parts)[:, order].T.tolist()]
@@ -62,7 +62,7 @@ class Scored:
 def scored(
     lexical: LexicalScores, pool: Pool, weights: Weights, limit: int, nearness: Mapping[int, float] | None = None
 ) -> Scored:
-    """The parts of each candidate's score; nearness: of the graph, by the low half of an id."""
+    """Score each candidate. nearness: scores of the graph, by the low half of an id."""
     around = lexical.context_scores(pool)
     in_session = pool.session != 0
     near = [(nearness or {}).get(low, 0.0) for low in pool.low.tolist()] if nearness else np.zeros(len(pool))

@@ -1,8 +1,8 @@
 """The candidate sources of a ranking, in the order in which they are asked.
 
-A source looks for memories that may belong to the answer and are not among the candidates of the sources before it. To
-add one: write a class with `find`, and name it in SOURCES. What a candidate brings to the score is a part of it
-(vault/retrieval/ranking.py), not a matter of the source that found it.
+A source looks for memories that may belong to the result and are not candidates yet. To add one, write a class with
+`find` and name it in SOURCES. The score of a candidate follows from its parts (vault/retrieval/ranking.py), whichever
+source found it.
 """
 
 from collections.abc import Mapping
@@ -52,14 +52,16 @@ class CandidateSource(Protocol):
     """Finds candidates."""
 
     def find(self, ranking: Ranking, scored: Scored) -> Pool:
-        """What may be shown of what it finds, without what is in `scored`; empty where it can change no answer."""
+        """The visible candidates of this source that are not in `scored`; an empty pool if they cannot change the
+        result.
+        """
 
 
 class Lexical:
-    """The best by words, and the messages beside each of them."""
+    """The memories with the highest BM25, and the context window of each."""
 
     def find(self, ranking: Ranking, scored: Scored) -> Pool:
-        """Most are found by one look. Where many of the best may not be shown, as they have just expired, by more."""
+        """Run one query, or more if many of the best are no longer visible, for example just expired."""
         pool, at, several = Pool(None), 0, pooled(BEST, ranking.limit)
         for _ in range(DEEPEST):
             best = ranking.lexical.best(at + several)
@@ -73,9 +75,9 @@ class Lexical:
 
 
 class SpeakerAndTime:
-    """What fits the speakers and times that the question names: of what words speak for next, and the latest.
+    """Memories of the speakers and times that the question names: the next best by words, and the latest.
 
-    Asked only where these may outweigh the last of the candidates.
+    Asked only if such a memory may rank before the last candidate.
     """
 
     def find(self, ranking: Ranking, scored: Scored) -> Pool:
@@ -106,11 +108,12 @@ class SpeakerAndTime:
 
 
 class Dense:
-    """The nearest by vector. Asked only where words leave room for what a vector alone speaks for."""
+    """The nearest memories by vector. Asked only if a vector by itself may lift a memory into the result."""
 
     def find(self, ranking: Ranking, scored: Scored) -> Pool:
-        """The index gives up after so many rows (hnsw.max_scan_tuples): where those are other tenants', or do not pass
-        the filters, all that do are compared."""
+        """The index stops after so many rows (hnsw.max_scan_tuples). If too few of those are visible and pass the
+        filters, all vectors that do are compared.
+        """
         last = scored.last
         if last >= ranking.weights.unspoken or not ranking.parameters["nearest"]:
             return Pool(None)
@@ -124,7 +127,7 @@ class Dense:
         return Pool(*sent, known=scored.pool)
 
     def _few(self, ranking: Ranking) -> str | None:
-        """The vectors that filters leave, where they are so few that all of them are compared."""
+        """The statement over the vectors that pass the filters, if there are so few that all can be compared."""
         if ranking.few:
             return EMBEDDINGS_PASSING
         if not ranking.facets:
@@ -134,13 +137,13 @@ class Dense:
 
 
 class Graph:
-    """What is near, over links and rare names, to what the question names and to the best candidates."""
+    """Memories near the entities of the question and near the best candidates, over links and shared rare names."""
 
     def __init__(self, actor: Actor, entity_marks: list[int], among: Among, visible: CubeQuerySet) -> None:
         self._actor, self._marks, self._among, self._visible = actor, entity_marks, among, visible
 
     def find(self, ranking: Ranking, scored: Scored) -> Pool:
-        """Nearness, 0..1, goes to the candidates that are there already, too."""
+        """Also sets the nearness, 0..1, of the candidates so far."""
         named = named_cubes(self._actor, entity_marks=self._marks, among=self._among, visible=self._visible)
         seeds = _seeds(named, {row.cube_id: row.score for row in scored.best(STARTS)})
         near = near_cubes(self._actor, seeds=seeds, among=self._among, visible=self._visible)
@@ -152,13 +155,13 @@ SOURCES: tuple[CandidateSource, ...] = (Lexical(), SpeakerAndTime(), Dense())
 
 
 def _look_up(ranking: Ranking, asked: ContextWindows, known: Pool) -> Pool:
-    """What may be shown of some cubes and parts of sessions."""
+    """The visible memories among some ids and context windows."""
     (row,) = ranking.rows(POOL, **{name: sql_array(values) for name, values in asked._asdict().items()})
     return Pool(*row, known=known)
 
 
 def _seeds(named: Mapping[UUID, float], best: Mapping[UUID, float]) -> dict[UUID, float]:
-    """Both kinds of beginnings in one distribution; where only one kind is, it has all of it."""
+    """Both kinds of starting points in one distribution. If there is only one kind, it gets the whole weight."""
     share = NAMED_SHARE if named and best else 1.0
     begun = dict.fromkeys([*named, *best], 0.0)
     for weights, part in ((named, share), (best, 1 - share if named else 1.0)):

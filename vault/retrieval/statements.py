@@ -1,4 +1,4 @@
-"""One ranking: its statements with what they are made of, and how they are run. Inside the caller's transaction."""
+"""One ranking: its statements, their values, and how they run. Inside the caller's transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,11 +22,12 @@ PLANS_AS_BEFORE = "SELECT set_config('enable_nestloop', 'on', true), set_config(
 
 @dataclass(frozen=True)
 class Ranking:
-    """A question on its way to an answer.
+    """A question being ranked.
 
-    narrowed: filters apply, so that what may be shown is another statement for each; lexical: what words say;
-    passing: the ids of what passes filters that are no columns of the index, None without such; few: they are so few
-    that all are looked at. nearness: of the graph, by the low half of an id; limit: results asked for.
+    narrowed: filters apply, so the statement of visible rows differs each time; lexical: the lexical scores; passing:
+    the ids that pass filters which are no columns of the index, None without such filters; few: there are so few of
+    them that all are looked at; nearness: scores of the graph, by the low half of an id; limit: the number of results
+    wanted.
     """
 
     statistics: IndexStatistics
@@ -49,7 +50,7 @@ class Ranking:
     nearness: dict[int, float] = field(default_factory=dict)
 
     def rows(self, statement: str, **values: Any) -> list[Any]:
-        """`statement` with its places filled: its plan can be but one, unless filters or grants stand in it."""
+        """Run `statement` with its places filled. Its plan never varies, unless filters or grants are part of it."""
         if self.narrowed or self.excepted:
             return self.steady_rows(statement, **values)
         with prepared_cursor() as cursor:
@@ -57,11 +58,11 @@ class Ranking:
             return list(cursor.fetchall())
 
     def steady_rows(self, statement: str, *, visited: int = EF_SEARCH, **values: Any) -> list[Any]:
-        """The same with the settings that make its plan predictable, in one go; visited: rows of the vector index.
+        """Run `statement` with settings that make its plan predictable. visited: rows of the vector index to visit.
 
-        The planner cannot know how large the parts are: a nested loop over them may be quadratic, a hash join never is.
-        Without sorts it takes the vector index wherever the statement lets it. That is asked for more rows than are
-        wanted, and again until enough are visible.
+        The planner cannot know how many rows the parts have. A nested loop over them may be quadratic; a hash join
+        never is. Without sorts the planner uses the vector index wherever the statement allows it. The index is asked
+        for more rows than needed, and again until enough are visible.
         """
         with prepared_cursor() as before, prepared_cursor() as cursor, prepared_cursor() as after:
             with in_one_go():
@@ -71,18 +72,18 @@ class Ranking:
             return list(cursor.fetchall())
 
     def lacks_near(self, count: int) -> bool:
-        """Whether there are more vectors than these that are to be found."""
+        """Whether more vectors exist than the `count` that were returned."""
         return bool(count < min(self.parameters["nearest"], self.statistics.cubes))
 
     def index(self, *, alone: bool) -> str | None:
-        """The distance as the model's index answers it, where there is one and it pays."""
+        """The distance as the model's vector index computes it, or None if there is no index or it does not pay."""
         vector, nearest = self.parameters["vector"], self.parameters["nearest"]
         if vector is None or not index_pays(self.statistics.cubes, self.statistics.vectors, nearest, alone=alone):
             return None
         return nearest_by_index(self.model, vector.dimensions())
 
     def by_vector(self, index: str | None, embeddings: str) -> "Ranking":
-        """With the nearest of `embeddings` looked up in an index, or by comparing all."""
+        """The ranking that looks up the nearest of `embeddings` in an index, or compares all of them."""
         filled = {
             "embeddings": embeddings.format_map(self.places),
             "distance": index or NEAREST_BY_SCAN,

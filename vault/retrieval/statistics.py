@@ -1,4 +1,4 @@
-"""What an actor sees, as a ranking needs it: where, how much, and who speaks there. Inside the caller's transaction."""
+"""Index statistics of what an actor may read: namespaces, sizes, speakers. Inside the caller's transaction."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,7 +37,9 @@ class IndexStatistics:
 def index_statistics(
     actor: Actor, question: Question, seen: Composed, excepted: Exceptions = NO_EXCEPTIONS
 ) -> IndexStatistics:
-    """One query. Sizes come from the indexing job, so they lag a little behind; ranking only needs their order."""
+    """Read the statistics in one query. A job counts added memories, so sizes lag a little; ranking only needs their
+    order.
+    """
     if excepted:
         return _statistics_excepted(actor, question, seen, excepted)
     with prepared_cursor() as cursor:

@@ -41,9 +41,9 @@ SHARE = """
 
 
 def by_tag(visible: CubeQuerySet, question: str, limit: int) -> list[Ranked]:
-    """The best `limit` cubes that bear a tag which the question names, best first; of equals the newest first.
+    """The best `limit` memories with a tag that the question names, best first; equal ones newest first. Two queries.
 
-    score: the share of the question's characters, blanks apart, that the cube's tags say, at most 1. Two queries.
+    score: the share of the question's characters, without blanks, that the memory's tags cover, at most 1.
     """
     asked = folded(question[:MOST_CHARACTERS])[:MOST_CHARACTERS]
     named = labels_named(asked, _maybe_named(visible, asked))
@@ -55,7 +55,7 @@ def by_tag(visible: CubeQuerySet, question: str, limit: int) -> list[Ranked]:
 
 
 def _maybe_named(visible: CubeQuerySet, asked: str) -> list[str]:
-    """The different tags of what is visible, but for those that cannot be in the question."""
+    """The distinct tags of visible memories, without those that the question cannot contain."""
     seen = compose("visible", visible.values("tags"))
     values: dict[str, Any] = {"asked": asked, "pieces": list(ascii_pieces(asked)), "most": MOST_TAGS}
     with connection.cursor() as cursor:

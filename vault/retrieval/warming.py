@@ -1,4 +1,4 @@
-"""Loading, when a process starts, of what its first search would else wait for."""
+"""Loads models when a process starts, so that its first search need not wait for them."""
 
 from contextlib import suppress
 
@@ -13,7 +13,7 @@ QUESTION = "Where did Anna move to last Tuesday? \u5b89\u5a1c\u4e0a\u5468\u642c\
 
 
 def load_models() -> None:
-    """Load the embedder's weights, unless another server has them, and the dictionaries of words. About 2 s."""
+    """Load the embedder, unless another server runs it, and the dictionaries of words. Takes about 2 seconds."""
     content_terms(QUESTION)
     asks_for_time(QUESTION)
     with suppress(ProviderUnavailable):  # told where it is asked, and by doctor

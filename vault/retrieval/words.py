@@ -1,7 +1,7 @@
-"""What the words of a question say of each cube: BM25, what was said around it, and its session. Pure.
+"""Lexical scores in arrays: BM25, the context window of each memory, and its session. Pure.
 
-A question of middling words stands in tens of thousands of places; all of them are reckoned with at once, in arrays.
-A cube is known here by the low half of its id, of which 62 bits are random.
+A common question has tens of thousands of postings, so all of them are scored at once in NumPy arrays. A memory is
+identified by the low half of its id, of which 62 bits are random.
 """
 
 from collections.abc import Sequence
@@ -45,10 +45,11 @@ SIEVE = 4096  # holes, for the last bits of a session's token, which is random
 
 
 class WordPostings(NamedTuple):
-    """The postings of one word as PostgreSQL sends them: packed, with their facets, and in rows; of what is granted by
-    itself; of archived cubes.
+    """The postings of one word as PostgreSQL sends them.
 
-    gone: ids of cubes that may be among them and are not to be found; with one word for all words of a question.
+    packed, facets: compacted postings and the columns that filters compare; rows: postings that are not compacted;
+    granted: of memories granted one by one; archived: of archived memories. gone: ids that must not be returned, sent
+    with one word for all words of a question.
     """
 
     packed: bytes | None
@@ -59,7 +60,7 @@ class WordPostings(NamedTuple):
     gone: bytes | None
 
     def entries(self, facets: Facets) -> bytes:
-        """Those that pass the filters, which the statement has asked of all but packed ones."""
+        """The postings that pass the filters. The statement has filtered all but the compacted ones."""
         packed = self.packed or b""
         if packed and facets:
             numbers = np.frombuffer(packed, ">u8").reshape(-1, NUMBERS)
@@ -68,7 +69,7 @@ class WordPostings(NamedTuple):
 
 
 class Place(NamedTuple):
-    """session: 0 outside of sessions."""
+    """The position of a memory in its session. session: 0 for a memory outside of sessions."""
 
     cube_id: UUID
     session: int
@@ -76,13 +77,12 @@ class Place(NamedTuple):
 
 
 class Pool:
-    """What may be shown of the cubes that were asked for: their places, and the parts of their scores that words do not
-    tell."""
+    """The visible candidates: their positions, and the parts of their scores that do not depend on words."""
 
     low: Halves
 
     def __init__(self, sent: bytes | None, embedded: bytes | None = None, *, known: "Pool | None" = None) -> None:
-        """embedded: how near their vectors are; known: what is in this one already, and not to be in another."""
+        """embedded: the similarity of their vectors; known: a pool whose candidates are left out of this one."""
         rows = np.frombuffer(sent or b"", SHOWN)
         if known is not None:
             rows = rows[~np.isin(rows["low"].astype(np.uint64), known.low)]
@@ -99,7 +99,7 @@ class Pool:
         return len(self.low)
 
     def joined(self, other: "Pool") -> "Pool":
-        """Both; nothing is in both."""
+        """Both pools as one. They have no candidate in common."""
         both = Pool(None)
         for name, values in vars(self).items():
             setattr(both, name, np.concatenate([values, getattr(other, name)]))
@@ -107,17 +107,17 @@ class Pool:
 
 
 class ContextScores(NamedTuple):
-    """For each cube of a pool: what was said beside it, by its BM25, and what its session says of the question."""
+    """Two scores for each candidate: the BM25 of its context window, and how well its session matches the question."""
 
     context: Floats
     session: Floats
 
 
 class LexicalScores:
-    """Every cube that contains a word of the question, with its BM25.
+    """The BM25 of every memory that contains a word of the question.
 
-    found: for each word its postings; cubes: how many there are in all; length: the mean of their words. facets: a
-    filter on columns of the index; only: the ids of what passes any other filter.
+    found: the postings of each word; cubes: the number of memories; length: their mean length in words; facets: a
+    filter on columns of the index; only: the ids that pass any other filter.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class LexicalScores:
         self._sum_up()
 
     def _sum_up(self) -> None:
-        """One score for each cube. Words are added in their order, so that equal cubes have equal scores."""
+        """Sum the scores of each memory. Words are added in a fixed order, so that equal memories have equal scores."""
         order = np.argsort(self._low)
         low = self._low[order]
         begins = np.append(True, low[1:] != low[:-1])[: len(low)]
@@ -164,7 +164,7 @@ class LexicalScores:
         return float(self._bm25.max(initial=0.0))
 
     def best(self, count: int) -> "Best":
-        """The `count` cubes of which words say most, best first; of equals the newest first."""
+        """The `count` memories with the highest BM25, best first; equal ones newest first."""
         among = np.arange(len(self._bm25))
         if count < len(among):
             among = np.flatnonzero(self._bm25 >= np.partition(self._bm25, -count)[-count])
@@ -178,7 +178,7 @@ class LexicalScores:
         return _looked_up(self._cubes, self._bm25, pool.low)
 
     def context_scores(self, pool: Pool) -> ContextScores:
-        """What was said around each cube of `pool`, whoever may see it."""
+        """The context scores of each candidate, from the postings of this question."""
         sessions = np.unique(pool.session[pool.session != 0])
         of = np.searchsorted(sessions, pool.session)
         near, session = self._within(sessions)
@@ -188,7 +188,7 @@ class LexicalScores:
         return ContextScores(np.where(in_one, beside, 0.0), np.where(in_one, told, 0.0))
 
     def _within(self, sessions: Integers) -> tuple[Integers, Integers]:
-        """The entries that lie in `sessions`, and in which: few of many, so that a sieve spares most of the search."""
+        """The postings in `sessions`, and the index of each one's session. A sieve drops most of the others cheaply."""
         sieve = np.zeros(SIEVE, bool)
         sieve[sessions & (SIEVE - 1)] = True
         near = np.flatnonzero(sieve[self._session & (SIEVE - 1)])
@@ -216,7 +216,7 @@ class LexicalScores:
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """Cubes of which words say most, best first."""
+    """The memories with the highest BM25, best first."""
 
     scores: Floats
     high: Halves
@@ -229,14 +229,15 @@ class Best:
         return list(map(Place, ids, self.session[:count].tolist(), self.position[:count].tolist()))
 
     def ids_above(self, pool: Pool, least: float) -> list[UUID]:
-        """Those that have `least`, best first, but those in `pool`."""
+        """The ids of memories that score `least` or more and are not in `pool`, best first."""
         others = np.flatnonzero((self.scores >= least) & ~np.isin(self.low, pool.low))
         return ids_of(self.high[others], self.low[others])
 
 
 class ContextWindows(NamedTuple):
-    """What lies within REACH of some places: parts of sessions, from first to last, that do not overlap; and what lies
-    in none."""
+    """The context windows of some places: ranges of positions in sessions, without overlaps. ids: memories outside of
+    sessions.
+    """
 
     ids: list[UUID]
     sessions: list[int]
@@ -262,7 +263,7 @@ def _sums(which: Integers, values: Floats, count: int) -> Floats:
 
 
 def _looked_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floats:
-    """The value of each of `wanted`; 0 where it is not among the sorted `keys`."""
+    """The value of each of `wanted`, or 0 if it is not among the sorted `keys`."""
     if not len(keys):
         return np.zeros(len(wanted))
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -270,7 +271,7 @@ def _looked_up(keys: NDArray[Any], values: Floats, wanted: NDArray[Any]) -> Floa
 
 
 def _dense(embedded: NDArray[Any], low: Halves, version: NDArray[Any]) -> Floats:
-    """Of each cube; 0 where the vector is of another version than the cube, or not there yet."""
+    """The dense score of each memory, or 0 if its vector is missing or belongs to another version."""
     if not len(embedded):
         return np.zeros(len(low))
     embedded = embedded[np.argsort(embedded["low"])]
