@@ -257,6 +257,7 @@ class Topic(StrEnum):
     SEGMENTS_HOT = "segments.hot"
     SEGMENTS_EVICTED = "segments.evicted"
     LAYERS_REPLAY = "layers.replay"
+    INDEX_CHECK = "index.check"
 
 
 class ExportFormat(StrEnum):

@@ -24,7 +24,7 @@ from vault.layers.distilling import segments_distil
 from vault.layers.evicting import segments_archive
 from vault.layers.placing import pages_place, pages_reread
 from vault.layers.visiting import segments_count_visits
-from vault.lifecycle import sweep
+from vault.lifecycle import index_check, sweep
 from vault.listing import actions
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
@@ -32,7 +32,20 @@ from vault.policies import jobs as retention
 from vault.subjects import erasing, exports
 
 # `@handler` in a room registers a kind of job.
-JOBS = (actions, adding, erasing, exports, model_change, moving, replaying, restoring, retention, sessions, sweep)
+JOBS = (
+    actions,
+    adding,
+    erasing,
+    exports,
+    index_check,
+    model_change,
+    moving,
+    replaying,
+    restoring,
+    retention,
+    sessions,
+    sweep,
+)
 _WRITING: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()  # of each tenant, while it is used
 
 

@@ -27,6 +27,7 @@ KINDS: dict[str, Promise] = {
     Topic.SESSION_END: _("End a session"),
     Topic.NAMESPACE_MOVE: _("Move a namespace"),
     Topic.LIFECYCLE_SWEEP: _("Sweep memories"),
+    Topic.INDEX_CHECK: _("Check the index and the versions"),
 }
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),

@@ -1,0 +1,226 @@
+"""The index and the versions of a tenant looked through: what is missing or stale is mended, damage is named.
+
+| looked at | right | mended by |
+| --- | --- | --- |
+| postings | those of the present version, in the index that the state says, and no others | writing them anew |
+| vectors | one of the present version for a searchable memory, none for another | embedding, deleting |
+| versions | numbers without a gap, each naming the hash before it; the words open and have their hash | nobody |
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from pydantic import TypeAdapter
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.errors import KeyUnavailable
+from governance.jobs.kinds import JobRun, Preview, Step
+from governance.jobs.registry import handler
+from governance.keys.services import token_maker
+from governance.vocabulary import Permission, Topic, Verb
+from vault.cubes.embeddings.vectors import active_model, answering
+from vault.cubes.index.eligibility import Partition, index_cubes, partition_of
+from vault.cubes.index.facets import LAYERS, TYPES
+from vault.cubes.index.postings import postings_delete
+from vault.cubes.services import written_emit
+from vault.cubes.words import GONE, words_open
+from vault.cubes.writer.prepared import stored_texts_read, texts_given
+from vault.models import Cube, CubeVersion, Embedding
+from vault.models.cube import CubeQuerySet
+from vault.vocabulary import Layer, MemoryType
+
+FIRST = UUID(int=0)
+LOOKED_AT = 200  # memories of one step
+MOST_PREVIEWED = 2_000
+MOST_NAMED = 100
+SETTLED = timedelta(minutes=10)  # what was written later may still wait for its vector
+COUNTED = """
+SELECT sent.id,
+  (SELECT count(*) FROM vault_posting AS one WHERE one.tenant_id = %s AND one.cube_id = sent.id
+     AND one.term = ANY(known.terms)),
+  (SELECT count(*) FROM vault_posting AS one WHERE one.tenant_id = %s AND one.cube_id = sent.id
+     AND one.term = ANY(version.terms) AND one.namespace_id = cube.namespace_id
+     AND one.persona_id IS NOT DISTINCT FROM cube.persona_id AND one.layer = sent.layer AND one.type = sent.type),
+  (SELECT count(*) FROM vault_archivedposting AS one WHERE one.tenant_id = %s AND one.cube_id = sent.id
+     AND one.term = ANY(known.terms))
+FROM unnest(%s::uuid[], %s::smallint[], %s::smallint[]) AS sent (id, layer, type)
+  JOIN vault_cube AS cube ON cube.id = sent.id
+  JOIN vault_cubeversion AS version
+    ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id AND version.number = cube.version
+  CROSS JOIN LATERAL (
+    SELECT coalesce(array_agg(DISTINCT term), '{}') AS terms
+    FROM vault_cubeversion AS other, unnest(other.terms) AS term
+    WHERE other.tenant_id = cube.tenant_id AND other.cube_id = cube.id
+  ) AS known
+"""
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """mend: false names what is wrong, and changes nothing."""
+
+    mend: bool = True
+
+
+class Fault(StrEnum):
+    POSTINGS = "postings"
+    VECTOR = "vector"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True)
+class Postings:
+    """How many a memory has: searchable ones of any version, those that are right, archived ones."""
+
+    searchable: int
+    right: int
+    archived: int
+
+
+SETTINGS = TypeAdapter(CheckSettings)
+
+
+def check_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
+    """The memories with a fault, among the first MOST_PREVIEWED. Raises Forbidden."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        found = _faults(actor, list(_rows(actor, FIRST)[:MOST_PREVIEWED]))
+    return Preview(len(found), tuple(found)[:MOST_NAMED])
+
+
+@handler(Topic.INDEX_CHECK, settings=CheckSettings, preview=check_preview)
+def index_check(run: JobRun) -> Callable[[], Step]:
+    """Look at the next LOOKED_AT memories. done: memories looked at. Twice, it finds nothing more to mend.
+
+    Writes: Posting …, ArchivedPosting …, Cube.is_indexed, AuditEntry?, OutboxEvent?; deletes Embedding ….
+    """
+    system, after = run.system, UUID(run.state.get("after", str(FIRST)))
+    mend = SETTINGS.validate_python(dict(run.settings)).mend
+    with acting(system):
+        ids = list(_rows(system, after).values_list("id", flat=True)[:LOOKED_AT])
+        cubes = list(_rows(system, after).filter(id__in=ids))
+        found = _faults(system, cubes)
+        total = Cube.objects.filter(tenant_id=system.tenant_id).count() if run.total is None else run.total
+    texts = stored_texts_read(actor=system, cube_ids=[one for one, fault in found.items() if fault is Fault.POSTINGS])
+
+    def write() -> Step:
+        with texts_given(texts), acting(system):
+            mended = _mend(system, found) if mend else []
+        return _outcome(run, found, mended, ids, total)
+
+    return write
+
+
+def _rows(actor: Actor, after: UUID) -> CubeQuerySet:
+    return Cube.objects.filter(tenant_id=actor.tenant_id, id__gt=after).select_related("namespace").order_by("id")
+
+
+def _faults(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Fault]:
+    """The first fault of each memory that has one. Four queries."""
+    now, counted = database_now(), _counted(actor, cubes)
+    versions: dict[UUID, list[CubeVersion]] = {}
+    for version in CubeVersion.objects.filter(cube_id__in=[cube.id for cube in cubes]).order_by("cube_id", "number"):
+        versions.setdefault(version.cube_id, []).append(version)
+    model = answering(active_model(actor)).name
+    rows = Embedding.objects.filter(cube_id__in=[cube.id for cube in cubes], model=model)
+    vectors = dict(rows.values_list("cube_id", "version"))
+    found: dict[UUID, Fault] = {}
+    for cube in cubes:
+        partition = partition_of(cube, now)
+        is_pending = cube.updated_at > now - SETTLED
+        if _is_damaged(cube, versions.get(cube.id, [])):
+            found[cube.id] = Fault.DAMAGED
+        elif _has_wrong_postings(cube, partition, versions[cube.id][-1], counted[cube.id]):
+            found[cube.id] = Fault.POSTINGS
+        elif not is_pending and _has_wrong_vector(cube, partition, versions[cube.id][-1], vectors):
+            found[cube.id] = Fault.VECTOR
+    return found
+
+
+def _counted(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Postings]:
+    ids = [cube.id for cube in cubes]
+    layers, types = [LAYERS[Layer(cube.layer)] for cube in cubes], [TYPES[MemoryType(cube.type)] for cube in cubes]
+    tenant_id = actor.tenant_id
+    with connection.cursor() as cursor:
+        cursor.execute(COUNTED, [tenant_id, tenant_id, tenant_id, ids, layers, types])
+        return {cube_id: Postings(*counts) for cube_id, *counts in cursor.fetchall()}
+
+
+def _has_wrong_postings(cube: Cube, partition: Partition, version: CubeVersion, found: Postings) -> bool:
+    """What has expired leaves the index with others (`expired_unindex`): until then a search leaves it out."""
+    wanted = len(set(version.terms))
+    if partition is Partition.SEARCHABLE:
+        return (found.searchable, found.right, found.archived) != (wanted, wanted, 0) or not cube.is_indexed
+    if partition is Partition.ARCHIVED:
+        return (found.searchable, found.archived) != (0, wanted) or cube.is_indexed
+    is_left_over = (found.searchable, found.archived) != (0, 0) or cube.is_indexed
+    return is_left_over and (cube.deleted_at is not None or cube.expires_at is None)
+
+
+def _has_wrong_vector(cube: Cube, partition: Partition, version: CubeVersion, vectors: Mapping[UUID, int]) -> bool:
+    if partition is Partition.SEARCHABLE:
+        return bool(version.sealed) and vectors.get(cube.id) != cube.version
+    return cube.id in vectors and cube.expires_at is None
+
+
+def _is_damaged(cube: Cube, versions: Sequence[CubeVersion]) -> bool:
+    numbers = [version.number for version in versions]
+    if numbers != list(range(1, cube.version + 1)) or versions[0].previous_hash is not None:
+        return True
+    if any(bytes(later.previous_hash or b"") != bytes(earlier.hash) for earlier, later in pairwise(versions)):
+        return True
+    try:
+        opened = [
+            words_open(tenant_id=one.tenant_id, cube_id=one.cube_id, number=one.number, blob=one.sealed)
+            for one in versions
+        ]
+    except KeyUnavailable:
+        return True
+    present = opened[-1]
+    return present != GONE and token_maker(cube.tenant_id).hash(present.content) != bytes(cube.content_hash)
+
+
+def _mend(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
+    """Mend what is wrong still. What a hold keeps stays as it is. Returns the memories that were mended."""
+    wanted = [one for one, fault in found.items() if fault is not Fault.DAMAGED]
+    rows = Cube.objects.free().filter(id__in=wanted).order_by("id").select_for_update(of=("self",))
+    cubes = list(rows.select_related("namespace"))
+    faults = _faults(actor, cubes)
+    cubes = [cube for cube in cubes if faults.get(cube.id) in {Fault.POSTINGS, Fault.VECTOR}]
+    if not cubes:
+        return []
+    for version in CubeVersion.objects.filter(cube_id__in=[cube.id for cube in cubes]):
+        postings_delete(version.cube_id, version.terms)
+    index_cubes(cubes)
+    searchable = [cube for cube in cubes if cube.is_indexed]
+    if searchable:
+        written_emit(actor, searchable)
+    ids = [cube.id for cube in cubes]
+    record(actor=actor, verb=Verb.MEMORY_INDEXED, object_type="memory", object_ids=ids)
+    return ids
+
+
+def _outcome(run: JobRun, found: Mapping[UUID, Fault], mended: Sequence[UUID], ids: Sequence[UUID], total: int) -> Step:
+    """changed: mended memories. faults: all by kind. skipped: those that were not mended, each with its fault."""
+    left = {one: fault for one, fault in found.items() if one not in set(mended)}
+    result = {
+        "changed": run.result.get("changed", 0) + len(mended),
+        "faults": dict(Counter(run.result.get("faults", {})) + Counter(found.values())),
+        "codes": dict(Counter(run.result.get("codes", {})) + Counter(left.values())),
+        "skipped": [*run.result.get("skipped", ()), *({"id": str(one), "code": code} for one, code in left.items())][
+            :MOST_NAMED
+        ],
+    }
+    done = run.done + len(ids)
+    state = {"after": str(ids[-1])} if len(ids) == LOOKED_AT else None
+    return Step(state=state, done=done, total=max(total, done), result=result)
