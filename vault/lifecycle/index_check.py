@@ -1,6 +1,6 @@
-"""The index and the versions of a tenant looked through: what is missing or stale is mended, damage is named.
+"""The index and the versions of a tenant looked through: what is missing or stale is repaired, damage is named.
 
-| looked at | right | mended by |
+| looked at | right | repaired by |
 | --- | --- | --- |
 | postings | those of the present version, in the index that the state says, and no others | writing them anew |
 | vectors | one of the present version for a searchable memory, none for another | embedding, deleting |
@@ -67,9 +67,9 @@ FROM unnest(%s::uuid[], %s::smallint[], %s::smallint[]) AS sent (id, layer, type
 
 @dataclass(frozen=True)
 class CheckSettings:
-    """mend: false names what is wrong, and changes nothing."""
+    """repair: false names what is wrong, and changes nothing."""
 
-    mend: bool = True
+    repair: bool = True
 
 
 class Fault(StrEnum):
@@ -100,12 +100,12 @@ def check_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
 
 @handler(Topic.INDEX_CHECK, settings=CheckSettings, preview=check_preview)
 def index_check(run: JobRun) -> Callable[[], Step]:
-    """Look at the next LOOKED_AT memories. done: memories looked at. Twice, it finds nothing more to mend.
+    """Look at the next LOOKED_AT memories. done: memories looked at. Twice, it finds nothing more to repair.
 
     Writes: Posting …, ArchivedPosting …, Cube.is_indexed, AuditEntry?, OutboxEvent?; deletes Embedding ….
     """
     system, after = run.system, UUID(run.state.get("after", str(FIRST)))
-    mend = SETTINGS.validate_python(dict(run.settings)).mend
+    repair = SETTINGS.validate_python(dict(run.settings)).repair
     with acting(system):
         ids = list(_rows(system, after).values_list("id", flat=True)[:LOOKED_AT])
         cubes = list(_rows(system, after).filter(id__in=ids))
@@ -115,8 +115,8 @@ def index_check(run: JobRun) -> Callable[[], Step]:
 
     def write() -> Step:
         with texts_given(texts), acting(system):
-            mended = _mend(system, found) if mend else []
-        return _outcome(run, found, mended, ids, total)
+            repaired = _repair(system, found) if repair else []
+        return _outcome(run, found, repaired, ids, total)
 
     return write
 
@@ -190,8 +190,8 @@ def _is_damaged(cube: Cube, versions: Sequence[CubeVersion]) -> bool:
     return present != GONE and token_maker(cube.tenant_id).hash(present.content) != bytes(cube.content_hash)
 
 
-def _mend(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
-    """Mend what is wrong still. What a hold keeps stays as it is. Returns the memories that were mended."""
+def _repair(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
+    """Mend what is wrong still. What a hold keeps stays as it is. Returns the memories that were repaired."""
     wanted = [one for one, fault in found.items() if fault is not Fault.DAMAGED]
     rows = Cube.objects.free().filter(id__in=wanted).order_by("id").select_for_update(of=("self",))
     cubes = list(rows.select_related("namespace"))
@@ -210,11 +210,13 @@ def _mend(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
     return ids
 
 
-def _outcome(run: JobRun, found: Mapping[UUID, Fault], mended: Sequence[UUID], ids: Sequence[UUID], total: int) -> Step:
-    """changed: mended memories. faults: all by kind. skipped: those that were not mended, each with its fault."""
-    left = {one: fault for one, fault in found.items() if one not in set(mended)}
+def _outcome(
+    run: JobRun, found: Mapping[UUID, Fault], repaired: Sequence[UUID], ids: Sequence[UUID], total: int
+) -> Step:
+    """changed: repaired memories. faults: all by kind. skipped: those that were not repaired, each with its fault."""
+    left = {one: fault for one, fault in found.items() if one not in set(repaired)}
     result = {
-        "changed": run.result.get("changed", 0) + len(mended),
+        "changed": run.result.get("changed", 0) + len(repaired),
         "faults": dict(Counter(run.result.get("faults", {})) + Counter(found.values())),
         "codes": dict(Counter(run.result.get("codes", {})) + Counter(left.values())),
         "skipped": [*run.result.get("skipped", ()), *({"id": str(one), "code": code} for one, code in left.items())][

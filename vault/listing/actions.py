@@ -296,7 +296,7 @@ def _step(run: JobRun) -> Step:
     if draft.action == EXPORT:
         done, skipped = ids, list[tuple[UUID, DomainError]]()
     else:
-        change = change_of(actor, BulkAction(draft.action), draft.arguments or BulkArguments())
+        change = change_of(actor, BulkAction(draft.action), draft.arguments or BulkArguments(), run.job_id)
         done, skipped = _tried(actor, run, change, ids)
     after = _versions(done)
     is_versioned = draft.action in VERSIONED

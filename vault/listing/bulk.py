@@ -150,8 +150,8 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
         raise Invalid(errors=[FieldError("reason", f"1 to {LONGEST_REASON} characters")])
 
 
-def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Change:
-    """What `action` does to one memory, given its id."""
+def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job_id: UUID | None = None) -> Change:
+    """What `action` does to one memory, given its id. job_id: the job that does it."""
     match action:
         case BulkAction.DELETE:
             return lambda cube_id: cube_delete(actor=actor, cube_id=cube_id)
@@ -165,7 +165,8 @@ def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Cha
             return lambda cube_id: cube_unfreeze(actor=actor, cube_id=cube_id, only_own=True)
         case BulkAction.ARCHIVE | BulkAction.ACTIVATE:
             to = TRANSITIONS[action]
-            return lambda cube_id: cube_transition(actor=actor, cube_id=cube_id, to=to, reason=arguments.reason)
+            reason = arguments.reason
+            return lambda cube_id: cube_transition(actor=actor, cube_id=cube_id, to=to, reason=reason, job_id=job_id)
         case BulkAction.MOVE:
             return lambda cube_id: cube_move(actor=actor, cube_id=cube_id, namespace=arguments.namespace)
         case BulkAction.TAG:

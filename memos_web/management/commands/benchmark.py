@@ -19,6 +19,7 @@ from benchmarks.first_journey import first_journey, first_journey_table
 from benchmarks.hostile_texts import hostile_texts_benchmark, hostile_texts_table
 from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.layers import layers, layers_table
+from benchmarks.lifecycle import lifecycle, lifecycle_table
 from benchmarks.nearest import nearest, nearest_table
 from benchmarks.pages import Measuring, pages, pages_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
@@ -84,6 +85,7 @@ BENCHMARKS = {
     "namespace-restore": Benchmark(
         lambda target, options: namespace_restore(target, options["cubes"]), namespace_restore_table
     ),
+    "lifecycle": Benchmark(lambda target, options: lifecycle(target, options["cubes"]), lifecycle_table),
     "ablation": Benchmark(lambda target, options: ablation(options["data"]), ablation_table),
     "sweep": Benchmark(lambda target, options: sweep(options["data"]), sweep_table),
 }
@@ -148,7 +150,10 @@ class Command(InstalledCommand):
             "namespace-restore", help="a namespace restored as of a time, beside raw COPY of its rows"
         )
         past.add_argument("--cubes", type=_count, default=10_000, help="all changed since; default %(default)s")
+        sweeping = names.add_parser("lifecycle", help="a sweep of which a tenth expire, beside one UPDATE of the rows")
+        sweeping.add_argument("--cubes", type=_count, default=10_000, help="of one tenant; default %(default)s")
         for one in (
+            sweeping,
             journey,
             quality,
             replies,

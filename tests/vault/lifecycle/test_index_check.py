@@ -1,4 +1,4 @@
-"""The check of the index: what is missing or stale is found and mended, damage is named, and a hold stops mending."""
+"""The check of the index: what is missing or stale is repaired, damage is named, a hold stops both."""
 
 from collections.abc import Callable
 from typing import Any
@@ -57,11 +57,11 @@ def test_sound_index_has_no_fault(olivia: Contract, alice: Contract, heron: str)
         ("UPDATE vault_cube SET is_indexed = false", "postings", "lexical"),
     ],
 )
-def test_broken_index_is_found_and_mended(
+def test_broken_index_is_repaired(
     olivia: Contract, alice: Contract, superuser: Superuser, heron: str, broken: str, fault: str, mode: str
 ) -> None:
     superuser().execute(broken)
-    assert checked(olivia, mend=False) == {
+    assert checked(olivia, repair=False) == {
         "changed": 0,
         "faults": {fault: 1},
         "codes": {fault: 1},
@@ -101,7 +101,7 @@ def test_damaged_version_is_named_and_not_touched(
     assert (result["changed"], result["skipped"]) == (0, [{"id": heron, "code": "damaged"}])
 
 
-def test_held_memory_is_not_mended(olivia: Contract, alice: Contract, superuser: Superuser, heron: str) -> None:
+def test_held_memory_is_not_repaired(olivia: Contract, alice: Contract, superuser: Superuser, heron: str) -> None:
     assert alice.post(f"memories/{heron}/freeze/", {"reason": "An audit."}).status == 200
     superuser().execute("DELETE FROM vault_posting")
     assert checked(olivia)["changed"] == 0

@@ -148,3 +148,10 @@ def test_page_offers_a_reader_no_step(world: World, heron: str) -> None:
 def _state(world: World, memory_id: str) -> str:
     with acting(world.alice.actor):
         return Cube.objects.get(id=memory_id).state
+
+
+def test_step_of_a_bulk_action_names_its_job(world: World, alice: Contract, heron: str) -> None:
+    reply = alice.post("memories/actions/", {"action": "archive", "ids": [heron], "args": {"reason": "Old."}})
+    run_jobs()
+    with acting(world.alice.actor):
+        assert str(StateTransition.objects.get().job_id) == reply.json["job"]["id"]

@@ -1,4 +1,4 @@
-"""Look through the index and the versions of tenants, and mend what is missing or stale, as jobs."""
+"""Look through the index and the versions of tenants, and repair what is missing or stale, as jobs."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -25,6 +25,6 @@ class Command(DomainCommand):
             actors = [actor_for(options["tenant"])]
         else:
             actors = [command_line_actor(tenant_id) for _, tenant_id in tenants_all()]
-        settings = {"mend": not options["count"]}
+        settings = {"repair": not options["count"]}
         ids = [str(job_create(actor=actor, kind=Topic.INDEX_CHECK, settings=settings).id) for actor in actors]
         return {"jobs": ids}, [f"job {one} started" for one in ids] or ["there is no tenant"]

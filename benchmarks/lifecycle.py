@@ -1,0 +1,95 @@
+"""A sweep of a tenant's memories of which a tenth have expired, beside one UPDATE of the same rows."""
+
+import time
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from benchmarks.client import BenchmarkError, Target
+from benchmarks.synthetic import conversation
+from benchmarks.tables import markdown
+from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from governance.database import acting
+from governance.jobs.selectors import job_get
+from governance.jobs.services import job_create
+from governance.tenants.services import command_line_actor
+from governance.vocabulary import JobStatus, Topic
+
+SEED = 20_261_125
+PLACE = "/open"
+SHARE = 10  # one memory in so many expires
+GOAL = 3.0  # times the UPDATE
+LONGEST_WAIT = 3_600.0
+CHOOSE = "SELECT id FROM vault_cube WHERE tenant_id = %s AND state <> 'expired' ORDER BY id LIMIT %s"
+END = "UPDATE vault_cube SET expires_at = now() WHERE id = ANY(%s)"
+FLOOR = "UPDATE vault_cube SET state = 'expired' WHERE id = ANY(%s)"
+STATES = "SELECT count(*) FROM vault_cube WHERE id = ANY(%s) AND state = 'expired'"
+
+
+def lifecycle(target: Target, cubes: int) -> dict[str, Any]:
+    """The figures of one run. The tenant stays, with a tenth of its memories expired. Raises BenchmarkError."""
+    owner = owner_of(f"bench-lifecycle-{cubes}")
+    if cubes_in(owner.actor) != cubes:
+        filled(owner.actor, drafts_of(conversation(cubes, SEED), PLACE))
+    jobs_awaited(owner.actor)
+    ids = _ended(owner, cubes // SHARE)
+    floor = _floor(owner, ids)
+    seconds = _swept(owner)
+    changed = _marked(owner, ids)
+    if changed != len(ids):
+        raise BenchmarkError(f"the sweep marked {changed} of {len(ids)} memories")
+    again = _swept(owner)
+    return {
+        "cubes": cubes,
+        "seed": SEED,
+        "changed": changed,
+        "sweep s": round(seconds, 2),
+        "second sweep s": round(again, 2),
+        "update s": round(floor, 3),
+        "sweep to update": round(seconds / floor, 1),
+        "goal": GOAL,
+    }
+
+
+def lifecycle_table(figures: dict[str, Any]) -> str:
+    names = ("cubes", "changed", "sweep s", "second sweep s", "update s", "sweep to update", "goal")
+    return markdown(list(names), [[figures[name] for name in names]])
+
+
+def _ended(owner: Caller, count: int) -> list[UUID]:
+    with acting(owner.actor), connection.cursor() as cursor:
+        cursor.execute(CHOOSE, [owner.actor.tenant_id, count])
+        ids = [one for (one,) in cursor.fetchall()]
+        cursor.execute(END, [ids])
+    return ids
+
+
+def _floor(owner: Caller, ids: list[UUID]) -> float:
+    """Seconds of one UPDATE of the same rows, taken back."""
+    with acting(owner.actor), connection.cursor() as cursor:
+        started = time.perf_counter()
+        cursor.execute(FLOOR, [ids])
+        seconds = time.perf_counter() - started
+        transaction.set_rollback(True)
+    return seconds
+
+
+def _marked(owner: Caller, ids: list[UUID]) -> int:
+    with acting(owner.actor), connection.cursor() as cursor:
+        cursor.execute(STATES, [ids])
+        count: int = cursor.fetchone()[0]
+    return count
+
+
+def _swept(owner: Caller) -> float:
+    """Seconds from asking for the job to its end; every memory is judged. Raises BenchmarkError."""
+    system = command_line_actor(owner.actor.tenant_id)
+    started = time.perf_counter()
+    job = job_create(actor=system, kind=Topic.LIFECYCLE_SWEEP, settings={"youngest_days": 0})
+    while job.status in {JobStatus.PENDING, JobStatus.RUNNING} and time.perf_counter() - started < LONGEST_WAIT:
+        time.sleep(0.05)
+        job = job_get(actor=system, job_id=job.id)
+    if job.status != JobStatus.SUCCEEDED:
+        raise BenchmarkError(f"the job is {job.status}: {job.error}")
+    return time.perf_counter() - started
