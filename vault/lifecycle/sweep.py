@@ -35,7 +35,7 @@ from vault.models.cube import CubeQuerySet
 from vault.vocabulary import Layer, State
 
 FIRST = UUID(int=0)
-LOOKED_AT = 500  # memories of one step
+LOOKED_AT = 2_000  # memories of one step
 MOST_PREVIEWED = 10_000  # memories that a preview looks at
 MOST_NAMED = 100  # ids in a preview or a result
 FORGETTABLE = (State.GENERATED, State.ACTIVATED)
