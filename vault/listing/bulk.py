@@ -150,8 +150,8 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
         raise Invalid(errors=[FieldError("reason", f"1 to {LONGEST_REASON} characters")])
 
 
-def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job_id: UUID | None = None) -> Change:
-    """What `action` does to one memory, given its id. job_id: the job that does it."""
+def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job: UUID | None = None) -> Change:
+    """What `action` does to one memory, given its id. job: the id of the job that does it."""
     match action:
         case BulkAction.DELETE:
             return lambda cube_id: cube_delete(actor=actor, cube_id=cube_id)
@@ -166,7 +166,7 @@ def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job_id
         case BulkAction.ARCHIVE | BulkAction.ACTIVATE:
             to = TRANSITIONS[action]
             reason = arguments.reason
-            return lambda cube_id: cube_transition(actor=actor, cube_id=cube_id, to=to, reason=reason, job_id=job_id)
+            return lambda cube_id: cube_transition(actor=actor, cube_id=cube_id, to=to, reason=reason, job_id=job)
         case BulkAction.MOVE:
             return lambda cube_id: cube_move(actor=actor, cube_id=cube_id, namespace=arguments.namespace)
         case BulkAction.TAG:
