@@ -1,5 +1,7 @@
 """What a holder of a quota uses now, counted from what is stored. Deleted and expired memories use nothing."""
 
+from uuid import UUID
+
 from django.db import connection
 
 from governance.policies.rules import QuotaTarget
@@ -32,6 +34,37 @@ TURNS = """ AND turn.id IN (
   WHERE entry.tenant_id = turn.tenant_id AND entry.verb = %(verb)s AND entry.principal_id = ANY ({principals})
     AND entry.at >= date_trunc('month', now(), 'UTC'))
 """
+
+
+# All members at once. A conversation is its member's own, so that its turns need no audit row.
+STORED_BY_MEMBER = f"""
+SELECT coalesce(key.member_id, first.principal_id), count(*) FILTER (WHERE version.number = 1),
+  sum(octet_length(version.sealed))
+FROM vault_cube AS cube
+  JOIN vault_cubeversion AS first ON first.tenant_id = cube.tenant_id AND first.cube_id = cube.id AND first.number = 1
+  JOIN vault_cubeversion AS version ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id
+  LEFT JOIN governance_apikey AS key ON key.tenant_id = cube.tenant_id AND key.id = first.principal_id
+WHERE {LIVE} GROUP BY 1
+"""
+TOKENS_BY_MEMBER = f"""
+SELECT conversation.member_id, sum(turn.prompt_tokens + turn.completion_tokens)
+FROM vault_turn AS turn JOIN vault_conversation AS conversation
+  ON conversation.tenant_id = turn.tenant_id AND conversation.id = turn.conversation_id
+WHERE turn.tenant_id = {TENANT} AND turn.created_at >= date_trunc('month', now(), 'UTC') GROUP BY 1
+"""
+
+
+def usage_by_member() -> dict[tuple[UUID, Measure], int]:
+    """What each principal behind a member uses now, as `usage_count` has it. Two queries. Use inside `acting`."""
+    found: dict[tuple[UUID, Measure], int] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(STORED_BY_MEMBER)
+        for member_id, memories, size in cursor.fetchall():
+            found[member_id, Measure.MEMORIES] = int(memories)
+            found[member_id, Measure.BYTES] = int(size)
+        cursor.execute(TOKENS_BY_MEMBER)
+        found |= {(member_id, Measure.MODEL_TOKENS): int(tokens) for member_id, tokens in cursor.fetchall()}
+    return found
 
 
 def usage_count(holder: QuotaTarget, measure: Measure) -> int:

@@ -17,12 +17,12 @@ from governance.audit.verification import Verification, log_verify
 from governance.audit.verifier import Unreadable
 from governance.database import acting, database_now, no_tenant
 from governance.ids import uuid7, uuid7_floor
-from governance.models import AuditEntry
+from governance.models import AuditEntry, Member
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit, is_asked
 from governance.policies.rules import QuotaTarget
 from governance.vocabulary import Channel, Measure, QuotaTargetKind, Topic, Verb
-from vault.cubes.usage import usage_count
+from vault.cubes.usage import usage_by_member, usage_count
 from vault.models import DailyCount
 from vault.vocabulary import AccessLevel, Counted, NamespaceKind, SourceKind, State
 
@@ -128,6 +128,7 @@ def counts_write(actor: Actor, payloads: Sequence[Payload]) -> Write:
         today = now.date()
         since = today - timedelta(days=HISTORY_DAYS if is_first else 1)
         rows.filter(day=today).delete()
+        rows.filter(name=Counted.USAGE).exclude(member=None).delete()  # no page looks at earlier ones
         rows.filter(day__gte=since, name__in=[Counted.SEARCH, Counted.JOB]).delete()
         rows.filter(day__lt=today - timedelta(days=KEPT_DAYS)).delete()
         asked: dict[str, Any] = {
@@ -179,7 +180,16 @@ def _measures_write(actor: Actor, verified: dict[str, int]) -> None:
     counts = [(Counted.USAGE, str(measure), count) for measure, count in used.items()]
     counts += [(Counted.AUDIT, value, count) for value, count in verified.items()]
     day = database_now().date()
-    DailyCount.objects.bulk_create(
+    rows = [
         DailyCount(tenant_id=actor.tenant_id, day=day, name=name, value=value, count=count)
         for name, value, count in counts
-    )
+    ]
+    members = set(Member.objects.filter(tenant_id=actor.tenant_id).values_list("id", flat=True))
+    rows += [
+        DailyCount(
+            tenant_id=actor.tenant_id, day=day, name=Counted.USAGE, value=measure, member_id=member_id, count=count
+        )
+        for (member_id, measure), count in usage_by_member().items()
+        if member_id in members  # what the product stored itself is the tenant's alone
+    ]
+    DailyCount.objects.bulk_create(rows)

@@ -125,7 +125,7 @@ def _counts(actor: Actor, span: Sequence[date], group: Counted) -> tuple[Counts,
         Q() if is_allowed(actor, Permission.AUDIT_READ) else Q(member_id=actor.member_id)
     )
     jobs = Q(name=Counted.JOB) & (Q() if sees_private(actor) else Q(member_id=actor.member_id))
-    tenant = Q(name__in=[Counted.USAGE, Counted.AUDIT])
+    tenant = Q(name__in=[Counted.USAGE, Counted.AUDIT], member=None)
     of_memories = Q(name__in={group, Counted.LAYER, Counted.STATE, Counted.EXPIRY}) & memory
     rows = DailyCount.objects.filter(of_memories | people | jobs | tenant, tenant_id=actor.tenant_id)
     rows = rows.filter(name__in=[*GROUPS, Counted.EXPIRY, Counted.SEARCH, Counted.JOB, Counted.USAGE, Counted.AUDIT])

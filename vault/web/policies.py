@@ -171,10 +171,11 @@ def versions(request: HttpRequest, actor: Actor, policy_id: UUID) -> HttpRespons
 @require_http_methods(["GET", "HEAD"])
 @page
 def quotas(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    views = quotas_list(actor=actor)
+    views = quotas_list(actor=actor, is_live=False)
     names = _names(actor, {view.holder.id for view in views})
     rows = [(HOLDERS[view.holder.kind], names.get(view.holder.id), _measures(view)) for view in views]
-    context = {"quotas": rows, "may_change": is_allowed(actor, Permission.POLICY_MANAGE)}
+    counted_at = next((view.counted_at for view in views if view.counted_at), None)
+    context = {"quotas": rows, "counted_at": counted_at, "may_change": is_allowed(actor, Permission.POLICY_MANAGE)}
     return draw(request, "vault/policies/quotas.html", context)
 
 

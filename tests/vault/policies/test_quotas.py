@@ -11,13 +11,17 @@ from django.db import connection
 from governance.database import acting
 from governance.errors import QuotaExceeded
 from governance.models import AuditEntry, Usage
-from governance.vocabulary import Verb
+from governance.vocabulary import Measure, Verb
 from tests.factories import World
 from tests.governance.tables import everything
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract, fields_at_fault
+from tests.vault.outbox import run_jobs
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import cubes_add
 from vault.models import Cube
+from vault.overview.counting import counts_ask
+from vault.policies.selectors import quotas_list
 
 Superuser = Callable[[], psycopg.Connection]
 THREADS = 16
@@ -216,3 +220,42 @@ def test_put_changes_the_quota_that_a_policy_set(olivia: Contract, alice: Contra
     assert refused(alice.post("memories/", {"content": "Third."}))
     in_force = olivia.get("policies/?kind=quota").json["results"]
     assert [one["document"]["limits"]["memories"] for one in in_force] == [2]
+
+
+def test_the_page_shows_what_the_job_counted_for_tenant_and_member(world: World) -> None:
+    alice, olivia = contract(world, "alice"), contract(world, "olivia")
+    limited(olivia, kind="member", holder=world.alice.member.id, memories=10)
+    for number in range(3):
+        alice.post("memories/", {"content": f"Alice's note {number}.", "namespace": "/team"})
+    olivia.post("memories/", {"content": "The owner's note.", "namespace": "/team"})
+    counts_ask()
+    run_jobs()
+    views = {view.holder.id: view for view in quotas_list(actor=world.olivia.actor, is_live=False)}
+    live = {view.holder.id: view for view in quotas_list(actor=world.olivia.actor)}
+    for member, count in ((world.acme.id, 4), (world.olivia.member.id, 1), (world.alice.member.id, 3)):
+        assert views[member].used[Measure.MEMORIES] == count
+        assert views[member].used == live[member].used
+        assert views[member].counted_at is not None
+    alice.post("memories/", {"content": "One more.", "namespace": "/team"})
+    page = signed_in(world.olivia).get("/quotas/").content.decode()
+    assert "3 of 10" in page
+    assert "Counted" in page
+    counts_ask()
+    run_jobs()
+    assert "4 of 10" in signed_in(world.olivia).get("/quotas/").content.decode()
+
+
+def test_before_the_first_count_the_page_counts_itself(world: World) -> None:
+    contract(world, "olivia").post("memories/", {"content": "The owner's note.", "namespace": "/team"})
+    (tenant, member) = quotas_list(actor=world.olivia.actor, is_live=False)
+    assert (tenant.counted_at, tenant.used[Measure.MEMORIES], member.used[Measure.MEMORIES]) == (None, 1, 1)
+
+
+def test_counts_of_others_stand_on_nobodys_page(world: World) -> None:
+    contract(world, "olivia").post("memories/", {"content": "The owner's note.", "namespace": "/team"})
+    counts_ask()
+    run_jobs()
+    views = {name: quotas_list(actor=world.person(name).actor, is_live=False) for name in ("bob", "charlie")}
+    assert {view.holder.id for view in views["bob"]} == {world.acme.id, world.bob.member.id}
+    assert {view.holder.id for view in views["charlie"]} == {world.other.id, world.charlie.member.id}
+    assert [view.used[Measure.MEMORIES] for view in views["charlie"]] == [0, 0]
