@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.rules import Decision
 from governance.access.decisions.services import is_allowed
-from governance.access.grants.overview import MemberAccess, access_overview, holders_to_choose
+from governance.access.grants.overview import MemberAccess, access_overview
 from governance.access.grants.rehearsal import grant_rehearse
 from governance.access.grants.selectors import (
     GrantFilter,
@@ -122,9 +122,13 @@ def _show(
     wanted = GrantFilter(object_type=object_type, object_id=object_id)
     with acting(actor):  # one transaction for all that the page reads
         overview = access_overview(
-            actor=actor, object_type=object_type, object_id=object_id, context=context, pages=members
+            actor=actor,
+            object_type=object_type,
+            object_id=object_id,
+            context=context,
+            pages=members,
+            is_giving=True,
         )
-        holders = holders_to_choose(actor=actor, object_type=object_type, object_id=object_id)
         shown: dict[str, Any] = {
             "overview": overview,
             "members": [_member(one) for one in overview.members],
@@ -132,7 +136,7 @@ def _show(
             **_simulated(request, actor, object_type, object_id, context),
             "about": about_of(object_type, names_find(actor.tenant_id, [object_id]).get(object_id)),
             "grants": grants_shown(actor, grants_list(actor=actor, wanted=wanted, pages=grants)),
-            "holders": [(f"{one.kind}:{one.id}", KINDS[one.kind], one.name) for one in holders],
+            "holders": [(f"{one.kind}:{one.id}", KINDS[one.kind], one.name) for one in overview.holders],
             "members_older": members.older,
             "grants_older": grants.older,
             "actions": ACTIONS.items(),

@@ -108,7 +108,12 @@ def _filled(
     found: list[Ranked],
     limit: int,
 ) -> list[Ranked]:
-    """As many as there are, up to `limit`; of a search that asks for no place, with what lies in chats."""
+    """As many as there are, up to `limit`; of a search that asks for no place, with what lies in chats.
+
+    A search for a least score takes nothing that scores 0, and so is not filled.
+    """
+    if search.min_score > 0:
+        return found
     if len(found) < limit:
         found = found + newest(visible(), found, limit - len(found))
     if search.is_open and len(found) < limit:

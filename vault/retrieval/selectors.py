@@ -5,6 +5,7 @@ A search returns min(top_k, visible) rows however small the tenant. docs/archite
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from django.conf import settings
 from pgvector import HalfVector
@@ -47,6 +48,7 @@ class Hit:
     parts: Parts
 
 
+Shown = TypeVar("Shown")
 Within = Callable[[Sequence[Hit]], None]
 
 
@@ -90,6 +92,29 @@ def _with_mounts(actor: Actor, search: SearchQuery) -> SearchQuery:
     with acting(actor):
         personas = frozenset(one for one in [*spoken, *persona_ids(search.personas)] if one is not None)
         return replace(search, mounted=mounted_ids(actor, MountPlaces(personas, session, task)))
+
+
+def memories_compare(
+    *, actor: Actor, searches: Sequence[SearchQuery], within: Callable[[list[list[Hit]]], Shown]
+) -> Shown:
+    """What `within` makes of the hits of several searches side by side.
+
+    All is one transaction, unless a reranker is asked between two. Raises and writes as `memories_search`.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    if reranker() is not None:
+        return within([memories_search(actor=actor, search=search) for search in searches])
+    active = embedder().name
+    while True:
+        asked = [_asked(search, active) for search in searches]
+        try:
+            with acting(actor):
+                pairs = zip(searches, asked, strict=True)
+                return within(
+                    [_searched(actor, one, each, Permission.MEMORY_READ, lambda hits: None) for one, each in pairs]
+                )
+        except OtherModel as other:
+            active = other.active
 
 
 def weights_present() -> Weights:

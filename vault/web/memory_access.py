@@ -1,10 +1,12 @@
 """Who can see one memory, and who has read it, as far as the reader of its page may know."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
@@ -13,10 +15,11 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.access.grants.selectors import GrantFilter, grants_list
 from governance.actor import Actor
 from governance.audit.reading.queries import AuditQuery
-from governance.audit.reading.selectors import entries_list
+from governance.audit.reading.selectors import entries_by_day, entries_list
 from governance.database import acting
 from governance.vocabulary import Outcome, Permission, Verb
 from governance.web.audit_lines import Line, lines_of
+from governance.web.charts import bars_of
 from governance.web.grant_lines import grants_shown
 from governance.web.pages import draw, page, wants_part
 from governance.web.paging import Newest, NewestMerged
@@ -24,6 +27,8 @@ from vault.cubes.lookup import cube_target, locate_readable
 from vault.cubes.selectors import CubeView
 
 GRANTS, READERS = 6, 8  # shown
+DAYS = 30  # of the use over time
+USES = (Verb.MEMORY_READ, Verb.MEMORY_SEARCHED, Verb.TURN_CREATED)  # to stand in a list is no use
 READINGS: dict[str, Promise] = {
     Verb.MEMORY_READ: _("Opened"),
     Verb.MEMORY_SEARCHED: _("Found by a search"),
@@ -48,7 +53,15 @@ def readers(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponse
     with acting(actor):
         locate_readable(actor, memory_id)
         lines = [(READINGS.get(one.entry.verb, one.entry.verb), one) for one in _readers(actor, memory_id)]
-        context = {"lines": lines, "memory_id": memory_id}
+        asked = AuditQuery(object_id=memory_id, outcome=Outcome.DONE)
+        reads = entries_by_day(actor=actor, query=asked, verbs=USES, days=DAYS)
+        context = {
+            "lines": lines,
+            "memory_id": memory_id,
+            "reads": sum(reads),
+            "bars": bars_of(reads, every="is-on"),
+            "since": timezone.localdate() - timedelta(days=DAYS - 1),
+        }
         template = "vault/memories/_readers.html" if wants_part(request) else "vault/memories/readers.html"
         return draw(request, template, context)
 

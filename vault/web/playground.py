@@ -19,11 +19,12 @@ from governance.web.pages import draw, page
 from vault.listing.queries import LONGEST_TEXT
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.ranking import Parts, Weights
-from vault.retrieval.selectors import Hit, memories_search, weights_present
+from vault.retrieval.selectors import Hit, memories_compare, weights_present
 from vault.web.labels import labels_of
 from vault.web.memory_rows import TextPiece, excerpt_marked
 
 HITS = 15
+ANY_SCORE = 1e-9  # more than nothing
 PARTS: dict[str, Promise] = {
     "lexical": _("Words"),
     "context": _("Neighbours"),
@@ -72,20 +73,28 @@ def playground(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         chosen = {name: _weights(request.GET, name) for name in chosen}
     except Invalid as failure:
         text, fault = "", failure
-    hits = {"a": _search(actor, text, chosen["a"])}
-    hits["b"] = hits["a"] if chosen["b"] == chosen["a"] else _search(actor, text, chosen["b"])
+    weights = list(dict.fromkeys(chosen.values())) if text else []
+    searches = [SearchQuery(query=text, top_k=HITS, weights=one, min_score=ANY_SCORE, is_use=False) for one in weights]
+
+    def shown(found: list[list[Hit]]) -> HttpResponseBase:
+        hits = dict(zip(weights, found, strict=True))
+        return _page(request, text, fault, chosen, {name: hits.get(one, []) for name, one in chosen.items()})
+
+    return memories_compare(actor=actor, searches=searches, within=shown)
+
+
+def _page(
+    request: HttpRequest,
+    text: str,
+    fault: Invalid | None,
+    chosen: Mapping[str, Weights],
+    hits: Mapping[str, list[Hit]],
+) -> HttpResponseBase:
     first = {hit.view.cube.id: place for place, hit in enumerate(hits["a"], start=1)}
     titles = {"a": _("First setting"), "b": _("Second setting")}
     settings = [_setting(name, titles[name], chosen[name], hits[name], first, text) for name in chosen]
     context = {"text": text, "settings": settings, "fault": fault}
     return draw(request, "vault/playground/playground.html", context)
-
-
-def _search(actor: Actor, text: str, weights: Weights) -> list[Hit]:
-    if not text:
-        return []
-    search = SearchQuery(query=text, top_k=HITS, weights=weights, is_use=False)
-    return [hit for hit in memories_search(actor=actor, search=search) if hit.score]
 
 
 def _weights(asked: QueryDict, name: str) -> Weights:

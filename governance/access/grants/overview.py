@@ -1,7 +1,9 @@
 """Who may do what with one object, and why: every member against the same rules, in a handful of queries."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q
@@ -35,18 +37,28 @@ class MemberAccess:
 
 @dataclass(frozen=True)
 class Overview:
-    """path: of the namespace that the object is or lies in; of a persona none."""
+    """path: of the namespace of the object; of a persona none. holders: to whom a grant on it can be given."""
 
     object_type: str
     object_id: UUID
     path: str
     members: tuple[MemberAccess, ...]
+    holders: tuple[Grantee, ...] = ()
 
 
-def access_overview(*, actor: Actor, object_type: str, object_id: UUID, context: CallContext, pages: Pages) -> Overview:
+def access_overview(
+    *,
+    actor: Actor,
+    object_type: str,
+    object_id: UUID,
+    context: CallContext,
+    pages: Pages,
+    is_giving: bool = False,
+) -> Overview:
     """A page of members with what they may do in `context`: what a browser of theirs would be told.
 
-    Raises NotFound; Forbidden: for those who may share the object. Writes: AuditEntry. Queries: seven.
+    is_giving: also to whom a grant on the object can be given. Raises NotFound; Forbidden: for those who may share the
+    object. Writes: AuditEntry. Queries: seven; with `is_giving` eleven.
     """
     kind = grantable_of(object_type)
     if kind is None:
@@ -60,33 +72,25 @@ def access_overview(*, actor: Actor, object_type: str, object_id: UUID, context:
         page = pages.take(present.order_by("-id"))
         record(actor=actor, verb=Verb.ACCESS_CHECKED, object_type=object_type, object_ids=[object_id])
         members = tuple(_access(actor, member, kind, target, held, roles, context) for member in page)
-    return Overview(object_type, object_id, target.path or "", members)
-
-
-def holders_to_choose(*, actor: Actor, object_type: str, object_id: UUID) -> list[Grantee]:
-    """To whom a grant on this object can be given. Raises NotFound; Forbidden."""
-    kind = grantable_of(object_type)
-    if kind is None:
-        raise NotFound
-    with acting(actor):
-        authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, object_id))
-        return _holders(actor)
+        holders = tuple(_holders(actor, roles)) if is_giving else ()
+    return Overview(object_type, object_id, target.path or "", members, holders)
 
 
 def principals_to_choose(*, actor: Actor) -> list[Grantee]:
     """Roles, members, agents and keys, for who manages grants. Raises Forbidden."""
     authorize(actor, Permission.GRANT_MANAGE)
     with acting(actor):
-        return _holders(actor)
+        roles = dict(Role.objects.filter(tenant_id=actor.tenant_id).values_list("name", "id"))
+        return _holders(actor, roles)
 
 
-def _holders(actor: Actor) -> list[Grantee]:
+def _holders(actor: Actor, roles: Mapping[str, UUID]) -> list[Grantee]:
     tenant = Q(tenant_id=actor.tenant_id)
     members = Member.objects.filter(tenant, removed_at=None).order_by("display_name")[:MOST_HOLDERS]
     agents = Persona.objects.filter(tenant, removed_at=None, kind=PersonaKind.AGENT).order_by("name")
     keys = ApiKey.objects.filter(tenant, revoked_at=None).order_by("name")[:MOST_HOLDERS]
     return [
-        *(Grantee(GranteeKind.ROLE, one.id, one.name) for one in Role.objects.filter(tenant).order_by("id")),
+        *(Grantee(GranteeKind.ROLE, role_id, name) for name, role_id in sorted(roles.items(), key=lambda one: one[1])),
         *(Grantee(GranteeKind.MEMBER, one.id, one.display_name) for one in members),
         *(Grantee(GranteeKind.PERSONA, one.id, one.name) for one in agents[:MOST_HOLDERS]),
         *(Grantee(GranteeKind.API_KEY, one.id, f"{one.name} {one.prefix}".strip()) for one in keys),
@@ -96,17 +100,17 @@ def _holders(actor: Actor) -> list[Grantee]:
 def _held(actor: Actor, target: Target, context: CallContext) -> Holding:
     """All live grants on the object and on what it lies in that hold in `context`, by whom they were given to."""
     held: Holding = defaultdict(list)
+    now = database_now()
     for one in target.chain:
         kind = grantable_of(one.object_type)
         if kind is not None:
-            _add(held, actor, kind, one.object_id, context)
+            _add(held, actor, kind, one.object_id, context, now)
     return held
 
 
-def _add(held: Holding, actor: Actor, kind: Grantable, object_id: UUID, context: CallContext) -> None:
+def _add(held: Holding, actor: Actor, kind: Grantable, object_id: UUID, context: CallContext, now: datetime) -> None:
     actions = {pk: action for action, pk in permission_ids(kind.grants).items()}
     rows = kind.grants.objects.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), content_object_id=object_id)
-    now = database_now()
     for row in rows.filter(tenant_id=actor.tenant_id).select_related("group", "condition").order_by("id"):
         effect = Effect(row.effect)
         if row.condition is None or holds(row.condition.document, effect, context, now):

@@ -1,9 +1,13 @@
 """Reading the audit log: what auditors see. No content stands in it, and reading it leaves a row of its own."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from uuid import UUID
+
+from django.db.models import Count
+from django.db.models.functions import TruncDate
+from django.utils import timezone
 
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
@@ -13,7 +17,7 @@ from governance.audit.services import record
 from governance.audit.signing import checkpoints_outside, public_key
 from governance.audit.verification import Verification, log_verify
 from governance.audit.verifier import PublicKey, Unreadable
-from governance.database import acting
+from governance.database import acting, database_now
 from governance.errors import FieldError, Invalid, NotFound
 from governance.models import AuditCheckpoint, AuditEntry, AuditSeal
 from governance.naming import Name, id_called, names_find
@@ -112,6 +116,23 @@ def entries_list(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequence[A
         page = pages.take(rows)
         _tell(actor, Verb.AUDIT_LISTED, rows=len(page), filters=" ".join(query_words(query)))
     return page
+
+
+def entries_by_day(*, actor: Actor, query: AuditQuery, verbs: Collection[str], days: int) -> list[int]:
+    """How many entries with these verbs fit, on each of the last `days` days of the current time zone, today last.
+
+    Raises Forbidden. Writes: AuditEntry. One query over the entries of those days.
+    """
+    authorize(actor, Permission.AUDIT_READ)
+    with acting(actor):
+        today = timezone.localtime(database_now()).replace(hour=0, minute=0, second=0, microsecond=0)
+        first = today - timedelta(days=days - 1)
+        query = replace(query, since=first)
+        rows = AuditEntry.objects.filter(query.condition(), tenant_id=actor.tenant_id, verb__in=list(verbs))
+        counted = rows.annotate(day=TruncDate("at")).values_list("day").annotate(entries=Count("id")).order_by("day")
+        found: dict[date, int] = dict(counted.values_list("day", "entries"))
+        _tell(actor, Verb.AUDIT_LISTED, rows=sum(found.values()), filters=" ".join(query_words(query)))
+    return [found.get((first + timedelta(days=at)).date(), 0) for at in range(days)]
 
 
 def entry_get(*, actor: Actor, entry_id: UUID) -> EntryView:

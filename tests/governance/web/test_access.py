@@ -13,7 +13,7 @@ from governance.web.access_words import conditions_text
 from tests.factories import World, person_add
 from tests.governance.access.grants.test_grants import _but_denials
 from tests.governance.tables import everything
-from tests.governance.web.visitors import signed_in
+from tests.governance.web.visitors import signed_in, statements
 
 Superuser = Callable[[], psycopg.Connection]
 
@@ -318,3 +318,10 @@ def test_the_list_of_grants_costs_the_same_for_many(world: World, namespace_id: 
     for number in range(1, 5):
         give(f"/team/{number}")
     assert cost() == few <= 40
+
+
+def test_the_page_of_an_object_costs_few_statements(world: World, memory_id: str) -> None:
+    olivia, address = signed_in(world.olivia), f"/access/memory/{memory_id}/"
+    olivia.get(address)  # finds what a process keeps
+    found = statements(olivia, address)
+    assert len(found) <= 18, "\n".join(" ".join(one.split())[:120] for one in found)

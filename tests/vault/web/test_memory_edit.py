@@ -1,7 +1,13 @@
 """Editing a memory in the browser: a version with a reason, two texts where another was saved, and the way back."""
 
+from uuid import UUID
+
 import pytest
 
+from governance.audit.reading.queries import AuditQuery
+from governance.audit.reading.selectors import entries_by_day
+from governance.errors import Forbidden
+from governance.vocabulary import Verb
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 
@@ -92,3 +98,19 @@ def test_readers_are_shown_to_who_may_read_the_audit_log(world: World, address: 
     assert "Opened" in page
     assert signed_in(world.alice).get(f"{address}readers/").status_code == 403
     assert signed_in(world.charlie).get(f"{address}readers/").status_code == 404
+
+
+def test_use_over_time_counts_readings_by_day_of_the_reader(world: World, address: str) -> None:
+    memory_id = UUID(address.split("/")[2])
+    for _ in range(3):
+        assert signed_in(world.alice).get(address).status_code == 200
+    query = AuditQuery(object_id=memory_id)
+    reads = entries_by_day(actor=world.olivia.actor, query=query, verbs=[Verb.MEMORY_READ], days=30)
+    assert (len(reads), sum(reads[:-2]), sum(reads)) == (30, 0, 3)
+    assert sum(entries_by_day(actor=world.olivia.actor, query=query, verbs=[Verb.MEMORY_DELETED], days=30)) == 0
+    assert sum(entries_by_day(actor=world.charlie.actor, query=query, verbs=[*Verb], days=30)) == 0
+    with pytest.raises(Forbidden):
+        entries_by_day(actor=world.bob.actor, query=query, verbs=[Verb.MEMORY_READ], days=30)
+    page = signed_in(world.olivia).get(f"{address}readers/").content.decode()
+    assert "3 reads in 30 days" in page
+    assert 'class="is-on"' in page

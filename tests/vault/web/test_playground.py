@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.factories import World
-from tests.governance.web.visitors import signed_in
+from tests.governance.web.visitors import signed_in, statements
 from tests.vault.outbox import run_jobs
 
 Superuser = Callable[[], psycopg.Connection]
@@ -63,3 +63,10 @@ def test_a_weight_that_cannot_be_tried_is_refused(world: World, asked: str) -> N
 def test_strangers_and_auditors_find_nothing(world: World, ids: list[str]) -> None:
     assert all(one not in page_of(world, "charlie", "?q=tea") for one in ids)
     assert signed_in(world.ada).get("/memories/playground/?q=tea").status_code == 403
+
+
+def test_two_searches_cost_few_statements(world: World, ids: list[str]) -> None:
+    client, address = signed_in(world.olivia), "/memories/playground/?q=tea&b_dense=0.4"
+    client.get(address)  # finds what a process keeps
+    found = statements(client, address)
+    assert len(found) <= 20, "\n".join(" ".join(one.split())[:120] for one in found)
