@@ -10,7 +10,7 @@ from governance.access.grants.selectors import object_called
 from governance.access.grants.services import GrantDraft
 from governance.access.role_templates.services import APPLICABLE, TemplateDraft
 from governance.actor import Actor, CallContext
-from governance.api.fields import StrictSerializer, TextField, refuse_broken_text
+from governance.api.fields import StrictSerializer, TextField, TimeField, refuse_broken_text
 from governance.errors import FieldError, Invalid
 from governance.personas.services import PersonaChanges, PersonaDraft
 from governance.vocabulary import (
@@ -73,7 +73,7 @@ class GrantInput(StrictSerializer):
     object = ObjectInput()
     action = serializers.ChoiceField(choices=list(Action))
     effect = serializers.ChoiceField(choices=list(Effect), required=False)
-    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+    expires_at = TimeField(required=False, allow_null=True)
     conditions = ConditionsField(required=False)
 
 
@@ -82,7 +82,7 @@ class CheckContextInput(StrictSerializer):
     channel = serializers.ChoiceField(choices=list(Channel), required=False)
     session = TextField(max_length=200, required=False, allow_blank=True)
     address = TextField(max_length=60, required=False, allow_blank=True)
-    time = serializers.DateTimeField(required=False, help_text="Default: now.")
+    time = TimeField(required=False, help_text="Default: now.")
 
 
 class CheckInput(StrictSerializer):

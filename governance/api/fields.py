@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -10,6 +11,8 @@ from django.utils.functional import cached_property
 from rest_framework import serializers
 from rest_framework.fields import empty
 from rest_framework.validators import ProhibitSurrogateCharactersValidator
+
+from governance.time_range import OUT_OF_RANGE, is_in_range
 
 BROKEN = re.compile("[\x00\ud800-\udfff]")
 TOLD_BY_ITSELF = (ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator)  # see refuse_broken_text
@@ -116,6 +119,19 @@ class WholeField(serializers.IntegerField):
     def to_internal_value(self, data: Any) -> int:
         _refuse_no_number(data)
         return int(super().to_internal_value(data))
+
+
+class TimeField(serializers.DateTimeField):
+    """A time that can be told in every time zone."""
+
+    def to_internal_value(self, data: Any) -> datetime:
+        moment = self._moment(data)
+        if not is_in_range(moment):
+            raise serializers.ValidationError(OUT_OF_RANGE)
+        return moment
+
+    def _moment(self, data: Any) -> datetime:
+        return super().to_internal_value(data)
 
 
 class FlagField(serializers.BooleanField):

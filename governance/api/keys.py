@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.api.described import ONCE, PAGE, PageSchema, described, read
-from governance.api.fields import StrictSerializer, TextField
+from governance.api.fields import StrictSerializer, TextField, TimeField
 from governance.api.pages import CursorPages
 from governance.api.representations import persona_ref_json, time_json
 from governance.api.views import ApiView, asked_only
@@ -99,12 +99,12 @@ class KeyInput(BondsInput):
     scopes = serializers.ListField(
         child=serializers.ChoiceField(choices=list(Scope)), min_length=1, max_length=len(Scope)
     )
-    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+    expires_at = TimeField(required=False, allow_null=True)
 
 
 class KeyChangesInput(BondsInput):
     name = TextField(max_length=LONGEST_NAME, required=False, allow_blank=True)
-    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+    expires_at = TimeField(required=False, allow_null=True)
 
 
 class RotateInput(StrictSerializer):

@@ -1,6 +1,6 @@
 """The database's note of which key store belongs to it. Without Django: what starts the product asks this too."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,9 +9,12 @@ from uuid import UUID
 import psycopg
 
 from governance.errors import KeyUnavailable
+from governance.vocabulary import Verb
 
 NOTED = "SELECT store_id FROM governance_keystorenote"
 NOTE = "INSERT INTO governance_keystorenote (id, store_id) VALUES (1, %s) ON CONFLICT (id) DO NOTHING"
+
+STORED = "SELECT EXISTS (SELECT 1 FROM governance_auditentry WHERE tenant_id = %s AND verb = %s)"
 
 
 class Registry(Protocol):
@@ -25,6 +28,9 @@ class Registry(Protocol):
 
     def tenants(self) -> frozenset[UUID]:
         """The ids of all tenants."""
+
+    def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
+        """Whether any of these tenants ever stored a memory, for which it needed keys."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,15 @@ class DatabaseRegistry:
     def tenants(self) -> frozenset[UUID]:
         with self._cursor() as cursor:
             return frozenset(row[0] for row in cursor.execute("SELECT id FROM governance_tenant_ids()"))
+
+    def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
+        return any(self._has_memories(tenant_id) for tenant_id in tenant_ids)
+
+    def _has_memories(self, tenant_id: UUID) -> bool:
+        with self._cursor() as cursor:
+            cursor.execute("SELECT set_config('app.tenant', %s, true)", [str(tenant_id)])
+            row = cursor.execute(STORED, [tenant_id, Verb.MEMORY_CREATED]).fetchone()
+        return bool(row and row[0])
 
     @contextmanager
     def _cursor(self) -> Iterator[psycopg.Cursor[Any]]:

@@ -12,10 +12,9 @@ from django.db import connection
 from governance.errors import KeyUnavailable
 from governance.keys.registry import DatabaseRegistry
 from governance.keys.rules import DataKey, SealBroken, derive, key_id_of, keyed_hash, keyed_token, seal, unseal
-from governance.keys.store import KeyStore, SqliteKeyStore
+from governance.keys.store import TOKENS, KeyStore, SqliteKeyStore
 
 GENERAL = "general"
-TOKENS = "tokens"
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +26,8 @@ from governance.keys.rules import KEY_BYTES, DataKey, SealBroken, derive, seal, 
 
 CACHE_SECONDS = 30.0  # how long a key is used before it is read again
 TENANT_SCOPE = "tenant"
+TOKENS = "tokens"
+NEEDED = (TENANT_SCOPE, TOKENS)  # by every tenant that has stored a memory
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS data_key (id BLOB PRIMARY KEY, tenant BLOB NOT NULL, scope TEXT NOT NULL, "
     "wrapped BLOB NOT NULL, UNIQUE (tenant, scope)) WITHOUT ROWID",
@@ -128,6 +130,7 @@ class SqliteKeyStore:
         with self._open() as db:
             if db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise KeyUnavailable(DAMAGED)
+            self._refuse_lost(self._registry.tenants() - _complete(db))
         self._checked = self._identified
 
     # Which file this is
@@ -221,6 +224,8 @@ class SqliteKeyStore:
     def _find_or_make(self, tenant_id: UUID, scope: str, make_secret: Callable[[], bytes]) -> DataKey:
         wrapping = self._wrapping if scope == TENANT_SCOPE else self.key_for(tenant_id, TENANT_SCOPE)
         with self._open() as db:
+            if scope in NEEDED and self._row(db, tenant_id, scope) is None:
+                self._refuse_lost([tenant_id])
             db.execute("BEGIN IMMEDIATE")
             row = self._row(db, tenant_id, scope)
             if row is None:
@@ -231,6 +236,11 @@ class SqliteKeyStore:
                 row = self._row(db, tenant_id, scope)
             db.execute("COMMIT")
         return self._unwrap(tenant_id, row)
+
+    def _refuse_lost(self, tenant_ids: Collection[UUID]) -> None:
+        """Raises KeyUnavailable where a tenant without its keys had them once: new ones would open nothing of it."""
+        if tenant_ids and self._registry.has_memories(tenant_ids):
+            raise KeyUnavailable(KEY_MISSING)
 
     @staticmethod
     def _row(db: sqlite3.Connection, tenant_id: UUID, scope: str) -> tuple[bytes, str, bytes] | None:
@@ -282,6 +292,12 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _has_table(db: sqlite3.Connection, name: str) -> bool:
     return db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)).fetchone() is not None
+
+
+def _complete(db: sqlite3.Connection) -> frozenset[UUID]:
+    """The tenants that have all keys that are NEEDED."""
+    rows = db.execute("SELECT tenant FROM data_key WHERE scope IN (?, ?) GROUP BY tenant HAVING count(*) = 2", NEEDED)
+    return frozenset(UUID(bytes=row[0]) for row in rows)
 
 
 def _is_destroyed(db: sqlite3.Connection, key_id: UUID) -> bool:

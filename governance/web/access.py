@@ -29,6 +29,7 @@ from governance.actor import Actor, CallContext
 from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, NotFound
 from governance.naming import names_find
+from governance.time_range import moment_checked
 from governance.vocabulary import Action, Channel, Effect, GranteeKind, Permission
 from governance.web.access_words import ACTIONS, CHANNELS, EFFECTS, KINDS
 from governance.web.decision_words import change_words, mark_of, rule_words
@@ -225,9 +226,10 @@ def _member_of(kind: Any, text: str, field: str) -> Any:
 def _moment(text: str) -> datetime | None:
     """What a browser sends of a date and a time, in the reader's time zone."""
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
+        moment = datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
     except ValueError as error:
         raise _invalid("expires_at") from error
+    return moment_checked(moment, "expires_at") if moment else None
 
 
 def _invalid(field: str) -> Invalid:

@@ -20,6 +20,7 @@ from governance.members.selectors import member_get, members_list
 from governance.pages import First
 from governance.tenants.bonds import BONDS, KeyBonds
 from governance.tenants.services import apikey_create
+from governance.time_range import moment_checked
 from governance.vocabulary import Scope
 from governance.web.faults import fault_texts
 from governance.web.pages import draw, page, see_other, wants_part
@@ -192,6 +193,7 @@ def _moment(text: str) -> datetime | None:
     if not text:
         return None
     try:
-        return datetime.fromisoformat(f"{text}T23:59:59+00:00")
+        moment = datetime.fromisoformat(f"{text}T23:59:59+00:00")
     except ValueError as error:
         raise Invalid(errors=[FieldError("expires", "a date such as 2027-01-31")]) from error
+    return moment_checked(moment, "expires")

@@ -106,6 +106,26 @@ def test_a_page_that_fails_on_input_shows(world: World, monkeypatch: pytest.Monk
     assert [fault.rpartition(": ")[2] for fault in sender.faults] == ["500"]
 
 
+@pytest.mark.parametrize(
+    ("method", "address", "body"),
+    [
+        ("post", "/memories/views/", b"name=n&query=//["),
+        ("post", "/memories/bulk/", b"action=tag&all=yes&query=http://[::1"),
+        ("get", "/access/recall/", b"as=role:%00&q=a"),
+        ("get", "/memories/", b"created_after=0001-01-01&created_before=0001-01-01"),
+        ("get", "/audit/", b"from=0001-01-01&to=0001-01-01"),
+    ],
+)
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_what_is_no_address_role_or_time_is_answered(
+    world: World, superuser: Superuser, method: str, address: str, body: bytes, zone: str
+) -> None:
+    superuser().execute("UPDATE governance_member SET timezone = %s", [zone])
+    sender = Sender(world.olivia)
+    sender.send(Form(method, address, ()), body)
+    assert sender.faults == []
+
+
 def test_mail_address_with_a_nul_byte_is_answered(world: World) -> None:
     sender = Sender(world.bob)
     sender.send(Form("post", "/sign-in/~/forgotten/", ()), b"email=bob%00%40acme.example")

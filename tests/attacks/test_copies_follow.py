@@ -19,7 +19,9 @@ from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.chat.test_model import answers_with
 from tests.vault.outbox import run_jobs
+from vault.chat.rules import PHRASES
 from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.cubes.passages import VERDICTS
 from vault.cubes.services import cubes_add
 from vault.models.cube import CubeQuerySet
 from vault.reviews import selectors, withdrawn
@@ -104,6 +106,29 @@ def test_a_withdrawn_memory_leaves_nothing_in_answers_that_quote_it_or_rest_on_i
     assert quote["citations"] == rest["citations"] == [{"marker": 1, "available": False}]
     everything = [alice.get("memories/"), alice.post("memories/search/", {"query": SECRET, "top_k": 100})]
     assert not [reply for reply in everything if SECRET in reply.body.decode()]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("fact", "question", "verdict"),
+    [
+        ("Marta is allergic to peanuts.", "Is Marta allergic to peanuts?", "Yes. "),
+        ("Marta is not allergic to peanuts.", "Is Marta allergic to peanuts?", "No. "),
+        ("马塔对花生过敏。", "马塔对花生过敏吗？", "是的。"),
+    ],
+)
+def test_a_yes_or_no_goes_with_the_memory_that_it_was_taken_from(
+    alice: Contract, superuser: Superuser, way: str, fact: str, question: str, verdict: str
+) -> None:
+    memory_id = alice.add(fact)["id"]
+    turns = asked(alice, question)
+    assert last(alice, turns)["content"].startswith(verdict)
+    withdraw(way, memory_id, alice, superuser())
+    assert not last(alice, turns)["content"].startswith(VERDICTS)
+
+
+def test_every_verdict_is_one_that_goes_with_its_memory() -> None:
+    assert all(phrases[name].startswith(VERDICTS) for phrases in PHRASES.values() for name in ("yes", "no"))
 
 
 def test_no_stored_answer_holds_the_words_that_it_quotes(alice: Contract, world: World) -> None:

@@ -141,6 +141,28 @@ def test_key_that_an_older_copy_lacks_is_a_503_and_not_blank(world: World, key_s
         open_sealed(tenant_id=world.acme.id, place=b"row", blob=blob)
 
 
+def test_older_copy_without_the_keys_of_a_tenant_is_refused_and_no_new_ones_are_made(
+    world: World, key_store_path: Path
+) -> None:
+    older = key_store_path.with_suffix(".older")
+    shutil.copy(key_store_path, older)
+    client = client_for(world.charlie.key.text)
+    assert client.post("memories/", {"content": "The spare key lies in the cabinet."}).status == 201
+    assert Client().get("/readyz").json()["checks"]["keys"] == "up"
+    shutil.copy(older, key_store_path)
+    before = key_store_path.read_bytes()
+    for reply in (
+        client.post("memories/", {"content": "Another one."}),
+        client.post("memories/search/", {"query": "spare key"}),
+    ):
+        assert (reply.status, reply.code, reply.json["detail"]) == (503, "key_unavailable", KEY_MISSING)
+    ready = Client().get("/readyz")
+    assert (ready.status_code, ready.json()["checks"]["keys"]) == (503, "down")
+    with started_anew(), pytest.raises(KeyUnavailable, match=KEY_MISSING):
+        key_store().check()
+    assert key_store_path.read_bytes() == before
+
+
 def test_copy_that_is_moved_over_the_file_is_noticed_at_the_next_call(world: World, key_store_path: Path) -> None:
     """Also by a process that has the keys in memory: the file, not the memory, says what is valid."""
     seal_for(tenant_id=world.acme.id, scope=GENERAL, place=b"row", plaintext=b"words")

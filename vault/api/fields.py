@@ -10,7 +10,7 @@ from django.conf import settings
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from governance.api.fields import TextField, refuse_broken_text
+from governance.api.fields import TextField, TimeField, refuse_broken_text
 from governance.errors import Invalid, TooLarge
 from governance.personas.services import PERSONA_NAME, is_persona_name
 from vault.cubes.filters import moment, moment_or_date
@@ -31,10 +31,10 @@ class ContentField(TextField):
         return text
 
 
-class MomentField(serializers.DateTimeField):
+class MomentField(TimeField):
     """A time as everywhere in the contract: RFC 3339, with its offset."""
 
-    def to_internal_value(self, data: Any) -> datetime:
+    def _moment(self, data: Any) -> datetime:
         try:
             return moment(data, self.field_name or "")
         except Invalid as fault:
@@ -44,7 +44,7 @@ class MomentField(serializers.DateTimeField):
 class MomentOrDateField(MomentField):
     """A time, or a date, which stands for its first moment in UTC."""
 
-    def to_internal_value(self, data: Any) -> datetime:
+    def _moment(self, data: Any) -> datetime:
         try:
             return moment_or_date(data, self.field_name or "")
         except Invalid as fault:

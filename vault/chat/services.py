@@ -4,6 +4,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from uuid import UUID
 
 from django.conf import settings
@@ -139,6 +140,14 @@ class TurnPlan:
     reply: Extract | None = None  # of a command; no model is asked
     goal: Evidence | None = None
     retrieved: tuple[Retrieved, ...] = ()
+
+    @cached_property
+    def extract(self) -> Extract:
+        """The answer without a model."""
+        if self.reply is not None:
+            return self.reply
+        extract = extractive_answer(self.asked, self.evidence, self.stated)
+        return extract.followed_by(goal_extract(self.question, self.goal)) if self.goal else extract
 
 
 @dataclass(frozen=True)
@@ -490,8 +499,7 @@ def _answer(plan: TurnPlan) -> Iterator[TextDelta | Completion]:
                 yield TextDelta(f"\n\n{phrase(plan.question, 'goal')} [{plan.goal.marker}]")
             yield piece
         return
-    lines = _extract_of(plan).lines
-    for number, line in enumerate(lines):
+    for number, line in enumerate(plan.extract.lines):
         yield TextDelta(f"\n{line}" if number else line)
 
 
@@ -621,14 +629,7 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[
 
 def _extract(plan: TurnPlan, said: str) -> Extract | None:
     """What was said of an extractive answer; None: a model's words."""
-    return _extract_of(plan).until(said) if plan.reply is not None or _model(plan.model) is None else None
-
-
-def _extract_of(plan: TurnPlan) -> Extract:
-    if plan.reply is not None:
-        return plan.reply
-    extract = extractive_answer(plan.asked, plan.evidence, plan.stated)
-    return extract.followed_by(goal_extract(plan.question, plan.goal)) if plan.goal else extract
+    return plan.extract.until(said) if plan.reply is not None or _model(plan.model) is None else None
 
 
 def _screened(actor: Actor, question: str) -> str:

@@ -1,5 +1,6 @@
 """Finding the one cube that a call names: foreign, missing, deleted and expired are all the same NotFound."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,9 +22,16 @@ from vault.vocabulary import AccessLevel, SourceKind
 
 
 def cube_target(cube: Cube) -> Target:
-    """What the law must know of a cube; its namespace is loaded with it. Use inside `acting`."""
-    within = namespace_target(cube.namespace)
+    """What the law must know of a cube; its namespace is loaded with it. Use inside `acting`.
+
+    A cube names whatever its sources rest on as sources of its own: these are not looked up once more.
+    """
     sources = Cube.objects.filter(id__in=_followed(cube)).select_related("namespace") if cube.has_sources else ()
+    return replace(_target_without_sources(cube), sources=tuple(map(_target_without_sources, sources)))
+
+
+def _target_without_sources(cube: Cube) -> Target:
+    within = namespace_target(cube.namespace)
     private = cube.access_level == AccessLevel.PRIVATE
     bound = binding_of(policies_in_force().purpose, facts_of(cube))
     return Target(
@@ -39,7 +47,6 @@ def cube_target(cube: Cube) -> Target:
         persona_id=cube.persona_id,
         purposes=bound.purposes if bound else None,
         purpose_rule=bound.rule if bound else "",
-        sources=tuple(cube_target(source) for source in sources),
     )
 
 

@@ -10,6 +10,7 @@ from vault.lexicon.resolved_dates import dates_written
 from vault.lexicon.tokens import language_of
 
 MARKER = re.compile(r"\[(\d{1,2})\]")
+VERDICTS = ("Yes. ", "No. ", "是的。", "不是。")  # with which an answer to yes or no begins
 GONE = {"en": "(no longer available)", "zh": "（已无法查看）"}
 
 
@@ -35,7 +36,10 @@ Passages = Mapping[Quote, Passage]
 
 
 def quoted(words: Words, passages: Passages) -> Words:
-    """`words` with each quote before its marker, or with a note that it is no longer available."""
+    """`words` with each quote before its marker, or with a note that it is no longer available.
+
+    A yes or no is shown only with all that it was taken from.
+    """
     if not words.quotes:
         return words
     by_marker = {str(quote.marker): quote for quote in words.quotes}
@@ -48,4 +52,7 @@ def quoted(words: Words, passages: Passages) -> Words:
             return f"{found[0]} {GONE['zh' if language_of(words.content) == 'zh' else 'en']}"
         return passages[quote].line(quote.marker)
 
-    return replace(words, content=MARKER.sub(opened, words.content))
+    content = words.content
+    if not all(quote in passages for quote in words.quotes):
+        content = content.removeprefix(next((one for one in VERDICTS if content.startswith(one)), ""))
+    return replace(words, content=MARKER.sub(opened, content))

@@ -31,6 +31,7 @@ from vault.cubes.index.postings import INSERT_SEARCHABLE, postings_delete, posti
 from vault.cubes.lookup import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.retention import refuse_after_grace
 from vault.cubes.screening.findings import findings_insert, reviews_supersede
+from vault.cubes.screening.screen import note_screened
 from vault.cubes.sources import sources_insert, sources_reworded
 from vault.cubes.storage import WITHIN_HOURS, rights_missing
 from vault.cubes.usage import usage_count
@@ -167,6 +168,13 @@ def cube_update(
     with changed_texts_prepared(actor=actor, cube_id=cube_id, changes=changes), acting(actor):
         cube = cube_update_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions, lock=True)
         _ask_to_open(actor, cube, changes)
+        reason = note_screened(
+            actor=actor,
+            name="reason",
+            text=reason,
+            namespace_path=changes.namespace if isinstance(changes.namespace, str) else cube.namespace.path,
+            sensitivity=cube.sensitivity,
+        )
         was, owner_id = cube_target(cube), cube.owner_id
         before = CubeVersion.objects.get(cube=cube, number=cube.version)
         built = build_version(actor=actor, cube=cube, before=before, changes=changes, reason=reason)

@@ -25,6 +25,7 @@ from governance.vocabulary import Permission, Verb
 from vault.cubes.filters import filter_read
 from vault.cubes.holds import HoldTerms, cover, terms_open, terms_seal
 from vault.cubes.lookup import cube_target, locate
+from vault.cubes.screening.screen import note_screened
 from vault.holds.selectors import HoldView, freezes_of, hold_locate, hold_views
 from vault.models import Cube, CubeVersion, Hold, HoldCube, HoldReleaseApproval
 from vault.models.cube import CubeQuerySet
@@ -112,13 +113,19 @@ def hold_release(*, actor: Actor, hold_id: UUID) -> HoldView:
 def cube_freeze(*, actor: Actor, cube_id: UUID, reason: str) -> None:
     """Keep a memory that the actor may change as it is. A freeze is the member's own; a second one changes nothing.
 
-    reason: 1..LONGEST_REASON characters. Raises NotFound; Forbidden; Invalid; KeyUnavailable.
+    reason: 1..LONGEST_REASON characters. Raises NotFound; Forbidden; Invalid; KeyUnavailable; PiiUnavailable.
     Writes: Hold?, HoldCube?, AuditEntry.
     """
     maker = _member_of(actor)
     with acting(actor):
         cube = cube_freezable(actor=actor, cube_id=cube_id)
-        given = _reason(reason)
+        given = note_screened(
+            actor=actor,
+            name="reason",
+            text=_reason(reason),
+            namespace_path=cube.namespace.path,
+            sensitivity=cube.sensitivity,
+        )
         if not freezes_of(cube.id).filter(maker_id=maker).exists():
             hold = Hold(id=uuid7(), tenant_id=actor.tenant_id, kind=HoldKind.FREEZE, maker_id=maker)
             hold.sealed = terms_seal(hold, HoldTerms(reason=given))

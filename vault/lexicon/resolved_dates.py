@@ -1,12 +1,14 @@
 """The dates that a text's times mean as of when it was said, as they are written beside it. Pure."""
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from vault.lexicon.calendar_units import ONE_DAY, VAGUE, Meaning, Period
-from vault.lexicon.dates import folded, named_times
+from vault.lexicon.dates import Named, folded, named_times
 
 MOST_TIMES = 2  # of one text
+EARLIEST_YEAR, LATEST_YEAR = 1_100, 9_990  # as of which `999 years ago` and `next winter` still are times
 _RELATIVE = re.compile(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|this|ago|before|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
     r"|[昨前今明后上下这本去]|周|星期|礼拜",
@@ -15,12 +17,13 @@ _RELATIVE = re.compile(
 
 
 def time_of(text: str, said_at: datetime, *, ahead: bool = False) -> datetime | None:
-    """When the first time that `text` names begins, in UTC, as of `said_at`; None where it names none exactly.
+    """When the first time that `text` names begins, in UTC, as of `said_at`; None where it names none exactly,
+    and for what was said before EARLIEST_YEAR or after LATEST_YEAR.
 
     ahead: of several times that may be meant, the next one and not the last.
     """
     as_of = said_at.astimezone(UTC)
-    for named in named_times(folded(text)):
+    for named in _named(text, as_of):
         if period := _meant(named.read(as_of), as_of, ahead=ahead):
             return period.start
     return None
@@ -30,12 +33,16 @@ def dates_written(text: str, said_at: datetime) -> str:
     """`yesterday = 2026-05-07` for the first times of `text` that only say when as of `said_at`; may be empty."""
     as_of = said_at.astimezone(UTC)
     found: list[str] = []
-    for named in named_times(folded(text)):
+    for named in _named(text, as_of):
         expression = text[named.begin : named.end]
         period = _meant(named.read(as_of), as_of) if _RELATIVE.search(expression) else None
         if period is not None and len(found) < MOST_TIMES:
             found.append(f"{expression} = {_written(period)}")
     return ", ".join(found)
+
+
+def _named(text: str, as_of: datetime) -> Iterable[Named]:
+    return named_times(folded(text)) if EARLIEST_YEAR <= as_of.year <= LATEST_YEAR else ()
 
 
 def _meant(meaning: Meaning, as_of: datetime, *, ahead: bool = False) -> Period | None:

@@ -9,13 +9,14 @@ from governance.database import acting
 from governance.naming import Name, names_find
 from governance.vocabulary import Permission
 from vault.cubes.lookup import cube_target
-from vault.models import Cube, StateTransition
+from vault.cubes.versions import versions_visible
+from vault.models import Cube, CubeVersion, StateTransition
 from vault.vocabulary import State
 
 
 @dataclass(frozen=True)
 class TransitionView:
-    """The last step of a memory. who: None for the product itself."""
+    """The last step of a memory. reason: as private as the memory was then; who: None for the product itself."""
 
     from_state: State
     to_state: State
@@ -25,11 +26,22 @@ class TransitionView:
 
 
 def transition_last(*, actor: Actor, cube: Cube) -> TransitionView | None:
-    """None for a memory that never changed its state. Raises NotFound; Forbidden. Queries: two."""
+    """None for a memory that never changed its state. Raises NotFound; Forbidden. Queries: three."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))
         row = StateTransition.objects.filter(cube=cube).order_by("-step").first()
         if row is None:
             return None
         who = names_find(actor.tenant_id, {row.principal_id}).get(row.principal_id)
-        return TransitionView(State(row.from_state), State(row.to_state), row.reason, row.created_at, who)
+        return TransitionView(
+            State(row.from_state), State(row.to_state), _reason(actor, cube, row), row.created_at, who
+        )
+
+
+def _reason(actor: Actor, cube: Cube, row: StateTransition) -> str:
+    """Empty where the actor may not read the memory as it was at the step, or where that was redacted."""
+    if not row.reason:
+        return ""
+    before = CubeVersion.objects.filter(cube=cube, created_at__lte=row.created_at).order_by("-number")
+    present = versions_visible(actor, cube).filter(id__in=before.values("id")[:1]).exclude(sealed=b"")
+    return row.reason if present.exists() else ""

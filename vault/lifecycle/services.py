@@ -14,6 +14,7 @@ from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.holds import refuse_held
 from vault.cubes.index.eligibility import index_cubes
 from vault.cubes.lookup import cube_target, locate
+from vault.cubes.screening.screen import note_screened
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import check_version, cubes_add, written_emit
 from vault.cubes.words import GONE
@@ -44,6 +45,13 @@ def cube_transition(
     with stored_texts_prepared(actor=actor, cube_ids=[cube_id]), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         reason_check(reason)
+        reason = note_screened(
+            actor=actor,
+            name="reason",
+            text=reason,
+            namespace_path=cube.namespace.path,
+            sensitivity=cube.sensitivity,
+        )
         refuse_illegal(State(cube.state), to)
         if not dry_run:
             steps_write(actor, [PlannedStep(cube, to, reason)], job_id)

@@ -20,7 +20,7 @@ from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
 from vault.cubes.selectors import versions_view
 from vault.cubes.versions import versions_open_to
-from vault.models import ActionItem, Cube, CubeLink, CubeSource, StateTransition, Turn
+from vault.models import ActionItem, Cube, CubeLink, CubeOrigin, CubeSource, StateTransition, Turn
 from vault.subjects.documents import FileForm, Heading, SubjectMemory, file_end, file_start, memory_block
 from vault.subjects.rows import cubes_about, versions_about
 from vault.subjects.selectors import subject_locate
@@ -111,8 +111,10 @@ def _blocks(actor: Actor, job_id: UUID, heading: Heading, form: FileForm) -> Ite
 
 
 def _memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[SubjectMemory]:
-    """Those that the actor may read, deleted and expired ones too; with their lineage. Writes: AuditEntry."""
-    cubes = list(Cube.objects.in_reach_of(actor).filter(id__in=ids).select_related("namespace").order_by("id"))
+    """Those that the actor may read, deleted and expired ones too, but none whose source was withdrawn; with their
+    lineage. Writes: AuditEntry."""
+    rows = Cube.objects.in_reach_of(actor).resting_on(CubeOrigin.objects.filter(stands=True))
+    cubes = list(rows.filter(id__in=ids).select_related("namespace").order_by("id"))
     readable = [cube.id for cube in cubes]
     about = versions_about(actor.tenant_id, subject_id).filter(
         cube_id__in=readable, id__in=versions_open_to(actor).values("id")

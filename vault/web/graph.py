@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from governance.actor import Actor
 from governance.errors import Invalid
+from governance.time_range import is_in_range
 from governance.web.pages import draw, page
 from governance.web.paging import uuid_or_none
 from vault.cubes.selectors import CubeView
@@ -99,7 +100,7 @@ def _moment(text: str) -> tuple[datetime | None, Invalid | None]:
     except ValueError:
         return None, None
     end = datetime(day.year, day.month, day.day, 23, 59, 59, tzinfo=timezone.get_current_timezone())
-    return end, None
+    return (end, None) if is_in_range(end) else (None, None)
 
 
 def _address(request: HttpRequest, **more: str) -> str:

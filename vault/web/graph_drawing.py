@@ -16,6 +16,7 @@ MOST_NODES = 200  # of the picture; the rest is in the list
 MOST_NAMES = 24
 GOLDEN = math.pi * (3 - math.sqrt(5))  # the angle at which a spiral never meets itself
 LONGEST_LABEL = 18
+LONGEST_READ = 2_000  # characters of each memory in which names are looked for: a picture has many memories
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def graph_drawn(found: Neighbourhood, around: str) -> Graph:
 
 
 def _names(view: CubeView) -> list[str]:
-    named = entities(f"{view.words.title}\n{view.words.content}")
+    named = entities(f"{view.words.title}\n{view.words.content[:LONGEST_READ]}")
     speaker = view.words.speaker.casefold()
     return list(dict.fromkeys([*([speaker] if speaker else []), *named]))
 

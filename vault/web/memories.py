@@ -102,15 +102,16 @@ def _authors(actor: Actor, versions: Sequence[VersionView]) -> Mapping[UUID, Nam
 def _difference(
     request: HttpRequest, actor: Actor, view: CubeView, versions: Sequence[VersionView]
 ) -> VersionDifference | None:
-    """The version that the address names beside the present one; else the last two."""
+    """The version that the address names beside the present one; else the last two, where the reader sees both."""
     present = view.cube.version
-    wanted = number_or_none(request.GET.get("compare", "")) or present - 1
+    asked = number_or_none(request.GET.get("compare", ""))
+    wanted = asked or present - 1
     if not 1 <= wanted < present:
         return None
     known = {one.row.number: one for one in versions}
     if wanted in known and present in known:
         return difference_of(known[wanted], known[present])
-    return versions_compare(actor=actor, cube_id=view.cube.id, before=wanted, after=present) if wanted else None
+    return versions_compare(actor=actor, cube_id=view.cube.id, before=wanted, after=present) if asked else None
 
 
 def metadata_lines(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -3,14 +3,24 @@
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from django.http import QueryDict
 from django.utils import timezone
 
 from governance.errors import FieldError, Invalid
+from governance.time_range import moment_checked
 
 MOST_TAGS, LONGEST_TAG = 50, 100
 Kind = TypeVar("Kind", bound=StrEnum)
+
+
+def query_of(address: str) -> str:
+    """The part of an address behind the question mark. Raises Invalid for what is no address."""
+    try:
+        return urlsplit(address).query
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("query", "the address of a list is needed")]) from error
 
 
 def tags_read(text: str) -> tuple[str, ...]:
@@ -33,9 +43,10 @@ def day_read(form: QueryDict, name: str) -> datetime | None:
     """A date, or a date and a time, in the reader's time zone; None for an empty field. Raises Invalid."""
     text = form.get(name, "").strip()
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
+        moment = datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
     except ValueError as error:
         raise Invalid(errors=[FieldError(name, "a date such as 2027-01-31")]) from error
+    return moment_checked(moment, name) if moment else None
 
 
 def moment_typed(moment: datetime | None) -> str:

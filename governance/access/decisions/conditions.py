@@ -13,6 +13,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from governance.actor import CallContext
+from governance.time_range import OUT_OF_RANGE, is_in_range
 from governance.vocabulary import Channel, Effect
 
 LISTS = ("purpose", "channel", "session", "address")
@@ -132,6 +133,8 @@ def _checked_moment(name: str, value: Any) -> str:
         raise ConditionFault(name, "an RFC 3339 time") from error
     if moment.tzinfo is None:
         raise ConditionFault(name, "an RFC 3339 time with an offset")
+    if not is_in_range(moment):
+        raise ConditionFault(name, OUT_OF_RANGE)
     return moment.isoformat()
 
 

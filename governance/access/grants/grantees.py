@@ -67,7 +67,7 @@ def _by_reference(kind: GranteeKind, reference: str) -> Q | None:
     try:
         return Q(pk=UUID(reference))
     except ValueError:
-        return Q(name=reference) if kind is GranteeKind.ROLE else None
+        return Q(name=reference) if kind is GranteeKind.ROLE and reference.isprintable() else None
 
 
 def _all(kind: GranteeKind):  # type: ignore[no-untyped-def]  # querysets of four models

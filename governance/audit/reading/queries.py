@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from governance.errors import FieldError, Invalid
 from governance.ids import uuid7_floor
+from governance.time_range import moment_checked
 from governance.vocabulary import Outcome, Verb
 
 FILTERS = ("verb", "outcome", "principal", "object", "request_id", "from", "to")
@@ -115,9 +116,10 @@ def moment(given: Mapping[str, str], name: str) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(text.replace(" ", "+"))  # a plus sign in an address that nobody escaped
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        found = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise Invalid(errors=[FieldError(name, "a date or a time, as in 2027-01-31T12:00:00Z")]) from error
+    return moment_checked(found, name)
 
 
 def _one_of(given: Mapping[str, str], name: str, kind: type[Kind]) -> Kind | None:

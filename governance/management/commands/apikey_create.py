@@ -7,6 +7,7 @@ from typing import Any
 from governance.management.base import DomainCommand, actor_for
 from governance.tenants.selectors import member_by_email
 from governance.tenants.services import apikey_create
+from governance.time_range import OUT_OF_RANGE, is_in_range
 from governance.vocabulary import Scope
 
 
@@ -16,6 +17,8 @@ def moment(text: str) -> datetime:
         parsed = datetime.fromisoformat(text)
     except ValueError as error:
         raise ArgumentTypeError("a date or time such as 2027-01-31 or 2027-01-31T12:00:00Z") from error
+    if not is_in_range(parsed):
+        raise ArgumentTypeError(OUT_OF_RANGE)
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 

@@ -1,5 +1,6 @@
 """Key stores that no database notes."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -13,6 +14,7 @@ class MemoryRegistry:
 
     noted: UUID | None = None
     ids: frozenset[UUID] = field(default_factory=frozenset)
+    with_memories: frozenset[UUID] = field(default_factory=frozenset)
 
     def registered(self) -> UUID | None:
         return self.noted
@@ -23,6 +25,9 @@ class MemoryRegistry:
 
     def tenants(self) -> frozenset[UUID]:
         return self.ids
+
+    def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
+        return not self.with_memories.isdisjoint(tenant_ids)
 
 
 def store_at(path: Path, master_key: bytes, registry: MemoryRegistry | None = None) -> SqliteKeyStore:

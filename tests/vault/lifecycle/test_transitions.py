@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.test import override_settings
 
 from governance.database import acting
 from governance.models import AuditEntry
@@ -155,3 +156,40 @@ def test_step_of_a_bulk_action_names_its_job(world: World, alice: Contract, hero
     run_jobs()
     with acting(world.alice.actor):
         assert str(StateTransition.objects.get().job_id) == reply.json["job"]["id"]
+
+
+def test_a_reason_is_as_private_as_the_memory_was_at_the_step(world: World, alice: Contract) -> None:
+    memory_id = str(alice.add("The otter sleeps.")["id"])
+    moved(alice, memory_id, ARCHIVE)
+    assert alice.post(f"memories/{memory_id}/move/", {"namespace": "/team"}).status == 200
+    address = f"/memories/{memory_id}/"
+    for headers in ({}, {"HX-Request": "true"}):
+        to_bob = signed_in(world.bob).get(address, headers=headers)
+        assert to_bob.status_code == 200
+        assert ARCHIVE["reason"] not in to_bob.content.decode()
+        assert ARCHIVE["reason"] in signed_in(world.alice).get(address, headers=headers).content.decode()
+
+
+def test_a_reason_goes_with_the_words_of_its_version(world: World, alice: Contract, heron: str) -> None:
+    moved(alice, heron, ARCHIVE)
+    assert ARCHIVE["reason"] in signed_in(world.bob).get(f"/memories/{heron}/").content.decode()
+    assert alice.post(f"memories/{heron}/redact/", {"version": 1}).status == 200
+    assert ARCHIVE["reason"] not in signed_in(world.bob).get(f"/memories/{heron}/").content.decode()
+
+
+@override_settings(PII_ACTION="refuse")
+def test_personal_data_in_a_reason_is_refused(world: World, alice: Contract, heron: str) -> None:
+    reason = "ask li.lei@example.cn"
+    reply = alice.post(f"memories/{heron}/transition/", {"to": "archived", "reason": reason})
+    assert (reply.code, fields_at_fault(reply)) == ("pii_refused", {"reason"})
+    reply = alice.post(f"memories/{heron}/freeze/", {"reason": reason})
+    assert (reply.code, fields_at_fault(reply)) == ("pii_refused", {"reason"})
+    fields = {"version": "1", "content": "New.", "semantic_type": "fact", "sensitivity": "internal", "reason": reason}
+    assert signed_in(world.alice).post(f"/memories/{heron}/edit/", fields).status_code == 422
+    assert steps(world) == []
+
+
+@override_settings(PII_ACTION="redact")
+def test_personal_data_in_a_reason_is_redacted(world: World, alice: Contract, heron: str) -> None:
+    moved(alice, heron, {"to": "archived", "reason": "ask li.lei@example.cn"})
+    assert steps(world) == [(1, "generated", "archived", "ask [email]")]

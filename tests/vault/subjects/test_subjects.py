@@ -108,6 +108,20 @@ def test_an_export_has_every_version_with_its_lineage_in_both_forms(
     assert olivia.get(f"subjects/{subject_of(olivia, 'another')}/exports/{job}/json/").status == 404
 
 
+def test_an_export_withholds_what_was_made_from_redacted_words(world: World, alice: Contract, olivia: Contract) -> None:
+    """The summary waits for a review, and shows nowhere until then."""
+    source = about(alice, 2)["id"]
+    subject = subject_of(olivia)
+    ref = SourceRef(UUID(source), 1, SourceKind.TEXT)
+    summary = CubeDraft(f"In short: {CANARY}.", namespace="/team", subject=REFERENCE, sources=(ref,))
+    cubes_add(actor=world.alice.actor, drafts=[summary])
+    assert alice.post(f"memories/{source}/redact/", {"version": 1}).status == 200
+    job = olivia.post(f"subjects/{subject}/export/").json["job"]["id"]
+    run_jobs()
+    for form in ("json", "html"):
+        assert CANARY not in olivia.get(f"subjects/{subject}/exports/{job}/{form}/").body.decode()
+
+
 def test_an_erasure_leaves_nothing_and_signs_its_receipt(
     world: World, alice: Contract, olivia: Contract, superuser: Superuser
 ) -> None:

@@ -140,19 +140,25 @@ def drafts_screened(*, actor: Actor, drafts: Sequence[CubeDraft]) -> list[CubeDr
 
 
 def title_screened(*, actor: Actor, title: str) -> str:
-    """The title of a conversation as it may be kept; there is nowhere to flag what it holds.
+    """The title of a conversation as it may be kept. Raises PiiRefused; PiiUnavailable."""
+    home = private_path_of(actor=actor) if title else ""
+    return note_screened(actor=actor, name="title", text=title, namespace_path=home, sensitivity=Sensitivity.INTERNAL)
 
-    Raises PiiRefused; PiiUnavailable.
+
+def note_screened(*, actor: Actor, name: str, text: str, namespace_path: str, sensitivity: str) -> str:
+    """A short text beside memories, such as a reason, as it may be kept; there is nowhere to flag what it holds.
+
+    name: of the field, for the refusal. Raises PiiRefused; PiiUnavailable.
     """
-    if not title:
+    if not text:
         return ""
-    home = private_path_of(actor=actor)
-    rule = pii_rule(actor=actor, namespace_path=home, sensitivity=Sensitivity.INTERNAL)
-    return (
-        Screen(actor, lambda **_: rule)
-        .texts(Texts("", title), {PiiField.TITLE}, namespace_path=home, sensitivity=Sensitivity.INTERNAL)
-        .texts.title
-    )
+    screen = Screen(actor)
+    try:
+        found = screen.texts(Texts("", text), {PiiField.TITLE}, namespace_path=namespace_path, sensitivity=sensitivity)
+    except PiiRefused as refusal:
+        errors = [replace(one, field=name) for one in refusal.errors]
+        raise PiiRefused(refusal.detail, errors=errors) from refusal
+    return found.texts.title
 
 
 def _acted(rule: PiiRule, texts: Texts, places: Sequence[Place]) -> Screened:

@@ -1,0 +1,20 @@
+"""Times that can be told in every time zone: those of the years FIRST_YEAR to LAST_YEAR."""
+
+from datetime import datetime
+
+from governance.errors import FieldError, Invalid
+
+FIRST_YEAR, LAST_YEAR = 2, 9998
+OUT_OF_RANGE = f"a time in the years {FIRST_YEAR} to {LAST_YEAR} is needed"
+
+
+def is_in_range(moment: datetime) -> bool:
+    """Whether it is within the years that Python has, whatever the zone of its reader and of the database."""
+    return FIRST_YEAR <= moment.year <= LAST_YEAR
+
+
+def moment_checked(moment: datetime, field: str) -> datetime:
+    """`moment` itself. Raises Invalid for one that some reader could not be told."""
+    if not is_in_range(moment):
+        raise Invalid(errors=[FieldError(field, OUT_OF_RANGE)])
+    return moment
