@@ -1,4 +1,4 @@
-"""Changes of one memory that are told by their aim: to another namespace, back to an earlier version."""
+"""Changes of one memory with an aim of their own: a move to another namespace, a rollback to an earlier version."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,7 @@
-"""What a call must know of earlier ones: messages and contents that are stored, and how far each session has come.
+"""Deduplication: the stored messages and contents that a call may repeat, and the last position of each session.
 
-Writers of the same session, and of the same content, wait for each other (advisory locks of the transaction), so that
-positions have no gaps and nothing is stored twice.
+Writers of the same session, and of the same content, wait for each other (advisory locks of the transaction). So
+positions have no gaps, and nothing is stored twice.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -49,7 +49,9 @@ Content = tuple[UUID, UUID | None, bytes, UUID | None]  # namespace, persona, ke
 
 @dataclass
 class DuplicateIndex:
-    """Grows while a call is built: the second of two equal drafts in one call is a duplicate too."""
+    """The stored messages and contents of a call. It grows meanwhile: of two equal drafts in one call the second is a
+    duplicate too.
+    """
 
     maker: TokenMaker
     now: datetime  # of the transaction, by the database's clock
@@ -62,7 +64,7 @@ class DuplicateIndex:
     ) -> Cube | None:
         """The cube that makes `draft` a duplicate, or None.
 
-        What follows other sources than the draft is none: it would go with them.
+        A cube with other sources than the draft is no duplicate of it, because it is deleted with its sources.
         """
         message = _message(self.maker, draft, namespace_id)
         if message is not None and message in self.by_message:
@@ -92,9 +94,9 @@ class DuplicateIndex:
 
 
 def load_duplicate_index(actor: Actor, maker: TokenMaker, drafts: Sequence[tuple[CubeDraft, UUID]]) -> DuplicateIndex:
-    """Lock, then look: `drafts` with the namespace that each goes to. Six queries at most, whatever their number.
+    """Take the locks, then read. drafts: each with its namespace. Six queries at most, for any number of drafts.
 
-    The first tells the time, too.
+    The first query also returns the transaction's time.
     """
     sessions = {token for draft, place in drafts if (token := _session(maker, draft, place)) is not None}
     contents = {(place, maker.hash(draft.content)) for draft, place in drafts if _deduplicated(draft)}

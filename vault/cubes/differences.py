@@ -46,7 +46,7 @@ class TextDifference:
 
 
 def text_difference(before: str, after: str) -> TextDifference:
-    """The edits that make `after` of `before`; put together again they are the two texts."""
+    """The edits that turn `before` into `after`. Their pieces in order are the two texts."""
     old, new = _tokens(before, after)
     start, end = _common(old, new)
     changes: list[TextChange] = []

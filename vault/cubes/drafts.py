@@ -1,4 +1,4 @@
-"""What a caller wants written. Frozen; checked at the door, so that services can trust the shapes."""
+"""The data of writes: drafts and changes. Frozen, and checked when they are made, so that services can rely on them."""
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -22,7 +22,7 @@ UNSET: Literal[Unset.UNSET] = Unset.UNSET
 
 @dataclass(frozen=True)
 class SourceRef:
-    """A version of a stored memory that new words are taken from."""
+    """A version of a stored memory from which new words are taken."""
 
     id: UUID
     version: int
@@ -66,7 +66,7 @@ class CubeDraft:
 
 
 class InvalidDraft(Invalid):
-    """What is wrong with one of the drafts of a call, and which one it is."""
+    """The errors of one draft of a call, with the number of that draft."""
 
     def __init__(self, index: int, fault: Invalid) -> None:
         super().__init__(fault.detail, errors=fault.errors)
@@ -76,7 +76,7 @@ class InvalidDraft(Invalid):
 
 @dataclass(frozen=True)
 class CubeChanges:
-    """What a PATCH mentions; the rest stays. None clears a field that may be empty."""
+    """The fields that a PATCH names; the others stay. None clears a field that may be empty."""
 
     content: str | Unset = UNSET
     title: str | Unset = UNSET

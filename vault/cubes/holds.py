@@ -31,14 +31,14 @@ SELECT uuidv7(), %s, %s, matched.id FROM ({matched}) AS matched ON CONFLICT DO N
 
 @dataclass(frozen=True)
 class HoldTerms:
-    """What is sealed of a hold: why it was made, and what it looks for if it is over a query."""
+    """The sealed part of a hold: its reason, and the filters of a hold over a query."""
 
     reason: str = field(repr=False)
     filters: dict[str, Any] | None = field(default=None, repr=False)
 
 
 def refuse_held(actor: Actor, cube_ids: Sequence[UUID]) -> None:
-    """Raises Held if a freeze or a legal hold keeps any of these cubes. One query."""
+    """Raise Held if a freeze or a legal hold protects any of these cubes. One query."""
     with connection.cursor() as cursor:
         cursor.execute(ANY_HELD, [list(cube_ids), actor.tenant_id])
         if cursor.fetchone()[0]:

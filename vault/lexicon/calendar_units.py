@@ -1,4 +1,4 @@
-"""Days, weeks, months, seasons and years as periods of time. Days are UTC days, weeks begin on Monday. Pure."""
+"""Days, weeks, months, seasons and years as periods of time. Days are UTC days; weeks begin on Monday. Pure."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ FIRST_MONTHS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12, 
 
 @dataclass(frozen=True)
 class Grain:
-    """How wide a named time is: how well fits what lies in it, and whether it is mostly told in the days after it."""
+    """The weight of a named time by its length. told_after: people mostly talk about it in the days after it."""
 
     weight: float
     told_after: bool = False
@@ -25,7 +25,7 @@ VAGUE = Grain(0.3)
 
 @dataclass(frozen=True, order=True)
 class Period:
-    """From `start` to before `end`; `fit`: 1 for what is meant, less for what may be or what only lies around it."""
+    """From `start` to before `end`. fit: 1 for the meaning, less for a possible meaning or a neighbouring time."""
 
     start: datetime
     end: datetime
@@ -34,13 +34,13 @@ class Period:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a named time may mean; empty periods: nothing."""
+    """The possible meanings of a named time; without periods it means nothing."""
 
     grain: Grain
     periods: tuple[Period, ...]
 
     def meant(self) -> list[Period]:
-        """Those that are meant, oldest first, without what lies around them."""
+        """The periods with fit 1, oldest first; all of them if there is none."""
         return sorted(period for period in self.periods if period.fit == 1.0) or sorted(self.periods)
 
 

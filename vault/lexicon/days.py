@@ -1,4 +1,4 @@
-"""Days of a year as index terms, so that however one is written another way finds it. Pure; linear in the text."""
+"""Days of a year as index terms, so that a date matches in any spelling. Pure; linear in the length of the text."""
 
 import re
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""The entities that a text names, in English and Chinese, by patterns alone: names, titles, places, handles. Pure.
+"""The entities that a text names, in English and Chinese, by patterns: names, titles, places, handles. Pure.
 
-Only what can be told by its form: a name in small letters is not seen, and a capitalised word that names nothing may be
-taken for one. Linear in the text's length: no pattern repeats a repetition.
+Only the form of a word is used: a name in lower case is missed, and a capitalised word that names nothing may be taken
+for a name. Linear in the length of the text, because no pattern repeats a repetition.
 """
 
 import re
@@ -71,7 +71,9 @@ def entities(text: str) -> list[str]:
 
 
 def asked_entities(question: str) -> list[str]:
-    """The entities that a question may mean: those it names, and each content word, for who asks in small letters."""
+    """The entities that a question may mean: those it names, and each content word, since people type names in lower
+    case.
+    """
     normal = normal_form("NFKC", question)
     words = (word.removesuffix("'s") for word in _LATIN.findall(normal.casefold()))
     plain = [word for word in words if len(word) > 2 and not _is_ordinary(word) and query_terms(word)]
@@ -79,7 +81,7 @@ def asked_entities(question: str) -> list[str]:
 
 
 def _titles(text: str) -> Iterator[str]:
-    """What stands between quotation marks and begins as a title does."""
+    """The texts between quotation marks that begin like a title."""
     for match in _QUOTED.finditer(text):
         title = next(group for group in match.groups() if group).strip(" ,.!?，。！？")
         title = _ARTICLE.sub("", title)
@@ -88,7 +90,7 @@ def _titles(text: str) -> Iterator[str]:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Runs of capitalised words with nothing but a blank between them, and small words inside them."""
+    """Runs of capitalised words separated by single blanks, with small words inside them."""
     run: list[str] = []
     end = 0
     starts = True
@@ -115,7 +117,7 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _closed(run: list[str], starts: bool) -> Iterator[str]:
-    """The name in a run: without small and ordinary words at its ends, and without the possessive."""
+    """The name in a run, without small and ordinary words at its ends, and without the possessive."""
     words = [_POSSESSIVE.sub("", word) for word in run]
     while words and (words[-1] in INSIDE_NAMES or words[-1].isdigit() or _is_ordinary(words[-1])):
         words.pop()

@@ -1,4 +1,4 @@
-"""Which labels a text names. Pure."""
+"""The labels that a text names. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ _SPACED = re.compile(SPACED)
 
 
 def folded(text: str) -> str:
-    """What is equal for two spellings of one label: NFKC, without case, with single blanks, none at either end."""
+    """A form that is equal for all spellings of a label: NFKC, case-folded, single blanks, none at either end."""
     normal = normal_form("NFKC", normal_form("NFKC", text).casefold())
     return " ".join(normal.split())
 
 
 def labels_named(text: str, labels: Iterable[str]) -> dict[str, str]:
-    """Those of `labels` that `text`, which is folded, names: as they are written → folded.
+    """The `labels` that the folded `text` names: each spelling → its folded form.
 
-    In scripts that put blanks between words a label is named by whole words; in others anywhere.
+    In scripts with blanks between words a label must match whole words; in others it matches anywhere.
     """
     said: dict[str, bool] = {}
     named = {}
@@ -61,5 +61,5 @@ def _is_in_text(name: str, text: str) -> bool:
 
 
 def _is_one_word(left: str, right: str) -> bool:
-    """Whether two neighbouring characters, of which one may be lacking, belong to the same word."""
+    """Whether two neighbouring characters, one of which may be missing, belong to the same word."""
     return bool(_SPACED.fullmatch(left) and _SPACED.fullmatch(right))

@@ -1,4 +1,4 @@
-"""What names are made of, in English and Chinese: lists for the patterns of vault.lexicon.entities. Plain data."""
+"""Word lists for the name patterns of vault.lexicon.entities, in English and Chinese. Plain data."""
 
 # Words that stand at the start of a sentence, or in capitals, and name nothing. Beside stop, dull and question words.
 _ORDINARY = """

@@ -28,5 +28,5 @@ def normal_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 
 def unaccented(text: str) -> str:
-    """`text` in NFC with Latin letters without their accents: names are often written so."""
+    """`text` in NFC, with Latin letters without accents, because names are often written without them."""
     return text if text.isascii() else normal_form("NFC", _ACCENTS.sub("", normal_form("NFD", text)))

@@ -1,6 +1,6 @@
-"""What each kind of named time means as of a moment: from a match of its pattern to periods. Pure.
+"""The meaning of each kind of temporal expression at a moment: from a match of its pattern to periods. Pure.
 
-The patterns are in `dates`, and name the groups that the readers here take. `now` is a time in UTC.
+The patterns and their groups are in `dates`. `now` is a time in UTC.
 """
 
 import re
@@ -53,7 +53,7 @@ Match = re.Match[str]
 
 
 def number(text: str) -> int:
-    """Of digits, `3` or `二〇二三`, and of tens, `二十五`."""
+    """The number in digits, as in `3` or `二〇二三`, or in tens, as in `二十五`."""
     if text.isdecimal():
         return int(text)
     if "十" not in text:
@@ -63,14 +63,14 @@ def number(text: str) -> int:
 
 
 def length(count: float, unit: str) -> timedelta:
-    """Of so many units, in whole days; of hours and minutes, in these."""
+    """The duration of so many units, in whole days except for hours and minutes."""
     if unit in {"minute", "hour"}:
         return timedelta(hours=count) if unit == "hour" else timedelta(minutes=count)
     return timedelta(days=round(count * _DAYS[unit]))
 
 
 def counted(match: Match) -> tuple[float, int, str]:
-    """How many, how many more or fewer that may be, and of which unit: of `3 days`, `a couple of weeks` or 三个月."""
+    """The count, its tolerance and the unit of `3 days`, `a couple of weeks` or 三个月."""
     words = " ".join((match["count"] or "a").lower().split())
     return *(COUNTS.get(words) or (number(words), 0)), _unit(match)
 
@@ -80,7 +80,7 @@ def day_from_today(offset: int, _match: Match, now: datetime) -> Meaning:
 
 
 def unit_from_now(match: Match, now: datetime) -> Meaning:
-    """`last week` is the calendar's, and nearly as much the seven days before today."""
+    """`last week`: the calendar week, and with nearly the same weight the seven days before today."""
     unit, offset = _unit(match), _offset(match)
     meaning = _calendar(unit, offset, now)
     if offset == -1 and unit in {"week", "month"}:
@@ -102,7 +102,7 @@ def some_days_ago(_match: Match, now: datetime) -> Meaning:
 
 
 def last_units(match: Match, now: datetime) -> Meaning:
-    """`in the last three weeks`, up to now."""
+    """`in the last three weeks`: from then until now."""
     count, slack, unit = counted(match)
     back = length(count + slack, unit)
     start = now - back if unit in {"minute", "hour"} else midnight(now) - back
@@ -115,7 +115,7 @@ def recently(_match: Match, now: datetime) -> Meaning:
 
 
 def weekday(match: Match, now: datetime) -> Meaning:
-    """The latest, maybe the one before it; `last`: before today; `this`, 上 and 下: of that week."""
+    """The latest such day, maybe the one before it; `last`: before today; `this`, 上 and 下: of that week."""
     today, which, name = midnight(now), (match["which"] or "").lower(), match["day"]
     at = _WEEKDAYS.index(name[:3].lower()) if name.isascii() else min("一二三四五六日天".index(name), 6)
     if which not in {"", "on", "last", "past"}:
@@ -127,7 +127,7 @@ def weekday(match: Match, now: datetime) -> Meaning:
 
 
 def weekend(match: Match, now: datetime) -> Meaning:
-    """The latest that has begun; `this`: this week's as well; `last`: the week before's."""
+    """The latest weekend that has begun; `this`: this week's too; `last`: the week before's."""
     today, offset = midnight(now), _offset(match)
     saturday = week(today).start + 5 * ONE_DAY
     latest = saturday if saturday <= today else saturday - 7 * ONE_DAY
@@ -183,7 +183,7 @@ def numeric_date(match: Match, now: datetime) -> Meaning:
 
 
 def ambiguous_date(match: Match, _now: datetime) -> Meaning:
-    """`3/5/2025`: in either order, as far as that is a date."""
+    """`3/5/2025`: both orders of day and month that are dates."""
     one, other = match["one"], match["other"]
     orders = sorted({(int(one), other), (int(other), one)})
     found = [_dates([int(match["year"])], month, day, day).periods for month, day in orders if 1 <= month <= 12]
@@ -200,13 +200,13 @@ def _unit(match: Match) -> str:
 
 
 def _offset(match: Match) -> int:
-    """-1 for `last` and 上, -2 for 上上; 0 where nothing says which."""
+    """-1 for `last` and 上, -2 for 上上, 0 without such a word."""
     which = (match["which"] or "this").lower()
     return _WHICH[which] if which.isascii() else len(which) * _WHICH[which[0]]
 
 
 def _calendar(unit: str, offset: int, now: datetime) -> Meaning:
-    """The calendar's week, month, quarter or year so many from now."""
+    """The calendar week, month, quarter or year at an offset from now."""
     if unit == "week":
         return Meaning(WEEK, (week(midnight(now) + 7 * offset * ONE_DAY),))
     if unit == "month":
@@ -217,7 +217,7 @@ def _calendar(unit: str, offset: int, now: datetime) -> Meaning:
 
 
 def _units_ago(count: float, slack: int, unit: str, now: datetime) -> Meaning:
-    """So many units ago: a day exactly; what is longer more or less, and the month or year that it was in."""
+    """So many units ago: exactly that day, or a range of days for longer units, with the month or year it lies in."""
     back = now - length(count, unit)
     if unit in {"minute", "hour"}:
         return Meaning(DAY, _past(now, days(midnight(back))))
@@ -231,12 +231,12 @@ def _units_ago(count: float, slack: int, unit: str, now: datetime) -> Meaning:
 
 
 def _past(now: datetime, *periods: Period) -> tuple[Period, ...]:
-    """The periods up to now."""
+    """The periods, ending now at the latest."""
     return tuple(Period(one.start, min(one.end, now), one.fit) for one in periods if one.start < now)
 
 
 def _years(match: Match, now: datetime) -> list[int]:
-    """The year that is named, or all that may be meant."""
+    """The year in the match, or all years that it may mean."""
     if match["year"]:
         return [number(match["year"])]
     if match["near"]:

@@ -1,7 +1,7 @@
-"""Time in words, in English and Chinese: whether a text names one, whether a question asks for one, which it means.
+"""Temporal expressions in English and Chinese: whether a text has one, whether a question asks for one, what it means.
 
-Pure; `now` is an aware argument. Days, and all that is made of them, are UTC days. Written by hand: libraries for dates
-read single moments, not how far a time reaches, and miss much Chinese.
+Pure; `now` is an aware argument. Days, and all that is made of them, are UTC days. Libraries for dates read single
+moments, not ranges of time, and miss much Chinese; so this one is our own.
 """
 
 import re
@@ -78,7 +78,7 @@ _SAME_ALWAYS = re.compile(
 
 @dataclass(frozen=True)
 class TimeRange:
-    """From `start` to before `end`; `weight` in 0..1 says how well a time in it fits."""
+    """From `start` to before `end`. weight: how well a time in the range fits the question, 0..1."""
 
     start: datetime
     end: datetime
@@ -87,7 +87,7 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class _Time:
-    """A time of a question, with the words around it that say how it is meant."""
+    """A time in a question, with the neighbouring words that change its meaning."""
 
     begin: int
     end: int
@@ -108,7 +108,7 @@ def _names_time(word: str) -> bool:
 
 
 def merged(spans: Sequence[TimeRange]) -> tuple[list[datetime], list[datetime]]:
-    """Where the times of `spans` begin and end, those that overlap as one."""
+    """The starts and ends of `spans`, with overlapping ones joined."""
     starts: list[datetime] = []
     ends: list[datetime] = []
     for span in sorted(spans, key=lambda one: one.start):
@@ -121,7 +121,7 @@ def merged(spans: Sequence[TimeRange]) -> tuple[list[datetime], list[datetime]]:
 
 
 def asks_for_time(question: str) -> bool:
-    """Whether `question` wants to know when, or for how long."""
+    """Whether `question` asks when, or for how long."""
     return _ASKED.search(question) is not None
 
 
@@ -156,7 +156,7 @@ def without_times(question: str, names: Collection[str] = (), *, but_names: bool
 
 
 def _between(kept: Iterator[re.Match[str]], place: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """The parts of a place that are not kept."""
+    """The parts of a place outside of the matches in `kept`."""
     at, end = place
     for one in kept:
         yield at, one.start()
@@ -165,7 +165,7 @@ def _between(kept: Iterator[re.Match[str]], place: tuple[int, int]) -> Iterator[
 
 
 def _times(text: str, names: Collection[str]) -> Iterator[_Time]:
-    """Ranges from one time to the next, what is before or after one, and single times, in the text's order."""
+    """The times of a text in order: ranges between two times, times with `before` or `after`, and single times."""
     people = {name.casefold() for name in names}
     named = [
         one
@@ -182,7 +182,7 @@ def _times(text: str, names: Collection[str]) -> Iterator[_Time]:
 
 
 def _range(text: str, first: Named, last: Named, done: int) -> _Time | None:
-    """From the first to the last, if the words between them and around them say so."""
+    """The range from the first time to the last, if the words between or beside them say so."""
     gap = text[first.end : last.begin] if last.begin - first.end < AFTER_IT else ""
     lead = _BETWEEN.search(text[max(done, first.begin - BEFORE_IT) : first.begin])
     tail = _BETWEEN_TAIL.match(text, last.end)
@@ -193,7 +193,7 @@ def _range(text: str, first: Named, last: Named, done: int) -> _Time | None:
 
 
 def _sided(text: str, named: Named, done: int) -> _Time:
-    """What is before or after it, if the words around it say so; else itself."""
+    """The time before or after `named`, if the words beside it say so; otherwise `named` itself."""
     lead = _LEAD.search(text[max(done, named.begin - BEFORE_IT) : named.begin])
     tail = _TAIL.match(text, named.end)
     begin = named.begin - len(lead[0]) if lead else named.begin
@@ -205,7 +205,7 @@ def _sided(text: str, named: Named, done: int) -> _Time:
 
 
 def _side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | None:
-    """`before`, `after`, `since` or `until`: what stands after a time says more than what stands before it."""
+    """`before`, `after`, `since`, `until` or None. Words after a time decide before words in front of it."""
     said = str(lead.lastgroup).removesuffix("_han") if lead else None
     then = str(tail.lastgroup).removeprefix("just_") if tail else None
     if then == "begun":  # the verb, too: 昨天开始学琴, 昨天起床
@@ -214,7 +214,7 @@ def _side(lead: re.Match[str] | None, tail: re.Match[str] | None) -> str | None:
 
 
 def _time_ranges(meaning: Meaning, now: datetime) -> list[TimeRange]:
-    """The periods, and when what was then is told."""
+    """The periods, and the days after them in which people still talk about them."""
     weight = meaning.grain.weight
     spans = [TimeRange(one.start, one.end, weight * one.fit) for one in meaning.periods]
     if meaning.grain.told_after:
@@ -224,7 +224,7 @@ def _time_ranges(meaning: Meaning, now: datetime) -> list[TimeRange]:
 
 
 def _ranging(first: Named, last: Named, now: datetime) -> list[TimeRange]:
-    """From each that may be the first to the next that may be the last; both by themselves where none follows."""
+    """From each possible first time to the next possible last one; both by themselves if none follows."""
     since, until = first.read(now), last.read(now)
     pairs: dict[datetime, datetime] = {}
     for one in until.meant():
@@ -238,7 +238,7 @@ def _ranging(first: Named, last: Named, now: datetime) -> list[TimeRange]:
 
 
 def _open(side: str, named: Named, now: datetime) -> list[TimeRange]:
-    """Before, after, since or until the latest that it may mean. `after` leaves it out, unless it is a day."""
+    """Before, after, since or until the latest possible meaning. `after` excludes that time, unless it is a day."""
     meant = named.read(now).meant()
     begun = [one for one in meant if one.start <= now] or meant[:1]
     if not begun:

@@ -105,7 +105,7 @@ def query_terms(text: str) -> list[str]:
 
 
 def content_terms(text: str) -> list[str]:
-    """As `query_terms`, but none where nothing else is in it."""
+    """The terms of `query_terms`, or none if the text has only question words."""
     asked = _CHINESE_QUESTION.sub(" ", _QUESTION_PHRASES.sub(" ", _normal(text)))
     return [term for term in (*_terms(asked, pieces), *_joined(asked)) if term not in _QUESTION_TERMS]
 
@@ -132,10 +132,10 @@ def language_of(text: str) -> str:
 
 
 def keywords(text: str, limit: int = 8) -> list[str]:
-    """Up to `limit` words and short phrases that say what `text` is about, as they stand in it, best first.
+    """Up to `limit` words and short phrases that describe `text`, in its own spelling, best first.
 
-    Latin script: phrases between stop words, scored by degree over frequency (RAKE, Rose et al. 2010). Chinese: what
-    stands between function words, and repeated pieces of it, scored by frequency. Ties: first in the text first.
+    Latin script: phrases between stop words, scored by degree over frequency (RAKE, Rose et al. 2010). Chinese: text
+    between function words, and its repeated pieces, scored by frequency. Ties: first in the text first.
     """
     if text.isascii():
         found = _latin_keywords(text)
@@ -177,7 +177,7 @@ def _terms(normal: str, cut: Callable[[str], list[str]] = lambda run: [run]) -> 
 
 
 def _joined(normal: str) -> Iterator[str]:
-    """Words that are written with a hyphen, as they are written without: `wifi` finds Wi-Fi, and `e-mail` email."""
+    """Words with a hyphen, written without it: `wifi` matches Wi-Fi, and `e-mail` matches email."""
     if "-" in normal:
         yield from (_stem(word.replace("-", "")) for word in _HYPHENED.findall(normal))
 
@@ -272,7 +272,7 @@ def _phrases(text: str) -> Iterator[tuple[tuple[str, ...], str, int]]:
 
 @lru_cache(REMEMBERED)
 def _content_word(word: str) -> str:
-    """The word, folded, if it says what a text is about."""
+    """The folded word, if it carries content."""
     folded = word.casefold()
     known = folded in STOP_WORDS or folded in DULL_WORDS or folded in QUESTION_WORDS
     return "" if known or len(word) < 2 or word.isdigit() or "'" in word else folded

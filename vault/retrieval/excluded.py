@@ -1,4 +1,4 @@
-"""How many of the memories that sizes count are hidden from an actor by exception: no number may tell of them."""
+"""The memories that index statistics count although the actor may not read them: no number may reveal them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ MOST_KEPT = 2_000
 
 
 class ExcludedStatistics(NamedTuple):
-    """words: of all these cubes together."""
+    """words: the total of these memories."""
 
     cubes: int
     words: float
@@ -25,11 +25,10 @@ _kept: dict[str, ExcludedStatistics] = {}
 def excluded_statistics(
     actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions, *, counted: str
 ) -> tuple[ExcludedStatistics, bool]:
-    """What of the sizes of `namespaces` is hidden, and whether it is of what `counted` names: the hidden set, and sizes
-    as they were counted or corrected.
+    """The excluded part of the statistics of `namespaces`, and whether it belongs to `counted`.
 
-    Every hidden memory is looked at, once for `counted`. What is of another, as either was changed since that was read,
-    is not kept.
+    `counted` names the excluded set, and the state of the statistics. Every excluded memory is read once for it. A
+    result for another set is not cached, because one of them changed since `counted` was read.
     """
     found = _kept.get(counted)
     if found is not None:

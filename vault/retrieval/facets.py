@@ -1,4 +1,4 @@
-"""Filters on columns of the index: which a search asks for, and which packed postings pass them."""
+"""Filters on columns of the index: those of a search, and the compacted postings that pass them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -23,8 +23,9 @@ Leaf = tuple[str, str, Any]  # field, operator, value
 
 @dataclass(frozen=True)
 class Asked:
-    """A search's filters. facets: those that are columns of the index; covered: there are no others; mark: where there
-    are, one that all memories bear which pass."""
+    """The filters of a search. facets: those on columns of the index; covered: there are no others; mark: a mark that
+    all memories have which pass the others, if there is one.
+    """
 
     facets: Facets
     covered: bool
@@ -32,9 +33,9 @@ class Asked:
 
 
 def facets_asked(maker: TokenMaker, search: SearchQuery) -> Asked:
-    """How the filters of a checked search are looked up. One query where personas are asked for.
+    """How to look up the filters of a checked search. One query if the search names personas.
 
-    Filters within AND count; those within OR and NOT, and other operators, are left to the whole condition.
+    Filters within AND are looked up. Those within OR and NOT, and other operators, are left to the whole condition.
     """
     leaves, covered = _leaves(search.filters or {})
     for name, values in (("layer", search.layers), ("type", search.types), ("persona", search.personas)):
@@ -67,7 +68,7 @@ def _leaves(body: Mapping[str, Any]) -> tuple[list[Leaf], bool]:
 
 
 def _narrowed(facets: Facets, name: str, operator: str, value: Any) -> Facets | None:
-    """With one leaf more; None where it is no column of the index."""
+    """The facets with one more leaf, or None if the leaf is no column of the index."""
     if name == "event_time" and operator in SIDES:
         return _within(facets, operator, moment_or_date(value, name))
     if operator not in {"eq", "in"}:

@@ -1,4 +1,4 @@
-"""From a search to ranked rows: what the actor sees, the ranking, and what is weighed after it. Nothing is opened."""
+"""From a search to ranked rows: the scope, the ranking, heat and trust. Opens no memory."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ WEIGHED_AMONG = 100  # best hits that are weighed again after the ranking
 
 @dataclass(frozen=True)
 class Asked:
-    """A question for vectors of `model`, made when `active` was thought to be the tenant's model."""
+    """A question and its vector by `model`, made while `active` was taken for the tenant's model."""
 
     active: str
     model: str
@@ -44,7 +44,7 @@ class Asked:
 
 
 class OtherModel(Exception):
-    """The tenant's vectors are of another model than the question's."""
+    """The tenant's vectors belong to another model than the vector of the question."""
 
     def __init__(self, active: str) -> None:
         super().__init__(active)
@@ -52,7 +52,7 @@ class OtherModel(Exception):
 
 
 def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limit: int) -> list[Ranked]:
-    """The best `limit` of what the actor may read, in the caller's transaction.
+    """The best `limit` memories that the actor may read, in the caller's transaction.
 
     Raises Invalid for a bad filter; OtherModel.
     """
@@ -108,9 +108,9 @@ def _filled(
     found: list[Ranked],
     limit: int,
 ) -> list[Ranked]:
-    """As many as there are, up to `limit`; of a search that asks for no place, with what lies in chats.
+    """The results, filled up to `limit` with the newest visible memories; an open search is filled from chats last.
 
-    A search for a least score takes nothing that scores 0, and so is not filled.
+    A search with `min_score` is not filled, because the memories added would score 0.
     """
     if search.min_score > 0:
         return found
@@ -123,7 +123,7 @@ def _filled(
 
 
 def _visible(actor: Actor, search: SearchQuery, namespaces: Sequence[UUID], excepted: Exceptions) -> CubeQuerySet:
-    """What may be shown. A memory that is granted by itself may lie in any namespace that was asked for."""
+    """The visible memories. A memory that is granted by itself may lie in any namespace of the search."""
     visible = Cube.objects.visible_to(actor).filter(states(search))
     if not excepted.granted:
         return visible.filter(namespace_id__in=namespaces)
@@ -152,7 +152,7 @@ def check_model(active: str | None, asked: Asked) -> None:
 
 
 def newest(visible: CubeQuerySet, found: Sequence[Ranked], missing: int) -> list[Ranked]:
-    """What nothing speaks for, the newest first, so that a search returns as many rows as there are."""
+    """The newest other memories with a score of 0, so that a search returns as many rows as exist."""
     if missing <= 0:
         return []
     shown: list[UUID] = [row.cube_id for row in found]

@@ -118,12 +118,12 @@ def memories_compare(
 
 
 def weights_present() -> Weights:
-    """Those of a hybrid search, as the operator set them."""
+    """The weights of a hybrid search, as the operator set them."""
     return replace(HYBRID, **settings.MEMOS_SEARCH_WEIGHTS)
 
 
 def _weights(search: SearchQuery) -> Weights:
-    """Those that are tried; else the mode's own."""
+    """The weights of the search if it has its own, otherwise those of its mode."""
     return search.weights or MODES.get(search.mode) or weights_present()
 
 
@@ -149,7 +149,7 @@ def _searched(actor: Actor, search: SearchQuery, asked: Asked, permission: Permi
 
 
 def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Sequence[CubeView]) -> list[Ranked]:
-    """All candidates by their blended scores. Asks the model: outside any transaction. Raises ProviderUnavailable."""
+    """The candidates with their scores blended. Asks the model outside any transaction. Raises ProviderUnavailable."""
     scores = scorer.score(query, [searchable(view.words) for view in best]) if best else []
     relevance = {view.cube.id: score for view, score in zip(best, scores, strict=True)}
     rescored = [replace(row, score=blended(row.score, relevance.get(row.cube_id, 0.0))) for row in candidates]
@@ -157,7 +157,7 @@ def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: 
 
 
 def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -> list[Ranked]:
-    """The first `top_k` that may be shown: a memory may have been changed, hidden or deleted while it was reranked."""
+    """The first `top_k` that are still visible: a memory may have been changed or deleted during the rerank."""
     condition = states(search) & narrowing(token_maker(actor.tenant_id), search)
     visible = within_asked(Cube.objects.visible_to(actor).filter(condition), search)
     shown = set(visible.filter(id__in=[row.cube_id for row in found]).values_list("id", flat=True))
@@ -168,7 +168,7 @@ def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -
 def _read(
     actor: Actor, search: SearchQuery, found: Sequence[Ranked], permission: Permission, within: Within
 ) -> list[Hit]:
-    """Open what is returned, and nothing else, under the audit row that names it."""
+    """Open the results, and nothing else, under the audit entry that names them."""
     rows = {row.cube_id: row for row in found if row.score >= search.min_score}
     views = cubes_read(
         actor=actor, cube_ids=list(rows), verb=Verb.MEMORY_SEARCHED, permission=permission, is_use=search.is_use
@@ -179,7 +179,7 @@ def _read(
 
 
 def _ranked(actor: Actor, search: SearchQuery, asked: Asked, limit: int) -> list[Ranked]:
-    """The best `limit` rows. Raises OtherModel where the question's vector is another model's than those stored."""
+    """The best `limit` rows. Raises OtherModel if the question's vector is another model's than the stored ones."""
     found = find(actor, search, asked, _weights(search), limit)
     if asked.model != embedder().name:
         # A former model's vectors go once it is switched: were they there until now?
