@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -109,7 +110,7 @@ def _form(request: HttpRequest, form: ScheduleForm, kind: str, more: dict[str, A
         "kind_words": kind_words(kind),
         "has_preview": kind in schedulable_kinds() and kind_of(kind).preview is not None,
         "zones": ZONES,
-        "action": request.get_full_path(),
+        "action": request.path if more else f"{request.path}?{urlencode({'kind': kind})}",
         **(more or {}),
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
