@@ -101,6 +101,7 @@ async function settle(element, url) {
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   const drawn = document.importNode(page.querySelector("article"), true);
   element.replaceWith(drawn);
+  dress(drawn);
   window.htmx.process(drawn);
   return true;
 }
@@ -180,6 +181,21 @@ async function ask() {
     if (document.activeElement === document.body || document.activeElement === stop) box.focus();
   }
 }
+
+// Copying needs a script; its buttons are shown only with one.
+function dress(root) {
+  for (const button of root.querySelectorAll(".copy-link")) button.hidden = false;
+}
+log.addEventListener("click", async (event) => {
+  const turn = event.target.closest(".turn");
+  if (event.target.closest(".copy-link")) await navigator.clipboard.writeText(turn.querySelector(".answer").innerText);
+  if (!event.target.closest(".edit-link") || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  box.value = turn.querySelector(".question").textContent;
+  fit();
+  box.focus();
+});
+dress(document);
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();

@@ -11,7 +11,7 @@ function close() {
 }
 
 document.body.addEventListener("htmx:beforeRequest", (event) => {
-  const chip = event.target.closest(".chip-cite");
+  const chip = event.target.closest(".chip-cite, .why-link");
   if (!chip) return;
   opener = chip;
   document.querySelector(".chip-cite[aria-current]")?.removeAttribute("aria-current");
@@ -21,7 +21,7 @@ document.body.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target !== body) return;
   pane.hidden = false;
   body.scrollTop = 0;
-  (body.querySelector("#memory-title") ?? body).focus({ preventScroll: true });
+  (body.querySelector("#memory-title, #why-title") ?? body).focus({ preventScroll: true });
 });
 document.getElementById("pane-close").addEventListener("click", close);
 document.addEventListener("keydown", (event) => {

@@ -8,13 +8,16 @@ from datetime import datetime
 from vault.cubes.passages import MARKER, Passage
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.words import Quote
-from vault.lexicon.tokens import language_of
+from vault.lexicon.tokens import language_of, terms
 from vault.providers.ports import ChatMessage, ChatRole, Completion
 from vault.reader.rules import Answer, Statement, answer_of, is_question, sentences, speaks_of_self, unstated_kind
 from vault.reader.rules import Passage as Candidate
 from vault.reader.rules import Quote as Found
 
 MOST_QUOTES = 3
+LEAST_SUPPORT = 0.5  # share of a sentence's words that the memory behind it holds
+FEWEST_SUPPORTED = 3  # words of a sentence that can be supported
+UNSUPPORTED = "[?]"
 LONGEST_LISTED = 300  # characters of one memory in a list
 OWN_SPEAKERS = frozenset({"", "user"})  # of what the reader may have said themselves
 LONGEST_MARKER = 4  # characters, as in [12]
@@ -235,6 +238,29 @@ def _extract(lead: tuple[str, ...], found: Sequence[Found], evidence: Sequence[E
 def _quote(text: str, evidence: Evidence) -> Quote:
     start = evidence.text.index(text)
     return Quote(evidence.source, evidence.version, start, start + len(text), evidence.marker)
+
+
+def attributed(answer: str, evidence: Sequence[Evidence]) -> str:
+    """A model's answer that names no memory, with the marker of what supports each sentence, else UNSUPPORTED after it.
+
+    A sentence is supported by the memory that holds most of its words, if that is LEAST_SUPPORT of them. What says too
+    little to be supported stays as it is.
+    """
+    held = [(one.marker, frozenset(terms(f"{one.speaker} {one.text}"))) for one in evidence]
+    pieces, at = [], 0
+    for sentence in sentences(answer):
+        end = answer.find(sentence, at) + len(sentence)
+        pieces.append(answer[at:end] + _support(sentence, held))
+        at = end
+    return "".join([*pieces, answer[at:]])
+
+
+def _support(sentence: str, held: Sequence[tuple[int, frozenset[str]]]) -> str:
+    words = frozenset(terms(sentence))
+    if len(words) < FEWEST_SUPPORTED or is_question(sentence) or sentence.endswith((":", "：")):
+        return ""
+    marker, shared = max(((one, len(words & found)) for one, found in held), key=lambda pair: pair[1], default=(0, 0))
+    return f" [{marker}]" if shared >= LEAST_SUPPORT * len(words) else f" {UNSUPPORTED}"
 
 
 def markers_in(answer: str, known: int) -> list[int]:

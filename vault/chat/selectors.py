@@ -1,7 +1,7 @@
 """Conversations and their turns, as the member who holds them reads them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -64,6 +64,14 @@ class Retrieved:
 
 
 @dataclass(frozen=True)
+class RetrievedView:
+    """`retrieved`, with the text of the memory as its reader may read it now."""
+
+    retrieved: Retrieved
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class TurnView:
     """question and answer are empty once their memories were deleted or have expired.
 
@@ -85,6 +93,7 @@ class TurnView:
     intent: str = ""
     retrieved: tuple[Retrieved, ...] = ()
     goal_id: UUID | None = None
+    stated: tuple[UUID, ...] = ()  # memories that the question states, as long as they are there
 
     @property
     def extractive(self) -> bool:
@@ -149,7 +158,36 @@ def _turns_read(actor: Actor, conversation: Conversation, page: Sequence[Turn]) 
     said = _turn_texts(speaker_of(actor, conversation), page)
     record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(said.views))
     record_quoted(actor, [view.passages for view in said.views.values()])
-    return [turn_view(row, said) for row in page]
+    stated = _stated_by_page(actor, page)
+    views = [turn_view(row, said) for row in page]
+    return [replace(view, stated=stated.get(row.question_id, ())) for view, row in zip(views, page, strict=True)]
+
+
+def turn_retrieved(*, actor: Actor, conversation_id: UUID, turn: TurnView) -> list[RetrievedView]:
+    """What was found for a turn's question and may be read now, best first.
+
+    Raises NotFound; Forbidden. Writes: AuditEntry naming the memories.
+    """
+    with acting(actor):
+        reader = speaker_of(actor, conversation_locate(actor, conversation_id))
+        ids = [one.memory_id for one in turn.retrieved]
+        readable = set(Cube.objects.visible_to(reader).filter(id__in=ids).values_list("id", flat=True))
+        shown = [one for one in ids if one in readable]
+        views = {view.cube.id: view for view in cubes_view(actor=reader, cube_ids=shown)}
+        record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(views))
+        found = [one for one in turn.retrieved if one.memory_id in views]
+        return [RetrievedView(one, views[one.memory_id].words.content) for one in found]
+
+
+def _stated_by_page(actor: Actor, turns: Sequence[Turn]) -> dict[UUID | None, tuple[UUID, ...]]:
+    """The memories that each question states, by the question's own memory. One query."""
+    pages = [turn.question_id for turn in turns if turn.question_id]
+    readable = Cube.objects.visible_to(actor).filter(deleted_at=None).values("id")
+    rows = CubeSource.objects.filter(source_id__in=pages, kind=SourceKind.EXTRACT, cube_id__in=readable)
+    found: dict[UUID | None, tuple[UUID, ...]] = {}
+    for page, cube in rows.order_by("cube_id").values_list("source_id", "cube_id"):
+        found[page] = (*found.get(page, ()), cube)
+    return found
 
 
 def conversation_locate(actor: Actor, conversation_id: UUID, *, lock: bool = False) -> Conversation:

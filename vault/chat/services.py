@@ -30,6 +30,7 @@ from vault.chat.rules import (
     Evidence,
     Extract,
     PastTurn,
+    attributed,
     extractive_answer,
     forget_extract,
     goal_extract,
@@ -408,6 +409,9 @@ def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None
             turn_store(plan=plan, answer=_answer_read(plan, said, completion, TurnEnd.INTERRUPTED))
         raise
     watch.ask(now=True)
+    if not cited and plan.evidence and plan.reply is None and _model(plan.model) is not None:
+        said = attributed(said, plan.evidence)[: settings.MAX_CONTENT_CHARACTERS]
+        yield from (Cited(plan.citations[marker - 1]) for marker in markers_in(said, len(plan.citations)))
     yield _answer_read(plan, said, completion, end)
 
 

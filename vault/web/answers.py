@@ -1,12 +1,15 @@
 """An answer as a page shows it: quotes as text, a model's words as Markdown, and chips where it cites a memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django.utils.safestring import mark_safe
 
+from vault.chat.rules import UNSUPPORTED
 from vault.chat.selectors import Citation, TurnView
+from vault.chat.services import FOLLOWED
 from vault.cubes.passages import MARKER
+from vault.reader.rules import Intent, whole_question
 from vault.vocabulary import TurnEnd
 from vault.web.markdown import CITE, markdown_html
 
@@ -21,8 +24,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class ShownTurn:
+    """searched: the question as it was searched for, where that is another."""
+
     turn: TurnView
     pieces: tuple[Piece, ...]
+    searched: str = field(default="", repr=False)
 
     @property
     def quoted(self) -> bool:
@@ -30,14 +36,33 @@ class ShownTurn:
         return self.turn.extractive and bool(self.turn.citations)
 
     @property
+    def has_unsupported(self) -> bool:
+        """Whether a model said what no memory supports."""
+        return not self.turn.extractive and UNSUPPORTED in (self.turn.answer or "")
+
+    @property
+    def asks_to_forget(self) -> bool:
+        """Whether it lists memories that are deleted once somebody confirms."""
+        return self.turn.intent == Intent.DELETE and any(one.available for one in self.turn.citations)
+
+    @property
     def interrupted(self) -> bool:
         return self.turn.end is TurnEnd.INTERRUPTED
 
 
-def shown_turn(turn: TurnView) -> ShownTurn:
+def shown_turns(turns: Sequence[TurnView]) -> list[ShownTurn]:
+    """Turns in their order, each with what the questions before it made of it."""
+    questions = [turn.question for turn in turns]
+    return [shown_turn(turn, questions[max(0, at - FOLLOWED) : at]) for at, turn in enumerate(turns)]
+
+
+def shown_turn(turn: TurnView, past: Sequence[str] = ()) -> ShownTurn:
+    """past: the questions before it."""
+    whole = whole_question(turn.question, [one for one in past if one]) if turn.question else ""
     cut = pieces if turn.extractive else pieces_of_markdown
     available = tuple(one for one in turn.citations if one.available)
-    return ShownTurn(turn=turn, pieces=tuple(cut(turn.answer or "", available)))
+    searched = "" if whole == turn.question else whole
+    return ShownTurn(turn=turn, pieces=tuple(cut(turn.answer or "", available)), searched=searched)
 
 
 def pieces(answer: str, citations: tuple[Citation, ...]) -> Iterator[Piece]:

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import DomainError, Invalid, PiiRefused, TooLarge, Unavailable
+from governance.pages import Last
 from governance.vocabulary import Channel
 from governance.web.explanations import explanation_of
 from governance.web.pages import draw, page, see_other, wants_events
@@ -29,6 +30,7 @@ from vault.chat.selectors import (
     turns_list,
 )
 from vault.chat.services import (
+    FOLLOWED,
     LONGEST_TITLE,
     Cited,
     ConversationDraft,
@@ -44,8 +46,9 @@ from vault.chat.services import (
     turn_stream,
 )
 from vault.providers.ports import ProviderUnavailable
+from vault.reader.rules import needs_past
 from vault.streaming import event_response
-from vault.web.answers import shown_turn
+from vault.web.answers import shown_turn, shown_turns
 
 CONVERSATIONS, TURNS = 50, 30  # of one page
 
@@ -66,7 +69,7 @@ def chat(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @page
 def conversation(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    return _show(request, actor, conversation_id)
+    return _show(request, actor, conversation_id, question=request.GET.get("q", "")[:500])
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -84,7 +87,13 @@ def turns(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResp
 def turn(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
     """One turn, as the page has it: the script puts it in the place of what it drew while the answer came."""
     found = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id)
-    return draw(request, "vault/chat/_turn.html", {"shown": shown_turn(found)})
+    last = (
+        turns_list(actor=actor, conversation_id=conversation_id, pages=Last(FOLLOWED + 1))
+        if needs_past(found.question)
+        else []
+    )
+    shown = next((one for one in shown_turns(last) if one.turn.id == turn_id), shown_turn(found))
+    return draw(request, "vault/chat/_turn.html", {"shown": shown})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -209,7 +218,7 @@ def _opened(
     known = known or conversation_get(actor=actor, conversation_id=conversation_id)
     take = NewestLast(size=TURNS, key="position", cursor=number_or_none(request.GET.get("before", "")))
     found = turns_list(actor=actor, conversation_id=conversation_id, pages=take)
-    return {"conversation": known, "turns": [shown_turn(turn) for turn in found], "turns_older": take.older}
+    return {"conversation": known, "turns": shown_turns(found), "turns_older": take.older}
 
 
 def _fault(failure: DomainError) -> str:

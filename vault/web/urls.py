@@ -2,6 +2,7 @@ from django.urls import path
 
 from vault.web import (
     chat,
+    chat_memory,
     graph,
     guide,
     holds,
@@ -37,6 +38,12 @@ urlpatterns = [
     path("chat/<uuid:conversation_id>/turns/<uuid:turn_id>/", chat.turn, name="turn"),
     path("chat/<uuid:conversation_id>/rename/", chat.rename, name="conversation_rename"),
     path("chat/<uuid:conversation_id>/delete/", chat.delete, name="conversation_delete"),
+    path("chat/<uuid:conversation_id>/goals/", chat_memory.goals, name="conversation_goals"),
+    path("chat/<uuid:conversation_id>/export/", chat_memory.export, name="conversation_export"),
+    path("chat/<uuid:conversation_id>/turns/<uuid:turn_id>/why/", chat_memory.why, name="turn_why"),
+    path("chat/<uuid:conversation_id>/turns/<uuid:turn_id>/undo/", chat_memory.statements_undo, name="turn_undo"),
+    path("chat/<uuid:conversation_id>/turns/<uuid:turn_id>/forget/", chat_memory.forget, name="turn_forget"),
+    path("chat/<uuid:conversation_id>/turns/<uuid:turn_id>/use/", chat_memory.memory_use, name="turn_memory_use"),
     path("policies/", policies.policies, name="policies"),
     path("policies/new/<str:kind>/", policies.policy_new, name="policy_new"),
     path("policies/<uuid:policy_id>/", policies.policy, name="policy"),

@@ -9,6 +9,7 @@ from vault.chat.rules import (
     INSTRUCTIONS,
     Evidence,
     PastTurn,
+    attributed,
     extractive_answer,
     markers_in,
     prompt,
@@ -131,3 +132,9 @@ def test_a_title_is_one_short_line() -> None:
 def test_nothing_printed_of_evidence_tells_it() -> None:
     assert "Tea" not in repr(evidence("Tea."))
     assert "Tea" not in repr(PastTurn("Tea?", "Tea."))
+
+
+def test_sentences_of_a_model_without_markers_get_those_that_support_them() -> None:
+    answer = "Ana travels to Porto by train. She owns seven golden elephants there. Yes."
+    found = attributed(answer, evidence("Tea.", "Ana always travels to Porto by train."))
+    assert found == "Ana travels to Porto by train. [2] She owns seven golden elephants there. [?] Yes."
