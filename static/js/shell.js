@@ -62,10 +62,16 @@ if (palette) {
     if (event.ctrlKey || event.metaKey) window.open(chosen.href, "_blank", "noopener");
     else location.assign(chosen.href);
   });
-  document.getElementById("search")?.addEventListener("focus", (event) => {
-    event.target.blur();
-    paletteOpen(event.target.value);
-  });
+  // Not on focus: whoever goes through the page by Tab would never get past the field.
+  const search = document.getElementById("search");
+  for (const kind of ["click", "input", "compositionend"]) {
+    search?.addEventListener(kind, (event) => {
+      if (event.isComposing) return;
+      const text = search.value;
+      search.value = "";
+      paletteOpen(text);
+    });
+  }
   for (const link of document.querySelectorAll("[data-palette]")) {
     link.addEventListener("click", (event) => {
       event.preventDefault();

@@ -71,6 +71,19 @@ def test_the_palette_opens_what_it_finds(page: Page) -> None:
     expect(page).to_have_url(re.compile("/chat/$"))
 
 
+def test_tab_goes_past_the_search_and_typing_opens_it(page: Page) -> None:
+    page.goto("/memories/")
+    page.locator("#search").focus()
+    expect(page.locator("#palette")).to_be_hidden()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.topbar-end') !== null")
+    page.keyboard.press("Shift+Tab")
+    expect(page.locator("#search")).to_be_focused()
+    page.keyboard.type("green tea")
+    expect(page.locator("#palette-field")).to_have_value("green tea")
+    expect(page.locator("#palette-memory-1")).to_contain_text("green tea")
+
+
 def test_search_and_filters_work_on_a_phone(visit: OpenVisit) -> None:
     page = visit(**PHONE).page
     page.goto("/memories/?q=tea")
