@@ -170,11 +170,13 @@ def _plans(
     uses = _uses([cube.id for cube in cubes])
     now, policies = database_now(), policies_active(actor)
     plans = [plan for cube in cubes if (plan := _plan(cube, chosen, policies, uses, now))]
+    free = _free([plan.cube.id for plan in plans])  # asked of few: the database looks at each memory's holds
+    plans = [plan for plan in plans if plan.cube.id in free]
     return plans, len(cubes), cubes[-1].id if len(cubes) == most else None
 
 
 def _candidates(actor: Actor, chosen: SweepSettings) -> CubeQuerySet:
-    """The memories that a sweep may change, whatever their use says. Those that a hold keeps are none."""
+    """The memories that a sweep may change, whatever their use and their holds say."""
     now = database_now()
     due = Q(deleted_at=None, expires_at__lte=now) & ~Q(state=State.EXPIRED)
     if chosen.archive:
@@ -182,7 +184,12 @@ def _candidates(actor: Actor, chosen: SweepSettings) -> CubeQuerySet:
         due |= Q(deleted_at=None, state__in=FORGETTABLE, layer=Layer.LONG_TERM, created_at__lt=youngest)
     if chosen.purge:
         due |= Q(deleted_at__lt=now) | Q(state=State.EXPIRED)
-    return Cube.objects.free().filter(due, tenant_id=actor.tenant_id)
+    return Cube.objects.filter(due, tenant_id=actor.tenant_id)
+
+
+def _free(cube_ids: Sequence[UUID]) -> set[UUID]:
+    """Those that no hold keeps."""
+    return set(Cube.objects.free().filter(id__in=cube_ids).values_list("id", flat=True))
 
 
 def _plan(
