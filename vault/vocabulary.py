@@ -11,6 +11,14 @@ class NamespaceKind(StrEnum):
     PIPELINE_CACHE = "pipeline_cache"
 
 
+class Tier(StrEnum):
+    """Where a memory is stored: a cold one has no vector, its words find it; archive: its state is archived."""
+
+    HOT = "hot"
+    COLD = "cold"
+    ARCHIVE = "archive"
+
+
 class MemoryType(StrEnum):
     PLAINTEXT = "plaintext"
     ACTIVATION = "activation"
@@ -222,3 +230,5 @@ class Counted(StrEnum):
     JOB = "job"
     USAGE = "usage"
     AUDIT = "audit"
+    TIER = "tier"
+    TIER_BYTES = "tier_bytes"

@@ -26,6 +26,7 @@ ENDINGS: dict[str, Promise] = {
     "redacted": gettext_lazy("redacted %(what)s"),
     "read": gettext_lazy("read %(what)s"),
     "moved": gettext_lazy("moved %(what)s"),
+    "tiered": gettext_lazy("changed the storage tier of %(what)s"),
     "ended": gettext_lazy("ended %(what)s"),
     "mounted": gettext_lazy("mounted %(what)s"),
     "unmounted": gettext_lazy("unmounted %(what)s"),

@@ -87,6 +87,13 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "api/v1/personas/<uuid:persona_id>/working-set/": "ids and numbers",
     "api/v1/personas/<uuid:persona_id>/replay/": "numbers",
     "api/v1/personas/<uuid:persona_id>/traits/": "names of dimensions, numbers and ids of pages",
+    **dict.fromkeys(
+        (
+            "namespaces/<uuid:namespace_id>/mounts/",
+            "namespaces/<uuid:namespace_id>/mounts/<uuid:mount_id>/remove/",
+        ),
+        "POST alone; lead back to the namespace's page",
+    ),
     **dict.fromkeys(("policies/", "api/v1/policies/", "purpose/", "quotas/", "api/v1/quotas/"), "rules and counts"),
     **dict.fromkeys(("api/v1/provenance/key/", "api/v1/provenance/verify/"), "a verdict about what was sent"),
     "api/v1/memories/bulk/": "shows what the caller sent, as memories/ does",

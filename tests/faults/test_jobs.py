@@ -127,6 +127,7 @@ def work(world: World, settings: Settings) -> World:
     replay_later(actor=actor, persona_id=persona_id, values={"tau": 3.0})
     export_create(actor=actor, query=AuditQuery(), form=ExportFormat.JSONL)
     invitation_create(actor=actor, email="new@acme.example", role=RoleName.VIEWER)
+    job_create(actor=actor, kind=Topic.TIERS_APPLY, settings={"namespace": "/nowhere"})
     empty = namespace_create(actor=actor, draft=NamespaceDraft("/empty")).id
     namespace_move_later(actor=actor, namespace_id=empty, path="/old/empty")
     namespace_restore_later(actor=actor, namespace_id=empty, as_of=database_now())

@@ -300,6 +300,7 @@ def _write(actor: Actor, built: Sequence[tuple[Built, CubeVersion]]) -> None:
     room_take(one.cube.namespace for one, before in built if one.cube.namespace_id != before.namespace_id)
     ids = [one.cube.id for one, _ in built]
     for one, _ in built:
+        one.cube.is_cold = False
         one.cube.save(force_update=True)
     Cube.objects.filter(id__in=ids).update(updated_at=Now())
     insert_rows([one.version for one, _ in built])  # last of the two tables: from here on a hold may keep the cube

@@ -29,7 +29,7 @@ JOINED: tuple[tuple[str, type[Model], tuple[str, ...]], ...] = (
             "valid_to", "namespace_id", "persona_id", "subject_id", "owner_id", "access_level", "semantic_type",
             "sensitivity", "tags", "importance", "priority", "type", "layer", "modality", "language", "state", "source",
             "trust", "position", "superseded_by", "reader", "expiry_policy", "retention_class", "token_count",
-            "version", "has_sources",
+            "version", "has_sources", "is_cold",
         ),
     ),
     ("namespace", Namespace, ("id", "tenant_id", "path", "kind", "read_only", "ended_at", "owner_id")),
@@ -70,7 +70,7 @@ def _columns() -> Iterator[str]:
 READ = f"""
 SELECT {", ".join(_columns())},
   version.sealed, coalesce(used.access_count, 0), used.last_accessed_at, coalesce(used.heat, 0),
-  embedding.version IS NOT NULL,
+  embedding.version IS NOT NULL OR cube.is_cold,
   EXISTS (SELECT 1 FROM vault_holdcube AS covered WHERE covered.tenant_id = cube.tenant_id
     AND covered.cube_id = cube.id AND vault_hold_stands(covered.tenant_id, covered.hold_id)),
   ARRAY(SELECT link.target_id FROM vault_cubelink AS link WHERE link.tenant_id = cube.tenant_id

@@ -195,6 +195,7 @@ def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
     """
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(built.cube))
     cube = built.cube
+    cube.is_cold = False  # what is written anew is in use
     cube.save(force_update=True)
     Cube.objects.filter(id=cube.id).update(updated_at=Now())
     built.version.save(force_insert=True)  # last of the two tables: from here on a hold may keep the cube

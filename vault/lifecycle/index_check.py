@@ -3,7 +3,7 @@
 | looked at | right | repaired by |
 | --- | --- | --- |
 | postings | those of the present version, in the index that the state says, and no others | writing them anew |
-| vectors | one of the present version for a searchable memory, none for another | embedding, deleting |
+| vectors | one of the present version if searchable and not cold, else none | embedding, deleting |
 | versions | numbers without a gap, each naming the hash before it; the words open and have their hash | nobody |
 """
 
@@ -168,7 +168,7 @@ def _has_wrong_postings(cube: Cube, partition: Partition, version: CubeVersion, 
 
 
 def _has_wrong_vector(cube: Cube, partition: Partition, version: CubeVersion, vectors: Mapping[UUID, int]) -> bool:
-    if partition is Partition.SEARCHABLE:
+    if partition is Partition.SEARCHABLE and not cube.is_cold:
         return bool(version.sealed) and vectors.get(cube.id) != cube.version
     return cube.id in vectors and cube.expires_at is None
 

@@ -37,6 +37,7 @@ from governance.models import Job
 from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
 from vault.cubes.filters import filter_read
+from vault.cubes.index.eligibility import SEARCHABLE
 from vault.cubes.lookup import cube_target
 from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.selectors import CubeView, cubes_read
@@ -251,6 +252,8 @@ def _against(actor: Actor, action: str, cube: Any) -> str:
         return Forbidden.code
     if cube.is_held and action not in {EXPORT, BulkAction.FREEZE, BulkAction.UNFREEZE}:
         return "held"
+    if action in {BulkAction.COOL, BulkAction.WARM} and cube.state not in SEARCHABLE:
+        return IllegalTransition.code
     to = TRANSITIONS.get(BulkAction(action)) if action != EXPORT else None
     return IllegalTransition.code if to is not None and not is_legal(State(cube.state), to) else ""
 

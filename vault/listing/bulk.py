@@ -21,9 +21,10 @@ from vault.cubes.services import cube_delete, cube_restore, cube_update
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.holds.services import LONGEST_REASON, cube_freeze, cube_refreeze, cube_unfreeze
 from vault.lifecycle.services import cube_transition
+from vault.lifecycle.tiers import cube_tier
 from vault.models import Cube
 from vault.namespaces.rules import PathError, path_checked
-from vault.vocabulary import PiiField, State
+from vault.vocabulary import PiiField, State, Tier
 
 Change = Callable[[UUID], object]
 MOST_CHOSEN = 200  # memories of one call
@@ -39,6 +40,8 @@ class BulkAction(StrEnum):
     RESTORE = "restore"
     ARCHIVE = "archive"
     ACTIVATE = "activate"
+    COOL = "cool"
+    WARM = "warm"
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ PERMISSIONS = {
     BulkAction.FREEZE: Permission.MEMORY_FREEZE,
     BulkAction.UNFREEZE: Permission.MEMORY_FREEZE,
 }
+TIERS = {BulkAction.COOL: Tier.COLD, BulkAction.WARM: Tier.HOT}
 TRANSITIONS = {BulkAction.ARCHIVE: State.ARCHIVED, BulkAction.ACTIVATE: State.ACTIVATED}
 READING = frozenset(
     {
@@ -167,6 +171,8 @@ def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job: U
             to = TRANSITIONS[action]
             reason = arguments.reason
             return lambda cube_id: cube_transition(actor=actor, cube_id=cube_id, to=to, reason=reason, job_id=job)
+        case BulkAction.COOL | BulkAction.WARM:
+            return lambda cube_id: cube_tier(actor=actor, cube_id=cube_id, to=TIERS[action], job_id=job)
         case BulkAction.MOVE:
             return lambda cube_id: cube_move(actor=actor, cube_id=cube_id, namespace=arguments.namespace)
         case BulkAction.TAG:

@@ -10,9 +10,10 @@ from vault.cubes.drafts import CubeChanges
 from vault.cubes.services import cube_delete, cube_restore, cube_update
 from vault.holds.services import cube_refreeze, cube_unfreeze
 from vault.lifecycle.services import cube_transition
+from vault.lifecycle.tiers import cube_tier
 from vault.listing.bulk import BulkAction
 from vault.models import Cube, CubeVersion
-from vault.vocabulary import State
+from vault.vocabulary import State, Tier
 
 CHANGED = "The memory was changed once more since then."
 
@@ -35,6 +36,10 @@ def undo_one(actor: Actor, action: BulkAction, cube_id: UUID, version: int, *, s
             _version_undo(actor, action, cube_change_ask(actor=actor, cube_id=cube_id), version)
         case BulkAction.ARCHIVE:
             cube_transition(actor=actor, cube_id=cube_id, to=State.ACTIVATED)
+        case BulkAction.COOL:
+            cube_tier(actor=actor, cube_id=cube_id, to=Tier.HOT)
+        case BulkAction.WARM:
+            cube_tier(actor=actor, cube_id=cube_id, to=Tier.COLD)
         case BulkAction.ACTIVATE:
             raise Conflict("An activation is not taken back; archive the memory.")
         case BulkAction.UNFREEZE:

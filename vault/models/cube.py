@@ -213,6 +213,7 @@ class Cube(Described, TenantModel):
     has_sources = models.BooleanField(default=False)  # there may be rows of CubeSource
     # Whether postings and vectors find it (vault/cubes/index/eligibility.py).
     is_indexed = models.BooleanField(default=True, db_default=True)
+    is_cold = models.BooleanField(default=False, db_default=False)  # it has no vector: words alone find it
 
     objects: ClassVar[CubeQuerySet] = CubeQuerySet.as_manager()  # type: ignore[assignment]
 

@@ -24,7 +24,7 @@ from governance.policies.rules import QuotaTarget
 from governance.vocabulary import Channel, Measure, QuotaTargetKind, Topic, Verb
 from vault.cubes.usage import usage_by_member, usage_count
 from vault.models import DailyCount
-from vault.vocabulary import AccessLevel, Counted, NamespaceKind, SourceKind, State
+from vault.vocabulary import AccessLevel, Counted, NamespaceKind, SourceKind, State, Tier
 
 KEPT_DAYS = 400
 HISTORY_DAYS = 90  # before the first count
@@ -96,6 +96,16 @@ SELECT gen_random_uuid(), %(tenant)s, (created_at AT TIME ZONE 'UTC')::date, '{C
 FROM governance_job
 WHERE tenant_id = %(tenant)s AND id >= %(floor)s AND (created_at AT TIME ZONE 'UTC')::date >= %(since)s
 GROUP BY 3, status, member_id
+"""
+
+# Of all memories, their versions included; those in the trash take up room, too.
+TIERS = f"""
+SELECT CASE WHEN cube.state = '{State.ARCHIVED}' THEN '{Tier.ARCHIVE}' WHEN cube.is_cold THEN '{Tier.COLD}'
+    ELSE '{Tier.HOT}' END AS tier,
+  count(DISTINCT cube.id), coalesce(sum(octet_length(version.sealed)), 0)
+FROM vault_cube AS cube JOIN vault_cubeversion AS version
+  ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id
+WHERE cube.tenant_id = %s GROUP BY tier
 """
 
 
@@ -179,6 +189,10 @@ def _measures_write(actor: Actor, verified: dict[str, int]) -> None:
     used = {measure: usage_count(holder, measure) for measure in MEASURES}
     counts = [(Counted.USAGE, str(measure), count) for measure, count in used.items()]
     counts += [(Counted.AUDIT, value, count) for value, count in verified.items()]
+    with connection.cursor() as cursor:
+        cursor.execute(TIERS, [actor.tenant_id])
+        for tier, memories, stored in cursor.fetchall():
+            counts += [(Counted.TIER, tier, memories), (Counted.TIER_BYTES, tier, stored)]
     day = database_now().date()
     rows = [
         DailyCount(tenant_id=actor.tenant_id, day=day, name=name, value=value, count=count)

@@ -20,11 +20,12 @@ from vault.listing.facets import facets_count
 from vault.listing.queries import MemoryQuery
 from vault.models import DailyCount, Namespace
 from vault.overview.counting import ANSWERED, EMPTY, FAULT, MEASURES, VERIFIED
-from vault.vocabulary import Counted, State
+from vault.vocabulary import Counted, State, Tier
 
 SOON = 7  # days in which something expires soon
 MOST_PLACES = 8
 GROUPS = (Counted.LAYER, Counted.STATE, Counted.SEMANTIC_TYPE)
+TENANT_WIDE = (Counted.USAGE, Counted.AUDIT, Counted.TIER, Counted.TIER_BYTES)
 Series = dict[str, list[int]]
 """By value, a number for each day, oldest first."""
 
@@ -57,6 +58,7 @@ class Overview:
     memories were counted now, as far as `is_capped` allows, and have no history.
 
     memories: searchable ones; growth: in the last seven days. series: by the value of the group. expiring: by day.
+    tiers: memories and bytes of each storage tier; None without the right to see use.
     searches: answered and empty ones of each day. jobs: by status. use and audit: None without the right to see them.
     """
 
@@ -74,6 +76,7 @@ class Overview:
     jobs: Series = field(default_factory=dict)
     use: Mapping[Measure, Use] | None = None
     audit: AuditState | None = None
+    tiers: Mapping[Tier, tuple[int, int]] | None = None
 
     @property
     def expiring_soon(self) -> int:
@@ -111,6 +114,7 @@ def overview_get(*, actor: Actor, days: int, group: Counted = Counted.LAYER) -> 
             searches=_daily(counts[Counted.SEARCH], span, (ANSWERED, EMPTY)),
             jobs=_daily(counts[Counted.JOB], span, tuple(JobStatus)),
             use=_use(actor, counts) if is_allowed(actor, Permission.POLICY_READ) else None,
+            tiers=_tiers(counts) if is_allowed(actor, Permission.POLICY_READ) else None,
             audit=_audit(counts) if is_allowed(actor, Permission.AUDIT_READ) else None,
             **shown,
         )
@@ -125,10 +129,10 @@ def _counts(actor: Actor, span: Sequence[date], group: Counted) -> tuple[Counts,
         Q() if is_allowed(actor, Permission.AUDIT_READ) else Q(member_id=actor.member_id)
     )
     jobs = Q(name=Counted.JOB) & (Q() if sees_private(actor) else Q(member_id=actor.member_id))
-    tenant = Q(name__in=[Counted.USAGE, Counted.AUDIT], member=None)
+    tenant = Q(name__in=TENANT_WIDE, member=None)
     of_memories = Q(name__in={group, Counted.LAYER, Counted.STATE, Counted.EXPIRY}) & memory
     rows = DailyCount.objects.filter(of_memories | people | jobs | tenant, tenant_id=actor.tenant_id)
-    rows = rows.filter(name__in=[*GROUPS, Counted.EXPIRY, Counted.SEARCH, Counted.JOB, Counted.USAGE, Counted.AUDIT])
+    rows = rows.filter(name__in=[*GROUPS, Counted.EXPIRY, Counted.SEARCH, Counted.JOB, *TENANT_WIDE])
     found: Counts = defaultdict(lambda: defaultdict(dict))
     since = span[0] - timedelta(days=SOON)
     summed = rows.filter(day__gte=since).order_by().values_list("name", "day", "value").annotate(total=Sum("count"))
@@ -198,6 +202,11 @@ def _use(actor: Actor, counts: Counts) -> dict[Measure, Use]:
     used = _at(counts[Counted.USAGE], date.max)
     limits = limits_of(policies_active(actor).quotas, QuotaTarget(QuotaTargetKind.TENANT, actor.tenant_id))
     return {measure: Use(used.get(measure, 0), limits.of(measure)) for measure in MEASURES}
+
+
+def _tiers(counts: Counts) -> dict[Tier, tuple[int, int]]:
+    memories, stored = _at(counts[Counted.TIER], date.max), _at(counts[Counted.TIER_BYTES], date.max)
+    return {tier: (memories.get(tier, 0), stored.get(tier, 0)) for tier in Tier}
 
 
 def _audit(counts: Counts) -> AuditState | None:

@@ -36,6 +36,8 @@ TITLES: dict[str, Promise] = {
     EXPORT: gettext_lazy("Export memories"),
     BulkAction.ARCHIVE: gettext_lazy("Archive memories"),
     BulkAction.ACTIVATE: gettext_lazy("Activate memories"),
+    BulkAction.COOL: gettext_lazy("Store memories cold"),
+    BulkAction.WARM: gettext_lazy("Make memories hot"),
 }
 BUTTONS: dict[str, Promise] = {
     BulkAction.TAG: gettext_lazy("Tag"),
@@ -48,6 +50,8 @@ BUTTONS: dict[str, Promise] = {
     EXPORT: gettext_lazy("Export"),
     BulkAction.ARCHIVE: gettext_lazy("Archive"),
     BulkAction.ACTIVATE: gettext_lazy("Activate"),
+    BulkAction.COOL: gettext_lazy("Store cold"),
+    BulkAction.WARM: gettext_lazy("Make hot"),
 }
 UNDO = {
     BulkAction.DELETE: BulkAction.RESTORE,
@@ -55,6 +59,8 @@ UNDO = {
     BulkAction.FREEZE: BulkAction.UNFREEZE,
     BulkAction.UNFREEZE: BulkAction.FREEZE,
     BulkAction.ARCHIVE: BulkAction.ACTIVATE,
+    BulkAction.COOL: BulkAction.WARM,
+    BulkAction.WARM: BulkAction.COOL,
 }
 CLOCKS_DIFFER = timedelta(seconds=5)  # of this machine and the database
 # With these, the rehearsal finds who may and what is held; the real ones are checked when they are known.

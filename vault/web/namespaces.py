@@ -19,6 +19,8 @@ from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import Conflict, FieldError, Invalid
+from governance.pages import First
+from governance.personas.selectors import personas_list
 from governance.vocabulary import Action, Permission
 from governance.web.access_words import ACTIONS
 from governance.web.pages import draw, page, see_other
@@ -33,6 +35,7 @@ from vault.namespaces.managing import (
     namespace_move_plan,
     namespace_update,
 )
+from vault.namespaces.mounting import mounts_list
 from vault.namespaces.rules import LONGEST_PATH
 from vault.namespaces.selectors import NamespaceDetail, NamespaceView, namespace_get, namespaces_list, private_path_of
 from vault.vocabulary import NamespaceKind, State
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from vault.models import Namespace
 
 NAMESPACES = 100  # of one page
+MOUNTS, PERSONAS = 50, 100  # of one namespace
 DEEPEST = 5  # steps that a row is indented by at most
 SHOWN = 50  # namespaces that the preview of a move names
 KINDS: dict[NamespaceKind, Promise] = {
@@ -189,6 +193,7 @@ def _shown(
         detail = namespace_get(actor=actor, namespace_id=namespace_id)
         row, rights = NamespaceRow(detail.view), detail.view.rights
         kind = NamespaceKind(detail.view.namespace.kind)
+        may_mount = is_allowed(actor, Permission.MEMORY_CREATE)
         may_govern = Action.GOVERN in rights
         context = {
             "detail": detail,
@@ -199,6 +204,10 @@ def _shown(
             "rights": [ACTIONS[one] for one in rights],
             "may_share": Action.SHARE in rights,
             "may_govern": may_govern,
+            "may_mount": may_mount,
+            "may_write": Action.WRITE in rights,
+            "mounts": mounts_list(actor=actor, pages=First(MOUNTS), namespace_id=namespace_id),
+            "personas": personas_list(actor=actor, pages=First(PERSONAS)) if may_mount else [],
             "kinds": [(one, KINDS[one]) for one in CHANGEABLE] if kind in CHANGEABLE else [],
             "owners": curators_list(actor=actor) if may_govern and kind is not NamespaceKind.PRIVATE else [],
             "largest": LARGEST_QUOTA,

@@ -1,6 +1,6 @@
 """The numbers at the top of the overview, each a link to the rows behind it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -14,6 +14,7 @@ from governance.web.charts import Bar, Spark, bars_of, spark_of
 from governance.web.navigation import address_of
 from vault.overview.attention import Attention, Waiting
 from vault.overview.selectors import SOON, Overview, Use
+from vault.vocabulary import Tier
 
 MOST_BARS = 15
 
@@ -41,6 +42,7 @@ def tiles_of(found: Overview, waiting: list[Attention]) -> list[Tile]:
     tiles.append(_jobs_tile(found))
     if found.use is not None:
         tiles += [_storage_tile(found.use[Measure.BYTES]), _tokens_tile(found.use[Measure.MODEL_TOKENS])]
+        tiles += [_tiers_tile(found.tiers)] if found.tiers else []
     if found.audit is not None:
         tiles.append(_audit_tile(found))
     return tiles
@@ -95,6 +97,14 @@ def _storage_tile(use: Use) -> Tile:
     extra = "is-bad" if (use.percent or 0) >= 90 else ""
     address = address_of("quotas")
     return Tile(_("Storage"), filesizeformat(use.used), note, "database", address, meter=use.percent, meter_extra=extra)
+
+
+def _tiers_tile(tiers: Mapping[Tier, tuple[int, int]]) -> Tile:
+    """Bytes of each storage tier; the memories that are cold or archived as a note."""
+    shown = " · ".join(filesizeformat(tiers[tier][1]) for tier in Tier)
+    moved = {"cold": f"{tiers[Tier.COLD][0]:,}", "archived": f"{tiers[Tier.ARCHIVE][0]:,}"}
+    note = _("%(cold)s cold, %(archived)s archived") % moved
+    return Tile(_("Hot · cold · archive"), shown, note, "archive", f"{reverse('memories')}?state=archived")
 
 
 def _tokens_tile(use: Use) -> Tile:

@@ -78,3 +78,24 @@ def test_move_is_previewed_then_done_by_a_job(world: World, team: str) -> None:
     assert done["Location"].startswith("/jobs/")
     run_jobs()
     assert path_of(world, team) == "/old"
+
+
+def test_namespace_is_mounted_and_unmounted_on_its_page(world: World, team: str) -> None:
+    browser, address = signed_in(world.alice), f"/namespaces/{team}/mounts/"
+    assert browser.post(address, {}).status_code == 422
+    assert browser.post(address, {"task_id": "ticket-17", "writable": "yes"}).status_code == 303
+    assert browser.post(address, {"task_id": "ticket-17"}).status_code == 422
+    page = browser.get(f"/namespaces/{team}/").content.decode()
+    assert "ticket-17" in page
+    assert "writable" in page
+    (mount,) = world.client("alice").get("mounts/").json["results"]
+    assert signed_in(world.bob).post(f"{address}{mount['id']}/remove/").status_code == 403
+    assert signed_in(world.charlie).post(f"{address}{mount['id']}/remove/").status_code == 404
+    assert browser.post(f"{address}{mount['id']}/remove/").status_code == 303
+    assert world.client("alice").get("mounts/").json["results"] == []
+
+
+def test_who_may_not_add_memories_is_offered_no_mount(world: World, team: str) -> None:
+    assert "mount-task" not in signed_in(world.bob).get(f"/namespaces/{team}/").content.decode()
+    assert signed_in(world.bob).post(f"/namespaces/{team}/mounts/", {"task_id": "t"}).status_code == 403
+    assert signed_in(world.charlie).post(f"/namespaces/{team}/mounts/", {"task_id": "t"}).status_code == 404

@@ -40,7 +40,7 @@ LACKING = """
 SELECT cube.id FROM vault_cube AS cube
   JOIN vault_cubeversion AS version ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id
     AND version.number = cube.version AND version.sealed <> ''
-WHERE cube.tenant_id = %(tenant)s AND cube.id > %(after)s AND cube.is_indexed
+WHERE cube.tenant_id = %(tenant)s AND cube.id > %(after)s AND cube.is_indexed AND NOT cube.is_cold
   AND NOT EXISTS (SELECT 1 FROM vault_embedding AS made WHERE made.tenant_id = cube.tenant_id
     AND made.cube_id = cube.id AND made.model = %(model)s AND made.version = cube.version)
   AND (cube.id <= %(until)s OR EXISTS (SELECT 1 FROM vault_embedding AS old WHERE old.tenant_id = cube.tenant_id

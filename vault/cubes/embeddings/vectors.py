@@ -69,7 +69,8 @@ def answering(active: str | None) -> Embedder:
 def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
     """What to embed of the cubes that still exist; nothing of those whose words were redacted."""
     texts: list[Text] = []
-    rows = CubeVersion.objects.filter(cube_id__in=cube_ids, cube__is_indexed=True, number=F("cube__version"))
+    rows = CubeVersion.objects.filter(cube_id__in=cube_ids, cube__is_indexed=True, cube__is_cold=False)
+    rows = rows.filter(number=F("cube__version"))
     for version in rows.select_related("cube"):
         cube, sealed = version.cube, bytes(version.sealed)
         if sealed:
@@ -115,7 +116,7 @@ def embedded_by_all(actor: Actor, active: str | None, texts: Sequence[Text]) -> 
 def embeddings_write(rows: Sequence[Embedding]) -> list[UUID]:
     """Store the vectors of those cubes that are still at the version that was embedded; returns their ids."""
     # Locked: a memory that is being deleted must not get its vector back.
-    named = Cube.objects.filter(id__in={row.cube_id for row in rows}, is_indexed=True).order_by("id")
+    named = Cube.objects.filter(id__in={row.cube_id for row in rows}, is_indexed=True, is_cold=False).order_by("id")
     present = set(named.select_for_update(no_key=True).values_list("id", "version"))
     kept = [row for row in rows if (row.cube_id, row.version) in present]
     Embedding.objects.bulk_create(

@@ -3,6 +3,7 @@
 | memory | postings | vectors |
 | --- | --- | --- |
 | generated, activated | vault_posting | vault_embedding |
+| the same, cold | vault_posting | none |
 | archived | vault_archivedposting | none |
 | merged, expired, deleted | none | none |
 
@@ -25,7 +26,7 @@ from vault.cubes.index.postings import postings_delete, postings_insert
 from vault.cubes.index.statistics import namespaces_measure
 from vault.cubes.writer.building import rebuilt
 from vault.models import Cube, CubeVersion, Embedding
-from vault.vocabulary import State
+from vault.vocabulary import State, Tier
 
 SEARCHABLE = frozenset({State.GENERATED, State.ACTIVATED})
 # A search leaves out by id the expired memories that are still indexed, up to MOST_EXPIRED. They leave the index many
@@ -57,6 +58,13 @@ def partition_of(cube: Cube, now: datetime) -> Partition:
     return Partition.ARCHIVED if cube.state == State.ARCHIVED else Partition.NONE
 
 
+def tier_of(cube: Cube) -> Tier:
+    """Where a memory is stored. Pure."""
+    if cube.state == State.ARCHIVED:
+        return Tier.ARCHIVE
+    return Tier.COLD if cube.is_cold else Tier.HOT
+
+
 def index_cubes(cubes: Sequence[Cube]) -> list[UUID]:
     """Put the postings of cubes of one tenant where their state says; vectors of what is not searchable go.
 
@@ -82,8 +90,9 @@ def _mark(cubes: Sequence[Cube], searchable: Collection[UUID]) -> list[UUID]:
     entered = [cube.id for cube in cubes if cube.id in searchable and not cube.is_indexed]
     Embedding.objects.filter(cube_id__in=left).delete()
     Cube.objects.filter(id__in=left, is_indexed=True).update(is_indexed=False)
-    Cube.objects.filter(id__in=entered).update(is_indexed=True)
+    Cube.objects.filter(id__in=entered).update(is_indexed=True, is_cold=False)
     for cube in cubes:
+        cube.is_cold = cube.is_cold and cube.id not in entered
         cube.is_indexed = cube.id in searchable
     return entered
 

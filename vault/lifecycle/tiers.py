@@ -1,0 +1,158 @@
+"""Storage tiers: hot memories have a vector, cold ones are searched by their words, archived ones on request.
+
+A rule moves what nobody used for a time to a colder tier, by age, heat and namespace. It is a kind of job, so that it
+can be scheduled and previewed (docs/decisions/0045).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from django.db import connection, transaction
+from pydantic import Field, TypeAdapter
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting
+from governance.errors import DomainError, IllegalTransition, Unavailable
+from governance.jobs.kinds import JobRun, Preview, Step
+from governance.jobs.registry import handler
+from governance.vocabulary import Permission, Topic, Verb
+from vault.cubes.changing import cube_change_ask
+from vault.cubes.index.eligibility import SEARCHABLE, tier_of
+from vault.cubes.services import written_emit
+from vault.cubes.writer.prepared import stored_texts_read, texts_given
+from vault.lifecycle.services import cube_transition
+from vault.models import Cube, Embedding
+from vault.vocabulary import State, Tier
+
+PART = 100  # memories of one step
+MOST_NAMED = 100
+FIRST = UUID(int=0)
+UNUSED = """
+SELECT cube.id FROM vault_cube AS cube
+  JOIN vault_namespace AS place ON place.tenant_id = cube.tenant_id AND place.id = cube.namespace_id
+  LEFT JOIN vault_cubeuse AS used ON used.tenant_id = cube.tenant_id AND used.cube_id = cube.id
+WHERE cube.tenant_id = %(tenant)s AND cube.id > %(after)s AND cube.state = ANY(%(states)s)
+  AND NOT (cube.is_cold AND %(to)s = 'cold') AND cube.deleted_at IS NULL
+  AND (cube.expires_at IS NULL OR cube.expires_at > transaction_timestamp())
+  AND coalesce(used.last_accessed_at, cube.created_at) < transaction_timestamp() - make_interval(days => %(days)s)
+  AND cube.updated_at < transaction_timestamp() - make_interval(days => %(days)s)
+  AND coalesce(used.heat, 0) <= %(heat)s
+  AND (%(path)s = '' OR place.path = %(path)s OR starts_with(place.path, %(path)s || '/'))
+  AND NOT vault_cube_is_held(cube.tenant_id, cube.id)
+ORDER BY cube.id LIMIT %(limit)s
+"""
+EVERY = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class TierRule:
+    """Move to the tier `to` what was neither used nor changed for `days` days and is at most so hot.
+
+    namespace: a path, with all below it; empty: everywhere.
+    """
+
+    to: Literal["cold", "archive"] = "cold"
+    days: Annotated[int, Field(ge=0, le=36_500)] = 90
+    max_heat: Annotated[float, Field(ge=0)] = 0.0
+    namespace: str = ""
+
+
+RULE: TypeAdapter[TierRule] = TypeAdapter(TierRule)
+
+
+def cube_tier(*, actor: Actor, cube_id: UUID, to: Tier, job_id: UUID | None = None) -> Cube:
+    """Store a memory in another tier; it makes no version. To the archive and back it is a transition.
+
+    A cold memory loses its vector at once; a hot one gets it anew from the indexing job. Use inside `acting`, or alone.
+    Raises NotFound; Forbidden; Held; IllegalTransition. Writes: Cube, AuditEntry, OutboxEvent?; deletes Embedding ….
+    """
+    with acting(actor):
+        cube = cube_change_ask(actor=actor, cube_id=cube_id)
+        before = tier_of(cube)
+        if before is to:
+            return cube
+        if to is Tier.ARCHIVE:
+            return cube_transition(actor=actor, cube_id=cube_id, to=State.ARCHIVED, job_id=job_id)
+        if before is Tier.ARCHIVE and to is Tier.HOT:
+            return cube_transition(actor=actor, cube_id=cube_id, to=State.ACTIVATED, job_id=job_id)
+        if cube.state not in SEARCHABLE:
+            raise IllegalTransition(f"A memory that is {cube.state} cannot be stored {to}.")
+        cube.is_cold = to is Tier.COLD
+        Cube.objects.filter(id=cube.id).update(is_cold=cube.is_cold)
+        if cube.is_cold:
+            Embedding.objects.filter(cube_id=cube.id).delete()
+        else:
+            written_emit(actor, [cube])
+        record(
+            actor=actor,
+            verb=Verb.MEMORY_TIERED,
+            object_type="memory",
+            object_ids=[cube.id],
+            version=cube.version,
+            detail={"from": before, "to": to},
+        )
+    return cube
+
+
+def tiers_preview(actor: Actor, settings: Mapping[str, Any]) -> Preview:
+    """What a run of the rule would move. Raises Forbidden. Writes nothing."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        ids = _unused(actor, RULE.validate_python(dict(settings)), FIRST, EVERY)
+    return Preview(len(ids), tuple(ids[:MOST_NAMED]))
+
+
+@handler(Topic.TIERS_APPLY, permission=Permission.OPERATIONS_MANAGE, settings=TierRule, preview=tiers_preview)
+def tiers_apply(run: JobRun) -> Callable[[], Step]:
+    """Move the next PART memories. done: memories looked at. Writes what `cube_tier` writes."""
+    rule = RULE.validate_python(dict(run.settings))
+    after = UUID(run.state.get("after", str(FIRST)))
+    with acting(run.actor):
+        ids = _unused(run.actor, rule, after, PART)
+    texts = stored_texts_read(actor=run.actor, cube_ids=ids if rule.to == "archive" else [])
+
+    def write() -> Step:
+        with texts_given(texts):
+            return _step(run, rule, ids)
+
+    return write
+
+
+def _step(run: JobRun, rule: TierRule, ids: list[UUID]) -> Step:
+    authorize(run.actor, Permission.OPERATIONS_MANAGE)
+    moved, codes = 0, Counter[str](run.result.get("codes", {}))
+    for cube_id in ids:
+        try:
+            with transaction.atomic():
+                cube_tier(actor=run.actor, cube_id=cube_id, to=Tier(rule.to), job_id=run.job_id)
+            moved += 1
+        except Unavailable:
+            raise
+        except DomainError as failure:
+            codes[failure.code] += 1
+    done = run.done + len(ids)
+    result = {"changed": run.result.get("changed", 0) + moved, "codes": dict(codes)}
+    if len(ids) < PART:
+        return Step(done=done, total=done, result=result)
+    return Step(state={"after": str(ids[-1])}, done=done, result=result)
+
+
+def _unused(actor: Actor, rule: TierRule, after: UUID, limit: int) -> list[UUID]:
+    parameters: dict[str, Any] = {
+        "tenant": actor.tenant_id,
+        "after": after,
+        "states": [str(state) for state in SEARCHABLE],
+        "to": rule.to,
+        "days": rule.days,
+        "heat": rule.max_heat,
+        "path": rule.namespace,
+        "limit": limit,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(UNUSED, parameters)
+        return [row[0] for row in cursor.fetchall()]

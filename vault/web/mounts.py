@@ -1,0 +1,47 @@
+"""Mounts of a namespace on its page: on a persona or for a task."""
+
+from http import HTTPStatus
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Conflict, Invalid
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import uuid_or_none
+from vault.namespaces.mounting import MountDraft, mount_create, mount_remove
+from vault.namespaces.selectors import namespace_get
+
+
+@require_POST
+@page
+def mount_add(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
+    """Mount the namespace on the chosen persona, or for the task that was named."""
+    form = request.POST
+    try:
+        with acting(actor):
+            path = namespace_get(actor=actor, namespace_id=namespace_id).view.namespace.path
+            draft = MountDraft(
+                namespace=path,
+                persona_id=uuid_or_none(form.get("persona", "")),
+                task_id=form.get("task_id", "").strip(),
+                writable="writable" in form,
+            )
+            mount_create(actor=actor, draft=draft)
+    except (Invalid, Conflict) as failure:
+        fault = _("It is mounted there already.") if isinstance(failure, Conflict) else _("Choose a persona or a task.")
+        context = {"fault": fault, "namespace_id": namespace_id}
+        return draw(request, "vault/namespaces/mount_fault.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(reverse("namespace", args=[namespace_id]))
+
+
+@require_POST
+@page
+def mount_drop(request: HttpRequest, actor: Actor, namespace_id: UUID, mount_id: UUID) -> HttpResponseBase:
+    mount_remove(actor=actor, mount_id=mount_id)
+    return see_other(reverse("namespace", args=[namespace_id]))
