@@ -282,7 +282,7 @@ def _numbers(form: QueryDict, present: Constants) -> dict[str, float]:
 
 
 def _shown(constants: Constants, name: str) -> str:
-    return f"{getattr(constants, name):g}"
+    return f"{getattr(constants, name):.10g}"
 
 
 def _range(name: str) -> tuple[str, str, str]:
