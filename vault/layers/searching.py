@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Case, FloatField, Q, QuerySet, When
 from pgvector import HalfVector
 from pgvector.django import CosineDistance
 
@@ -161,10 +161,10 @@ def _queue(persona_id: UUID, actor: Actor, search: SearchQuery) -> QuerySet[Page
 
 def _near_pages(rows: QuerySet[Page], question: _Question) -> list[tuple[Page, float]]:
     """Pages with their cosine to the question; 0 for one that has no vector of the question's model yet."""
-    listed = list(rows.defer("vector"))
-    known = rows.filter(model=question.model).exclude(vector=None)
-    near = dict(known.values_list("id", 1.0 - CosineDistance("vector", question.vector)))
-    return [(page, near.get(page.id, 0.0)) for page in listed]
+    of_model = Q(model=question.model, vector__isnull=False)
+    cosine = 1.0 - CosineDistance("vector", question.vector)
+    near = Case(When(of_model, then=cosine), default=0.0, output_field=FloatField())
+    return [(page, page.near) for page in rows.defer("vector", "gist", "keywords").annotate(near=near)]
 
 
 def _segment_scores(persona_id: UUID, question: _Question) -> dict[UUID, float]:
