@@ -21,7 +21,7 @@ STORY = (
 
 def tell(world: World, client: Contract) -> str:
     persona = persona_of(world, "alice")
-    values = {"stm_pages": 2, "theta": 0.5, "tau": 1.5, "gate": 0.2, "top_entries": 1, "top_segments": 1}
+    values = {"stm_pages": 2, "theta": 1.9, "tau": 1.5, "gate": 0.2, "top_entries": 1, "top_segments": 1}
     assert client.patch(f"personas/{persona}/settings/", values).status == 200
     say(client, *STORY)
     return persona
