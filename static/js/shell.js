@@ -106,6 +106,7 @@ const ACTIONS = {
   n: () => document.querySelector("[data-key=n]")?.click(),
   e: () => document.querySelector("[data-key=e]")?.click(),
   f: () => document.querySelector("[data-key=f]")?.click(),
+  "#": () => document.querySelector("[data-key='#']")?.click(),
   z: () => document.querySelector("[data-key=z]")?.click(),
   g: () => { going = Date.now() + GO_MILLISECONDS; },
 };

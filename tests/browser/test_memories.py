@@ -84,6 +84,16 @@ def test_tab_goes_past_the_search_and_typing_opens_it(page: Page) -> None:
     expect(page.locator("#palette-memory-1")).to_contain_text("green tea")
 
 
+def test_a_memory_is_deleted_and_brought_back_by_keys(page: Page, server: RunningServer) -> None:
+    address = memory_add(server, content="The last train leaves at nine.")
+    page.goto(address)
+    page.keyboard.press("#")
+    page.get_by_role("button", name=re.compile("^Delete 1")).press("Enter")
+    expect(page.locator(".toast")).to_contain_text("1 memory deleted")
+    page.keyboard.press("z")
+    expect(page.locator(".toast")).to_contain_text("1 memory restored")
+
+
 def test_search_and_filters_work_on_a_phone(visit: OpenVisit) -> None:
     page = visit(**PHONE).page
     page.goto("/memories/?q=tea")

@@ -172,5 +172,8 @@ def _undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime)
 
 
 def _next(form: QueryDict, request: HttpRequest) -> str:
+    """Where the form came from; not the page of a memory that is deleted."""
     wanted = form.get("next", "")
-    return wanted if is_here(request, wanted) else reverse("memories")
+    deleted = form.getlist("id") if form.get("action") == BulkAction.DELETE else []
+    is_deleted = any(one in wanted for one in deleted if one)
+    return wanted if is_here(request, wanted) and not is_deleted else reverse("memories")
