@@ -72,6 +72,13 @@ class Modality(StrEnum):
     DOCUMENT = "document"
 
 
+class ToolOutcome(StrEnum):
+    """How a call of a tool ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
 class SemanticType(StrEnum):
     FACT = "fact"
     PREFERENCE = "preference"

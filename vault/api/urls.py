@@ -23,6 +23,7 @@ from vault.api.subjects import (
     SubjectsView,
     SubjectView,
 )
+from vault.api.tools import ToolCallSearchView, ToolCallsView
 from vault.api.versions import DifferenceView, MoveView, RollbackView, VersionView
 
 urlpatterns = [
@@ -46,6 +47,8 @@ urlpatterns = [
     path("memories/actions/<uuid:job_id>/file/", ExportFileView.as_view(), name="memories_export"),
     path("memories/search/", SearchView.as_view()),
     path("memories/context/", ContextView.as_view()),
+    path("memories/tool-calls/", ToolCallsView.as_view()),
+    path("memories/tool-calls/search/", ToolCallSearchView.as_view()),
     path("memories/<uuid:memory_id>/", MemoryView.as_view(), name="api_memory"),
     path("memories/<uuid:memory_id>/restore/", RestoreView.as_view()),
     path("memories/<uuid:memory_id>/versions/", VersionsView.as_view()),

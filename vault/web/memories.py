@@ -31,6 +31,7 @@ from vault.web.lineage import lineage_drawn
 from vault.web.memory_access import access_context
 from vault.web.memory_reader import reader_context
 from vault.web.memory_rows import heat_of, layer_class
+from vault.web.tool_calls import tool_call_drawn
 
 VERSIONS = 20  # of one page
 
@@ -87,6 +88,7 @@ def _beside(request: HttpRequest, actor: Actor, view: CubeView, versions: Sequen
         "difference": _difference(request, actor, view, versions),
         "lineage": lineage_drawn(view, lineage) if _is_drawn(lineage) else None,
         "undo": request.session.pop("undo", None),
+        "tool": tool_call_drawn(actor, view),
         **access_context(actor, view),
     }
 

@@ -180,6 +180,8 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("api-keys/<uuid:key_id>/", "patch"): [Call("api-keys/{key}/", {"name": "newer"})],
     ("api-keys/<uuid:key_id>/", "delete"): [Call("api-keys/{key}/")],
     ("api-keys/<uuid:key_id>/rotate/", "post"): [Call("api-keys/{key}/rotate/", {})],
+    ("memories/tool-calls/", "post"): [Call("memories/tool-calls/", {"name": "nightingale", "outcome": "failed"})],
+    ("memories/tool-calls/search/", "post"): [Call("memories/tool-calls/search/", {"name": "nightingale"})],
     ("memories/facets/", "get"): [Call("memories/facets/")],
     ("memories/actions/", "post"): [
         Call("memories/actions/", {"action": "tag", "filters": {"tags": "nightingale"}, "args": {"tag": "new"}}),

@@ -1,0 +1,102 @@
+"""What a tool call is as a memory, and how near two calls are. Pure."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vault.vocabulary import ToolOutcome
+
+TOOL, ARGUMENTS, OUTCOME, DURATION, ERROR = "tool", "arguments", "outcome", "duration_ms", "error"
+LONGEST_VALUE = 200  # characters of one argument in the text of the memory
+NEAR = 0.5  # similarity from which two calls of one tool are near
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call of a tool and how it ended. arguments: JSON. result, error: what the tool said; duration_ms >= 0."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    outcome: ToolOutcome = ToolOutcome.SUCCEEDED
+    result: str = field(default="", repr=False)
+    error: str = field(default="", repr=False)
+    duration_ms: int | None = None
+
+
+def call_text(call: ToolCall) -> str:
+    """The call in one line, then what the tool said: the words by which a search finds it."""
+    arguments = ", ".join(f"{name}={_short(value)}" for name, value in call.arguments.items())
+    said = call.error or call.result
+    return f"{call.name}({arguments}) {call.outcome}" + (f":\n{said}" if said else "")
+
+
+def call_metadata(call: ToolCall) -> dict[str, Any]:
+    """What filters and recall go by; what the call does not have is left out."""
+    given: dict[str, Any] = {TOOL: call.name, ARGUMENTS: dict(call.arguments), OUTCOME: str(call.outcome)}
+    if call.duration_ms is not None:
+        given[DURATION] = call.duration_ms
+    if call.error:
+        given[ERROR] = call.error
+    return given
+
+
+def call_of(metadata: Mapping[str, Any]) -> ToolCall | None:
+    """The call that metadata tells of; None where these are no tool call's."""
+    name, arguments, outcome = (metadata.get(key) for key in (TOOL, ARGUMENTS, OUTCOME))
+    if not isinstance(name, str) or not isinstance(arguments, dict) or outcome not in set(ToolOutcome):
+        return None
+    duration, error = metadata.get(DURATION), metadata.get(ERROR)
+    return ToolCall(
+        name=name,
+        arguments=arguments,
+        outcome=ToolOutcome(str(outcome)),
+        error=error if isinstance(error, str) else "",
+        duration_ms=duration if isinstance(duration, int) else None,
+    )
+
+
+def similarity(one: Any, other: Any) -> float:
+    """How near two JSON values are, 0..1: 1 for equal ones.
+
+    Objects by their names, lists by place, numbers by their ratio, texts by their words, without regard to case.
+    """
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return _of_objects(one, other)
+    if isinstance(one, list) and isinstance(other, list):
+        return _of_lists(one, other)
+    if isinstance(one, bool) or isinstance(other, bool):
+        return float(one is other)
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return _of_numbers(one, other)
+    if isinstance(one, str) and isinstance(other, str):
+        return _of_texts(one.casefold(), other.casefold())
+    return float(one == other)
+
+
+def _of_objects(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    names = one.keys() | other.keys()
+    both = one.keys() & other.keys()
+    return sum(similarity(one[name], other[name]) for name in both) / len(names) if names else 1.0
+
+
+def _of_lists(one: list[Any], other: list[Any]) -> float:
+    longest = max(len(one), len(other))
+    return sum(map(similarity, one, other)) / longest if longest else 1.0
+
+
+def _of_numbers(one: float, other: float) -> float:
+    largest = max(abs(one), abs(other))
+    return 1.0 if largest == 0 else max(0.0, 1.0 - abs(one - other) / largest)
+
+
+def _of_texts(one: str, other: str) -> float:
+    if one == other:
+        return 1.0
+    words, others = set(one.split()), set(other.split())
+    return len(words & others) / len(words | others) if words | others else 0.0
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "…"

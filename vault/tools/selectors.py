@@ -1,0 +1,118 @@
+"""Recalling tool calls: by name, arguments and outcome, the nearest first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.keys.services import token_maker
+from governance.vocabulary import Permission, Verb
+from vault.cubes.filters import mark_condition
+from vault.cubes.index import marks
+from vault.cubes.selectors import CubeView, cubes_read, cubes_view
+from vault.models import Cube
+from vault.tools.rules import ARGUMENTS, NEAR, OUTCOME, TOOL, ToolCall, call_of, similarity
+from vault.vocabulary import Modality, State, ToolOutcome
+
+LOOKED_AT = 300  # the newest calls that arguments are compared with, beside those with the very same ones
+SHOWN = (State.GENERATED, State.ACTIVATED)
+
+
+@dataclass(frozen=True)
+class CallQuery:
+    """name, outcome: just these; arguments: the same or near ones, from min_similarity (0..1) on; none: any.
+
+    top_k >= 1. before: only calls stored before this memory.
+    """
+
+    name: str = ""
+    arguments: Mapping[str, Any] | None = field(default=None, repr=False)
+    outcome: ToolOutcome | None = None
+    namespaces: tuple[str, ...] = ()
+    min_similarity: float = NEAR
+    top_k: int = 10
+    before: UUID | None = None
+
+
+@dataclass(frozen=True)
+class RecalledCall:
+    """similarity: of the arguments, 0..1; 1: they are the same, or none were asked for."""
+
+    view: CubeView
+    call: ToolCall
+    similarity: float
+
+    @property
+    def is_failure(self) -> bool:
+        return self.call.outcome is ToolOutcome.FAILED
+
+
+def tool_calls_recall(*, actor: Actor, query: CallQuery) -> list[RecalledCall]:
+    """The calls that the actor may read and that fit, nearest first, of equals the newest first.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent. Opens up to LOOKED_AT + top_k memories.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        found = [
+            one
+            for view in cubes_view(actor=actor, cube_ids=_candidates(actor, query))
+            if (one := _compared(view, query)) is not None and one.similarity >= query.min_similarity
+        ]
+        found.sort(key=lambda one: (one.similarity, one.view.cube.id), reverse=True)
+        chosen = found[: query.top_k]
+        read = cubes_read(actor=actor, cube_ids=[one.view.cube.id for one in chosen], verb=Verb.MEMORY_SEARCHED)
+        opened = {view.cube.id: view for view in read}
+        return [
+            RecalledCall(opened[one.view.cube.id], one.call, one.similarity)
+            for one in chosen
+            if one.view.cube.id in opened
+        ]
+
+
+def earlier_failures(*, actor: Actor, view: CubeView, most: int = 3) -> list[RecalledCall]:
+    """Failed calls of the same tool with the same or near arguments, stored before this memory, which the actor reads.
+
+    Empty for what is no tool call. Raises and writes as `tool_calls_recall`.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    call = call_of(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
+    if call is None:
+        return []
+    query = CallQuery(call.name, call.arguments, ToolOutcome.FAILED, top_k=most, before=view.cube.id)
+    return tool_calls_recall(actor=actor, query=query)
+
+
+def _candidates(actor: Actor, query: CallQuery) -> list[UUID]:
+    """Those with the very same arguments, and the newest others. Two queries at most."""
+    maker = token_maker(actor.tenant_id)
+    rows = Cube.objects.visible_to(actor).filter(modality=Modality.TOOL_CALL, state__in=SHOWN)
+    if query.namespaces:
+        rows = rows.filter(namespace__path__in=query.namespaces)
+    if query.before is not None:
+        rows = rows.filter(id__lt=query.before)
+    for field_name, value in ((TOOL, query.name), (OUTCOME, str(query.outcome or ""))):
+        if value:
+            rows = rows.filter(mark_condition(marks.same(maker, f"metadata.{field_name}", value)))
+    newest = _ids(rows, LOOKED_AT if query.arguments is not None else query.top_k)
+    if query.arguments is None:
+        return newest
+    same = rows.filter(mark_condition(marks.same(maker, f"metadata.{ARGUMENTS}", dict(query.arguments))))
+    return list(dict.fromkeys([*_ids(same, query.top_k), *newest]))
+
+
+def _ids(rows: QuerySet[Cube], most: int) -> list[UUID]:
+    return list(rows.order_by("-id").values_list("id", flat=True)[:most])
+
+
+def _compared(view: CubeView, query: CallQuery) -> RecalledCall | None:
+    call = call_of(view.words.metadata)
+    if call is None:
+        return None
+    near = 1.0 if query.arguments is None else similarity(query.arguments, call.arguments)
+    return RecalledCall(view, call, near)

@@ -1,0 +1,32 @@
+"""Tool calls as memories."""
+
+from dataclasses import replace
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.vocabulary import Permission
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import Added, cubes_add
+from vault.cubes.writer.building import NO_TEXTS, TextIndexes
+from vault.tools.rules import ToolCall, call_metadata, call_text
+from vault.vocabulary import Modality, SemanticType
+
+
+def tool_call_draft(call: ToolCall, common: CubeDraft) -> CubeDraft:
+    """The memory of a call; `common`: where it goes, and what was said of it beside. Each call is one of its own."""
+    return replace(
+        common,
+        content=call_text(call),
+        title=common.title or call.name,
+        metadata={**common.metadata, **call_metadata(call)},
+        modality=Modality.TOOL_CALL,
+        semantic_type=SemanticType.TOOL_TRACE,
+        reader="tool_call",
+        allow_duplicates=True,
+    )
+
+
+def tool_call_add(*, actor: Actor, draft: CubeDraft, texts: TextIndexes = NO_TEXTS) -> Added:
+    """Store one call. Raises and writes as `cubes_add`."""
+    authorize(actor, Permission.MEMORY_CREATE)
+    return cubes_add(actor=actor, drafts=[draft], texts=texts)[0]

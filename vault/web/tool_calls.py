@@ -1,0 +1,55 @@
+"""A tool call on its memory's page."""
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from governance.actor import Actor
+from governance.web.job_words import duration_words
+from vault.cubes.selectors import CubeView
+from vault.tools.rules import call_of
+from vault.tools.selectors import RecalledCall, earlier_failures
+from vault.vocabulary import Modality, ToolOutcome
+
+OUTCOMES: dict[ToolOutcome, tuple[str, Promise]] = {
+    ToolOutcome.SUCCEEDED: ("activated", gettext_lazy("Done")),
+    ToolOutcome.FAILED: ("failed", gettext_lazy("Failed")),
+}
+
+
+@dataclass(frozen=True)
+class ShownCall:
+    """arguments: names with values as text. failures: earlier ones of the same or a near call."""
+
+    name: str
+    mark: str
+    outcome: Promise
+    arguments: tuple[tuple[str, str], ...]
+    duration: str
+    error: str
+    failures: tuple[RecalledCall, ...]
+
+
+def tool_call_drawn(actor: Actor, view: CubeView) -> ShownCall | None:
+    """None for what is no tool call. Writes: AuditEntry where something failed before."""
+    call = call_of(view.words.metadata) if view.cube.modality == Modality.TOOL_CALL else None
+    if call is None:
+        return None
+    mark, outcome = OUTCOMES[call.outcome]
+    return ShownCall(
+        name=call.name,
+        mark=mark,
+        outcome=outcome,
+        arguments=tuple((name, _text(value)) for name, value in call.arguments.items()),
+        duration=duration_words(timedelta(milliseconds=call.duration_ms)) if call.duration_ms is not None else "",
+        error=call.error,
+        failures=tuple(earlier_failures(actor=actor, view=view)),
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
