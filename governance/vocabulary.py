@@ -97,6 +97,7 @@ class Verb(StrEnum):
     """What an audit row says was done."""
 
     TENANT_CREATED = "tenant.created"
+    KEYS_ROTATED = "tenant.keys_rotated"
     MEMBER_ADDED = "member.added"
     MEMBER_SIGNED_IN = "member.signed_in"
     MEMBER_SIGNED_OUT = "member.signed_out"

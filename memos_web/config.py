@@ -29,6 +29,7 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_MAIL_FROM",
         "MEMOS_MAIL_URL",
         "MEMOS_MASTER_KEY",
+        "MEMOS_NEXT_MASTER_KEY",
         "MEMOS_PHONE_REGIONS",
         "MEMOS_PORT",
         "MEMOS_PUBLIC_URL",
@@ -122,6 +123,7 @@ class Config:
     phone_regions: tuple[str, ...] = ("CN", "US", "GB")
     web_processes: int = 1
     backup_days: int = 30
+    next_master_key: bytes | None = field(repr=False, default=None)
 
     @property
     def local_host(self) -> str:
@@ -176,6 +178,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         reranker=_reranker(environ),
         search_weights=_weights(environ.get("MEMOS_SEARCH_WEIGHTS", "")),
         master_key=_key("MEMOS_MASTER_KEY", environ.get("MEMOS_MASTER_KEY", "")),
+        next_master_key=_key("MEMOS_NEXT_MASTER_KEY", environ.get("MEMOS_NEXT_MASTER_KEY", "")),
         secret_key=environ.get("MEMOS_SECRET_KEY", ""),
         phone_regions=_regions(environ.get("MEMOS_PHONE_REGIONS", "CN,US,GB")),
         mail=_mail(environ),

@@ -12,6 +12,7 @@ from pathlib import Path
 from memos_web.config import Config, ConfigError
 
 SECRETS = ("master.key", "django.key")
+NEXT = "master.key.next"
 
 
 def missing(config: Config) -> str:
@@ -112,3 +113,35 @@ def _write(path: Path, text: str) -> None:
         draft.replace(path)
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
+
+
+def next_master_key(config: Config) -> bytes:
+    """The next master key: MEMOS_NEXT_MASTER_KEY, else a file beside the present one, made on demand.
+
+    Raises ConfigError where the present one comes from the environment and the next does not, or is the same.
+    """
+    if config.next_master_key is not None:
+        if config.next_master_key == master_key(config):
+            raise ConfigError("MEMOS_NEXT_MASTER_KEY is the present master key: set another one, or leave it out")
+        return config.next_master_key
+    if config.master_key is not None:
+        raise ConfigError("set MEMOS_NEXT_MASTER_KEY: the present master key comes from the environment too")
+    path = _secret(config, NEXT)
+    if _read(path) is None:
+        _write(path, base64.b64encode(secrets.token_bytes(32)).decode())
+    return base64.b64decode(_read(path) or "")
+
+
+def next_master_key_use(config: Config) -> bool:
+    """Put the file of the next master key in the place of the present one; False where the environment gives them.
+
+    Raises ConfigError.
+    """
+    path = _secret(config, NEXT)
+    if config.next_master_key is not None or _read(path) is None:
+        return False
+    try:
+        path.replace(_secret(config, "master.key"))
+    except OSError as error:
+        raise ConfigError(f"cannot replace {_secret(config, 'master.key')}: {error.strerror}") from error
+    return True

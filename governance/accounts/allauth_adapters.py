@@ -7,12 +7,12 @@ from uuid import UUID
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialApp
-from django.conf import settings
 from django.http import HttpRequest
 from requests import Session
 
 from governance.database import the_person
-from governance.keys.rules import DataKey, derive, seal, unseal
+from governance.keys.rules import DataKey, seal, unseal
+from governance.keys.services import SECOND_FACTORS, installation_secret
 from governance.outgoing import OutgoingSession
 
 
@@ -42,7 +42,7 @@ class TenantProviders(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 @lru_cache(maxsize=1)
 def _key() -> DataKey:
-    return DataKey(id=UUID(int=0), secret=derive(settings.MASTER_KEY, "memos second factors"))
+    return DataKey(id=UUID(int=0), secret=installation_secret(SECOND_FACTORS))
 
 
 def _place() -> bytes:

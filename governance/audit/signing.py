@@ -26,14 +26,13 @@ from governance.database import no_tenant, tenant_transaction
 from governance.ids import uuid7
 from governance.keys.rules import DataKey
 from governance.keys.services import key_store
+from governance.keys.store import AUDIT_SIGNING
 from governance.models import AuditCheckpoint, AuditSeal
-
-SCOPE = "audit-signing"
 
 
 def public_key(tenant_id: UUID) -> PublicKey:
     """What checkpoints of the tenant are checked with. Raises KeyUnavailable."""
-    key = key_store().key_for(tenant_id, SCOPE)
+    key = key_store().key_for(tenant_id, AUDIT_SIGNING)
     return PublicKey(id=str(key.id), raw=_private(key).public_key().public_bytes_raw())
 
 
@@ -58,7 +57,7 @@ def checkpoint_write(tenant_id: UUID) -> Checkpoint | None:
         newest = AuditCheckpoint.objects.order_by("-seq").first()
         if seal is None or (newest and newest.seq >= seal.seq):
             return checkpoint_read(newest.text) if newest else None
-        key = key_store().key_for(tenant_id, SCOPE)
+        key = key_store().key_for(tenant_id, AUDIT_SIGNING)
         unsigned = Checkpoint(
             tenant=str(tenant_id),
             seq=seal.seq,
@@ -86,7 +85,7 @@ def files_torn(tenant_id: UUID) -> list[Path]:
 
 def manifest_signed(tenant_id: UUID, manifest: Mapping[str, object]) -> dict[str, object]:
     """The manifest of an export with the tenant's signature. Raises KeyUnavailable."""
-    key = key_store().key_for(tenant_id, SCOPE)
+    key = key_store().key_for(tenant_id, AUDIT_SIGNING)
     unsigned = {**manifest, "key": str(key.id)}
     return {**unsigned, "signature": _private(key).sign(manifest_text(unsigned)).hex()}
 

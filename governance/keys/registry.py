@@ -11,9 +11,11 @@ import psycopg
 from governance.errors import KeyUnavailable
 from governance.vocabulary import Verb
 
-NOTED = "SELECT store_id FROM governance_keystorenote"
+NOTED = "SELECT store_id FROM governance_keystorenote WHERE id = 1"
 NOTE = "INSERT INTO governance_keystorenote (id, store_id) VALUES (1, %s) ON CONFLICT (id) DO NOTHING"
-
+ROTATIONS = "SELECT store_id FROM governance_keystorenote WHERE id > 1"
+NOTE_ROTATION = "INSERT INTO governance_keystorenote (id, store_id) SELECT max(id) + 1, %s FROM governance_keystorenote"
+ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('governance_keystorenote'))"
 STORED = "SELECT EXISTS (SELECT 1 FROM governance_auditentry WHERE tenant_id = %s AND verb = %s)"
 
 
@@ -28,6 +30,12 @@ class Registry(Protocol):
 
     def tenants(self) -> frozenset[UUID]:
         """The ids of all tenants."""
+
+    def rotations(self) -> frozenset[UUID]:
+        """The ids of all rotations of keys that were noted."""
+
+    def note_rotations(self, ids: Collection[UUID]) -> None:
+        """Note for good those that are not noted yet."""
 
     def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
         """Whether any of these tenants ever stored a memory, for which it needed keys."""
@@ -54,6 +62,17 @@ class DatabaseRegistry:
     def tenants(self) -> frozenset[UUID]:
         with self._cursor() as cursor:
             return frozenset(row[0] for row in cursor.execute("SELECT id FROM governance_tenant_ids()"))
+
+    def rotations(self) -> frozenset[UUID]:
+        with self._cursor() as cursor:
+            return frozenset(row[0] for row in cursor.execute(ROTATIONS))
+
+    def note_rotations(self, ids: Collection[UUID]) -> None:
+        with self._cursor() as cursor:
+            cursor.execute(ONE_AT_A_TIME)
+            noted = {row[0] for row in cursor.execute(ROTATIONS)}
+            for rotation_id in sorted(set(ids) - noted):
+                cursor.execute(NOTE_ROTATION, [rotation_id])
 
     def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
         return any(self._has_memories(tenant_id) for tenant_id in tenant_ids)

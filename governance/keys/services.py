@@ -1,7 +1,7 @@
 """Seal and open what belongs to a tenant. Who may open is decided before: these functions ask nobody."""
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -12,15 +12,25 @@ from django.db import connection
 from governance.errors import KeyUnavailable
 from governance.keys.registry import DatabaseRegistry
 from governance.keys.rules import DataKey, SealBroken, derive, key_id_of, keyed_hash, keyed_token, seal, unseal
-from governance.keys.store import TOKENS, KeyStore, SqliteKeyStore
+from governance.keys.store import INSTALLATION, TOKENS, KeyStore, SqliteKeyStore
 
 GENERAL = "general"
+CREDENTIALS = "memos credentials"
+SECOND_FACTORS = "memos second factors"
 
 
 @lru_cache(maxsize=1)
 def key_store() -> KeyStore:
     """The store of this process; another kind (a separate database, a vault service) would be chosen here."""
     return SqliteKeyStore(settings.KEY_STORE_PATH, settings.MASTER_KEY, DatabaseRegistry(_connect))
+
+
+def rotating_key_store() -> SqliteKeyStore:
+    """The store of this process, as one that can rotate keys. Raises KeyUnavailable for another kind."""
+    store = key_store()
+    if not isinstance(store, SqliteKeyStore):
+        raise KeyUnavailable("This key store cannot rotate keys.")
+    return store
 
 
 def _connect() -> psycopg.Connection[Any]:
@@ -92,6 +102,18 @@ def credential_hash(secret: str) -> bytes:
     return keyed_hash(_credential_key(), secret)
 
 
-@lru_cache(maxsize=1)
 def _credential_key() -> bytes:
-    return derive(settings.MASTER_KEY, "memos credentials")
+    return installation_secret(CREDENTIALS)
+
+
+@lru_cache(maxsize=4)
+def installation_secret(purpose: str) -> bytes:
+    """32 bytes for a purpose: derived from the first master key, also after a rotation. Raises KeyUnavailable."""
+    stored = key_store().find(INSTALLATION, purpose)
+    return stored.secret if stored else derive(settings.MASTER_KEY, purpose)
+
+
+def installation_secrets_store() -> None:
+    """Store what is derived from the master key, before that is rotated: API keys and second factors stay valid."""
+    for purpose in (CREDENTIALS, SECOND_FACTORS):
+        key_store().key_for(INSTALLATION, purpose, make_secret=partial(bytes, installation_secret(purpose)))

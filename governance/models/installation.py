@@ -7,14 +7,14 @@ from django.db.models.functions import Now
 
 
 class KeyStoreNote(models.Model):
-    """The id of the key store that this database's content is sealed with. One row, written once."""
+    """Row 1: the id of the key store that this database's content is sealed with. Others: rotations of its keys."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     store_id: "models.UUIDField[UUID, UUID]" = models.UUIDField()
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="database_has_one_key_store")]
+        constraints = [models.CheckConstraint(condition=models.Q(id__gte=1), name="key_store_is_note_one")]
 
 
 class Heartbeat(models.Model):

@@ -17,7 +17,7 @@ from governance.audit.services import record
 from governance.database import acting, database_now, no_tenant, tenant_transaction
 from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from governance.ids import uuid7
-from governance.keys.services import credential_hash, key_store
+from governance.keys.services import credential_hash, key_store, rotating_key_store
 from governance.models import ApiKey, Member, Persona, Role, SignInLink, Tenant, User
 from governance.tenants.bonds import FREE, KeyBonds, bonds_detail, bonds_set
 from governance.tenants.principals import links_usable
@@ -69,6 +69,17 @@ def tenant_create(*, slug: str, name: str, owner_email: str) -> tuple[Tenant, Me
         record(actor=actor, verb=Verb.TENANT_CREATED, object_type="tenant", object_ids=[tenant.id])
         member = member_add(actor=actor, email=owner_email, role=RoleName.OWNER)
     return tenant, member
+
+
+def tenant_keys_rotate(*, actor: Actor) -> int:
+    """Give the tenant new keys for what is sealed from now on; how many former ones only open what they sealed.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry.
+    """
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        record(actor=actor, verb=Verb.KEYS_ROTATED, object_type="tenant", object_ids=[actor.tenant_id])
+        return rotating_key_store().rotate_tenant(actor.tenant_id)
 
 
 def member_add(*, actor: Actor, email: str, role: RoleName) -> Member:

@@ -61,6 +61,7 @@ ENDINGS: dict[str, Promise] = {
     "used": gettext_lazy("used %(what)s"),
 }
 PHRASES: dict[str, Promise] = {
+    Verb.KEYS_ROTATED: gettext_lazy("rotated the keys of %(what)s"),
     Verb.MEMBER_SIGNED_IN: gettext_lazy("signed in"),
     Verb.MEMBER_SIGNED_OUT: gettext_lazy("signed out"),
     Verb.MEMBER_ROLE_CHANGED: gettext_lazy("changed the role of %(what)s"),

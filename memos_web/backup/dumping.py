@@ -72,7 +72,7 @@ def _write(config: Config, folder: Path) -> Manifest:
         run_tool("pg_dump", words, conninfo)
         tables = table_hashes(connection)
         migrations = {app: _last_migration(connection, app) for app in MIGRATED}
-        noted = connection.execute("SELECT store_id::text FROM governance_keystorenote").fetchone()
+        noted = connection.execute("SELECT store_id::text FROM governance_keystorenote WHERE id = 1").fetchone()
         at = connection.execute("SELECT now()").fetchone()
     for name in FOLDERS:
         if (config.data_dir / name).is_dir():

@@ -48,6 +48,12 @@ class NotedStore:
     def tenants(self) -> frozenset[UUID]:
         return frozenset({self.id})  # no new store is made
 
+    def rotations(self) -> frozenset[UUID]:
+        return frozenset()  # as below
+
+    def note_rotations(self, ids: Collection[UUID]) -> None:
+        """The database does, when it is there."""
+
     def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
         return False  # of whose keys are there, the database tells when it is
 

@@ -10,9 +10,10 @@ import pytest
 
 from governance.audit.reading.files import export_write
 from governance.audit.reading.queries import query_read
-from governance.audit.signing import SCOPE, checkpoints_outside, manifest_signed, public_key
+from governance.audit.signing import checkpoints_outside, manifest_signed, public_key
 from governance.audit.verifier import Report, Unreadable, checkpoint_read, export_verify, manifest_text
 from governance.keys.services import key_store
+from governance.keys.store import AUDIT_SIGNING
 from governance.vocabulary import ExportFormat
 from tests.factories import World
 from tests.governance.audit.logs import log_make
@@ -136,4 +137,4 @@ def test_the_signed_text_is_the_one_that_the_documentation_describes(world: Worl
     signature = manifest.pop("signature")
     text = f"memos-audit-2 {json.dumps(manifest, sort_keys=True, separators=(',', ':'))}".encode()
     assert manifest_text(manifest | {"signature": signature}) == text
-    assert manifest["key"] == str(key_store().key_for(world.acme.id, SCOPE).id)
+    assert manifest["key"] == str(key_store().key_for(world.acme.id, AUDIT_SIGNING).id)

@@ -15,8 +15,9 @@ from django.test import Client, override_settings
 
 from governance.errors import KeyUnavailable
 from governance.keys.rules import DataKey, derive, seal
-from governance.keys.services import GENERAL, key_store, open_sealed, seal_for
-from governance.keys.store import DAMAGED, FOREIGN, KEY_MISSING, MISSING, OTHER_MASTER
+from governance.keys.services import GENERAL, key_store, open_sealed, rotating_key_store, seal_for
+from governance.keys.store import DAMAGED, FOREIGN, KEY_MISSING, MISSING, OLDER, OTHER_MASTER
+from governance.tenants.services import tenant_keys_rotate
 from tests.factories import World, client_for
 from tests.governance.keys.stores import MemoryRegistry, store_at
 from tests.governance.web.visitors import link_for, signed_in
@@ -163,6 +164,54 @@ def test_older_copy_without_the_keys_of_a_tenant_is_refused_and_no_new_ones_are_
     assert key_store_path.read_bytes() == before
 
 
+ROTATIONS: dict[str, Callable[[World], object]] = {
+    "tenant": lambda world: tenant_keys_rotate(actor=world.olivia.actor),
+    "master": lambda world: rotating_key_store().rotate_master(MASTER),
+}
+
+
+@pytest.mark.parametrize("what", ROTATIONS)
+def test_copy_from_before_a_rotation_is_refused_and_the_one_from_after_it_serves(
+    world: World, key_store_path: Path, what: str
+) -> None:
+    """It has a key for everything, and would seal under those that were given up."""
+    client = client_for(world.alice.key.text)
+    made = client.post("memories/", {"content": "The spare key lies in the cabinet."})
+    address = f"memories/{made.json['results'][0]['id']}/"
+    older, newer = key_store_path.with_suffix(".older"), key_store_path.with_suffix(".newer")
+    shutil.copy(key_store_path, older)
+    ROTATIONS[what](world)
+    assert client.get(address).json["content"].startswith("The spare key")
+    assert client.post("memories/", {"content": "Another one."}).status == 201
+    shutil.copy(key_store_path, newer)
+    shutil.copy(older, key_store_path)
+    for _ in range(2):
+        for reply in (client.get(address), client.post("memories/", {"content": "A third one."})):
+            assert (reply.status, reply.code, reply.json["detail"]) == (503, "key_unavailable", OLDER)
+    assert Client().get("/readyz").json()["checks"]["keys"] == "down"
+    with started_anew(), pytest.raises(KeyUnavailable, match=OLDER):
+        key_store().check()
+    assert key_store_path.read_bytes() == older.read_bytes()
+    shutil.copy(newer, key_store_path)
+    with started_anew():
+        key_store().check()
+        assert client.get(address).json["content"].startswith("The spare key")
+
+
+def test_copy_from_before_a_finished_rotation_of_the_master_key_is_refused_with_the_reason(
+    world: World, key_store_path: Path
+) -> None:
+    older = key_store_path.with_suffix(".older")
+    shutil.copy(key_store_path, older)
+    rotating_key_store().rotate_master(MASTER)
+    with started_anew(MASTER_KEY=MASTER):
+        assert rotating_key_store().drop_masters() == 1
+        key_store().check()
+        shutil.copy(older, key_store_path)
+        with pytest.raises(KeyUnavailable, match="from before a rotation"):
+            key_store().check()
+
+
 def test_copy_that_is_moved_over_the_file_is_noticed_at_the_next_call(world: World, key_store_path: Path) -> None:
     """Also by a process that has the keys in memory: the file, not the memory, says what is valid."""
     seal_for(tenant_id=world.acme.id, scope=GENERAL, place=b"row", plaintext=b"words")
@@ -191,6 +240,8 @@ def test_the_note_in_the_database_cannot_be_changed(world: World, superuser: Cal
             superuser().execute(statement.encode())
     with pytest.raises(psycopg.errors.UniqueViolation):
         superuser().execute("INSERT INTO governance_keystorenote (id, store_id) VALUES (1, gen_random_uuid())")
+    with pytest.raises(psycopg.errors.CheckViolation):
+        superuser().execute("INSERT INTO governance_keystorenote (id, store_id) VALUES (0, gen_random_uuid())")
 
 
 # Stores of versions whose files had no id

@@ -55,6 +55,7 @@ SIGNING_IN = {
 # Work with memory:
 WORK = {
     Verb.SEGMENT_CHANGED,
+    Verb.KEYS_ROTATED,
     Verb.NAMESPACE_CREATED,
     Verb.NAMESPACE_ENDED,
     Verb.NAMESPACE_RESTORED,

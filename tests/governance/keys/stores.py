@@ -15,6 +15,7 @@ class MemoryRegistry:
     noted: UUID | None = None
     ids: frozenset[UUID] = field(default_factory=frozenset)
     with_memories: frozenset[UUID] = field(default_factory=frozenset)
+    rotated: set[UUID] = field(default_factory=set)
 
     def registered(self) -> UUID | None:
         return self.noted
@@ -25,6 +26,12 @@ class MemoryRegistry:
 
     def tenants(self) -> frozenset[UUID]:
         return self.ids
+
+    def rotations(self) -> frozenset[UUID]:
+        return frozenset(self.rotated)
+
+    def note_rotations(self, ids: Collection[UUID]) -> None:
+        self.rotated.update(ids)
 
     def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
         return not self.with_memories.isdisjoint(tenant_ids)

@@ -4,7 +4,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from stat import S_IMODE
@@ -201,6 +203,35 @@ def test_threads_that_make_the_same_keys_at_once_get_the_same_ones(key_store_pat
         thread.join(timeout=60)
     assert len(found) == 4 * len(scopes)
     assert len(set(found)) == len(scopes)
+
+
+@dataclass
+class InterruptedRegistry(MemoryRegistry):
+    """Once, while it is asked for the store, another process does `meanwhile`: after or before the answer is read."""
+
+    meanwhile: Callable[[], object] | None = None
+    is_read_before: bool = True
+
+    def registered(self) -> UUID | None:
+        answer, meanwhile, self.meanwhile = self.noted, self.meanwhile, None
+        if meanwhile is None:
+            return answer
+        meanwhile()
+        return answer if self.is_read_before else self.noted
+
+
+@pytest.mark.parametrize("is_read_before", [True, False])
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_store_that_another_process_makes_and_uses_meanwhile_is_taken(
+    key_store_path: Path, is_read_before: bool, is_made: bool
+) -> None:
+    if is_made:
+        store_at(key_store_path, MASTER, MemoryRegistry()).check()
+    registry = InterruptedRegistry(is_read_before=is_read_before)
+    another = store_at(key_store_path, MASTER, registry)
+    registry.meanwhile = partial(another.key_for, TENANT, GENERAL)
+    key = store_at(key_store_path, MASTER, registry).key_for(TENANT, GENERAL)
+    assert key == another.key_for(TENANT, GENERAL)
 
 
 def test_tokens_of_two_tenants_have_nothing_in_common(key_store_path: Path) -> None:

@@ -1,0 +1,239 @@
+"""Keys are rotated at once or not at all; whoever has the file open goes on."""
+
+import base64
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from governance.audit.signing import public_key
+from governance.errors import Conflict, Forbidden, KeyUnavailable
+from governance.keys.services import GENERAL, key_store
+from governance.keys.store import AUDIT_SIGNING, TOKENS, SqliteKeyStore
+from governance.tenants.services import tenant_keys_rotate
+from governance.vocabulary import Verb
+from tests.factories import World
+from tests.governance.keys.stores import MemoryRegistry, store_at, store_id_at
+from tests.harness.product import RunningServer, installation
+from tests.harness.servers import ROOT, Servers, clean_environ
+from tests.journeys.live import Live
+
+OLD, NEXT = b"the master key of this one test.", b"the master key that is to follow"
+OTHER = b"a master key that comes too early"
+SCOPES = ("general", TOKENS, AUDIT_SIGNING, "subject:1")
+# Ends as by kill -9, in the middle of the transaction: after so many wrapped keys.
+DYING = """
+import os, sys
+from pathlib import Path
+from uuid import UUID
+from governance.keys import store as module
+from tests.governance.keys.stores import store_at
+store, sealed, seal = store_at(Path(sys.argv[1]), sys.argv[2].encode()), [], module.seal
+store.check()
+def dying(*args, **named):
+    sealed.append(1)
+    if len(sealed) == 2:
+        os.kill(os.getpid(), 9)
+    return seal(*args, **named)
+module.seal = dying
+store.rotate_master(sys.argv[3].encode()) if sys.argv[4] == "master" else store.rotate_tenant(UUID(sys.argv[5]))
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "keystore.sqlite3"
+
+
+@pytest.fixture
+def tenants(path: Path) -> dict[UUID, dict[str, UUID]]:
+    """Three tenants with a key of each scope."""
+    store = store_at(path, OLD, MemoryRegistry())
+    return {
+        tenant: {scope: store.key_for(tenant, scope).id for scope in SCOPES} for tenant in (uuid4() for _ in range(3))
+    }
+
+
+def opened(store: SqliteKeyStore, tenants: dict[UUID, dict[str, UUID]]) -> list[bytes]:
+    found = [store.key_by_id(tenant, one) for tenant, keys in tenants.items() for one in keys.values()]
+    return [key.secret for key in found if key]
+
+
+def test_both_master_keys_open_the_store_until_the_former_one_is_dropped(
+    path: Path, tenants: dict[UUID, dict[str, UUID]]
+) -> None:
+    serving = store_at(path, OLD)
+    secrets = opened(serving, tenants)
+    assert len(secrets) == 12
+    store_at(path, OLD).rotate_master(NEXT)
+    following = store_at(path, NEXT)
+    assert opened(serving, tenants) == opened(following, tenants) == secrets
+    made = uuid4()
+    key = serving.key_for(made, "general")
+    assert following.key_by_id(made, key.id) == key
+    assert following.opens_with(OLD)
+    assert following.drop_masters() == 1
+    assert opened(following, tenants) == secrets
+    for store in (serving, store_at(path, OLD)):
+        with pytest.raises(KeyUnavailable, match="another master key"):
+            store.key_for(made, "general")
+    following.rotate_master(OLD)
+    assert opened(store_at(path, OLD), tenants) == secrets
+
+
+def test_a_rotation_that_is_not_finished_is_not_followed_by_another(
+    path: Path, tenants: dict[UUID, dict[str, UUID]]
+) -> None:
+    serving = store_at(path, OLD)
+    serving.rotate_master(NEXT)
+    before = path.read_bytes()
+    for refused in (
+        lambda: store_at(path, NEXT).rotate_master(OTHER),  # processes with the first one would stop
+        serving.drop_masters,  # with the former master key
+    ):
+        with pytest.raises(Conflict):
+            refused()
+    assert path.read_bytes() == before
+    assert len(opened(serving, tenants)) == 12
+
+
+def test_a_rotation_that_was_cut_off_before_the_note_is_noted_by_the_next_process(
+    path: Path, tenants: dict[UUID, dict[str, UUID]]
+) -> None:
+    older, registry = path.read_bytes(), MemoryRegistry(noted=store_id_at(path))
+    serving = store_at(path, OLD, registry)
+    secrets = opened(serving, tenants)
+    store_at(path, OLD).rotate_tenant(next(iter(tenants)))  # notes it elsewhere
+    assert registry.rotated == set()
+    assert opened(serving, tenants) == secrets
+    assert len(registry.rotated) == 1
+    path.write_bytes(older)
+    for store in (serving, store_at(path, OLD, registry)):
+        with pytest.raises(KeyUnavailable, match="from before a rotation"):
+            store.key_for(next(iter(tenants)), "general")
+
+
+def test_threads_go_on_while_keys_are_rotated(path: Path, tenants: dict[UUID, dict[str, UUID]]) -> None:
+    registry = MemoryRegistry(noted=store_id_at(path))
+    shared, rotating = store_at(path, OLD, registry), store_at(path, OLD, registry)
+    secrets, done = opened(shared, tenants), threading.Event()
+
+    def read(store: SqliteKeyStore) -> int:
+        rounds = 0
+        while not done.is_set() or not rounds:
+            assert opened(store, tenants) == secrets
+            for tenant in tenants:
+                key = store.key_for(tenant, f"subject:{rounds % 5}")
+                assert store.key_by_id(tenant, key.id) == key
+            rounds += 1
+        return rounds
+
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read, store) for store in (shared, shared, store_at(path, OLD, registry))]
+        try:
+            for tenant in [*tenants, *tenants]:
+                rotating.rotate_tenant(tenant)
+            rotating.rotate_master(NEXT)
+        finally:
+            done.set()
+        assert all(reader.result(timeout=60) for reader in readers)
+    assert len(registry.rotated) == 7
+
+
+def test_a_tenant_seals_under_new_keys_and_opens_what_the_former_sealed(
+    path: Path, tenants: dict[UUID, dict[str, UUID]]
+) -> None:
+    serving, tenant = store_at(path, OLD), next(iter(tenants))
+    secrets = opened(serving, tenants)
+    assert store_at(path, OLD).rotate_tenant(tenant) == 2
+    assert opened(serving, tenants) == secrets
+    for scope in (TOKENS, AUDIT_SIGNING):
+        assert serving.key_for(tenant, scope).id == tenants[tenant][scope]
+    for scope in ("general", "subject:1"):
+        assert serving.key_for(tenant, scope).id != tenants[tenant][scope]
+    serving.destroy(tenant, "subject:1")
+    assert serving.key_by_id(tenant, tenants[tenant]["subject:1"]) is None
+    with closing(sqlite3.connect(path)) as db:
+        left = db.execute("SELECT count(*) FROM data_key WHERE scope LIKE 'subject:1%'").fetchone()
+    assert left == (2,)
+
+
+@pytest.mark.parametrize("what", ["master", "tenant"])
+def test_a_rotation_that_is_killed_changed_nothing_and_is_done_the_next_time(
+    path: Path, tenants: dict[UUID, dict[str, UUID]], what: str
+) -> None:
+    secrets, tenant = opened(store_at(path, OLD), tenants), next(iter(tenants))
+    words = [str(path), OLD.decode(), NEXT.decode(), what, str(tenant)]
+    environ = {**clean_environ(), "DJANGO_SETTINGS_MODULE": "memos_web.settings.test"}
+    killed = subprocess.run([sys.executable, "-c", DYING, *words], cwd=ROOT, env=environ, check=False, timeout=60)
+    assert killed.returncode == -9
+    store = store_at(path, OLD)
+    assert opened(store, tenants) == secrets
+    assert not store.opens_with(NEXT)
+    assert store.key_for(tenant, "general").id == tenants[tenant]["general"]
+    if what == "master":
+        store.rotate_master(NEXT)
+        assert opened(store_at(path, NEXT), tenants) == secrets
+    else:
+        assert store.rotate_tenant(tenant) == 2
+        assert opened(store_at(path, OLD), tenants) == secrets
+
+
+def test_only_who_manages_operations_rotates_the_keys_of_their_own_tenant(
+    world: World, key_store_path: Path, superuser: Callable[[], psycopg.Connection]
+) -> None:
+    def keys() -> list[UUID]:
+        return [key_store().key_for(one.id, GENERAL).id for one in (world.acme, world.other)]
+
+    acme, other = keys()
+    signed = public_key(world.acme.id)
+    for person in (world.alice, world.bob):
+        with pytest.raises(Forbidden):
+            tenant_keys_rotate(actor=person.actor)
+    tenant_keys_rotate(actor=world.charlie.actor)
+    assert keys()[0] == acme
+    assert keys()[1] != other
+    tenant_keys_rotate(actor=world.olivia.actor)
+    assert keys()[0] != acme
+    assert public_key(world.acme.id) == signed, "checkpoints that were signed are verified as before"
+    rows = superuser().execute(
+        "SELECT tenant_id FROM governance_auditentry WHERE verb = %s ORDER BY id", [Verb.KEYS_ROTATED]
+    )
+    assert [row[0] for row in rows] == [world.other.id, world.acme.id]
+
+
+@pytest.mark.long
+def test_a_running_product_serves_through_a_rotation(servers: Servers) -> None:
+    with installation(servers.cluster) as server:
+        server.start()
+        live = Live.of(server)
+        stored = live.done("POST", "memories/", {"content": "The heron nests by the mill."})["results"][0]["id"]
+        before = (server.data_dir / "keys" / "master.key").read_text()
+        for words in (("--tenant", "home"), ()):
+            done = server.manage("keys_rotate", *words)
+            assert done.returncode == 0, done.stderr
+        assert live.done("GET", f"memories/{stored}/")["content"] == "The heron nests by the mill."
+        later = live.done("POST", "memories/", {"content": "The otter swims."})["results"][0]["id"]
+        assert (server.data_dir / "keys" / "master.key").read_text() != before
+        assert server.stop() == 0
+        server.start()
+        assert server.manage("keys_rotate", "--finish").returncode == 0
+        for memory, content in ((stored, "The heron nests by the mill."), (later, "The otter swims.")):
+            assert live.done("GET", f"memories/{memory}/")["content"] == content
+        assert _refused_with(server, before)
+
+
+def _refused_with(server: RunningServer, master: str) -> bool:
+    store_path = server.data_dir / "keys" / "keystore.sqlite3"
+    with pytest.raises(KeyUnavailable, match="another master key"):
+        store_at(store_path, base64.b64decode(master)).check()
+    return os.path.exists(store_path)
