@@ -165,6 +165,7 @@ class Verb(StrEnum):
     MEMORY_TIERED = "memory.tiered"
     MEMORY_TRANSITIONED = "memory.transitioned"
     MEMORY_PROMOTED = "memory.promoted"
+    MEMORY_FEEDBACK_GIVEN = "memory.feedback_given"
     HOLD_CREATED = "hold.created"
     HOLD_READ = "hold.read"
     HOLD_RELEASE_APPROVED = "hold.release_approved"

@@ -179,6 +179,7 @@ class ReviewKind(StrEnum):
     PII = "pii"
     SOURCE_WITHDRAWN = "source_withdrawn"
     CONFLICT = "conflict"
+    FEEDBACK = "feedback"
 
 
 class ReviewStatus(StrEnum):
@@ -188,6 +189,23 @@ class ReviewStatus(StrEnum):
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     SUPERSEDED = "superseded"
+
+
+class FeedbackKind(StrEnum):
+    """What a reader says of a memory."""
+
+    USEFUL = "useful"
+    WRONG = "wrong"
+    OUTDATED = "outdated"
+    SENSITIVE = "sensitive"
+
+
+class FeedbackOutcome(StrEnum):
+    """What a feedback led to: a count, a version, or a review by somebody who may change the memory."""
+
+    COUNTED = "counted"
+    CHANGED = "changed"
+    REVIEW = "review"
 
 
 class PiiField(StrEnum):

@@ -117,6 +117,7 @@ LISTED_ABOVE = {
     ("vault.cubes.changing", "earlier_texts_prepared"),
     ("vault.cubes.screening.redaction", "clean_texts_prepared"),
     ("vault.reviews.services", "review_texts_prepared"),
+    ("vault.reviews.feedback", "feedback_texts_prepared"),
     ("vault.layers.placing", "hot_emit"),  # leaves work for what the caller was allowed
 }
 

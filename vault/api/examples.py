@@ -29,6 +29,7 @@ EXAMPLES: dict[str, Any] = {
     "memories_transition": {"to": "archived", "reason": "Nobody asks for it any more."},
     "memories_restore": {},
     "memories_promote": {"layer": "mid_term"},
+    "memories_feedback": {"kind": "outdated", "note": "Ana moved in May."},
     "memories_copy": {"namespace": "/team/notes"},
     "memories_fuse": {"ids": [MEMORY, OTHER_MEMORY], "reason": "They state the same."},
     "memories_split": {"parts": ["Ana prefers the train.", "Bo likes tea."]},

@@ -206,9 +206,20 @@ def review_json(view: ReviewView) -> dict[str, Any]:
         "is_current": view.is_current,
         "findings": [finding_json(one) for one in view.findings],
         "content": view.words.content if view.words else None,
+        "feedback": _feedback_json(view) if view.feedback else None,
         "created_at": time_json(row.created_at),
         "decided_at": time_json(row.decided_at),
         "decided_by": {"kind": row.decided_kind, "id": str(row.decided_by)} if row.decided_by else None,
+    }
+
+
+def _feedback_json(view: ReviewView) -> dict[str, Any]:
+    assert view.feedback is not None
+    return {
+        "kind": view.feedback.kind,
+        "correction": view.feedback.correction,
+        "note": view.feedback.note,
+        "author": {"kind": view.row.asked_kind, "id": str(view.row.asked_by)},
     }
 
 

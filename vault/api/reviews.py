@@ -63,7 +63,7 @@ class ReviewAcceptView(ApiView):
         """Redact what was found; earlier versions of the memory are blanked unless `redact_history` is false.
 
         `source_withdrawn`: keep the present text, which stands without its source from then on; the words of earlier
-        versions go. Only who could read the source may.
+        versions go. Only who could read the source may. `feedback`: change the memory as a reader asks.
         """
         actor = self.actor()
 
@@ -80,7 +80,7 @@ class ReviewAcceptView(ApiView):
 class ReviewRejectView(ApiView):
     @of_memories("reviews_reject", ReviewSchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, review_id: UUID) -> Response:
-        """What was found is no personal data. `source_withdrawn`: delete the memory."""
+        """What was found is no personal data. `source_withdrawn`: delete the memory. `feedback`: leave it as it is."""
         actor = self.actor()
 
         def call() -> Reply:

@@ -10,6 +10,7 @@ from governance.api.described import PageSchema
 from governance.vocabulary import PiiKind
 from vault.provenance.rules import FORMAT
 from vault.vocabulary import (
+    FeedbackKind,
     Layer,
     MemoryType,
     Modality,
@@ -281,6 +282,13 @@ class FindingSchema(Schema):
     status = serializers.ChoiceField(choices=list(ReviewStatus))
 
 
+class ReviewFeedbackSchema(Schema):
+    kind = serializers.ChoiceField(choices=list(FeedbackKind))
+    correction = serializers.CharField(allow_blank=True, help_text="Of `wrong`: the content that is proposed.")
+    note = serializers.CharField(allow_blank=True)
+    author = AuthorSchema()
+
+
 class ReviewSchema(Schema):
     id = serializers.UUIDField()
     kind = serializers.ChoiceField(choices=list(ReviewKind))
@@ -290,7 +298,12 @@ class ReviewSchema(Schema):
     is_current = serializers.BooleanField()
     findings = FindingSchema(many=True)
     content = serializers.CharField(
-        allow_null=True, help_text="Of an open `source_withdrawn`: the text that waits, for who may decide."
+        allow_null=True,
+        help_text="Of an open `source_withdrawn`: the text that waits, for who may decide. "
+        "Of `conflict` and `feedback`: the text that is judged.",
+    )
+    feedback = ReviewFeedbackSchema(
+        allow_null=True, help_text="Of `feedback`: what a reader asks for, shown to who may decide and to that reader."
     )
     created_at = serializers.DateTimeField()
     decided_at = serializers.DateTimeField(allow_null=True)

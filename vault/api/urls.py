@@ -2,6 +2,7 @@ from django.urls import path
 
 from vault.api.actions import ActionsView, ExportFileView
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
+from vault.api.feedback import FeedbackView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
 from vault.api.layers import ConstantsView, ProfileView, ReplayView, SegmentsView, StmView, TraitsView, WorkingSetView
 from vault.api.lifecycle import CopyView, FuseView, PromoteView, SplitView, TransitionView, UnfuseView
@@ -79,6 +80,7 @@ urlpatterns = [
     path("memories/fuse/", FuseView.as_view()),
     path("memories/<uuid:memory_id>/promote/", PromoteView.as_view()),
     path("memories/<uuid:memory_id>/copy/", CopyView.as_view()),
+    path("memories/<uuid:memory_id>/feedback/", FeedbackView.as_view()),
     path("memories/<uuid:memory_id>/split/", SplitView.as_view()),
     path("memories/<uuid:memory_id>/unfuse/", UnfuseView.as_view()),
     path("memories/<uuid:memory_id>/provenance/", MemoryProvenanceView.as_view()),

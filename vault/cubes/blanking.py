@@ -14,7 +14,7 @@ from governance.vocabulary import Verb
 from vault.cubes.index.postings import postings_delete
 from vault.models import Cube, CubeSource, CubeVersion, Embedding, PiiFinding, Review
 from vault.models.cube import CubeQuerySet
-from vault.vocabulary import ReviewStatus, Source, SourceKind
+from vault.vocabulary import ReviewKind, ReviewStatus, Source, SourceKind
 
 
 def extracts_of(source_id: UUID) -> CubeQuerySet:
@@ -44,7 +44,11 @@ def versions_blank(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) ->
             _empty(cube, version)
     CubeVersion.objects.filter(id__in=ids).update(sealed=b"", terms=[], tags=[])
     PiiFinding.objects.filter(version_id__in=ids).delete()
-    Review.objects.filter(version_id__in=ids, status__in=[ReviewStatus.OPEN, ReviewStatus.SUPERSEDED]).update(
+    reviews = Review.objects.filter(version_id__in=ids)
+    feedback = reviews.filter(kind=ReviewKind.FEEDBACK, status=ReviewStatus.OPEN)
+    feedback.update(status=ReviewStatus.SUPERSEDED, decided_at=Now(), sealed=b"")
+    undecided = reviews.filter(status__in=[ReviewStatus.OPEN, ReviewStatus.SUPERSEDED])
+    undecided.exclude(kind=ReviewKind.FEEDBACK).update(
         status=ReviewStatus.ACCEPTED, decided_at=Now(), decided_kind=actor.principal_kind, decided_by=actor.principal_id
     )
     Embedding.objects.filter(cube_id=cube.id, version__in=[version.number for version in full]).delete()

@@ -3,11 +3,15 @@ from django.db import models
 from governance.models.base import TenantModel
 from governance.vocabulary import PiiKind
 from vault.models.cube import Cube, CubeVersion
-from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
+from vault.vocabulary import FeedbackKind, PiiField, ReviewKind, ReviewStatus
 
 
 class Review(TenantModel):
-    """Something about one version of a cube that a person should decide."""
+    """Something about one version of a cube that a person should decide.
+
+    `feedback`, `asked_kind`, `asked_by`, `sealed`: of a feedback what a reader says, who, and the correction and note
+    until it is decided.
+    """
 
     kind = models.CharField(max_length=20, choices=[(kind, kind) for kind in ReviewKind])
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
@@ -18,10 +22,20 @@ class Review(TenantModel):
     decided_at = models.DateTimeField(null=True)
     decided_kind = models.CharField(max_length=10, blank=True, default="", db_default="")
     decided_by = models.UUIDField(null=True)
+    feedback = models.CharField(
+        max_length=10, choices=[(kind, kind) for kind in FeedbackKind], blank=True, default="", db_default=""
+    )
+    asked_kind = models.CharField(max_length=10, blank=True, default="", db_default="")
+    asked_by = models.UUIDField(null=True)
+    sealed = models.BinaryField(default=bytes, db_default=b"")
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["tenant", "version", "kind"], name="version_is_reviewed_once_for_each_kind")
+            models.UniqueConstraint(
+                fields=["tenant", "version", "kind"],
+                name="version_is_reviewed_once_for_each_kind",
+                condition=~models.Q(kind=ReviewKind.FEEDBACK),  # several readers may say the same
+            )
         ]
         indexes = [
             models.Index(fields=["tenant", "kind", "status", "-id"], name="review_newest_first"),

@@ -11,6 +11,7 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import NotFound
+from governance.naming import names_find
 from governance.pages import Pages
 from governance.vocabulary import Permission, PiiKind, Verb
 from vault.cubes.lookup import cube_target, locate
@@ -21,6 +22,7 @@ from vault.cubes.selectors import cubes_read
 from vault.cubes.versions import versions_open_to
 from vault.cubes.words import Words, words_open
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
+from vault.reviews.feedback import Feedback, feedback_open
 from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdrawn_refresh
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
@@ -51,7 +53,8 @@ class FindingView:
 class ReviewView:
     """`is_current`: it is about the memory as it is now. `words`: the text that waits, where it may be shown.
 
-    later: of a conflict, the statement that closed this memory's validity.
+    later: of a conflict, the statement that closed this memory's validity. feedback: what a reader, the `author`, asks
+    for; shown to who may decide and to that reader.
     """
 
     row: Review
@@ -60,6 +63,8 @@ class ReviewView:
     findings: tuple[FindingView, ...]
     words: Words | None = field(default=None, repr=False)
     later: Words | None = field(default=None, repr=False)
+    feedback: Feedback | None = field(default=None, repr=False)
+    author: str = ""
 
 
 def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus, pages: Pages) -> list[ReviewView]:
@@ -129,7 +134,7 @@ def _views(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
     """Opened; with the texts that wait for a decision, for who may decide and may read what they were made from."""
     rows = list(rows)
     shown = _shown(actor, rows)
-    views = _with_conflicts(actor, _opened(rows, shown))
+    views = _with_feedback(actor, _with_conflicts(actor, _opened(rows, shown)))
     return [replace(view, words=_words_of(view.row.version)) if view.row.id in shown else view for view in views]
 
 
@@ -146,6 +151,27 @@ def _with_conflicts(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewVie
         else view
         for view in views
     ]
+
+
+def _with_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
+    """With what readers ask for, and the text of then, for those who may decide and for whoever asked."""
+    given = {view.row.id for view in views if view.row.kind == ReviewKind.FEEDBACK and _may_see_feedback(actor, view)}
+    names = names_find(actor.tenant_id, {one for view in views if view.row.id in given and (one := view.row.asked_by)})
+    return [
+        replace(
+            view,
+            words=_words_of(view.row.version),
+            feedback=feedback_open(view.row),
+            author=str(names[view.row.asked_by]) if view.row.asked_by in names else "",
+        )
+        if view.row.id in given
+        else view
+        for view in views
+    ]
+
+
+def _may_see_feedback(actor: Actor, view: ReviewView) -> bool:
+    return view.row.asked_by == actor.principal_id or _may_decide(actor, view.cube)
 
 
 def _opened(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]:

@@ -1,4 +1,4 @@
-"""What a person decides in the inbox: about personal data, and about memories whose source was withdrawn."""
+"""What a person decides in the inbox: about personal data, memories whose source was withdrawn, and feedback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +31,7 @@ from vault.cubes.versions import versions_open_to
 from vault.cubes.writer.prepared import Reading, places_prepared, texts_of_version, texts_prepared
 from vault.layers.contradictions import contradiction_undo
 from vault.models import Cube, CubeVersion, PiiFinding, Review
+from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepared
 from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.vocabulary import ReviewKind, ReviewStatus
 
@@ -39,7 +40,8 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
     """Redact what was found: in a new version of the memory, or the whole of a version that is no longer the present.
 
     Of a memory whose source was withdrawn: keep its present text, which is the one that was looked at; the words of
-    earlier versions go. Of a conflict: the later statement holds, as it does already.
+    earlier versions go. Of a conflict: the later statement holds, as it does already. Of a feedback: change the memory
+    as it asks.
     What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
     decided already; PiiUnavailable. Writes: as a redaction does, Review, AuditEntry.
     """
@@ -52,6 +54,9 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
             withdrawn_sources_drop(cube)
         elif review.kind == ReviewKind.CONFLICT:
             _refuse_decided(review)
+        elif review.kind == ReviewKind.FEEDBACK:
+            _refuse_decided(review)
+            feedback_accept(actor=actor, review=review, cube=cube)
         else:
             _redact(actor, review, cube, redact_history)
         _decide(actor, review, ReviewStatus.ACCEPTED)
@@ -67,11 +72,16 @@ def review_texts_prepared(*, actor: Actor, review_id: UUID) -> Iterator[None]:
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        pii = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id, kind=ReviewKind.PII)
+        asked = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id)
+        given = asked.filter(kind=ReviewKind.FEEDBACK, status=ReviewStatus.OPEN).first()
+        pii = asked.filter(kind=ReviewKind.PII)
         review = pii.select_related("version").first()
         failed = PiiFinding.objects.filter(version=review.version if review else None, kind=PiiKind.UNCHECKED)
         unchecked = failed.exists()
-    if review is None:
+    if given is not None:
+        with feedback_texts_prepared(actor=actor, cube_id=given.cube_id, feedback=feedback_open(given)):
+            yield
+    elif review is None:
         yield
     elif unchecked:
         reading = Reading(texts_of_version(review.version), EVERYWHERE)
@@ -109,7 +119,8 @@ def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
 def review_reject(*, actor: Actor, review_id: UUID) -> Review:
     """What was found is none: the decision is kept, so that this version is not flagged for it again.
 
-    Of a memory whose source was withdrawn: delete it. Of a conflict: both statements hold.
+    Of a memory whose source was withdrawn: delete it. Of a conflict: both statements hold. Of a feedback: the memory
+    stays as it is.
     Raises NotFound; Forbidden; Conflict when it was decided already. Writes: Review, PiiFinding …, AuditEntry.
     """
     with acting(actor):
@@ -193,8 +204,9 @@ def _keep(version: CubeVersion, found: list[Finding]) -> None:
 def _decide(actor: Actor, review: Review, status: ReviewStatus) -> None:
     review.status, review.decided_by, review.decided_kind = status, actor.principal_id, actor.principal_kind
     Review.objects.filter(id=review.id).update(
-        status=status, decided_at=Now(), decided_by=actor.principal_id, decided_kind=actor.principal_kind
+        status=status, decided_at=Now(), decided_by=actor.principal_id, decided_kind=actor.principal_kind, sealed=b""
     )
+    review.sealed = b""
     if review.kind == ReviewKind.PII:
         PiiFinding.objects.filter(version_id=review.version_id, status=ReviewStatus.OPEN).update(status=status)
     review.refresh_from_db(fields=["decided_at"])

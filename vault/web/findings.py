@@ -35,6 +35,7 @@ class ShownReview:
     is_open: bool
     is_withdrawn: bool
     is_conflict: bool
+    is_feedback: bool
 
 
 def marked(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
@@ -47,7 +48,9 @@ def shown_review(view: ReviewView) -> ShownReview:
     status = ReviewStatus(view.row.status)
     withdrawn = view.row.kind == ReviewKind.SOURCE_WITHDRAWN
     conflict = view.row.kind == ReviewKind.CONFLICT
-    return ShownReview(view, found, REVIEW_STATUSES[status], status is ReviewStatus.OPEN, withdrawn, conflict)
+    feedback = view.row.kind == ReviewKind.FEEDBACK
+    is_open = status is ReviewStatus.OPEN
+    return ShownReview(view, found, REVIEW_STATUSES[status], is_open, withdrawn, conflict, feedback)
 
 
 def _pieces(text: str, findings: Sequence[Finding]) -> Iterator[MarkedPiece]:

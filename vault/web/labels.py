@@ -90,6 +90,7 @@ FIELD_NAMES: dict[str, Promise] = {
     "expires_at": _("Expires"),
     "reason": _("Reason"),
     "version": _("Version"),
+    "correction": _("Right text"),
 }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_http_methods
@@ -89,6 +90,7 @@ def _beside(request: HttpRequest, actor: Actor, view: CubeView, versions: Sequen
         "lineage": lineage_drawn(view, lineage) if _is_drawn(lineage) else None,
         "undo": request.session.pop("undo", None),
         "tool": tool_call_drawn(actor, view),
+        "longest_content": settings.MAX_CONTENT_CHARACTERS,
         **access_context(actor, view),
     }
 

@@ -1,4 +1,4 @@
-"""Operations on memories: fuse, split, undo of both, promote and copy. Each page works without JavaScript."""
+"""Operations on memories: fuse, split, undo of both, promote, copy and feedback. Each works without JavaScript."""
 
 from http import HTTPStatus
 from typing import Any
@@ -24,7 +24,8 @@ from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_propose, fusio
 from vault.lifecycle.services import cube_copy, cube_promote
 from vault.listing.selectors import paths_list
 from vault.namespaces.rules import PathError, path_checked
-from vault.vocabulary import Layer
+from vault.reviews.feedback import Feedback, cube_feedback
+from vault.vocabulary import FeedbackKind, FeedbackOutcome, Layer
 from vault.web.labels import LAYERS
 from vault.web.memory_forms import member_read
 
@@ -33,12 +34,19 @@ TITLES: dict[str, Promise] = {
     "split": gettext_lazy("Split a memory"),
     "promote": gettext_lazy("Change the layer"),
     "copy": gettext_lazy("Copy a memory"),
+    "feedback": gettext_lazy("Feedback"),
 }
 BUTTONS: dict[str, Promise] = {
     "fuse": gettext_lazy("Fuse"),
     "split": gettext_lazy("Split"),
     "promote": gettext_lazy("Change the layer"),
     "copy": gettext_lazy("Copy"),
+    "feedback": gettext_lazy("Send"),
+}
+FEEDBACK_WORDS: dict[FeedbackOutcome, Promise] = {
+    FeedbackOutcome.COUNTED: gettext_lazy("Counted as useful"),
+    FeedbackOutcome.CHANGED: gettext_lazy("The memory has a new version"),
+    FeedbackOutcome.REVIEW: gettext_lazy("Sent for review"),
 }
 SEPARATOR = "\n\n"
 REFUSALS = (Invalid, IllegalTransition, Conflict)  # shown above the form
@@ -119,6 +127,28 @@ def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
     except REFUSALS as fault:
         return _form(request, "copy", context, fault)
     return _done(request, made.id, _("Copied"))
+
+
+@require_POST
+@page
+def feedback(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    """One of four buttons; a refused correction is shown again, to be changed."""
+    form = request.POST
+    text = _text(form.get("correction", ""))
+    try:
+        kind = member_read(FeedbackKind, form, "kind")
+        expected = None if kind is FeedbackKind.USEFUL else _expected(request)
+        given = Feedback(kind, text)
+        result = cube_feedback(actor=actor, cube_id=memory_id, feedback=given, expected_versions=expected)
+    except REFUSALS as fault:
+        context = {
+            "text": text,
+            "corrects": form.get("kind") == FeedbackKind.WRONG,
+            "version": form.get("version", ""),
+            "next": reverse("memory", args=[memory_id]),
+        }
+        return _form(request, "feedback", context, fault)
+    return _done(request, memory_id, str(FEEDBACK_WORDS[result.outcome]))
 
 
 @require_POST

@@ -47,16 +47,19 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
-    """GET says what will go and counts it; POST redacts."""
+    """GET says what will go and counts it; POST redacts, or does what else the review asks."""
+    conflict: Conflict | None = None
     if request.method == "POST":
         try:
             redact_history = request.POST.get("redact_history") == "on"
             review_accept(actor=actor, review_id=review_id, redact_history=redact_history)
             return see_other(reverse("reviews"))
-        except Conflict:
-            pass  # decided meanwhile: the page below says so, with 409
+        except Conflict as fault:
+            conflict = fault  # decided meanwhile: the page below says so, with 409
     review_accept_ask(actor=actor, review_id=review_id)
     view = review_get(actor=actor, review_id=review_id)
+    if view.row.kind == ReviewKind.FEEDBACK and conflict is not None:
+        raise conflict
     if view.row.kind != ReviewKind.PII:
         return see_other(reverse("reviews"))
     status = HTTPStatus.OK if view.row.status == ReviewStatus.OPEN else HTTPStatus.CONFLICT

@@ -113,6 +113,10 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         Call("memories/fuse/", {"ids": ["{kept}", "{twin}"]}),
     ],
     ("memories/<uuid:memory_id>/promote/", "post"): [Call("memories/{cube}/promote/", {"layer": "mid_term"})],
+    ("memories/<uuid:memory_id>/feedback/", "post"): [
+        Call("memories/{cube}/feedback/", {"kind": "useful"}),
+        Call("memories/{cube}/feedback/", {"kind": "sensitive"}),
+    ],
     ("memories/<uuid:memory_id>/copy/", "post"): [Call("memories/{cube}/copy/", {"namespace": "/brand/new"})],
     ("memories/<uuid:memory_id>/split/", "post"): [Call("memories/{whole}/split/", {"parts": ["one", "two"]})],
     ("memories/<uuid:memory_id>/unfuse/", "post"): [Call("memories/{merged}/unfuse/")],
