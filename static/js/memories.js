@@ -29,7 +29,7 @@ function show(row, { now = false } = {}) {
   for (const one of rows()) one.classList.toggle("is-current", one === row);
   row.scrollIntoView({ block: "nearest" });
   clearTimeout(opening);
-  const address = row.querySelector(".row-pane").dataset.pane;
+  const address = row.dataset.pane;
   opening = setTimeout(async () => {
     await window.htmx.ajax("GET", address, { target: "#reader", swap: "innerHTML" });
     reader.hidden = false;
