@@ -104,7 +104,9 @@ def _tiers_tile(tiers: Mapping[Tier, tuple[int, int]]) -> Tile:
     shown = " · ".join(filesizeformat(tiers[tier][1]) for tier in Tier)
     moved = {"cold": f"{tiers[Tier.COLD][0]:,}", "archived": f"{tiers[Tier.ARCHIVE][0]:,}"}
     note = _("%(cold)s cold, %(archived)s archived") % moved
-    return Tile(_("Hot · cold · archive"), shown, note, "archive", f"{reverse('memories')}?state=archived")
+    address = f"{reverse('memories')}?state=archived"
+    # Three sizes are too wide for the large letters of one number.
+    return Tile(_("Hot · cold · archive"), "", note, "archive", address, small=shown)
 
 
 def _tokens_tile(use: Use) -> Tile:
