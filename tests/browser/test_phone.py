@@ -50,8 +50,11 @@ def test_the_drawer_leads_to_every_page(visit: OpenVisit) -> None:
     drawer = page.locator("#drawer")
     expect(drawer).to_be_hidden()
     page.get_by_role("link", name="Open the menu").tap()
+    expect(drawer.locator(".side-scroll")).to_have_css("overflow-y", "auto")
     for name in ("Memories", "Chat", "Review", "Audit", "Holds", "Personas", "Access", "Policies", "No purpose"):
-        expect(drawer.get_by_role("link", name=name, exact=True)).to_be_in_viewport()
+        link = drawer.get_by_role("link", name=name, exact=True)
+        link.scroll_into_view_if_needed()
+        expect(link).to_be_in_viewport(ratio=1)
     assert page.evaluate(CUT_OFF) == []
     assert findings(page) == []
     drawer.get_by_role("link", name="Policies").tap()
