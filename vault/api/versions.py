@@ -104,17 +104,18 @@ class RollbackView(ApiView):
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             asked_only(request)
             body = read(RollbackInput, request)
+        number, reason = body["version"], body.get("reason", "")
 
         def change() -> None:
             cube_rollback(
                 actor=actor,
                 cube_id=memory_id,
-                number=body["version"],
-                reason=body.get("reason", ""),
+                number=number,
+                reason=reason,
                 expected_versions=versions,
             )
 
-        with earlier_texts_prepared(actor=actor, cube_id=memory_id, number=body["version"]):
+        with earlier_texts_prepared(actor=actor, cube_id=memory_id, number=number, reason=reason):
             return _changed(self, memory_id, change)
 
 

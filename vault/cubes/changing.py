@@ -18,7 +18,7 @@ from vault.cubes.services import check_version, cube_update
 from vault.cubes.versions import versions_visible
 from vault.cubes.words import GONE
 from vault.cubes.writer.building import changed_reading
-from vault.cubes.writer.prepared import Reading, stored_texts_prepared, texts_prepared
+from vault.cubes.writer.prepared import Reading, note_reading, stored_texts_prepared, texts_prepared
 from vault.models import Cube, CubeVersion
 from vault.vocabulary import SemanticType, Sensitivity
 
@@ -71,20 +71,23 @@ def cube_rollback(
     Place, persona, data subject and expiry stay as they are. Raises as `cube_update`; Invalid where the
     actor reads no such version; Conflict where its words were removed. Writes as `cube_update`.
     """
-    with earlier_texts_prepared(actor=actor, cube_id=cube_id, number=number), acting(actor):
+    with earlier_texts_prepared(actor=actor, cube_id=cube_id, number=number, reason=reason), acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         return cube_update(
             actor=actor,
             cube_id=cube_id,
             expected_versions={cube.version},
             changes=_as_in(actor, cube, number),
-            reason=reason or f"Rolled back to version {number}",
+            reason=_reason(number, reason),
         )
 
 
 @contextmanager
-def earlier_texts_prepared(*, actor: Actor, cube_id: UUID, number: int) -> Iterator[None]:
-    """Read the texts of a version before the transaction of `cube_rollback`. Raises KeyUnavailable; Unavailable."""
+def earlier_texts_prepared(*, actor: Actor, cube_id: UUID, number: int, reason: str = "") -> Iterator[None]:
+    """Read the texts of a version, and the reason, before the transaction of `cube_rollback`.
+
+    Raises KeyUnavailable; Unavailable.
+    """
 
     def find() -> list[Reading]:
         with acting(actor):
@@ -92,10 +95,14 @@ def earlier_texts_prepared(*, actor: Actor, cube_id: UUID, number: int) -> Itera
             authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
             before = CubeVersion.objects.get(cube=cube, number=cube.version)
             changes = _as_in(actor, cube, number)
-        return [changed_reading(cube, before, changes)]
+        return [changed_reading(cube, before, changes), note_reading(_reason(number, reason))]
 
     with texts_prepared(actor.tenant_id, find):
         yield
+
+
+def _reason(number: int, given: str) -> str:
+    return given or f"Rolled back to version {number}"
 
 
 def _as_in(actor: Actor, cube: Cube, number: int) -> CubeChanges:

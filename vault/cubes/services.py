@@ -47,7 +47,7 @@ from vault.cubes.writer.building import (
     refused_times,
 )
 from vault.cubes.writer.bulk_insert import insert_together, sent
-from vault.cubes.writer.prepared import Reading, stored_texts_prepared, texts_prepared
+from vault.cubes.writer.prepared import Reading, note_places, note_reading, stored_texts_prepared, texts_prepared
 from vault.models import Cube, CubeVersion, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.namespaces.quotas import room_take
@@ -120,15 +120,18 @@ def cubes_add(
 
 
 @contextmanager
-def changed_texts_prepared(*, actor: Actor, cube_id: UUID, changes: CubeChanges) -> Iterator[None]:
-    """Read the texts of a change before the transaction of `cube_update`. Raises KeyUnavailable; Unavailable."""
+def changed_texts_prepared(*, actor: Actor, cube_id: UUID, changes: CubeChanges, reason: str = "") -> Iterator[None]:
+    """Read the texts of a change, and its reason, before the transaction of `cube_update`.
+
+    Raises KeyUnavailable; Unavailable.
+    """
 
     def find() -> list[Reading]:
         with acting(actor):
             cube = locate(actor, cube_id)
             authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
             before = CubeVersion.objects.get(cube=cube, number=cube.version)
-        return [changed_reading(cube, before, changes)]
+        return [changed_reading(cube, before, changes), *([note_reading(reason)] if reason else [])]
 
     with texts_prepared(actor.tenant_id, find):
         yield
@@ -165,7 +168,7 @@ def cube_update(
     Raises, in this order: NotFound, Forbidden, Held, PreconditionRequired, VersionConflict, Invalid, QuotaExceeded.
     Writes: Cube, CubeVersion, Posting …, HoldCube?, AuditEntry, OutboxEvent.
     """
-    with changed_texts_prepared(actor=actor, cube_id=cube_id, changes=changes), acting(actor):
+    with changed_texts_prepared(actor=actor, cube_id=cube_id, changes=changes, reason=reason), acting(actor):
         cube = cube_update_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions, lock=True)
         _ask_to_open(actor, cube, changes)
         reason = note_screened(
@@ -174,6 +177,7 @@ def cube_update(
             text=reason,
             namespace_path=changes.namespace if isinstance(changes.namespace, str) else cube.namespace.path,
             sensitivity=cube.sensitivity,
+            places=note_places(reason),
         )
         was, owner_id = cube_target(cube), cube.owner_id
         before = CubeVersion.objects.get(cube=cube, number=cube.version)

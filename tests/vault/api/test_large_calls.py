@@ -116,16 +116,17 @@ def test_texts_that_changed_since_they_were_read_are_read_again(
 
 
 def test_texts_of_other_changes_are_read_before_their_transactions(alice: Contract, within: list[bool]) -> None:
-    """Rolled back, moved, restored, and many at once."""
+    """Rolled back for a reason, moved, restored."""
     memory = alice.add(TEXTS[0])
     address = f"memories/{memory['id']}/"
     assert alice.patch(address, {"content": TEXTS[1]}, if_match='"1"').status == 200
     within.clear()
-    assert alice.post(f"{address}rollback/", {"version": 1}).status == 200
+    assert alice.post(f"{address}rollback/", {"version": 1, "reason": "Ann asked for it."}).status == 200
+    assert within == [False] * 3, "for its words, for personal data, and for that in the reason"
     assert alice.post(f"{address}move/", {"namespace": "/elsewhere"}).status == 200
     assert alice.delete(address).status == 204
     assert alice.post(f"{address}restore/").status == 200
-    assert (len(within), set(within)) == (5, {False})
+    assert (len(within), set(within)) == (6, {False})
     assert [hit["content"] for hit in alice.search("Number 0", min_score=0.01)] == [TEXTS[0]]
 
 

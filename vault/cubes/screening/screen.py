@@ -18,7 +18,7 @@ from governance.privacy.pii.detector import DetectorFailed
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiAction, PiiKind
 from vault.cubes.drafts import CubeDraft
-from vault.cubes.screening.texts import Place, Texts, moved, places_in, without
+from vault.cubes.screening.texts import NOTE_PARTS, Place, Texts, moved, note_texts, places_in, without
 from vault.namespaces.selectors import private_path_of
 from vault.vocabulary import MessageRole, PiiField, ReviewStatus, Sensitivity, Source
 
@@ -145,16 +145,27 @@ def title_screened(*, actor: Actor, title: str) -> str:
     return note_screened(actor=actor, name="title", text=title, namespace_path=home, sensitivity=Sensitivity.INTERNAL)
 
 
-def note_screened(*, actor: Actor, name: str, text: str, namespace_path: str, sensitivity: str) -> str:
+def note_screened(
+    *,
+    actor: Actor,
+    name: str,
+    text: str,
+    namespace_path: str,
+    sensitivity: str,
+    places: Sequence[Place] | None = None,
+) -> str:
     """A short text beside memories, such as a reason, as it may be kept; there is nowhere to flag what it holds.
 
-    name: of the field, for the refusal. Raises PiiRefused; PiiUnavailable.
+    name: of the field, for the refusal; places: of its personal data, where they are known already.
+    Raises PiiRefused; PiiUnavailable.
     """
     if not text:
         return ""
     screen = Screen(actor)
     try:
-        found = screen.texts(Texts("", text), {PiiField.TITLE}, namespace_path=namespace_path, sensitivity=sensitivity)
+        found = screen.texts(
+            note_texts(text), NOTE_PARTS, namespace_path=namespace_path, sensitivity=sensitivity, places=places
+        )
     except PiiRefused as refusal:
         errors = [replace(one, field=name) for one in refusal.errors]
         raise PiiRefused(refusal.detail, errors=errors) from refusal

@@ -24,6 +24,14 @@ class Texts:
     speaker: str = field(default="", repr=False)
 
 
+NOTE_PARTS = frozenset({PiiField.TITLE})
+
+
+def note_texts(text: str) -> Texts:
+    """A short text beside a memory, such as a reason, as the title of an empty one."""
+    return Texts("", text)
+
+
 @dataclass(frozen=True)
 class Leaf:
     """One text: the `index`-th of its part. `is_name`: it names the value that follows it."""

@@ -20,7 +20,7 @@ from governance.keys.services import TokenMaker, token_maker
 from governance.privacy.detecting import detector
 from governance.privacy.pii.detector import DetectorFailed
 from vault.cubes.rules import TextIndex, Worded, text_index
-from vault.cubes.screening.texts import Place, Texts, places_in
+from vault.cubes.screening.texts import NOTE_PARTS, Place, Texts, note_texts, places_in
 from vault.cubes.words import Words, words_open
 from vault.cubes.writer.outside import run_outside
 from vault.models import Cube, CubeVersion
@@ -31,10 +31,11 @@ LARGE_CALL = 100_000  # characters, about half a second of work; from here on it
 
 @dataclass(frozen=True)
 class Reading:
-    """Texts to be read, and the parts of them to look for personal data in."""
+    """Texts to be read, and the parts of them to look for personal data in. is_note: nobody searches for them."""
 
     texts: Texts
     screened: frozenset[PiiField] = frozenset()
+    is_note: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,16 @@ def places_prepared(texts: Texts, parts: Collection[PiiField]) -> Sequence[Place
     return next((places for reading, places in (prepared[1].places if prepared else ()) if reading == wanted), None)
 
 
+def note_reading(text: str) -> Reading:
+    """What `note_screened` will look at, to be read before its transaction."""
+    return Reading(note_texts(text), NOTE_PARTS, is_note=True)
+
+
+def note_places(text: str) -> Sequence[Place] | None:
+    """Where personal data stands in a note; None where that was not prepared."""
+    return places_prepared(note_texts(text), NOTE_PARTS)
+
+
 def text_key(words: Worded) -> tuple[str, str, str]:
     return words.title, words.speaker, words.content
 
@@ -159,7 +170,8 @@ def texts_of_words(words: Words, tags: tuple[str, ...]) -> Texts:
 def _read(maker: TokenMaker, readings: Sequence[Reading]) -> _Prepared:
     known = _Prepared()
     for one in readings:
-        known.indexes[text_key(one.texts)] = text_index(maker, one.texts)
+        if not one.is_note:
+            known.indexes[text_key(one.texts)] = text_index(maker, one.texts)
         if one.screened:
             with suppress(DetectorFailed):  # asked again where the policy is known, which says what follows
                 known.places.append((one, places_in(detector(), one.texts, one.screened)))
