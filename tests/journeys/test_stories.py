@@ -137,11 +137,19 @@ def company(world: World) -> Organisation:
 
 
 def test_in_the_company_policies_are_everybodys_and_pay_is_not(company: Organisation) -> None:
-    question = "What about salaries and journeys by train?"
-    assert learnt(company.people["manager"], question) == all_of(TRAVEL, PAY)
-    assert learnt(company.people["employee"], question) == all_of(TRAVEL)
-    assert learnt(company.people["intern"], question) == all_of(TRAVEL)
-    assert learnt(company.people["owner"], question) == all_of(TRAVEL, PAY)
+    pay, travel = "What about the salaries of the sales team?", "What about journeys by train?"
+    for name in ("manager", "owner"):
+        told = [learnt(company.people[name], question) for question in (pay, travel)]
+        assert [one.listed for one in told] == [{PAY, TRAVEL}] * 2
+        assert [one.quoted for one in told] == [{PAY}, {TRAVEL}]
+        assert PAY in told[0].search_contents
+        assert TRAVEL in told[1].search_contents
+    for name in ("employee", "intern"):
+        told = [learnt(company.people[name], question) for question in (pay, travel)]
+        assert [one.listed for one in told] == [{TRAVEL}] * 2
+        assert [one.quoted for one in told] == [set(), {TRAVEL}]
+        assert all(one.search_contents <= {TRAVEL} for one in told)
+        assert told[1].search_contents == {TRAVEL}
 
 
 def test_in_the_company_only_the_manager_writes_policies(company: Organisation) -> None:

@@ -107,12 +107,32 @@ def test_it_is_erased_however_long_ago_it_was_deleted(world: World, alice: Contr
 
 def test_deleting_a_conversation_leaves_what_was_moved_elsewhere(olivia: Contract, bob: Contract) -> None:
     conversation = bob.post("conversations/", {}).json["id"]
-    bob.post(f"conversations/{conversation}/turns/", {"content": "I always take the early train."})
-    chatted = olivia.get("memories/?source=chat").json["results"]
-    said = next(one for one in chatted if one["content"] == "I always take the early train.")
-    olivia.patch(f"memories/{said['id']}/", {"namespace": "/team"}, if_match='"1"')
+    typed, stated = _typed_and_stated(bob, conversation, olivia)
+    assert olivia.patch(f"memories/{typed}/", {"namespace": "/team"}, if_match='"1"').status == 200
     assert bob.delete(f"conversations/{conversation}/").status == 204
-    assert olivia.get(f"memories/{said['id']}/").status == 200
+    assert olivia.get(f"memories/{typed}/").status == 200
+    assert olivia.get(f"memories/{stated}/").status == 404
+
+
+def test_a_statement_that_was_moved_elsewhere_is_withheld_while_its_question_is_deleted(
+    olivia: Contract, bob: Contract
+) -> None:
+    conversation = bob.post("conversations/", {}).json["id"]
+    typed, stated = _typed_and_stated(bob, conversation, olivia)
+    assert olivia.patch(f"memories/{stated}/", {"namespace": "/team"}, if_match='"1"').status == 200
+    assert bob.delete(f"conversations/{conversation}/").status == 204
+    assert olivia.get(f"memories/{stated}/").status == 404
+    assert olivia.post(f"memories/{typed}/restore/").status == 200
+    assert olivia.get(f"memories/{stated}/").status == 200, "it was not deleted itself"
+
+
+def _typed_and_stated(person: Contract, conversation: str, reader: Contract) -> tuple[str, str]:
+    """Ids of a question, and of the memory of what it states."""
+    text = "I always take the early train."
+    person.post(f"conversations/{conversation}/turns/", {"content": text})
+    chatted = reader.get("memories/?source=chat").json["results"]
+    by_layer = {one["layer"]: one["id"] for one in chatted if one["content"] == text}
+    return by_layer["short_term"], by_layer["long_term"]
 
 
 @pytest.mark.parametrize("path", ["/Users/owner", "/ｕｓｅｒｓ/owner", "/USERS"])

@@ -148,12 +148,21 @@ def test_a_chat_with_a_frozen_memory_is_deleted_whole_or_not_at_all(world: World
     conversation = alice.post("conversations/", {}).json["id"]
     alice.post(f"conversations/{conversation}/turns/", {"content": "I live in Lisbon."})
     alice.post(f"conversations/{conversation}/turns/", {"content": "Where do I live?"})
-    memory = alice.get(f"memories/?session_id={conversation}").json["results"][0]
-    frozen(alice, memory["id"])
-    for asked in ("", "?dry_run=true"):
-        assert alice.delete(f"conversations/{conversation}/{asked}").status == 423
-    assert alice.get(f"memories/?session_id={conversation}").json["count"] == 4
-    assert alice.get(f"conversations/{conversation}/").status == 200
+    ids = _ids_of(alice, conversation)
+    assert len(ids) == 5, "two questions, two answers, and what the first question states"
+    for memory_id in ids:
+        frozen(alice, memory_id)
+        for asked in ("", "?dry_run=true"):
+            assert alice.delete(f"conversations/{conversation}/{asked}").status == 423
+        assert _ids_of(alice, conversation) == ids
+        assert alice.get(f"conversations/{conversation}/").status == 200
+        assert alice.post(f"memories/{memory_id}/unfreeze/").status == 200
+    assert alice.delete(f"conversations/{conversation}/").status == 204
+    assert _ids_of(alice, conversation) == []
+
+
+def _ids_of(person: Contract, conversation: str) -> list[str]:
+    return [memory["id"] for memory in person.get(f"memories/?session_id={conversation}").json["results"]]
 
 
 def denied(world: World) -> tuple[str, str]:
