@@ -23,6 +23,8 @@ from vault.cubes.rules import approximate_tokens, index_of, text_index
 from vault.cubes.screening.texts import Place, Texts, moved, places_in, without
 from vault.cubes.words import Words
 from vault.graph.rules import contradict, is_consequence
+from vault.layers.statements import agent_statements, reconcile, slot_of
+from vault.layers.traits import trait_signs
 from vault.lexicon.asking import asking_share, is_about_questions
 from vault.lexicon.entities import asked_entities, entities
 from vault.lexicon.labels import ascii_pieces, folded, labels_named
@@ -64,6 +66,7 @@ NOT_A_TEXT = {
     "governance.naming": "ID",  # lines of the audit log
     "governance.web.log_filter": "LINK",  # lines of the log
     "governance.web.middleware": "ACCEPTABLE_ID",  # 64 characters, matched whole
+    "vault.layers.formats": "_SESSION",  # names of the fields of an imported file
     "governance.api.views": "ETAGS VERSION",  # headers, which the server bounds
 }
 
@@ -156,6 +159,7 @@ def _answer(text: str) -> None:
 
 
 PII, LEXICON, READER = "governance.privacy.pii", "vault.lexicon", "vault.reader.rules"
+LAYERS = "vault.layers.statements"
 FUNCTIONS = (
     TextFunction("mail addresses", partial(_rule, 0), {f"{PII}.mails": "MAIL _PACKAGE _REPOSITORY"}),
     TextFunction(
@@ -207,6 +211,12 @@ FUNCTIONS = (
         },
     ),
     TextFunction("goal_touched", lambda text: goal_touched(text, [text]), {f"{READER}.goals": "_LINKS"}),
+    TextFunction(
+        "what a statement says of a person",
+        lambda text: (slot_of(text), agent_statements(text), reconcile(text, NOW, [])),
+        {LAYERS: "_FIELDS _OWN _LIKES _TAKEN_BACK _TAIL _AGENT _NOTHING _FAILURE"},
+    ),
+    TextFunction("signs of traits", trait_signs, {"vault.layers.traits": "AGAINST"}),
     TextFunction("unstated_kind", unstated_kind, {f"{READER}.remarks": "GREETING THANKS"}),
     TextFunction("is_question", is_question, {f"{READER}.kinds": "_ENDS_ASKING"}),
     TextFunction(

@@ -10,6 +10,7 @@ from governance.vocabulary import (
     ExportFormat,
     GranteeKind,
     JobStatus,
+    Outcome,
     PersonaKind,
     PolicyKind,
     PrincipalKind,
@@ -20,6 +21,7 @@ from governance.vocabulary import (
 )
 from memos_web.config import read_config
 from vault.vocabulary import (
+    FeedbackKind,
     Layer,
     MemoryType,
     NamespaceKind,
@@ -28,6 +30,7 @@ from vault.vocabulary import (
     Sensitivity,
     State,
     SubjectStatus,
+    ToolOutcome,
 )
 
 CONFIG = read_config(os.environ)
@@ -211,6 +214,9 @@ SPECTACULAR_SETTINGS = {
         "SinkKindEnum": [(kind.value, kind.value) for kind in SinkKind],
         "HolderKindEnum": [(kind.value, kind.value) for kind in QuotaTargetKind],
         "ExportFormatEnum": [(form.value, form.value) for form in ExportFormat],
+        "AuditOutcomeEnum": [(outcome.value, outcome.value) for outcome in Outcome],
+        "ToolOutcomeEnum": [(outcome.value, outcome.value) for outcome in ToolOutcome],
+        "FeedbackKindEnum": [(kind.value, kind.value) for kind in FeedbackKind],
         "ActionEnum": [(action.value, action.value) for action in Action],
         "GrantEffectEnum": [(effect.value, effect.value) for effect in Effect],
         "PolicyKindEnum": [(kind.value, kind.value) for kind in PolicyKind],

@@ -122,6 +122,14 @@ APP_RIGHTS = {
     "vault_dailycount": "DELETE INSERT SELECT",
     "vault_actionitem": "INSERT SELECT",
     "vault_statetransition": ADD,
+    "vault_layerentry": CHANGE,
+    "vault_layersettings": CHANGE,
+    "vault_mount": "DELETE INSERT SELECT",
+    "vault_page": CHANGE,
+    "vault_segment": CHANGE,
+    "vault_stream": CHANGE,
+    "vault_trait": CHANGE,
+    "vault_traitevidence": CHANGE,
 }
 OTHER_RIGHTS = {
     ("memos_auditor", "governance_auditentry", READ),

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,13 +38,22 @@ def test_a_script_gets_the_key_that_a_command_made(running_server: RunningServer
     assert re.fullmatch(r"mos_\S+\n", done.stdout)
 
 
-def test_the_dump_that_operations_proposes_holds_the_tables(running_server: RunningServer, tmp_path: Path) -> None:
-    block = next(block for block in blocks_of("docs/operations.md") if "pg_dump" in block)
-    (tmp_path / "var").symlink_to(running_server.data_dir)
-    (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
-    done = subprocess.run(["sh"], input=block, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert b"vault_cubeversion" in (tmp_path / "memos.dump").read_bytes()
+def test_the_backup_that_operations_proposes_is_made(running_server: RunningServer, tmp_path: Path) -> None:
+    block = next(block for block in blocks_of("docs/operations.md") if "manage.py backup /" in block)
+    here = block.replace("/backups/", f"{tmp_path}/").replace("/elsewhere/", f"{tmp_path}/")
+    done = subprocess.run(
+        ["sh"],
+        input=here,
+        cwd=ROOT,
+        env=running_server.settings(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("*/backup.json"))) == 1
+    assert len(list((tmp_path / "keys").iterdir())) == 1
 
 
 def blocks_of(document: str) -> list[str]:

@@ -62,15 +62,15 @@ _TAKEN_BACK = re.compile(
     r"\b(?:no longer|not any ?more|n't (?:[a-z']+ ){0,6}any ?more|stopped|gave up|quit)\b|不再|再也不|已经不",
     re.IGNORECASE,
 )
-_TAIL = re.compile(r"\s+(?:now|any ?more|these days|since|because|but|and|with|for)\b.*$", re.IGNORECASE)
+_TAIL = re.compile(r"(?<!\s)\s++(?:now|any ?more|these days|since|because|but|and|with|for)\b.*$", re.IGNORECASE)
 _AGENT = re.compile(
     r"\bi(?:'d| would)? (?:recommend|suggest)|\bi(?:'ll| will) (?:remember|remind|keep|help)|\bi can help"
     r"|我(?:建议|推荐|会记住|会提醒|可以帮)",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(r"^[\s\-*•]*(?:none|null|n/a|无|没有)?[\s.。]*$", re.IGNORECASE)
+_NOTHING = re.compile(r"^[\s\-*•]*+(?:none|null|n/a|无|没有)?+[\s.。]*+$", re.IGNORECASE)
 _FAILURE = re.compile(
-    r"^\W*(?:error|exception|traceback)\b.{0,40}(?::|response|llm|model|api)|could not get (?:a )?response"
+    r"^\W*+(?:error|exception|traceback)\b.{0,40}(?::|response|llm|model|api)|could not get (?:a )?response"
     r"|rate limit(?:ed)? (?:exceeded|reached)|service unavailable|internal server error|请求失败|服务不可用",
     re.IGNORECASE,
 )

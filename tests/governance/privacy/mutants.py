@@ -11,7 +11,7 @@ REGIONS = ("CN", "US", "GB")
 ROOM = "governance.privacy.pii."
 NAIVE = (
     "from governance.privacy.pii.matching import accepted, has_long_number\n"
-    'def alone(first, rest): return re.compile(rf"\\b{first}(?:{rest})\\b", re.DOTALL)'
+    'def delimited(first, rest): return re.compile(rf"\\b{first}(?:{rest})\\b", re.DOTALL)'
 )
 # name: (module, its rule, what is changed, into what)
 MUTANTS: dict[str, tuple[str, str, str, str]] = {
@@ -19,13 +19,13 @@ MUTANTS: dict[str, tuple[str, str, str, str]] = {
     "words end cards, Chinese or not": (
         "numbers",
         "cards",
-        "from governance.privacy.pii.matching import accepted, alone, has_long_number",
+        "from governance.privacy.pii.matching import accepted, delimited, has_long_number",
         NAIVE,
     ),
     "words end ids, Chinese or not": (
         "numbers",
         "national_ids",
-        "from governance.privacy.pii.matching import accepted, alone, has_long_number",
+        "from governance.privacy.pii.matching import accepted, delimited, has_long_number",
         NAIVE,
     ),
     "mod 97 is not asked": ("numbers", "ibans", "iban.is_valid(", "bool("),

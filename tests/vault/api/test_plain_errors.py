@@ -23,7 +23,12 @@ FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("policies/", policy("retention", life=1), "document.life", "unknown field: remove it, or correct its name"),
     ("policies/", policy("pii", action="king"), "document.action", "one of allow, flag, redact or refuse is needed"),
     ("policies/", policy("purpose", where={}, purposes=[""]), "document.purposes", "1 characters or more are needed"),
-    ("schedules/", {"kind": "king", "cron": "0 3 * * *"}, "kind", "one of audit.export, retention.apply"),
+    (
+        "schedules/",
+        {"kind": "king", "cron": "0 3 * * *"},
+        "kind",
+        "one of audit.export, index.check, lifecycle.sweep, retention.apply, tiers.apply",
+    ),
     ("memories/", {"content": "x", "tags": "red"}, "tags", "a list is needed"),
     ("memories/", {"content": "x", "ttl_seconds": 0.5}, "ttl_seconds", "a whole number is needed"),
 ]

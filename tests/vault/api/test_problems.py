@@ -116,7 +116,11 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     ]
     schedule = olivia.post("schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}).json["id"]
     listing = olivia.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
-    ids |= {"{export_id}": export, "{sink_id}": sink}
+    subject = olivia.post("subjects/", {"reference": "of-a-test"}).json["id"]
+    about_it = olivia.post(f"subjects/{subject}/export/").json["job"]["id"]
+    run_jobs()
+    ids |= {"{export_id}": export, "{sink_id}": sink, "{subject_id}": subject}
+    ids |= _of_namespaces(olivia)
     ids |= {"{schedule_id}": schedule, "{view_id}": listing, "{number}": "1"}
     ids |= _of_grants(olivia, memory, world.bob.member.id)
     for name, listed in (("{entry_id}", "audit/"), ("{checkpoint_id}", "audit/checkpoints/")):
@@ -124,16 +128,28 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     bodies = {"memories/": {"content": "x"}, "memories/bulk/": {"items": [{"content": "x"}]}}
     for path, operations in document()["paths"].items():
         address = path.removeprefix(API).replace("actions/{job_id}", f"actions/{exported}")
+        address = address.replace("exports/{job_id}", f"exports/{about_it}")
         for name, value in ids.items():
             address = address.replace(name, value)
         for method in operations:
             body = bodies.get(address, {"query": "x"} if "search" in address else {"content": "x?", "title": "x"})
             reply = olivia.send(method.upper(), address + "?speling=1", body, if_match='"1"')
             assert fields_at_fault(reply) == {"speling"}, (method, address)
-    assert olivia.listed() == ["One: a@b.example."]
+    assert sorted(olivia.listed()) == ["42", "One: a@b.example."]
     assert olivia.get(f"jobs/{job}/").json["status"] == "failed"
     assert olivia.get(f"holds/{hold}/").json["status"] == "active"
     assert fields_at_fault(olivia.post("memories/bulk/?async=true", bodies["memories/bulk/"])) == {"async"}
+
+
+def _of_namespaces(olivia: Contract) -> dict[str, str]:
+    namespace = olivia.post("namespaces/", {"path": "/team/results", "kind": "pipeline_cache"}).json["id"]
+    olivia.add("42", namespace="/team/results", metadata={"key": "sum"})
+    return {
+        "{namespace_id}": namespace,
+        "{mount_id}": olivia.post("mounts/", {"namespace": "/team/results", "task_id": "ticket-17"}).json["id"],
+        "{session_id}": "of-a-test",
+        "{key}": "sum",
+    }
 
 
 def _of_grants(olivia: Contract, memory: str, bob: UUID) -> dict[str, str]:

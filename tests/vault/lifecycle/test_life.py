@@ -30,6 +30,7 @@ from vault.vocabulary import State
 SEARCHABLE = {State.GENERATED, State.ACTIVATED}
 LATER = datetime(2099, 1, 31, tzinfo=UTC)
 PLACES = ("/team", "/team/notes")
+LIVES, LIVES_IN_FULL = 15, 200
 CHOICE = st.integers(min_value=0, max_value=99)
 
 
@@ -271,15 +272,12 @@ class Life(RuleBasedStateMachine):
             assert steps.get(one, []) == list(range(1, memory.steps + 1))
 
 
-@pytest.mark.parametrize(
-    "examples", [pytest.param(15, id="short"), pytest.param(200, id="full", marks=pytest.mark.long)]
-)
-def test_random_lives_are_as_modelled(world: World, examples: int) -> None:
+def test_random_lives_are_as_modelled(world: World, full_size: bool) -> None:
     class LifeOfAlice(Life):
         actor = world.alice.actor
 
     chosen = settings(
-        max_examples=examples,
+        max_examples=LIVES_IN_FULL if full_size else LIVES,
         stateful_step_count=25,
         deadline=None,
         derandomize=True,
