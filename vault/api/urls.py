@@ -9,6 +9,7 @@ from vault.api.lifecycle import CopyView, FuseView, PromoteView, SplitView, Tran
 from vault.api.listing_views import FacetsView, ViewsView, ViewView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, ContextView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
+from vault.api.memory_calls import MemoryCallsView
 from vault.api.mounts import EntryView, MountDetailView, MountsView, SessionEndView
 from vault.api.namespaces import NamespaceMoveView, NamespaceRestoreView, NamespacesView, NamespaceView
 from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsView, PolicyView
@@ -48,6 +49,7 @@ urlpatterns = [
     path("memories/actions/<uuid:job_id>/file/", ExportFileView.as_view(), name="memories_export"),
     path("memories/search/", SearchView.as_view()),
     path("memories/context/", ContextView.as_view()),
+    path("memory-calls/", MemoryCallsView.as_view()),
     path("memories/tool-calls/", ToolCallsView.as_view()),
     path("memories/tool-calls/search/", ToolCallSearchView.as_view()),
     path("memories/<uuid:memory_id>/", MemoryView.as_view(), name="api_memory"),

@@ -184,6 +184,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("api-keys/<uuid:key_id>/", "patch"): [Call("api-keys/{key}/", {"name": "newer"})],
     ("api-keys/<uuid:key_id>/", "delete"): [Call("api-keys/{key}/")],
     ("api-keys/<uuid:key_id>/rotate/", "post"): [Call("api-keys/{key}/rotate/", {})],
+    ("memory-calls/", "post"): [Call("memory-calls/", {"text": "And the lark?", "session_id": "{conversation}"})],
     ("memories/tool-calls/", "post"): [Call("memories/tool-calls/", {"name": "nightingale", "outcome": "failed"})],
     ("memories/tool-calls/search/", "post"): [Call("memories/tool-calls/search/", {"name": "nightingale"})],
     ("memories/facets/", "get"): [Call("memories/facets/")],
