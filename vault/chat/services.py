@@ -58,6 +58,7 @@ from vault.chat.selectors import (
 )
 from vault.chat.watching import Watch
 from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.cubes.quoting import moment_shown
 from vault.cubes.screening.screen import drafts_screened, title_screened
 from vault.cubes.services import Added, cubes_add, cubes_hide
 from vault.cubes.sources import sources_of
@@ -650,7 +651,7 @@ def _evidence(marker: int, hit: Hit) -> Evidence:
         marker=marker,
         text=words.content,
         speaker=words.speaker,
-        time=cube.event_time or cube.created_at,
+        time=moment_shown(cube.event_time or cube.created_at, is_resolved=cube.has_sources),
         score=hit.score,
         dense=hit.parts.dense,
         session=words.session_id,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from vault.cubes.words import Quote, Words
 from vault.lexicon.resolved_dates import dates_written
@@ -16,7 +16,7 @@ GONE = {"en": "(no longer available)", "zh": "（已无法查看）"}
 
 @dataclass(frozen=True)
 class Passage:
-    """What a quote says now; `time`: when it was said. is_resolved: `time` is when it happened."""
+    """What a quote says now; `time`: when it was said, in the reader's time zone. is_resolved: when it happened."""
 
     text: str = field(repr=False)
     speaker: str = field(repr=False)
@@ -26,7 +26,8 @@ class Passage:
     def line(self, marker: int) -> str:
         """The quote with its marker, its speaker and date, and the dates that its own times mean."""
         day = self.time.date().isoformat() if self.time else ""
-        dates = "" if self.time is None or self.is_resolved else dates_written(self.text, self.time)
+        said_at = None if self.is_resolved or self.time is None else self.time.replace(tzinfo=UTC)  # by its local day
+        dates = dates_written(self.text, said_at) if said_at else ""
         source = ", ".join(part for part in (self.speaker, day) if part)
         note = "; ".join(part for part in (source, dates) if part)
         return f"“{self.text}” [{marker}]" + (f" ({note})" if note else "")

@@ -1,9 +1,11 @@
 """Passages of other memories, kept as references and opened when they are read, for the reader of that moment."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import F
+from django.utils.timezone import localtime
 
 from governance.actor import Actor
 from vault.cubes.passages import Passage
@@ -29,11 +31,16 @@ def quotes_open(actor: Actor, quotes: Iterable[Quote]) -> dict[Quote, Passage]:
             tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, blob=version.sealed
         )
         cube = cubes[version.cube_id]
-        moment = version.event_time or cube.created_at
+        moment = moment_shown(version.event_time or cube.created_at, is_resolved=cube.has_sources)
         for quote in wanted.get((version.cube_id, version.number), ()):
             if text := words.content[quote.start : quote.end]:
                 found[quote] = Passage(text, words.speaker, moment, is_resolved=cube.has_sources)
     return found
+
+
+def moment_shown(moment: datetime, *, is_resolved: bool) -> datetime:
+    """In the reader's time zone when something was said; a resolved time stands for a day, the same everywhere."""
+    return moment if is_resolved else localtime(moment)
 
 
 def _versions(

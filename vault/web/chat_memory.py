@@ -10,6 +10,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.text import slugify
+from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -144,7 +145,7 @@ def export(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpRes
     lines = [f"# {conversation.title}"]
     for turn in turns:
         lines += [
-            f"## {turn.created_at:%Y-%m-%d %H:%M} UTC",
+            f"## {localtime(turn.created_at):%Y-%m-%d %H:%M %Z}",
             f"> {turn.question}".replace("\n", "\n> "),
             turn.answer or "–",
         ]

@@ -1,0 +1,45 @@
+"""Dates in replies of the chat, in the time zone of who reads them."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from tests.vault.outbox import run_jobs
+from tests.vault.web.test_chat import streamed, text
+from vault.cubes.quoting import moment_shown
+
+LATE = datetime(2026, 5, 7, 23, 30, tzinfo=UTC)
+QUESTION = "How does Ana travel?"
+IN_UTC, IN_TOKYO = "(2026-05-07; yesterday = 2026-05-06)", "(2026-05-08; yesterday = 2026-05-07)"
+
+
+@pytest.fixture
+def alice(world: World) -> Client:
+    memory = {"content": "Ana travels by train since yesterday.", "event_time": LATE.isoformat()}
+    assert world.client("alice").post("memories/", memory).status == 201
+    run_jobs()
+    return signed_in(world.alice)
+
+
+@pytest.mark.parametrize(("is_resolved", "day"), [(False, date(2026, 5, 8)), (True, date(2026, 5, 7))])
+def test_a_resolved_day_is_the_same_in_every_time_zone(is_resolved: bool, day: date) -> None:
+    with timezone.override("Asia/Tokyo"):
+        assert moment_shown(LATE, is_resolved=is_resolved).date() == day
+
+
+def test_a_reply_has_the_dates_of_its_readers_time_zone(alice: Client) -> None:
+    address = alice.post("/chat/", {"content": QUESTION})["Location"].partition("#")[0]
+    assert IN_UTC in text(alice, address)
+    assert alice.post("/account/time-zone/", {"timezone": "Asia/Tokyo"}).status_code == 303
+    assert IN_TOKYO in text(alice, address)
+    assert " JST\n" in text(alice, f"{address}export/")
+
+
+def test_a_streamed_reply_has_the_dates_of_its_readers_time_zone(alice: Client) -> None:
+    alice.post("/account/time-zone/", {"timezone": "Asia/Tokyo"})
+    _, events = streamed(alice, "/chat/", QUESTION)
+    assert IN_TOKYO in "".join(data["text"] for name, data in events if name == "token")
