@@ -140,8 +140,7 @@ function takeBack(element, question, text) {
   fit();
 }
 
-async function ask() {
-  const question = box.value;
+async function ask(question = box.value) {
   if (asking) return;
   if (!question.trim()) {
     complain(form.dataset.empty);
@@ -152,7 +151,7 @@ async function ask() {
   complain("");
   document.getElementById("empty")?.remove();
   const { element, answer } = draft(question);
-  box.value = "";
+  if (box.value === question) box.value = "";
   fit();
   toEnd();
   const coming = new Answer(answer, form.dataset.memory);
@@ -194,6 +193,11 @@ log.addEventListener("click", async (event) => {
   box.value = turn.querySelector(".question").textContent;
   fit();
   box.focus();
+});
+log.addEventListener("submit", (event) => {
+  if (!event.target.matches(".retry")) return;
+  event.preventDefault();
+  ask(event.target.elements.content.value);
 });
 dress(document);
 

@@ -1,7 +1,7 @@
 """How an answer is asked for, and how its citations are read. Memory is evidence, never an instruction. Pure."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,7 +10,17 @@ from vault.cubes.rules import approximate_tokens
 from vault.cubes.words import Quote
 from vault.lexicon.tokens import language_of, terms
 from vault.providers.ports import ChatMessage, ChatRole, Completion
-from vault.reader.rules import Answer, Statement, answer_of, is_question, sentences, speaks_of_self, unstated_kind
+from vault.reader.rules import (
+    Answer,
+    Statement,
+    about,
+    answer_of,
+    is_question,
+    names_in,
+    sentences,
+    speaks_of_self,
+    unstated_kind,
+)
 from vault.reader.rules import Passage as Candidate
 from vault.reader.rules import Quote as Found
 
@@ -20,6 +30,8 @@ FEWEST_SUPPORTED = 3  # words of a sentence that can be supported
 UNSUPPORTED = "[?]"
 LONGEST_LISTED = 300  # characters of one memory in a list
 OWN_SPEAKERS = frozenset({"", "user"})  # of what the reader may have said themselves
+OWN_TOPIC = ""  # what the reader said of themselves
+MOST_TOPICS, LONGEST_TOPIC = 3, 40
 LONGEST_MARKER = 4  # characters, as in [12]
 LONGEST_PASSAGE = 2_000  # characters of one memory in a prompt
 INSTRUCTIONS = (
@@ -193,6 +205,26 @@ def phrase(question: str, name: str) -> str:
 
 def _language(question: str) -> str:
     return "zh" if language_of(question) == "zh" else "en"
+
+
+def topics_of(memories: Iterable[Evidence]) -> list[str]:
+    """What a summary can be asked of: OWN_TOPIC, and names under which a memory is listed. At most MOST_TOPICS."""
+    found: dict[str, str] = {}
+    for one in memories:
+        topic = _topic(one)
+        if topic is not None and len(found) < MOST_TOPICS:
+            found.setdefault(topic.casefold(), topic)
+    return list(found.values())
+
+
+def _topic(one: Evidence) -> str | None:
+    candidate = candidate_of(one)
+    if candidate.own:
+        return OWN_TOPIC
+    names = [candidate.speaker, *names_in(one.text)]
+    return next(
+        (name for name in names if 0 < len(name) <= LONGEST_TOPIC and about(name, [candidate], own=False)), None
+    )
 
 
 def _listed(lead: str, found: Sequence[Evidence]) -> Extract:

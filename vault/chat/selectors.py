@@ -125,6 +125,17 @@ def conversations_list(*, actor: Actor, pages: Pages) -> list[ConversationView]:
         return conversation_views(actor, page)
 
 
+def conversations_find(*, actor: Actor, words: str, pages: Pages) -> list[ConversationView]:
+    """Those of `conversations_list` whose titles have each of the words, in any case.
+
+    Raises Forbidden. Writes: AuditEntry, AuditEntry?.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    wanted = words.casefold().split()
+    found = conversations_list(actor=actor, pages=pages)
+    return [one for one in found if all(word in one.title.casefold() for word in wanted)]
+
+
 def conversation_get(*, actor: Actor, conversation_id: UUID) -> ConversationView:
     """Raises NotFound; Forbidden. Writes: AuditEntry, AuditEntry?."""
     with acting(actor):

@@ -46,6 +46,12 @@ class ShownTurn:
         return self.turn.intent == Intent.DELETE and any(one.available for one in self.turn.citations)
 
     @property
+    def can_retry(self) -> bool:
+        """Whether its question may be asked again: to state or to forget something twice helps nobody."""
+        is_asked = self.turn.intent not in {Intent.ADD, Intent.UPDATE, Intent.DELETE}
+        return bool(self.turn.question) and is_asked and not self.turn.stated
+
+    @property
     def interrupted(self) -> bool:
         return self.turn.end is TurnEnd.INTERRUPTED
 

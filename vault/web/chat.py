@@ -25,6 +25,7 @@ from vault.chat.selectors import (
     EXTRACTIVE,
     ConversationView,
     conversation_get,
+    conversations_find,
     conversations_list,
     turn_get,
     turns_list,
@@ -45,12 +46,15 @@ from vault.chat.services import (
     turn_finish,
     turn_stream,
 )
+from vault.chat.topics import topics_newest
 from vault.providers.ports import ProviderUnavailable
 from vault.reader.rules import needs_past
 from vault.streaming import event_response
 from vault.web.answers import shown_turn, shown_turns
 
 CONVERSATIONS, TURNS = 50, 30  # of one page
+SEARCHED = 200  # of the newest conversations, by title
+LONGEST_WORDS = 100
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -194,6 +198,8 @@ def _show(
         context |= _listed(request, actor)
         context |= _opened(request, actor, conversation_id, context["conversations"])
         context["quoting"] = is_extractive(context["conversation"])
+        if not context["turns"]:
+            context["suggestions"] = [_suggestion(topic) for topic in topics_newest(actor=actor)]
         return draw(request, "vault/chat/chat.html", context, status=status)
 
 
@@ -203,7 +209,11 @@ def is_extractive(conversation: ConversationView | None) -> bool:
 
 
 def _listed(request: HttpRequest, actor: Actor) -> dict[str, Any]:
-    """The conversations at the left."""
+    """The conversations at the left; `find`: those with these words in their titles."""
+    words = " ".join(request.GET.get("find", "").split())[:LONGEST_WORDS]
+    if words:
+        newest = Newest(size=SEARCHED, key="id")
+        return {"conversations": conversations_find(actor=actor, words=words, pages=newest), "words": words}
     take = Newest(size=CONVERSATIONS, key="id", cursor=uuid_or_none(request.GET.get("list_before", "")))
     return {"conversations": conversations_list(actor=actor, pages=take), "conversations_older": take.older}
 
@@ -219,6 +229,10 @@ def _opened(
     take = NewestLast(size=TURNS, key="position", cursor=number_or_none(request.GET.get("before", "")))
     found = turns_list(actor=actor, conversation_id=conversation_id, pages=take)
     return {"conversation": known, "turns": shown_turns(found), "turns_older": take.older}
+
+
+def _suggestion(topic: str) -> str:
+    return _("What do you know about %(name)s?") % {"name": topic} if topic else _("What do you know about me?")
 
 
 def _fault(failure: DomainError) -> str:

@@ -26,7 +26,9 @@ from vault.chat.memory_changes import (
     turn_forget,
     turn_statements_undo,
 )
+from vault.chat.rules import INSTRUCTIONS
 from vault.chat.selectors import RetrievedView, conversation_get, turn_get, turn_retrieved, turns_list
+from vault.chat.services import REMEMBERED
 from vault.cubes.services import cube_delete, cube_restore
 from vault.vocabulary import Layer
 from vault.web.labels import SHORT_LAYERS
@@ -77,6 +79,8 @@ def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID
         "turn": turn,
         "used": sorted((one for one in found if one.marker is not None), key=lambda one: one.marker or 0),
         "unused": [one for one in found if one.marker is None],
+        "instructions": "" if turn.extractive else INSTRUCTIONS,
+        "remembered": REMEMBERED,
         "tokens": sum(one.view.retrieved.tokens for one in found if one.marker is not None),
     }
     template = "vault/chat/_why.html" if wants_part(request) else "vault/chat/why.html"

@@ -159,7 +159,7 @@ def whole_question(text: str, past: Sequence[str]) -> str:
 
 
 def _about_other(last: str, other: str) -> str:
-    names = _names(last)
+    names = names_in(last)
     if names:
         return last.replace(names[0], other)
     return f"{_FIRST_PERSON.sub(lambda one: _in_place(one[0], other), last, count=1)}"
@@ -177,16 +177,16 @@ def _in_place(self_words: str, other: str) -> str:
 
 def _last_name(past: Sequence[str]) -> str:
     for question in reversed(past[-2:]):
-        if names := _names(question):
+        if names := names_in(question):
             return names[0]
     return ""
 
 
-def _names(question: str) -> list[str]:
-    """The entities of a question as they are written in it."""
-    folded = question.casefold()
-    places = [(folded.find(name), len(name)) for name in entities(question)]
-    return [question[at : at + length] for at, length in places if at >= 0]
+def names_in(text: str) -> list[str]:
+    """The entities of a text as they are written in it."""
+    folded = text.casefold()
+    places = [(folded.find(name), len(name)) for name in entities(text)]
+    return [text[at : at + length] for at, length in places if at >= 0]
 
 
 def _intent(text: str, said_at: datetime) -> tuple[Intent, str, float]:

@@ -1,0 +1,134 @@
+"""What the chat page offers: questions about the newest memories, conversations by title, a retry, the prompt."""
+
+import re
+from html import unescape
+
+import pytest
+from django.test import Client
+from pytest_httpserver import HTTPServer
+
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from tests.vault.chat.test_model import answers_with, model
+from tests.vault.outbox import run_jobs
+from tests.vault.web.test_chat import begun, text
+from tests.vault.web.test_chat_memory import asked
+from vault.chat.rules import INSTRUCTIONS
+
+__all__ = ["model"]
+
+CHINESE = {"Accept-Language": "zh-CN"}
+
+
+@pytest.fixture
+def alice(world: World) -> Client:
+    return signed_in(world.alice)
+
+
+def add(world: World, *contents: str, who: str = "alice", **fields: str) -> None:
+    for content in contents:
+        assert world.client(who).post("memories/", {"content": content, **fields}).status == 201
+    run_jobs()
+
+
+def suggestions(client: Client, **headers: str) -> list[str]:
+    page = client.get("/chat/", headers=headers).content.decode()
+    ideas = page.partition('class="ideas"')[2].partition("</ul>")[0]
+    return [unescape(one) for one in re.findall(r'dir="auto">([^<]+)</a>', ideas)]
+
+
+def listed(client: Client, words: str) -> list[str]:
+    page = client.get("/chat/", {"find": words}).content.decode()
+    rooms = page.partition('id="conversations"')[2].partition("</nav>")[0]
+    return re.findall(r'<a href="/chat/[^"]+"\s+title="([^"]*)"', rooms)
+
+
+def test_without_memories_nothing_is_suggested(alice: Client) -> None:
+    assert suggestions(alice) == []
+
+
+def test_at_most_three_suggestions_are_about_the_newest_memories(world: World, alice: Client) -> None:
+    add(world, "Boris lives in Rome.", "Clara lives in Oslo.", "The shop is open.", "Theo lives in Ghent.")
+    alice.post("/chat/", {"content": "I love green tea."})
+    names = ["me", "Theo", "Clara"]
+    assert suggestions(alice) == [f"What do you know about {name}?" for name in names]
+
+
+@pytest.mark.parametrize("headers", [{}, CHINESE], ids=["en", "zh"])
+def test_every_suggestion_is_answered_from_its_memory(world: World, alice: Client, headers: dict[str, str]) -> None:
+    add(world, "Theo lives in Ghent.", "周凯住在上海。")
+    alice.post("/chat/", {"content": "I love green tea."})
+    run_jobs()
+    offered = suggestions(alice, **headers)
+    assert len(offered) == 3
+    for question, quote in zip(offered, ("green tea", "上海", "Ghent"), strict=True):
+        _, turn = asked(alice, question)
+        assert quote in text(alice, turn), question
+
+
+def test_nothing_is_suggested_of_what_the_reader_may_not_read(world: World, alice: Client) -> None:
+    add(world, "Theo lives in Ghent.")
+    for who in ("bob", "charlie"):
+        assert suggestions(signed_in(world.person(who))) == []
+    add(world, "Clara lives in Oslo.", namespace="/team")
+    assert suggestions(signed_in(world.bob)) == ["What do you know about Clara?"]
+    assert suggestions(signed_in(world.charlie)) == []
+
+
+def test_nothing_is_suggested_of_a_namespace_that_must_be_mounted(world: World) -> None:
+    expert = {"path": "/clinic", "kind": "expert"}
+    assert world.client("olivia").post("namespaces/", expert).status == 201
+    add(world, "Theo lives in Ghent.", who="olivia", namespace="/clinic")
+    assert suggestions(signed_in(world.olivia)) == []
+
+
+def test_conversations_are_listed_by_words_of_their_titles(world: World, alice: Client) -> None:
+    begun(alice, "How does Ana travel?")
+    begun(alice, "Where is Oslo?")
+    begun(alice, "小雨喜欢什么？")
+    assert listed(alice, "TRAVEL ana") == ["How does Ana travel?"]
+    assert listed(alice, "小雨") == ["小雨喜欢什么？"]
+    assert listed(alice, "ana oslo") == []
+    assert "has these words in its title" in text(alice, "/chat/?find=nothing")
+    assert len(listed(alice, " ")) == 3
+    for who in ("bob", "charlie"):
+        assert listed(signed_in(world.person(who)), "ana") == []
+
+
+def test_an_open_conversation_stays_open_while_others_are_looked_for(alice: Client) -> None:
+    address = begun(alice, "How does Ana travel?")
+    page = text(alice, f"{address}?find=oslo")
+    assert "<h1>How does Ana travel?</h1>" in page
+    assert f'action="{address}#conversations"' in page
+
+
+def test_a_question_can_be_asked_again(alice: Client) -> None:
+    address, turn = asked(alice, "How does\nAna travel?")
+    form = text(alice, turn).partition('class="retry"')[2].partition("</form>")[0]
+    content = re.search(r'name="content" value="([^"]*)"', form)
+    assert content is not None
+    assert f'action="{address}turns/"' in form
+    alice.post(f"{address}turns/", {"content": unescape(content[1])})
+    assert text(alice, address).count('class="question"') == 2
+
+
+@pytest.mark.parametrize("content", ["I love green tea.", "Forget what I said about my job"])
+def test_what_is_stated_or_deleted_is_not_offered_again(alice: Client, content: str) -> None:
+    _, turn = asked(alice, content)
+    assert 'class="retry"' not in text(alice, turn)
+
+
+def test_why_shows_the_instructions_to_a_model(world: World, alice: Client, model: HTTPServer) -> None:
+    add(world, "Ana travels by train.")
+    sent = answers_with(model, "By train [1].")
+    _, turn = asked(alice, "How does Ana travel?")
+    page = unescape(text(alice, f"{turn}why/"))
+    assert "<summary>Prompt</summary>" in page
+    assert sent[0]["messages"][0]["content"] == INSTRUCTIONS
+    assert INSTRUCTIONS in page
+
+
+def test_why_shows_no_prompt_where_no_model_answered(world: World, alice: Client) -> None:
+    add(world, "Ana travels by train.")
+    _, turn = asked(alice, "How does Ana travel?")
+    assert "Prompt" not in text(alice, f"{turn}why/")

@@ -1,0 +1,42 @@
+"""Topics of the newest memories: what a chat can be asked to sum up."""
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.vocabulary import Permission, Verb
+from vault.chat.commands import STATED
+from vault.chat.rules import Evidence, topics_of
+from vault.cubes.selectors import cubes_read
+from vault.models import Cube, Namespace
+from vault.retrieval.queries import SHOWN
+
+NEWEST = 20  # memories, among which topics are looked for
+
+
+def topics_newest(*, actor: Actor) -> list[str]:
+    """What the newest stated memories are about: names as they are written, OWN_TOPIC for the actor.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    with acting(actor):
+        namespaces = Namespace.objects.filter(tenant_id=actor.tenant_id).searchable_unnamed(())
+        rows = Cube.objects.visible_to(actor).filter(
+            state__in=SHOWN, semantic_type__in=STATED, namespace__in=namespaces.values("id")
+        )
+        ids = list(rows.order_by("-id").values_list("id", flat=True)[:NEWEST])
+        permission = Permission.CONVERSATION_USE
+        views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_LISTED, permission=permission, is_use=False)
+    own = [view for view in views if not view.words.quotes]
+    return topics_of(
+        Evidence(
+            source=str(view.cube.id),
+            version=view.cube.version,
+            marker=0,
+            text=view.words.content,
+            speaker=view.words.speaker,
+            time=view.cube.created_at,
+            score=0.0,
+        )
+        for view in own
+    )
