@@ -99,5 +99,8 @@ def test_the_first_and_the_last_time_show_in_every_zone(world: World, superuser:
 )
 def test_a_statement_about_times_is_read_in_any_year(year: int, text: str) -> None:
     for said_at in (datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)):
-        read_statements(text, speaker="user", said_at=said_at)
-        dates_written(text, said_at)
+        stated = read_statements(text, speaker="user", said_at=said_at)
+        assert [one.text for one in stated] == [text]
+        assert all(one.event_time is None or FIRST_YEAR <= one.event_time.year <= LAST_YEAR for one in stated)
+        written = dates_written(text, said_at)
+        assert not written or " = " in written
