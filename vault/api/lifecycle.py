@@ -1,7 +1,7 @@
 """memories/fuse/ and memories/{id}/transition/, promote/, copy/, split/ and unfuse/ of the REST contract."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from django.db import transaction
@@ -108,23 +108,7 @@ class TransitionView(ApiView):
                 actor=actor, cube_id=memory_id, to=to, reason=reason, expected_versions=versions, dry_run=dry_run
             )
 
-        if dry_run:
-            change(dry_run=True)
-            return Response(dry_run_json([memory_id]))
-
-        def ask() -> None:
-            with acting(actor):
-                cube_change_ask(actor=actor, cube_id=memory_id)
-                transaction.set_rollback(True)
-
-        def call() -> Reply:
-            change()
-            return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
-
-        with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
-            response = self.post_once(call, ask=ask)
-        response["ETag"] = f'"{response.data["version"]}"'
-        return response
+        return _changed(self, memory_id, change, dry_run=dry_run)
 
 
 class PromoteView(ApiView):
@@ -146,18 +130,7 @@ class PromoteView(ApiView):
         def change(*, dry_run: bool = False) -> None:
             cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=versions, dry_run=dry_run)
 
-        if dry_run:
-            change(dry_run=True)
-            return Response(dry_run_json([memory_id]))
-
-        def call() -> Reply:
-            change()
-            return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
-
-        with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
-            response = self.post_once(call, ask=_ask(self, lambda: cube_change_ask(actor=actor, cube_id=memory_id)))
-        response["ETag"] = f'"{response.data["version"]}"'
-        return response
+        return _changed(self, memory_id, change, dry_run=dry_run)
 
 
 class CopyView(ApiView):
@@ -280,6 +253,29 @@ class UnfuseView(ApiView):
         if dry_run:
             return Response(undone(dry_run=True))
         return self.post_once(lambda: Reply(200, undone()), ask=_ask(self, lambda: authorize(actor, UNFUSES)))
+
+
+class Change(Protocol):
+    """A change of one memory that makes no version; a dry run only checks."""
+
+    def __call__(self, *, dry_run: bool = ...) -> None: ...
+
+
+def _changed(view: ApiView, memory_id: UUID, change: Change, *, dry_run: bool) -> Response:
+    """Change a memory once, and answer with it; or answer a dry run."""
+    actor = view.actor()
+    if dry_run:
+        change(dry_run=True)
+        return Response(dry_run_json([memory_id]))
+
+    def call() -> Reply:
+        change()
+        return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
+
+    with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
+        response = view.post_once(call, ask=_ask(view, lambda: cube_change_ask(actor=actor, cube_id=memory_id)))
+    response["ETag"] = f'"{response.data["version"]}"'
+    return response
 
 
 def _ask(view: ApiView, asked: Callable[[], object]) -> Callable[[], None]:
