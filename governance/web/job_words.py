@@ -30,6 +30,13 @@ KINDS: dict[str, Promise] = {
     Topic.LIFECYCLE_SWEEP: _("Sweep memories"),
     Topic.INDEX_CHECK: _("Check the index and the versions"),
 }
+MEANINGS: dict[str, Promise] = {
+    Topic.AUDIT_EXPORT: _("Writes the audit log into a signed file to download."),
+    Topic.RETENTION_APPLY: _("Sets the expiry of memories as the retention policies say."),
+    Topic.TIERS_APPLY: _("Moves memories that nobody has used for long to cheaper storage."),
+    Topic.LIFECYCLE_SWEEP: _("Expires, archives and removes memories whose time has come."),
+    Topic.INDEX_CHECK: _("Finds memories that the search index lacks, and repairs their entries."),
+}
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),
     JobStatus.RUNNING: ("running", _("Running")),
@@ -63,6 +70,11 @@ WEEKDAYS = (
 def kind_words(kind: str) -> str:
     """The code of a kind that has no words."""
     return str(KINDS.get(kind, kind))
+
+
+def meaning_words(kind: str) -> str:
+    """What a scheduled run of the kind does, in a sentence; nothing for a kind of a former release."""
+    return str(MEANINGS.get(kind, ""))
 
 
 def result_words(view: JobView) -> str:

@@ -81,7 +81,7 @@ GROUPS = (
         _("Operate"),
         (
             Page("jobs", _("Jobs"), "clock-play", (Permission.JOB_READ,), "j"),
-            Page("pipelines", _("Pipelines"), "arrows-exchange", (Permission.MEMORY_UPDATE,)),
+            Page("pipelines", _("Pipelines"), "calendar-event", (Permission.OPERATIONS_MANAGE,), "n"),
             Page("exchange", _("Exchange"), "upload", (Permission.OPERATIONS_MANAGE,)),
             Page("integrations", _("Integrations"), "plug-connected", (Permission.APIKEY_MANAGE,), "i"),
         ),

@@ -24,8 +24,9 @@ from governance.jobs.schedules import (
     schedule_update,
 )
 from governance.vocabulary import Permission
-from governance.web.job_words import cron_words, kind_words
+from governance.web.job_words import cron_words, kind_words, meaning_words
 from governance.web.pages import draw, page, see_other
+from governance.web.return_page import is_here
 from governance.web.schedule_forms import ScheduleForm, initial_of
 from governance.web.zones import ZONES
 
@@ -37,7 +38,7 @@ def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     kind = request.GET.get("kind", "")
     if not kind:
-        kinds = [(one, kind_words(one)) for one in schedulable_kinds()]
+        kinds = [(one, kind_words(one), meaning_words(one)) for one in schedulable_kinds()]
         return draw(request, "governance/jobs/kinds.html", {"kinds": kinds})
     if kind not in schedulable_kinds():
         raise NotFound
@@ -48,7 +49,7 @@ def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     try:
         if form.is_valid():
             schedule_create(actor=actor, draft=form.draft(kind))
-            return see_other(reverse("jobs"))
+            return see_other(reverse("pipelines"))
     except Invalid as failure:
         form.blame(failure)
     return _form(request, form, kind)
@@ -67,7 +68,7 @@ def schedule(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpRespo
     try:
         if form.is_valid():
             schedule_update(actor=actor, schedule_id=schedule_id, changes=form.changes())
-            return see_other(reverse("jobs"))
+            return see_other(reverse("pipelines"))
     except Invalid as failure:
         form.blame(failure)
     return _form(request, form, found.kind, more)
@@ -77,7 +78,8 @@ def schedule(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpRespo
 @page
 def schedule_switch(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
     schedule_update(actor=actor, schedule_id=schedule_id, changes={"enabled": request.POST.get("enabled") == "yes"})
-    return see_other(reverse("jobs"))
+    wanted = request.POST.get("next", "")
+    return see_other(wanted if is_here(request, wanted) else reverse("jobs"))
 
 
 @require_POST
@@ -91,7 +93,7 @@ def schedule_start(request: HttpRequest, actor: Actor, schedule_id: UUID) -> Htt
 @page
 def schedule_end(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpResponseBase:
     schedule_remove(actor=actor, schedule_id=schedule_id)
-    return see_other(reverse("jobs"))
+    return see_other(reverse("pipelines"))
 
 
 def _preview(request: HttpRequest, actor: Actor, schedule_id: UUID) -> Preview | None:
@@ -108,6 +110,7 @@ def _form(request: HttpRequest, form: ScheduleForm, kind: str, more: dict[str, A
         "form": form,
         "kind": kind,
         "kind_words": kind_words(kind),
+        "meaning": meaning_words(kind),
         "has_preview": kind in schedulable_kinds() and kind_of(kind).preview is not None,
         "zones": ZONES,
         "action": request.path if more else f"{request.path}?{urlencode({'kind': kind})}",

@@ -8,6 +8,7 @@ from governance.web import (
     keys,
     members,
     personas,
+    pipelines,
     recovering,
     role_templates,
     schedules,
@@ -67,6 +68,7 @@ urlpatterns = [
     path("jobs/schedules/<uuid:schedule_id>/switch/", schedules.schedule_switch, name="schedule_switch"),
     path("jobs/schedules/<uuid:schedule_id>/run/", schedules.schedule_start, name="schedule_run"),
     path("jobs/schedules/<uuid:schedule_id>/remove/", schedules.schedule_end, name="schedule_remove"),
+    path("pipelines/", pipelines.pipelines, name="pipelines"),
     # who may do what
     path("access/", access.access_list, name="access_list"),
     path("access/ask/", access.access_ask, name="access_ask"),

@@ -12,6 +12,8 @@ PAGES = (
     "/jobs/",
     "/jobs/?list=all",
     "/jobs/?list=dead",
+    "/pipelines/",
+    "/pipelines/?count=soon",
     "/jobs/schedules/new/",
     "/jobs/schedules/new/?kind=audit.export",
     "/access/",

@@ -22,6 +22,7 @@ PAGES = (
     "/access/",
     "/policies/",
     "/quotas/",
+    "/pipelines/",
     "/settings/members/",
     "/settings/keys/",
     "/account/",

@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 
 from governance.heartbeats import Part
+from governance.jobs.kinds import schedulable_kinds
 from governance.outbox.routes import MAX_ATTEMPTS
-from governance.web.job_words import PARTS, cron_words
+from governance.web.job_words import KINDS, PARTS, cron_words, meaning_words
 from governance.web.schedule_forms import ScheduleForm, cron_of, rhythm_of
 from tests.factories import World
 from tests.governance.web.visitors import signed_in, statements
@@ -213,3 +214,60 @@ def test_pages_tell_times_in_the_time_zone_of_their_reader(world: World) -> None
     assert refused.status_code == 422
     assert 'value="Mars/Base"' in refused.content.decode()
     assert " JST</time>" in text_of(client, f"/jobs/{job}/")
+
+
+def test_pipelines_show_the_next_runs_and_count_what_they_would_touch(world: World) -> None:
+    world.client("olivia").post("memories/", {"content": "The boiler was serviced.", "namespace": "/plant"})
+    client = signed_in(world.olivia)
+    assert "Nothing runs in the next 24 hours" in text_of(client, "/pipelines/")
+    assert client.post("/jobs/schedules/new/?kind=audit.export", NIGHTLY | {"rhythm": "hour"}).status_code == 303
+    page = text_of(client, "/pipelines/")
+    assert "Every hour, 30 min past" in page
+    assert "Not scheduled" in page
+    assert not re.search(r"would touch \d", page)
+    for asked in ("soon", schedule_address(client).rstrip("/").rpartition("/")[2]):
+        assert re.search(r"would touch [1-9]\d* row", text_of(client, f"/pipelines/?count={asked}"))
+    off = client.post(f"{schedule_address(client)}switch/", {"enabled": "no", "next": "/pipelines/"})
+    assert (off.status_code, off["Location"]) == (303, "/pipelines/")
+    assert "Nothing runs in the next 24 hours" in text_of(client, "/pipelines/?count=soon")
+    elsewhere = client.post(f"{schedule_address(client)}switch/", {"enabled": "yes", "next": "https://evil.example/"})
+    assert elsewhere["Location"] == "/jobs/"
+
+
+def test_a_count_leads_to_memories_that_would_change(world: World, superuser: Superuser) -> None:
+    reply = world.client("olivia").post("memories/", {"content": "Last week's menu.", "namespace": "/kitchen"})
+    memory = reply.json["results"][0]["id"]
+    superuser().execute("UPDATE vault_cube SET expires_at = now() - interval '1 hour' WHERE id = %s", [memory])
+    client = signed_in(world.olivia)
+    sweep = NIGHTLY | {"rhythm": "hour", "settings": ""}
+    assert client.post("/jobs/schedules/new/?kind=lifecycle.sweep", sweep).status_code == 303
+    page = text_of(client, "/pipelines/?count=soon")
+    assert f"/memories/{memory}/" in page
+    assert "a memory in /kitchen" in page
+
+
+@pytest.mark.parametrize(("who", "status"), [("alice", 403), ("bob", 403)])
+def test_pipelines_are_for_those_who_operate_the_tenant(world: World, who: str, status: int) -> None:
+    client = signed_in(world.person(who))
+    assert client.get("/pipelines/").status_code == status
+    assert 'href="/pipelines/"' not in text_of(client, "/jobs/")
+
+
+def test_pipelines_of_another_tenant_stay_there(world: World) -> None:
+    olivia = signed_in(world.olivia)
+    olivia.post("/jobs/schedules/new/?kind=audit.export", NIGHTLY)
+    address = schedule_address(olivia)
+    schedule_id = address.rstrip("/").rpartition("/")[2]
+    assert address not in text_of(signed_in(world.person("charlie")), f"/pipelines/?count={schedule_id}")
+
+
+def test_every_kind_with_a_schedule_is_named_and_explained() -> None:
+    assert [kind for kind in schedulable_kinds() if kind not in KINDS or not meaning_words(kind)] == []
+
+
+def test_the_page_of_pipelines_costs_few_queries(world: World) -> None:
+    client = signed_in(world.olivia)
+    for _ in range(5):
+        client.post("/jobs/schedules/new/?kind=audit.export", NIGHTLY)
+    client.get("/pipelines/")
+    assert len(statements(client, "/pipelines/")) <= 20

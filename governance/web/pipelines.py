@@ -1,0 +1,121 @@
+"""Pipelines: schedules by their next run, counts of what each would change, and the kinds without a schedule."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.database import acting
+from governance.jobs.kinds import Preview, kind_of, schedulable_kinds
+from governance.jobs.schedules import schedule_preview, schedules_list
+from governance.naming import Name, names_find
+from governance.pages import First
+from governance.vocabulary import JobStatus, Permission
+from governance.web.job_words import STATUSES, cron_words, kind_words, meaning_words
+from governance.web.pages import draw, page
+
+if TYPE_CHECKING:
+    from governance.models import Schedule
+
+SCHEDULES = 100
+SOON = timedelta(hours=24)
+NAMED = 5  # memories of a preview that the page names
+COUNT_SOON = "soon"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a run now would change: how many rows, and some of the memories among them with where they lie."""
+
+    count: int
+    memories: tuple[tuple[UUID, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class ShownSchedule:
+    """A schedule in words. counted: None where nobody asked, or its kind has no preview."""
+
+    row: "Schedule"
+    name: str
+    meaning: str
+    when: str
+    mark: str
+    status: str
+    may_count: bool
+    counted: Counted | None = None
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """`count` in the address: the id of a schedule, or `soon` for all runs of the next 24 hours."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    rows = schedules_list(actor=actor, pages=First(SCHEDULES))
+    counted = _counted(actor, rows, request.GET.get("count", ""))
+    shown = [_shown(actor, row, counted.get(row.id)) for row in _by_next_run(rows)]
+    context = {
+        "soon": [one for one in shown if _is_soon(one.row)],
+        "schedules": shown,
+        "unscheduled": _unscheduled(rows),
+        "is_counted": bool(counted),
+        "here": request.get_full_path(),
+    }
+    return draw(request, "governance/jobs/pipelines.html", context)
+
+
+def _by_next_run(rows: "Sequence[Schedule]") -> "list[Schedule]":
+    """The next to run first, those that are off last."""
+    return sorted(rows, key=lambda row: (row.next_run_at is None, row.next_run_at or row.created_at, row.id))
+
+
+def _is_soon(row: "Schedule") -> bool:
+    return row.next_run_at is not None and row.next_run_at <= timezone.now() + SOON
+
+
+def _counted(actor: Actor, rows: "Sequence[Schedule]", asked: str) -> dict[UUID, Counted]:
+    """The counts that the address asks for, by schedule."""
+    wanted = [row for row in rows if asked == str(row.id) or (asked == COUNT_SOON and _is_soon(row))]
+    found = {row.id: schedule_preview(actor=actor, schedule_id=row.id) for row in wanted if _may_count(actor, row.kind)}
+    with acting(actor):
+        names = names_find(actor.tenant_id, [one for preview in found.values() for one in preview.ids[:NAMED]])
+    return {id: _named(preview, names) for id, preview in found.items()}
+
+
+def _named(preview: Preview, names: Mapping[UUID, Name]) -> Counted:
+    named = [(one, names[one]) for one in preview.ids[:NAMED] if one in names]
+    return Counted(preview.count, tuple((one, str(name)) for one, name in named if name.kind == "memory"))
+
+
+def _may_count(actor: Actor, kind: str) -> bool:
+    """Whether the kind has a preview that the actor may ask for; one of a former release has none."""
+    if kind not in schedulable_kinds():
+        return False
+    return kind_of(kind).preview is not None and is_allowed(actor, kind_of(kind).permission)
+
+
+def _shown(actor: Actor, row: "Schedule", counted: Counted | None) -> ShownSchedule:
+    mark, status = STATUSES[JobStatus(row.last_job.status)] if row.last_job else ("", "")
+    return ShownSchedule(
+        row=row,
+        name=kind_words(row.kind),
+        meaning=meaning_words(row.kind),
+        when=cron_words(row.cron),
+        mark=mark,
+        status=str(status),
+        may_count=_may_count(actor, row.kind),
+        counted=counted,
+    )
+
+
+def _unscheduled(rows: "Sequence[Schedule]") -> list[tuple[str, str, str]]:
+    """(kind, its name, what it does) of the kinds without a schedule."""
+    scheduled = {row.kind for row in rows}
+    return [(kind, kind_words(kind), meaning_words(kind)) for kind in schedulable_kinds() if kind not in scheduled]
