@@ -6,17 +6,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from memos_web.embedded import postgres, redis
-from memos_web.embedded.account import server_account
+from memos_web.embedded.account import give, server_account
 from memos_web.embedded.bootstrap import DATABASE, bootstrap
 from memos_web.embedded.postgres import Postgres
 from memos_web.embedded.programs import Program, spawn, stop_all
 from memos_web.embedded.redis import Redis
+from tests.harness.clusters import cached_cluster
 from tests.harness.scratch import scratch_place
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,6 +103,20 @@ def clean_environ() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(steering)}
 
 
+@contextmanager
+def migrated_cluster() -> Iterator[Path]:
+    """The files of a PostgreSQL that was migrated and stopped: those of a running server are no whole."""
+    folder = Path(tempfile.mkdtemp(prefix="memos-cluster-", dir=scratch_place()))
+    run = Run(folder, Servers.below(folder))
+    try:
+        run.start()
+        migrate(folder)
+        run.stop_programs()
+        yield run.servers.postgres.folder
+    finally:
+        run.stop()
+
+
 class ServersPlugin:
     """Owns the run's servers in the one process that starts them."""
 
@@ -110,10 +127,10 @@ class ServersPlugin:
         if self.run is None:
             folder = Path(tempfile.mkdtemp(prefix="memos-tests-", dir=scratch_place()))
             self.run = Run(folder, Servers.below(folder))
-            self.run.start()
-            migrate(folder)
-            self.run.stop_programs()  # the files of a running server are no whole
-            shutil.copytree(self.run.servers.postgres.folder, self.run.servers.cluster)
+            servers = self.run.servers
+            shutil.copytree(cached_cluster(migrated_cluster), servers.cluster)
+            shutil.copytree(servers.cluster, servers.postgres.folder)
+            give(servers.postgres.folder, servers.postgres.account)
             self.run.start_programs()
         return self.run.folder
 

@@ -1,0 +1,81 @@
+"""The files of a migrated PostgreSQL, cached from one run of the tests to the next until what makes them changes."""
+
+import ast
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = ("governance", "memos_web", "vault")  # packages
+MOST = 8  # clusters: of branches that are worked on in turns
+MAKERS = (  # besides the migrations and what they import
+    "deploy/*.sql",
+    "memos_web/embedded/bootstrap.py",
+    "memos_web/embedded/postgres.py",
+    "memos_web/settings/*.py",
+    "requirements/base.txt",
+)
+
+
+def cached_cluster(make: Callable[[], AbstractContextManager[Path]]) -> Path:
+    """The folder of the cached cluster; if there is none, it is copied from the one that `make` gives."""
+    folder = _place() / digest()
+    if not folder.is_dir():
+        draft = Path(tempfile.mkdtemp(dir=folder.parent))
+        with make() as made:
+            shutil.copytree(made, draft, dirs_exist_ok=True)
+        try:
+            draft.rename(folder)
+        except OSError:  # another run was faster
+            shutil.rmtree(draft)
+    os.utime(folder)
+    _forget_old(folder.parent)
+    return folder
+
+
+def _place() -> Path:
+    """A folder that this user alone may enter."""
+    place = Path(tempfile.gettempdir()) / f"memos-clusters-{os.geteuid()}"
+    place.mkdir(mode=0o700, exist_ok=True)
+    assert place.stat().st_uid == os.geteuid(), f"{place} belongs to another user"
+    return place
+
+
+def _forget_old(place: Path) -> None:
+    for folder in sorted(place.iterdir(), key=lambda one: one.stat().st_mtime)[:-MOST]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def digest() -> str:
+    """Of all that a migrated cluster is made from."""
+    made_of = hashlib.sha256()
+    for path in sorted(_makers()):
+        made_of.update(f"{path.relative_to(ROOT)}\0{path.read_text(encoding='utf-8')}\0".encode())
+    return made_of.hexdigest()[:32]
+
+
+def _makers() -> set[Path]:
+    """The migrations with every module of ours that they import, and MAKERS."""
+    found = {path for pattern in MAKERS for path in ROOT.glob(pattern)}
+    waiting = [path for package in OURS for path in ROOT.glob(f"{package}/migrations/*.py")]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _imported(path)
+    return found
+
+
+def _imported(path: Path) -> Iterator[Path]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{name}" for name in names)]
+        for name in names:
+            if name.split(".")[0] in OURS:
+                module = ROOT / name.replace(".", "/")
+                yield from (one for one in (module.with_suffix(".py"), module / "__init__.py") if one.exists())
