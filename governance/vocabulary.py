@@ -262,6 +262,7 @@ class Topic(StrEnum):
     SEGMENTS_EVICTED = "segments.evicted"
     LAYERS_REPLAY = "layers.replay"
     INDEX_CHECK = "index.check"
+    FUSIONS_PROPOSE = "fusions.propose"
 
 
 class ExportFormat(StrEnum):

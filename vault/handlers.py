@@ -24,7 +24,7 @@ from vault.layers.distilling import segments_distil
 from vault.layers.evicting import segments_archive
 from vault.layers.placing import pages_place, pages_reread
 from vault.layers.visiting import segments_count_visits
-from vault.lifecycle import index_check, sweep, tiers
+from vault.lifecycle import duplicates, index_check, sweep, tiers
 from vault.listing import actions
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
@@ -35,6 +35,7 @@ from vault.subjects import erasing, exports
 JOBS = (
     actions,
     adding,
+    duplicates,
     erasing,
     exports,
     index_check,

@@ -180,6 +180,7 @@ class ReviewKind(StrEnum):
     SOURCE_WITHDRAWN = "source_withdrawn"
     CONFLICT = "conflict"
     FEEDBACK = "feedback"
+    FUSION = "fusion"
 
 
 class ReviewStatus(StrEnum):

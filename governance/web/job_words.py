@@ -29,6 +29,7 @@ KINDS: dict[str, Promise] = {
     Topic.NAMESPACE_MOVE: _("Move a namespace"),
     Topic.LIFECYCLE_SWEEP: _("Sweep memories"),
     Topic.INDEX_CHECK: _("Check the index and the versions"),
+    Topic.FUSIONS_PROPOSE: _("Propose fusions of duplicates"),
 }
 MEANINGS: dict[str, Promise] = {
     Topic.AUDIT_EXPORT: _("Writes the audit log into a signed file to download."),
@@ -87,6 +88,8 @@ def result_words(view: JobView) -> str:
         left = sum(result.get("codes", {}).values())
         words = ngettext("%(n)s memory", "%(n)s memories", result["changed"]) % {"n": result["changed"]}
         return words + (gettext(", %(left)s left out") % {"left": left} if left else "")
+    if isinstance(result.get("proposed"), int):
+        return ngettext("%(n)s proposal", "%(n)s proposals", result["proposed"]) % {"n": result["proposed"]}
     if isinstance(result.get("rows"), int):
         return ngettext("%(n)s entry", "%(n)s entries", result["rows"]) % {"n": result["rows"]}
     return ""

@@ -140,6 +140,7 @@ def work(world: World, settings: Settings) -> World:
     subject_erase(actor=actor, subject_id=person)
     job_create(actor=actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
     job_create(actor=actor, kind=Topic.INDEX_CHECK, settings={})
+    job_create(actor=actor, kind=Topic.FUSIONS_PROPOSE, settings={})
     with acting(actor):
         for topic in EMITTED:
             payload = {"user": str(world.olivia.member.user_id)} if topic == Topic.PASSWORD_RESET_ASKED else {}

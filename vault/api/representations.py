@@ -202,6 +202,7 @@ def review_json(view: ReviewView) -> dict[str, Any]:
         "kind": row.kind,
         "status": row.status,
         "memory_id": str(row.cube_id),
+        "other_memory_id": str(row.other_id) if row.other_id else None,
         "version": row.version.number,
         "is_current": view.is_current,
         "findings": [finding_json(one) for one in view.findings],

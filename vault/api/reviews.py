@@ -58,12 +58,13 @@ class ReviewsView(ApiView):
 
 
 class ReviewAcceptView(ApiView):
-    @of_memories("reviews_accept", ReviewSchema, request=AcceptInput, parameters=[ONCE], may=[404, 409])
+    @of_memories("reviews_accept", ReviewSchema, request=AcceptInput, parameters=[ONCE], may=[404, 409, 423])
     def post(self, request: Request, review_id: UUID) -> Response:
         """Redact what was found; earlier versions of the memory are blanked unless `redact_history` is false.
 
         `source_withdrawn`: keep the present text, which stands without its source from then on; the words of earlier
-        versions go. Only who could read the source may. `feedback`: change the memory as a reader asks.
+        versions go. Only who could read the source may. `feedback`: change the memory as a reader asks. `fusion`: fuse
+        both memories, with the proposed text.
         """
         actor = self.actor()
 
@@ -80,7 +81,10 @@ class ReviewAcceptView(ApiView):
 class ReviewRejectView(ApiView):
     @of_memories("reviews_reject", ReviewSchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, review_id: UUID) -> Response:
-        """What was found is no personal data. `source_withdrawn`: delete the memory. `feedback`: leave it as it is."""
+        """What was found is no personal data. `source_withdrawn`: delete the memory.
+
+        `feedback`: leave the memory as it is. `fusion`: keep both memories for good.
+        """
         actor = self.actor()
 
         def call() -> Reply:

@@ -294,6 +294,9 @@ class ReviewSchema(Schema):
     kind = serializers.ChoiceField(choices=list(ReviewKind))
     status = serializers.ChoiceField(choices=list(ReviewStatus))
     memory_id = serializers.UUIDField()
+    other_memory_id = serializers.UUIDField(
+        allow_null=True, help_text="Of a `fusion`: the memory that it would be fused with."
+    )
     version = serializers.IntegerField()
     is_current = serializers.BooleanField()
     findings = FindingSchema(many=True)

@@ -9,14 +9,17 @@ from vault.vocabulary import FeedbackKind, PiiField, ReviewKind, ReviewStatus
 class Review(TenantModel):
     """Something about one version of a cube that a person should decide.
 
-    `feedback`, `asked_kind`, `asked_by`, `sealed`: of a feedback what a reader says, who, and the correction and note
-    until it is decided.
+    `other`: the cube that it may be fused with. `feedback`, `asked_kind`, `asked_by`, `sealed`: of a feedback what a
+    reader says, who, and the correction and note until it is decided.
     """
 
     kind = models.CharField(max_length=20, choices=[(kind, kind) for kind in ReviewKind])
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     version = models.ForeignKey(
         CubeVersion, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    other = models.ForeignKey(
+        Cube, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
     )
     status = models.CharField(max_length=12, choices=[(status, status) for status in ReviewStatus])
     decided_at = models.DateTimeField(null=True)
@@ -34,12 +37,19 @@ class Review(TenantModel):
             models.UniqueConstraint(
                 fields=["tenant", "version", "kind"],
                 name="version_is_reviewed_once_for_each_kind",
-                condition=~models.Q(kind=ReviewKind.FEEDBACK),  # several readers may say the same
-            )
+                condition=models.Q(other=None)
+                & ~models.Q(kind=ReviewKind.FEEDBACK),  # several readers may say the same
+            ),
+            models.UniqueConstraint(
+                fields=["tenant", "kind", "cube", "other"],
+                name="pair_is_reviewed_once_for_each_kind",
+                condition=models.Q(other__isnull=False),
+            ),
         ]
         indexes = [
             models.Index(fields=["tenant", "kind", "status", "-id"], name="review_newest_first"),
             models.Index(fields=["tenant", "cube"], name="review_by_cube"),
+            models.Index(fields=["tenant", "other"], name="review_by_other", condition=models.Q(other__isnull=False)),
         ]
 
 

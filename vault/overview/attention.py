@@ -16,6 +16,7 @@ from governance.models import ApiKey, Job
 from governance.vocabulary import JobStatus, Permission
 from vault.models import Cube, Namespace, Review
 from vault.overview.selectors import Overview
+from vault.reviews.selectors import pairs_readable
 from vault.vocabulary import ReviewStatus
 
 MOST = 100  # a larger count is shown as 100+
@@ -60,6 +61,7 @@ def reviews_waiting(*, actor: Actor) -> int:
     with acting(actor):
         newest = Review.objects.filter(tenant_id=actor.tenant_id, status=ReviewStatus.OPEN).order_by("-id")
         rows = Review.objects.filter(
+            pairs_readable(actor, ReviewStatus.OPEN),
             id__in=newest.values("id")[:LOOKED_AT],
             cube__in=Cube.objects.visible_to(actor),
             version__namespace__in=Namespace.objects.visible_to(actor),

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -14,7 +14,8 @@ from governance.errors import NotFound
 from governance.naming import names_find
 from governance.pages import Pages
 from governance.vocabulary import Permission, PiiKind, Verb
-from vault.cubes.lookup import cube_target, locate
+from vault.cubes.index.eligibility import SEARCHABLE
+from vault.cubes.lookup import cube_target, locate, locate_readable
 from vault.cubes.screening.findings import finding_of
 from vault.cubes.screening.screen import Finding
 from vault.cubes.screening.texts import Texts, leaves_of, paths_of
@@ -27,6 +28,7 @@ from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdr
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 AROUND = 40  # characters of context at each side of a span
+PAIRS = frozenset({ReviewKind.CONFLICT, ReviewKind.FUSION})  # about two memories
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class FindingView:
 class ReviewView:
     """`is_current`: it is about the memory as it is now. `words`: the text that waits, where it may be shown.
 
-    later: of a conflict, the statement that closed this memory's validity. feedback: what a reader, the `author`, asks
-    for; shown to who may decide and to that reader.
+    other: of a conflict, the statement that closed this memory's validity; of a fusion, the other memory.
+    feedback: what a reader, the `author`, asks for; shown to who may decide and to that reader.
     """
 
     row: Review
@@ -62,7 +64,7 @@ class ReviewView:
     is_current: bool
     findings: tuple[FindingView, ...]
     words: Words | None = field(default=None, repr=False)
-    later: Words | None = field(default=None, repr=False)
+    other: Words | None = field(default=None, repr=False)
     feedback: Feedback | None = field(default=None, repr=False)
     author: str = ""
 
@@ -79,6 +81,7 @@ def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus,
         withheld = Q(kind=ReviewKind.SOURCE_WITHDRAWN, cube__in=Cube.objects.stored().reached_by(actor))
         rows = Review.objects.filter(
             readable | withheld,
+            pairs_readable(actor, status),
             status=status,
             version__in=versions_open_to(actor),
             version__namespace__in=Namespace.objects.visible_to(actor),
@@ -88,6 +91,14 @@ def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus,
         ids = list(dict.fromkeys(view.cube.id for view in views))
         record(actor=actor, verb=Verb.REVIEW_LISTED, object_type="memory", object_ids=ids)
     return views
+
+
+def pairs_readable(actor: Actor, status: ReviewStatus) -> Q:
+    """Reviews about one memory, or whose other one the actor may read too; open ones while both can be fused."""
+    others = Cube.objects.visible_to(actor).filter(pk=OuterRef("other_id"))
+    if status is ReviewStatus.OPEN:
+        return Q(other=None) | Q(Exists(others.filter(state__in=SEARCHABLE)), cube__state__in=SEARCHABLE)
+    return Q(other=None) | Q(Exists(others))
 
 
 def review_view(*, actor: Actor, review: Review) -> ReviewView:
@@ -126,6 +137,8 @@ def _authorize(actor: Actor, review: Review) -> None:
     cube = withdrawn_locate(actor, review.cube_id) if withdrawn else locate(actor, review.cube_id)
     target = cube_target(cube)
     authorize(actor, Permission.MEMORY_READ, replace(target, sources=()) if withdrawn else target)
+    if review.other_id is not None:
+        locate_readable(actor, review.other_id)
     if not versions_open_to(actor).filter(id=review.version_id).exists():
         raise NotFound
 
@@ -134,20 +147,25 @@ def _views(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
     """Opened; with the texts that wait for a decision, for who may decide and may read what they were made from."""
     rows = list(rows)
     shown = _shown(actor, rows)
-    views = _with_feedback(actor, _with_conflicts(actor, _opened(rows, shown)))
+    views = _with_feedback(actor, _with_pairs(actor, _opened(rows, shown)))
     return [replace(view, words=_words_of(view.row.version)) if view.row.id in shown else view for view in views]
 
 
-def _with_conflicts(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
-    """With both statements of each conflict, the later one where the actor may read it. Writes: AuditEntry?."""
-    conflicts = {view.row.id: view.cube.superseded_by for view in views if view.row.kind == ReviewKind.CONFLICT}
-    named = [one for one in conflicts.values() if one]
+def _with_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
+    """With both texts of each conflict and fusion, the other one where the actor may read it. Writes: AuditEntry?."""
+    others = {view.row.id: view.row.other_id or view.cube.superseded_by for view in views if view.row.kind in PAIRS}
+    fused = {view.cube.id for view in views if view.row.kind == ReviewKind.FUSION}
+    named = {one for one in others.values() if one} | fused
     readable = Cube.objects.visible_to(actor).filter(id__in=named).values_list("id", flat=True)
     opened = cubes_read(actor=actor, cube_ids=list(readable), verb=Verb.MEMORY_READ, is_use=False) if named else []
     words = {view.cube.id: view.words for view in opened}
     return [
-        replace(view, words=_words_of(view.row.version), later=words.get(conflicts[view.row.id] or view.cube.id))
-        if view.row.id in conflicts
+        replace(
+            view,
+            words=words.get(view.cube.id) if view.cube.id in fused else _words_of(view.row.version),
+            other=words.get(others[view.row.id] or view.cube.id),
+        )
+        if view.row.id in others
         else view
         for view in views
     ]

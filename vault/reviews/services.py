@@ -1,4 +1,4 @@
-"""What a person decides in the inbox: about personal data, memories whose source was withdrawn, and feedback."""
+"""What a person decides in the inbox: personal data, withdrawn sources, contradictions, duplicates and feedback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,20 +30,24 @@ from vault.cubes.services import cubes_hide
 from vault.cubes.versions import versions_open_to
 from vault.cubes.writer.prepared import Reading, places_prepared, texts_of_version, texts_prepared
 from vault.layers.contradictions import contradiction_undo
+from vault.lifecycle.fusion import cubes_fuse
 from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepared
 from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.vocabulary import ReviewKind, ReviewStatus
+
+DUPLICATES = "A person decided that both state the same."
 
 
 def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True) -> Review:
     """Redact what was found: in a new version of the memory, or the whole of a version that is no longer the present.
 
     Of a memory whose source was withdrawn: keep its present text, which is the one that was looked at; the words of
-    earlier versions go. Of a conflict: the later statement holds, as it does already. Of a feedback: change the memory
-    as it asks.
+    earlier versions go. Of a conflict: the later statement holds, as it does already. Of a fusion: fuse both memories,
+    with the proposed text. Of a feedback: change the memory as it asks.
     What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
-    decided already; PiiUnavailable. Writes: as a redaction does, Review, AuditEntry.
+    decided already; PiiUnavailable; of a fusion, as `cubes_fuse`. Writes: as a redaction or a fusion does, Review,
+    AuditEntry.
     """
     with review_texts_prepared(actor=actor, review_id=review_id), acting(actor):
         review, cube = _locate(actor, review_id)
@@ -54,6 +58,9 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
             withdrawn_sources_drop(cube)
         elif review.kind == ReviewKind.CONFLICT:
             _refuse_decided(review)
+        elif review.other_id is not None:
+            _refuse_decided(review)
+            cubes_fuse(actor=actor, cube_ids=[review.cube_id, review.other_id], reason=DUPLICATES)
         elif review.kind == ReviewKind.FEEDBACK:
             _refuse_decided(review)
             feedback_accept(actor=actor, review=review, cube=cube)
@@ -119,8 +126,8 @@ def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
 def review_reject(*, actor: Actor, review_id: UUID) -> Review:
     """What was found is none: the decision is kept, so that this version is not flagged for it again.
 
-    Of a memory whose source was withdrawn: delete it. Of a conflict: both statements hold. Of a feedback: the memory
-    stays as it is.
+    Of a memory whose source was withdrawn: delete it. Of a conflict: both statements hold. Of a fusion: both memories
+    stay as they are, and their fusion is not proposed again. Of a feedback: the memory stays as it is.
     Raises NotFound; Forbidden; Conflict when it was decided already. Writes: Review, PiiFinding …, AuditEntry.
     """
     with acting(actor):
@@ -140,10 +147,13 @@ def _locate(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[
 
     Raises NotFound; Forbidden for who may not read the memory, change it, or delete it by rejecting; Held.
     """
-    found = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id).values_list("cube_id", "kind").first()
+    rows = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id)
+    found = rows.values_list("cube_id", "kind", "other_id").first()
     if found is None:
         raise NotFound
     withdrawn = found[1] == ReviewKind.SOURCE_WITHDRAWN
+    if found[2] is not None:  # the lower id: a fusion locks in the same order
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(_readable(actor, found[2])))
     cube = withdrawn_locate(actor, found[0]) if withdrawn else _readable(actor, found[0])
     deleting = rejecting and withdrawn
     authorize(actor, Permission.MEMORY_DELETE if deleting else Permission.MEMORY_UPDATE, cube_target(cube))

@@ -35,6 +35,7 @@ class ShownReview:
     is_open: bool
     is_withdrawn: bool
     is_conflict: bool
+    is_fusion: bool
     is_feedback: bool
 
 
@@ -47,10 +48,10 @@ def shown_review(view: ReviewView) -> ShownReview:
     found = tuple(ShownFinding(one, PII_KINDS[one.kind], one.kind is not PiiKind.UNCHECKED) for one in view.findings)
     status = ReviewStatus(view.row.status)
     withdrawn = view.row.kind == ReviewKind.SOURCE_WITHDRAWN
-    conflict = view.row.kind == ReviewKind.CONFLICT
+    conflict, fusion = view.row.kind == ReviewKind.CONFLICT, view.row.kind == ReviewKind.FUSION
     feedback = view.row.kind == ReviewKind.FEEDBACK
     is_open = status is ReviewStatus.OPEN
-    return ShownReview(view, found, REVIEW_STATUSES[status], is_open, withdrawn, conflict, feedback)
+    return ShownReview(view, found, REVIEW_STATUSES[status], is_open, withdrawn, conflict, fusion, feedback)
 
 
 def _pieces(text: str, findings: Sequence[Finding]) -> Iterator[MarkedPiece]:

@@ -47,7 +47,7 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
-    """GET says what will go and counts it; POST redacts, or does what else the review asks."""
+    """GET says what will go and counts it; POST redacts, or accepts what another review proposes."""
     conflict: Conflict | None = None
     if request.method == "POST":
         try:
@@ -61,6 +61,8 @@ def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseB
     if view.row.kind == ReviewKind.FEEDBACK and conflict is not None:
         raise conflict
     if view.row.kind != ReviewKind.PII:
+        if conflict is not None and view.row.status == ReviewStatus.OPEN:
+            raise conflict
         return see_other(reverse("reviews"))
     status = HTTPStatus.OK if view.row.status == ReviewStatus.OPEN else HTTPStatus.CONFLICT
     return draw(request, "vault/reviews/accept.html", {"shown": shown_review(view)}, status=status)

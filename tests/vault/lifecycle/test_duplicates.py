@@ -1,0 +1,185 @@
+"""Duplicates: their fusion is proposed once, a person decides it, and nothing crosses an owner, a place or a tenant."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from governance.database import acting
+from memos_web.config import EmbedderChoice
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.outbox import run_jobs
+from vault.lifecycle import duplicates
+from vault.models import Review
+
+PROPOSE = {"kind": "fusions.propose", "cron": "0 5 * * *"}
+HERON = "The heron nests by the mill."
+NEARLY = "The heron nests by the mill!"
+OTHER = "Invoices are due on the first Friday of the month."
+
+
+def stored(client: Contract, content: str = HERON, namespace: str = "/team") -> str:
+    return str(client.add(content, namespace=namespace, allow_duplicates=True)["id"])
+
+
+def proposed(client: Contract, **chosen: Any) -> int:
+    """Run the job to its end; how many fusions it proposed."""
+    run_jobs()
+    made = client.post("schedules/", PROPOSE | {"settings": chosen})
+    assert made.status == 201, made
+    started = client.post(f"schedules/{made.json['id']}/run/", {})
+    assert started.status == 202, started
+    run_jobs()
+    job = client.get(f"jobs/{started.json['job']['id']}/").json
+    assert job["status"] == "succeeded", job
+    return int(job["result"]["proposed"])
+
+
+def open_pairs(client: Contract) -> set[tuple[str, str]]:
+    found = client.get("reviews/?kind=fusion").json["results"]
+    return {(one["memory_id"], one["other_memory_id"]) for one in found}
+
+
+def review_id(client: Contract) -> str:
+    (review,) = client.get("reviews/?kind=fusion").json["results"]
+    return str(review["id"])
+
+
+def states(client: Contract, *ids: str) -> list[str]:
+    return [client.get(f"memories/{one}/").json["state"] for one in ids]
+
+
+@pytest.mark.parametrize(("family", "few"), [("hashing", 2_000), ("wordllama", 0)], ids=["compared", "by_index"])
+@pytest.mark.parametrize("text", [HERON, NEARLY], ids=["equal", "near"])
+def test_duplicates_are_proposed_and_fused_where_the_review_is_accepted(
+    olivia: Contract,
+    alice: Contract,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    family: str,
+    few: int,
+) -> None:
+    settings.MEMOS_EMBEDDER = EmbedderChoice(family=family, model="", url="", key="")  # wordllama's has an index
+    monkeypatch.setattr(duplicates, "FEW", few)
+    older, later = stored(alice), stored(alice, text)
+    stored(alice, OTHER)
+    assert proposed(olivia) == 1
+    assert open_pairs(alice) == {(later, older)}
+    accepted = alice.post(f"reviews/{review_id(alice)}/accept/", {})
+    assert (accepted.status, accepted.json["status"]) == (200, "accepted")
+    run_jobs()
+    assert states(alice, older, later) == ["merged", "merged"]
+    assert set(alice.search_contents("heron")) == {text, OTHER}
+    assert open_pairs(alice) == set()
+
+
+def test_page_shows_both_texts_and_fuses_them(world: World, olivia: Contract, alice: Contract) -> None:
+    older, later = stored(alice), stored(alice, NEARLY)
+    proposed(olivia)
+    for person in (world.alice, world.bob):
+        page = signed_in(person).get("/reviews/").text
+        assert HERON in page
+        assert NEARLY in page
+        assert ("Keep both" in page) is (person is world.alice)
+    done = signed_in(world.alice).post(f"/reviews/{review_id(alice)}/accept/")
+    assert (done.status_code, done["Location"]) == (303, "/reviews/")
+    assert states(alice, older, later) == ["merged", "merged"]
+    assert HERON not in signed_in(world.alice).get("/reviews/").text
+
+
+def test_second_run_proposes_nothing_more(olivia: Contract, alice: Contract) -> None:
+    ids = [stored(alice) for _ in range(3)]
+    assert proposed(olivia) == 1
+    assert proposed(olivia) == 0
+    assert open_pairs(alice) == {(ids[1], ids[0])}
+
+
+def test_rejected_pair_stays_rejected(world: World, olivia: Contract, alice: Contract) -> None:
+    older, later = stored(alice), stored(alice, NEARLY)
+    proposed(olivia)
+    assert signed_in(world.alice).post(f"/reviews/{review_id(alice)}/reject/").status_code == 303
+    assert alice.patch(f"memories/{later}/", {"tags": ["mill"]}, if_match='"1"').status == 200
+    assert proposed(olivia) == 0
+    assert open_pairs(alice) == set()
+    assert states(alice, older, later) == ["generated", "generated"]
+    third = stored(alice)
+    assert proposed(olivia) == 1
+    assert open_pairs(alice) == {(third, older)}
+
+
+def test_reader_and_stranger_decide_no_fusion(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    older, later = stored(alice), stored(alice)
+    stored(charlie)
+    assert proposed(olivia) == 1
+    assert proposed(charlie) == 0
+    assert open_pairs(charlie) == set()
+    review = review_id(alice)
+    for client, status in ((bob, 403), (charlie, 404)):
+        for verb in ("accept", "reject"):
+            assert client.post(f"reviews/{review}/{verb}/", {}).status == status
+    assert signed_in(world.bob).post(f"/reviews/{review}/accept/").status_code == 403
+    assert signed_in(world.charlie).post(f"/reviews/{review}/accept/").status_code == 404
+    assert states(alice, older, later) == ["generated", "generated"]
+    assert open_pairs(alice) == {(later, older)}
+
+
+def test_memories_of_other_places_and_owners_and_held_ones_are_left_out(
+    world: World, olivia: Contract, alice: Contract
+) -> None:
+    stored(alice)
+    stored(alice, namespace="/team/notes")
+    stored(olivia)
+    held = stored(alice, NEARLY)
+    assert alice.post(f"memories/{held}/freeze/", {"reason": "An audit."}).status == 200
+    assert proposed(olivia) == 0
+    with acting(world.olivia.actor):
+        assert not Review.objects.exists()
+
+
+def test_fused_or_archived_memories_leave_the_inbox(world: World, olivia: Contract, alice: Contract) -> None:
+    older, later = stored(alice), stored(alice)
+    proposed(olivia)
+    review = review_id(alice)
+    assert alice.post(f"memories/{older}/transition/", {"to": "archived"}).status == 200
+    assert open_pairs(alice) == set()
+    assert alice.post(f"reviews/{review}/accept/", {}).status == 409
+    assert signed_in(world.alice).post(f"/reviews/{review}/accept/").status_code == 409
+    assert states(alice, older, later) == ["archived", "generated"]
+
+
+def test_run_that_stops_goes_on_behind_its_last_step(
+    olivia: Contract, alice: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicates, "LOOKED_AT", 1)
+    ids = [stored(alice) for _ in range(4)]
+    assert proposed(olivia) == 2
+    assert open_pairs(alice) == {(ids[1], ids[0]), (ids[3], ids[2])}
+
+
+def test_threshold_decides_what_is_near(olivia: Contract, alice: Contract) -> None:
+    older, later = stored(alice), stored(alice, "The heron nests by the old mill.")
+    assert proposed(olivia) == 0
+    assert proposed(olivia, threshold=0.9) == 1
+    assert open_pairs(alice) == {(later, older)}
+
+
+def test_preview_counts_and_proposes_nothing(
+    world: World, olivia: Contract, alice: Contract, charlie: Contract
+) -> None:
+    stored(alice)
+    later = stored(alice, NEARLY)
+    run_jobs()
+    made = olivia.post("schedules/", PROPOSE).json["id"]
+    previewed = olivia.post(f"schedules/{made}/run/?dry_run=true", {})
+    assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 1, [later])
+    assert open_pairs(alice) == set()
+    assert alice.post("schedules/", PROPOSE).status == 403
+    assert charlie.post(f"schedules/{made}/run/", {}).status == 404
+    assert fields_at_fault(olivia.post("schedules/", PROPOSE | {"settings": {"threshold": 2}})) == {
+        "settings.threshold"
+    }
