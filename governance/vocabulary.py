@@ -84,6 +84,7 @@ class Channel(StrEnum):
     API = "api"
     WEB = "web"
     CHAT = "chat"
+    MCP = "mcp"
     COMMAND_LINE = "command_line"
     WORKER = "worker"
 

@@ -19,11 +19,12 @@ from governance.keys.services import key_store
 from governance.tenants.binding import UnsafeRole
 from governance.tenants.serving import refuse_unsafe_role
 from memos_web.handler import ThreadedHandler
+from memos_web.mcp.app import WithMcp
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import llm
 from vault.retrieval.warming import load_models
 
-application = ThreadedHandler()
+application = WithMcp(ThreadedHandler())
 YOUNG = 50_000  # objects that are made before the collector looks at them; Python's own 700 costs a bulk call a tenth
 
 # Python lets a thread run for 5 ms before another's turn; a request waits so long after each statement.

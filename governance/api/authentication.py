@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView  # which imports this module through its settings
 
 LONGEST_CONTEXT = 200
+CHANNEL_OF_SCOPE = "memos.channel"  # set by the MCP server, inside the process: no header can claim it
 
 
 def call_context(request: Request) -> CallContext:
     """The third part of a permission, from the headers of the contract."""
     return CallContext(
-        channel=Channel.API,
+        channel=getattr(request, "scope", {}).get(CHANNEL_OF_SCOPE, Channel.API),
         purpose=_header(request, "X-Memory-Purpose"),
         session=_header(request, "X-Memory-Session"),
         task=_header(request, "X-Memory-Task"),

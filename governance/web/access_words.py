@@ -28,6 +28,7 @@ CHANNELS: dict[str, Promise] = {
     Channel.API: _("API"),
     Channel.WEB: _("browser"),
     Channel.CHAT: _("chat"),
+    Channel.MCP: _("MCP"),
     Channel.COMMAND_LINE: _("command line"),
     Channel.WORKER: _("background work"),
 }

@@ -317,6 +317,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.security.DisallowedHost": {"filters": ["hosts"]},
         "httpx2": {"level": "WARNING"},
+        "mcp": {"level": "WARNING"},  # at INFO it repeats what a tool was called with
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "psycopg.pool": {"level": "ERROR"},  # it tells of every try to reach a database that is down
