@@ -1,4 +1,4 @@
-"""personas/{id}/stm/, segments/ and settings/ of the REST contract."""
+"""personas/{id}/stm/, segments/ … settings/ of the REST contract, and layers/settings/ of the tenant."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.api.described import ONCE, PAGE, PageSchema, described
 from governance.api.fields import BROKEN, NumberField, StrictSerializer
@@ -21,11 +22,12 @@ from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.pages import First
 from governance.personas.services import persona_update_ask
+from governance.vocabulary import Permission
 from vault.api.described import of_memories
 from vault.api.inputs import read
 from vault.api.schema import Schema
 from vault.cubes.selectors import CubeView
-from vault.layers.constants import constants_get, constants_set
+from vault.layers.constants import constants_get, constants_set, tenant_constants_get, tenant_constants_set
 from vault.layers.persona import (
     EntryView,
     ProfileField,
@@ -36,7 +38,7 @@ from vault.layers.persona import (
     traits_list,
 )
 from vault.layers.replaying import replay_later
-from vault.layers.rules import NAMES, RANGES, WHOLE, Constants
+from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, constants_of
 from vault.layers.selectors import PageView, SegmentView, segments_list, stm_list
 from vault.layers.working import working_set
 from vault.vocabulary import EntryQueue
@@ -265,6 +267,24 @@ class ConstantsView(ApiView):
             asked_only(request)
             values = read(ConstantsInput, request)
         return Response(constants_json(constants_set(actor=actor, persona_id=persona_id, values=values)))
+
+
+class TenantConstantsView(ApiView):
+    @described("layers_settings", ConstantsSchema)
+    def get(self, request: Request) -> Response:
+        """The constants of the layers of every persona that sets none of its own."""
+        found = tenant_constants_get(actor=self.actor())
+        asked_only(request)
+        return Response(constants_json(constants_of(found)))
+
+    @described("layers_settings_update", ConstantsSchema, request=ConstantsInput)
+    def patch(self, request: Request) -> Response:
+        """Set constants for the tenant; null takes back what was set. A persona's own constants stand over them."""
+        actor = self.actor()
+        authorize(actor, Permission.OPERATIONS_MANAGE)
+        asked_only(request)
+        values = read(ConstantsInput, request)
+        return Response(constants_json(constants_of(tenant_constants_set(actor=actor, values=values))))
 
 
 def page_json(view: PageView) -> dict[str, Any]:

@@ -4,7 +4,16 @@ from vault.api.actions import ActionsView, ExportFileView
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
 from vault.api.feedback import FeedbackView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
-from vault.api.layers import ConstantsView, ProfileView, ReplayView, SegmentsView, StmView, TraitsView, WorkingSetView
+from vault.api.layers import (
+    ConstantsView,
+    ProfileView,
+    ReplayView,
+    SegmentsView,
+    StmView,
+    TenantConstantsView,
+    TraitsView,
+    WorkingSetView,
+)
 from vault.api.lifecycle import CopyView, FuseView, PromoteView, SplitView, TransitionView, UnfuseView
 from vault.api.listing_views import FacetsView, ViewsView, ViewView
 from vault.api.me import MeView
@@ -60,6 +69,7 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/diff/", DifferenceView.as_view()),
     path("memories/<uuid:memory_id>/rollback/", RollbackView.as_view()),
     path("memories/<uuid:memory_id>/move/", MoveView.as_view()),
+    path("layers/settings/", TenantConstantsView.as_view()),
     path("personas/<uuid:persona_id>/stm/", StmView.as_view()),
     path("personas/<uuid:persona_id>/segments/", SegmentsView.as_view()),
     path("personas/<uuid:persona_id>/profile/", ProfileView.as_view()),

@@ -53,21 +53,41 @@ def constants_set(*, actor: Actor, persona_id: UUID, values: Mapping[str, float 
         return constants_in_force(persona_id)
 
 
-def tenant_constants_set(*, actor: Actor, values: Mapping[str, float | None]) -> None:
-    """Set constants for all personas of the tenant that have none of their own.
+def tenant_constants_get(*, actor: Actor) -> dict[str, float]:
+    """The constants that the tenant sets, by name; the others have their defaults. Raises Forbidden."""
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        return _tenant_values()
+
+
+def tenant_constants_set(*, actor: Actor, values: Mapping[str, float | None]) -> dict[str, float]:
+    """Set constants for all personas of the tenant that have none of their own; null takes back what was set.
 
     Raises Forbidden; Invalid. Writes: LayerSettings, AuditEntry.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         _write(actor, None, values)
-        record(actor=actor, verb=Verb.PERSONA_CHANGED, object_type="tenant", object_ids=[actor.tenant_id])
+        record(
+            actor=actor,
+            verb=Verb.PERSONA_CHANGED,
+            object_type="tenant",
+            object_ids=[actor.tenant_id],
+            detail={"part": "layers"},
+        )
+        clear_transaction_cache()
+        return _tenant_values()
 
 
 def constants_checked(values: Mapping[str, float]) -> Constants:
     """The defaults with `values`, for a trial that stores nothing. Raises Invalid."""
     _refuse_out_of_range(values)
     return constants_of(values)
+
+
+def _tenant_values() -> dict[str, float]:
+    rows = LayerSettings.objects.filter(persona=None).values_list("values", flat=True)
+    return {name: value for values in rows for name, value in values.items() if name in RANGES}
 
 
 def _write(actor: Actor, persona_id: UUID | None, values: Mapping[str, float | None]) -> None:

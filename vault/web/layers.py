@@ -34,11 +34,12 @@ from vault.layers.persona import (
     traits_list,
 )
 from vault.layers.replaying import LATEST, Outcome, layers_replay
-from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, is_hot
+from vault.layers.rules import NAMES, Constants, is_hot
 from vault.layers.selectors import SegmentView, layer_counts, segment_get, segments_list, stm_list, streams_list
 from vault.layers.traits import dimensions
 from vault.layers.working import BUDGET, working_set
 from vault.vocabulary import EntryQueue
+from vault.web.layer_settings import inputs, numbers, shown
 from vault.web.memory_rows import HEAT_STEPS
 
 SEGMENTS, TRAITS, FACTS, PERSONAS = 24, 12, 5, 50
@@ -62,23 +63,6 @@ REASONS: dict[str, Promise] = {
     "recent": _("said just now"),
     "hot_topic": _("hot topic"),
     "new_entry": _("new"),
-}
-CONSTANTS: dict[str, Promise] = {
-    "stm_pages": _("Pages of the queue"),
-    "theta": _("Gate of a segment (θ)"),
-    "tau": _("Heat that distils (τ)"),
-    "mu": _("Seconds of recency (μ)"),
-    "alpha": _("Weight of visits (α)"),
-    "beta": _("Weight of pages (β)"),
-    "gamma": _("Weight of recency (γ)"),
-    "segments": _("Segments"),
-    "entries": _("Entries of each queue"),
-    "continuity": _("Similarity that continues a topic"),
-    "chain_gap": _("Seconds that end a topic"),
-    "top_segments": _("Segments of an answer"),
-    "top_pages": _("Pages of an answer"),
-    "top_entries": _("Entries of an answer"),
-    "gate": _("Gate of an answer"),
 }
 OUTCOMES: dict[str, Promise] = {
     "queued": _("Pages in queues"),
@@ -166,24 +150,25 @@ def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
 def tune(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     """GET replays the newest pages under what the address names; POST keeps it."""
     present = constants_get(actor=actor, persona_id=persona_id)
+    values = {name: getattr(present, name) for name in NAMES}
     form = request.POST if request.method == "POST" else request.GET
-    tried, fault, status, outcomes = {}, None, HTTPStatus.OK, None
+    tried: dict[str, float | None] = {}
+    faults: Sequence[FieldError] = ()
+    status, outcomes = HTTPStatus.OK, None
     try:
-        tried = _numbers(form, present)
+        tried = _changed(form, present)
         if request.method == "POST":
             constants_set(actor=actor, persona_id=persona_id, values=tried)
             return see_other(f"{reverse('layers')}?persona={persona_id}")
-        outcomes = _compared(*layers_replay(actor=actor, persona_id=persona_id, values=tried))
+        trial = {name: value for name, value in tried.items() if value is not None}
+        outcomes = _compared(*layers_replay(actor=actor, persona_id=persona_id, values=trial))
     except Invalid as failure:
-        fault, status = failure, HTTPStatus.UNPROCESSABLE_ENTITY
+        faults, status = failure.errors, HTTPStatus.UNPROCESSABLE_ENTITY
+    typed = {name: str(form.get(name, shown(values[name]))) for name in NAMES}
     context = {
-        "fields": [
-            (name, CONSTANTS[name], form.get(name, f"{getattr(present, name):g}"), *_range(name)) for name in CONSTANTS
-        ],
+        "fields": inputs(typed, values, faults),
         "outcomes": outcomes,
         "latest": LATEST,
-        "fault": fault,
-        "is_tried": bool(tried),
         "persona_id": persona_id,
     }
     return draw(request, "vault/layers/tune.html", context, status=status)
@@ -265,29 +250,9 @@ def _typed(form: QueryDict) -> dict[str, str]:
     return fields
 
 
-def _numbers(form: QueryDict, present: Constants) -> dict[str, float]:
-    """What differs from the present. Raises Invalid."""
-    found: dict[str, float] = {}
-    for name in NAMES:
-        text = str(form.get(name, "")).strip()
-        if not text:
-            continue
-        try:
-            value = float(text)
-        except ValueError as error:
-            raise Invalid(errors=[FieldError(name, "a number is needed")]) from error
-        if value != getattr(present, name):
-            found[name] = value
-    return found
-
-
-def _shown(constants: Constants, name: str) -> str:
-    return f"{getattr(constants, name):.10g}"
-
-
-def _range(name: str) -> tuple[str, str, str]:
-    low, high = RANGES[name]
-    return f"{low:g}", f"{high:g}", "1" if name in WHOLE else "any"
+def _changed(form: QueryDict, present: Constants) -> dict[str, float | None]:
+    """What differs from the present; None for a field that was emptied. Raises Invalid."""
+    return {name: value for name, value in numbers(form).items() if value != getattr(present, name)}
 
 
 def _compared(now: Outcome, tried: Outcome) -> Mapping[str, Any]:

@@ -98,6 +98,21 @@ def test_constants_of_the_tenant_hold_for_personas_without_their_own(world: Worl
         tenant_constants_set(actor=world.alice.actor, values={"tau": 1})
 
 
+def test_constants_of_the_tenant_are_set_by_its_owner_alone(
+    alice: Contract, bob: Contract, olivia: Contract, charlie: Contract, mind: str
+) -> None:
+    address = "layers/settings/"
+    assert olivia.patch(address, {"theta": 0.4, "tau": 8}).json["theta"] == 0.4
+    assert alice.get(f"personas/{mind}/settings/").json["tau"] == 8
+    assert alice.get(address).json["tau"] == 8
+    assert charlie.get(address).json["tau"] == 5  # of another tenant
+    for refused in (alice, bob):
+        assert refused.patch(address, {"tau": 1}).status == 403
+    assert olivia.patch(address, {"theta": None, "tau": 9}).json["theta"] == 0.6
+    assert olivia.patch(address, {"tau": -1, "stm_pages": 0.5}).status == 400
+    assert olivia.get(address).json["tau"] == 9
+
+
 @pytest.mark.parametrize("values", [{"mu": 0}, {"stm_pages": 2.5}, {"unknown": 1}, {"theta": "high"}])
 def test_constant_out_of_its_range_is_refused(alice: Contract, mind: str, values: dict[str, Any]) -> None:
     assert alice.patch(f"personas/{mind}/settings/", values).status == 400

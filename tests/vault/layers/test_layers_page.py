@@ -85,3 +85,18 @@ def test_pages_of_another_members_persona_are_refused(world: World, mind: str, p
 def test_member_without_pages_reads_what_to_do(world: World) -> None:
     page = signed_in(world.bob).get("/layers/").content.decode()
     assert "No pages yet" in page
+
+
+def test_constants_of_the_tenant_are_written_and_refused_in_words(world: World, mind: str) -> None:
+    client = signed_in(world.olivia)
+    assert client.post("/settings/layers/", {"theta": "0.7", "tau": "", "mu": "100"}).status_code == 303
+    page = client.get("/settings/layers/?saved").content.decode()
+    assert 'value="0.7"' in page
+    assert 'placeholder="10000000"' in page
+    refused = client.post("/settings/layers/", {"theta": "7", "tau": "hot"})
+    assert refused.status_code == 422
+    assert 'value="hot"' in refused.content.decode()
+    with acting(world.olivia.actor):
+        assert LayerSettings.objects.get(persona=None).values == {"theta": 0.7, "mu": 100.0}
+    assert signed_in(world.alice).get("/settings/layers/").status_code == 403
+    assert signed_in(world.bob).post("/settings/layers/", {"theta": "0.7"}).status_code == 403

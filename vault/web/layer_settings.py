@@ -1,0 +1,117 @@
+"""The form of the layers' constants, and the page on which a tenant sets its own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import FieldError, Invalid
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page, see_other
+from vault.layers.constants import tenant_constants_get, tenant_constants_set
+from vault.layers.rules import NAMES, RANGES, WHOLE, constants_of
+
+CONSTANTS: dict[str, Promise] = {
+    "stm_pages": _("Pages of the queue"),
+    "theta": _("Gate of a segment (θ)"),
+    "tau": _("Heat that distils (τ)"),
+    "mu": _("Seconds of recency (μ)"),
+    "alpha": _("Weight of visits (α)"),
+    "beta": _("Weight of pages (β)"),
+    "gamma": _("Weight of recency (γ)"),
+    "segments": _("Segments"),
+    "entries": _("Entries of each queue"),
+    "continuity": _("Similarity that continues a topic"),
+    "chain_gap": _("Seconds that end a topic"),
+    "top_segments": _("Segments of an answer"),
+    "top_pages": _("Pages of an answer"),
+    "top_entries": _("Entries of an answer"),
+    "gate": _("Gate of an answer"),
+}
+
+
+@dataclass(frozen=True)
+class NumberInput:
+    """A constant in a form. value: as it was typed, or is set; default: what holds where the field is empty."""
+
+    name: str
+    label: Promise
+    value: str
+    default: str
+    low: str
+    high: str
+    step: str
+    fault: str = ""
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def layer_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """GET shows the tenant's constants, POST sets those that were changed; an empty field takes the default."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    present = tenant_constants_get(actor=actor)
+    typed: Mapping[str, str] = {name: shown(value) for name, value in present.items()}
+    faults: Sequence[FieldError] = ()
+    status = HTTPStatus.OK
+    if request.method == "POST":
+        try:
+            tenant_constants_set(actor=actor, values=numbers(request.POST))
+            return see_other(f"{reverse('layer_settings')}?saved")
+        except Invalid as failure:
+            typed = {name: str(request.POST.get(name, "")) for name in NAMES}
+            faults, status = failure.errors, HTTPStatus.UNPROCESSABLE_ENTITY
+    defaults = constants_of()
+    context = {
+        "fields": inputs(typed, {name: getattr(defaults, name) for name in NAMES}, faults),
+        "is_saved": "saved" in request.GET,
+    }
+    return draw(request, "vault/layers/settings.html", context, status=status)
+
+
+def inputs(
+    typed: Mapping[str, str], defaults: Mapping[str, float], faults: Sequence[FieldError] = ()
+) -> list[NumberInput]:
+    """The fields of the form, each with its range and what is wrong with its value."""
+    wrong = {fault.field: fault.message for fault in faults}
+    return [
+        NumberInput(
+            name,
+            label,
+            typed.get(name, ""),
+            shown(defaults[name]),
+            shown(RANGES[name][0]),
+            shown(RANGES[name][1]),
+            "1" if name in WHOLE else "any",
+            wrong.get(name, ""),
+        )
+        for name, label in CONSTANTS.items()
+    ]
+
+
+def numbers(form: QueryDict) -> dict[str, float | None]:
+    """What a form sets, by name; None for an empty field. Raises Invalid naming each field that is no number."""
+    found: dict[str, float | None] = {}
+    faults = []
+    for name in NAMES:
+        if name not in form:
+            continue
+        text = str(form[name]).strip()
+        try:
+            found[name] = float(text) if text else None
+        except ValueError:
+            faults.append(FieldError(name, "a number is needed"))
+    if faults:
+        raise Invalid(errors=faults)
+    return found
+
+
+def shown(value: float) -> str:
+    return f"{value:.10g}"
