@@ -20,8 +20,8 @@ from vault.cubes.services import Added, cubes_add
 from vault.cubes.writer.building import texts_index
 from vault.layers.constants import constants_in_force
 from vault.layers.distilling import segments_distil
-from vault.layers.placing import pages_place, segment_states
-from vault.layers.rules import is_hot
+from vault.layers.placing import pages_place
+from vault.layers.scoring import hot_segments
 from vault.layers.searching import context_assemble
 from vault.layers.services import PageDraft, StreamRef, pages_append, persona_of_member
 from vault.models import Stream
@@ -105,9 +105,8 @@ def _jobs(actor: Actor, persona_id: UUID) -> None:
         with acting(system):
             write()
     with acting(system):
-        constants = constants_in_force(persona_id)
-        states = segment_states(persona_id)
-        hot = [str(key) for key, state in states.items() if is_hot(state, constants)]
+        found = hot_segments(persona_id, constants_in_force(persona_id)).values_list("id", flat=True)
+        hot = [str(key) for key in found]
     if hot:
         write = segments_distil(system, [{"segments": hot}])
         with acting(system):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Count, Sum
 from django.db.models.functions import Now
 
 from governance.actor import Actor
@@ -15,9 +16,9 @@ from governance.vocabulary import Verb
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.services import cube_update
 from vault.layers.constants import constants_in_force
-from vault.layers.placing import persona_lock, segment_states
+from vault.layers.placing import persona_lock
 from vault.layers.reading import PageText, pages_open, words_of_cubes
-from vault.layers.rules import is_hot
+from vault.layers.scoring import hot_segments
 from vault.layers.statements import (
     Reconciled,
     StoredStatement,
@@ -125,8 +126,7 @@ def _distil(actor: Actor, segment_id: UUID, reading: Reading) -> None:
         return
     persona_lock(segment.persona_id)
     constants = constants_in_force(segment.persona_id)
-    states = segment_states(segment.persona_id)
-    if segment_id not in states or not is_hot(states[segment_id], constants):
+    if not hot_segments(segment.persona_id, constants).filter(id=segment_id).exists():
         return
     pages = Page.objects.filter(id__in=reading.pages, promoted_at=None).select_for_update().order_by("id")
     fresh = {page.id for page in pages.defer("vector")}
@@ -262,10 +262,10 @@ def _traits_update(actor: Actor, persona_id: UUID, signs: Mapping[UUID, Mapping[
 
 
 def _trait_settle(row: Trait) -> None:
-    weights = list(TraitEvidence.objects.filter(trait=row).values_list("weight", flat=True))
-    found = level_of(weights)
+    pages, balance = TraitEvidence.objects.filter(trait=row).aggregate(n=Count("id"), sum=Sum("weight")).values()
+    found = level_of(pages, balance or 0)
     at = database_now().isoformat()
-    step = {"at": at, "level": found.level, "confidence": found.confidence, "pages": len(weights)}
+    step = {"at": at, "level": found.level, "confidence": found.confidence, "pages": pages}
     row.level, row.confidence = found.level, found.confidence
     row.history = [*row.history, step][-MOST_HISTORY:]
     row.save(update_fields=["level", "confidence", "history"])

@@ -7,10 +7,9 @@ from uuid import UUID
 
 import numpy as np
 from django.db import connection
-from django.db.models import Avg, Case, FloatField, Q, When
+from django.db.models import Avg, Q
 from django.db.models.functions import Now
 from pgvector import HalfVector
-from pgvector.django import CosineDistance
 
 from governance.actor import Actor
 from governance.audit.services import record
@@ -22,7 +21,8 @@ from governance.outbox.services import emit
 from governance.vocabulary import Topic, Verb
 from vault.layers.constants import constants_in_force
 from vault.layers.reading import gist_of, keyword_marks, pages_open
-from vault.layers.rules import Constants, SegmentState, best_segment, coldest, continues, fscore, is_hot
+from vault.layers.rules import Constants, best_segment, continues
+from vault.layers.scoring import SegmentQuery, coldest_segments, hot_segments, segment_scores
 from vault.models import Page, Segment, Stream
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
@@ -82,25 +82,10 @@ def persona_lock(persona_id: UUID) -> None:
         cursor.execute(LOCK, [f"layers {persona_id}"])
 
 
-def segment_states(persona_id: UUID) -> dict[UUID, SegmentState]:
-    """What decides about the resident segments of a persona, now. One query."""
-    now = database_now()
-    rows = Segment.objects.filter(persona_id=persona_id, evicted_at=None)
-    found = rows.values_list("id", "visits", "unpromoted", "visited_at", "created_at")
-    return {
-        key: SegmentState(visits, unpromoted, (now - visited).total_seconds(), visited, created)
-        for key, visits, unpromoted, visited, created in found
-    }
-
-
-def state_of(row: Segment, idle: float) -> SegmentState:
-    return SegmentState(row.visits, row.unpromoted, idle, row.visited_at, row.created_at)
-
-
 def hot_emit(actor: Actor, persona_id: UUID) -> None:
     """Leave the distillation of every segment over τ as work. Writes: OutboxEvent?."""
-    constants = constants_in_force(persona_id)
-    hot = [str(key) for key, state in segment_states(persona_id).items() if is_hot(state, constants)]
+    found = hot_segments(persona_id, constants_in_force(persona_id)).values_list("id", flat=True)
+    hot = [str(key) for key in found]
     if hot:
         emit(actor=actor, topic=Topic.SEGMENTS_HOT, payload={"segments": hot})
 
@@ -202,29 +187,24 @@ class _Placer:
 
     def _scores(self, page: Page) -> dict[UUID, float]:
         """The Fscore of a page with each resident; the database has the centroids, and need not send them."""
-        residents = Segment.objects.filter(persona_id=self.persona_id, evicted_at=None)
         if not self._is_fresh:
-            for row in residents.filter(vector=None, pages__gt=0):
+            stale = Segment.objects.filter(persona_id=self.persona_id, evicted_at=None, vector=None, pages__gt=0)
+            for row in stale:
                 _refresh(row)
             self._is_fresh = True
-        same = Q(model=page.model, vector__isnull=False)
-        near = Case(
-            When(same, then=1.0 - CosineDistance("vector", page.vector)), default=0.0, output_field=FloatField()
-        )
-        keywords = set(page.keywords)
-        return {
-            key: fscore(cosine, {int(mark) for mark in marks}, keywords)
-            for key, marks, cosine in residents.values_list("id", "keywords", near)
-        }
+        assert page.vector is not None
+        keywords = frozenset(page.keywords)
+        query = SegmentQuery(self.actor.tenant_id, self.persona_id, _half(page.vector), page.model, keywords)
+        return segment_scores(query)
 
     def _open(self) -> Segment:
         """A new segment; where there are as many as may be, the coldest leaves first."""
-        states = segment_states(self.persona_id)
-        while len(states) >= self.constants.segments:
-            key = coldest(states, self.constants)
-            Segment.objects.filter(id=key).update(evicted_at=Now())
-            del states[key]
-            self.evicted.append(key)
+        residents = Segment.objects.filter(persona_id=self.persona_id, evicted_at=None)
+        over = residents.count() + 1 - self.constants.segments
+        if over > 0:
+            leaving = coldest_segments(self.persona_id, self.constants, over)
+            residents.filter(id__in=leaving).update(evicted_at=Now())
+            self.evicted += leaving
         row = Segment(id=uuid7(), tenant_id=self.actor.tenant_id, persona_id=self.persona_id)
         row.created_at = row.visited_at = database_now()
         return row
@@ -267,6 +247,10 @@ def cosine_of(one: HalfVector | None, other: HalfVector | None) -> float:
         return 0.0
     length = float(np.linalg.norm(left) * np.linalg.norm(right))
     return float(left @ right) / length if length else 0.0
+
+
+def _half(vector: HalfVector | Sequence[float]) -> HalfVector:
+    return vector if isinstance(vector, HalfVector) else HalfVector(list(vector))
 
 
 def _numbers(vector: HalfVector | Sequence[float]) -> Matrix:

@@ -1,14 +1,14 @@
 """Search by layers, as in MemoryOS: the queue, the pages of the best segments, and the persona's own queues."""
 
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, FloatField, Q, QuerySet, When
+from django.db.models import QuerySet
 from pgvector import HalfVector
-from pgvector.django import CosineDistance
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -17,22 +17,54 @@ from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.outbox.services import emit
 from governance.personas.selectors import persona_get
+from governance.prepared import in_one_go, prepared_cursor, sql_array
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import cubes_read
 from vault.layers.constants import constants_in_force
 from vault.layers.reading import keyword_marks
-from vault.layers.rules import Constants, fit, fscore, select_pages, select_segments
+from vault.layers.rules import Constants, Selection, fit, select_pages, select_segments
+from vault.layers.scoring import SegmentQuery
 from vault.layers.services import persona_of_member
-from vault.models import Cube, Embedding, LayerEntry, Page, Segment, Stream
+from vault.models import Cube
+from vault.providers.registry import embedder
+from vault.retrieval.composing import compose, composed, visibility_number
 from vault.retrieval.queries import SearchQuery, narrowing, states, within_asked
 from vault.retrieval.ranking import NO_PARTS
 from vault.retrieval.selectors import Hit, memories_search
-from vault.vocabulary import EntryQueue, PageLayer, SearchMode
+from vault.vocabulary import EntryQueue, SearchMode
 
 FREE = 10  # memories beside the layers that a context may have
 DEFAULT_TOKENS = 2_000
+# 0 for a page that has no vector of the question's model yet.
+NEAR = (
+    "CASE WHEN {0}.model = %(model)s AND {0}.vector IS NOT NULL "
+    "THEN 1 - ({0}.vector <=> %(vector)s::halfvec) ELSE 0 END"
+)
+# The short-term pages of the session that is asked about, else of the stream that was written last.
+QUEUE = f"""
+SELECT page.query_id, page.response_id, {NEAR.format("page")}
+FROM vault_page AS page
+WHERE page.tenant_id = %(tenant)s AND page.layer = 'short_term' AND page.stream_id = (
+  SELECT id FROM vault_stream WHERE tenant_id = %(tenant)s AND persona_id = %(persona)s
+    AND (%(session)s::bigint IS NULL OR session_token = %(session)s)
+  ORDER BY updated_at DESC LIMIT 1)
+"""
+ENTRIES = """
+SELECT entry.queue, entry.cube_id, coalesce(1 - (embedding.vector <=> %(vector)s::halfvec), 0)
+FROM vault_layerentry AS entry LEFT JOIN vault_embedding AS embedding
+  ON embedding.tenant_id = entry.tenant_id AND embedding.cube_id = entry.cube_id AND embedding.model = %(model)s
+WHERE entry.tenant_id = %(tenant)s AND entry.persona_id = %(persona)s AND entry.left_at IS NULL
+"""
+PAGES = f"""
+SELECT chosen.id, page.id, page.query_id, page.response_id, page.near
+FROM unnest(%(segments)s::uuid[]) AS chosen (id) CROSS JOIN LATERAL (
+  SELECT one.id, one.query_id, one.response_id, {NEAR.format("one")} AS near
+  FROM vault_page AS one WHERE one.tenant_id = %(tenant)s AND one.segment_id = chosen.id
+  ORDER BY near DESC, one.id LIMIT %(pages)s
+) AS page
+"""
 
 
 @dataclass(frozen=True)
@@ -61,9 +93,19 @@ class Context:
 
 @dataclass(frozen=True)
 class _Question:
+    """A question for the layers. vector: by `model`."""
+
+    text: str = field(repr=False)
     vector: HalfVector = field(repr=False)
     model: str
-    keywords: frozenset[int]
+
+
+class _OtherModel(Exception):
+    """The tenant's vectors belong to another model than the vector of the question."""
+
+    def __init__(self, active: str) -> None:
+        super().__init__(active)
+        self.active = active
 
 
 def layers_search(
@@ -74,45 +116,53 @@ def layers_search(
 
     score: of a page its cosine with the question, of an entry likewise; 0..1, and `top_k` cuts the whole. Each segment
     with a page over the gate counts as visited, once. Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable.
-    Writes: AuditEntry naming the ids, OutboxEvent.
+    Writes: AuditEntry naming the ids, OutboxEvent. Queries: nine, one more where a memory has parents, and the audit.
     """
     authorize(actor, Permission.MEMORY_READ)
-    question = _asked(actor, search.query)
-    with acting(actor):
-        persona_id = _persona(actor, search)
-        scores, visited = _scored(actor, persona_id, search, question)
-        hits = _opened(actor, search, scores, visited)
-        within(hits)
-    return hits
+
+    def read(question: _Question) -> list[Hit]:
+        with acting(actor):
+            hits = _hits(actor, _persona(actor, search), search, question)
+            within(hits)
+        return hits
+
+    return _with_question(search.query, read)
 
 
 def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = DEFAULT_TOKENS) -> Context:
     """What a model may be given for a question: the layers first, then other memories that answer it.
 
     token_budget: at least 1. Each memory is one JSON object in a line of its own, labelled with its id and quoted as
-    data. Raises as `layers_search`. Writes: AuditEntry …, OutboxEvent ….
+    data. Both are read in one transaction. Raises as `layers_search`. Writes: AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.MEMORY_READ)
-    hits = memories_search(actor=actor, search=replace(search, mode=SearchMode.HYBRID, top_k=FREE))
+    free = replace(search, mode=SearchMode.HYBRID, top_k=FREE)
     named = replace(search, mode=SearchMode.MEMORYOS, top_k=settings.MAX_TOP_K)
-    own = layers_search(actor=actor, search=named) if _has_persona(actor, search) else []
-    shown = {hit.view.cube.id for hit in own}
-    items = [_item(hit) for hit in [*own, *(hit for hit in hits if hit.view.cube.id not in shown)]]
+
+    def read(question: _Question) -> list[Hit]:
+        own: list[Hit] = []
+
+        def layers(_: Sequence[Hit]) -> None:
+            with acting(actor):
+                if search.personas or persona_of_member(actor) is not None:
+                    own.extend(_hits(actor, _persona(actor, named), named, question))
+
+        hits = memories_search(actor=actor, search=free, within=layers)
+        shown = {hit.view.cube.id for hit in own}
+        return [*own, *(hit for hit in hits if hit.view.cube.id not in shown)]
+
+    items = [_item(hit) for hit in _with_question(search.query, read)]
     return Context(tuple(fit(items, lambda item: item.tokens, token_budget)))
 
 
-def _has_persona(actor: Actor, search: SearchQuery) -> bool:
-    with acting(actor):
-        return bool(search.personas) or persona_of_member(actor) is not None
-
-
-def _asked(actor: Actor, text: str) -> _Question:
-    with acting(actor):
-        active = active_model(actor)
-        maker = token_maker(actor.tenant_id)
-    model = answering(active)
-    vector = HalfVector(model.embed([text])[0])
-    return _Question(vector, model.name, frozenset(keyword_marks(maker, text)))
+def _with_question(text: str, read: Callable[[_Question], list[Hit]]) -> list[Hit]:
+    """What `read` finds; again with a vector of the tenant's own model where that is another."""
+    model = embedder()
+    while True:
+        try:
+            return read(_Question(text, HalfVector(model.embed([text])[0]), model.name))
+        except _OtherModel as other:
+            model = answering(other.active)
 
 
 def _persona(actor: Actor, search: SearchQuery) -> UUID:
@@ -126,80 +176,86 @@ def _persona(actor: Actor, search: SearchQuery) -> UUID:
     return found
 
 
+def _hits(actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question) -> list[Hit]:
+    """Raises _OtherModel."""
+    active = active_model(actor)
+    if active is not None and active != question.model and answering(active).name != question.model:
+        raise _OtherModel(active)
+    scores, visited = _scored(actor, persona_id, search, question)
+    return _opened(actor, search, scores, visited)
+
+
 def _scored(
     actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question
 ) -> tuple[dict[UUID, float], tuple[UUID, ...]]:
-    """Memories by their score, and the segments that were visited. Six queries at most."""
+    """Memories by their score, and the segments that were visited. Five queries, three of them sent together."""
     constants = constants_in_force(persona_id)
-    scores: dict[UUID, float] = {}
-    for page, near in _near_pages(_queue(persona_id, actor, search), question):
-        _score_sides(scores, page, near)
-    segments = select_segments(_segment_scores(persona_id, question), constants)
-    pages: dict[Hashable, tuple[Page, float]] = {}
-    pages |= {page.id: (page, near) for page, near in _near_pages(Page.objects.filter(segment__in=segments), question)}
-    by_segment: dict[UUID, dict[Hashable, float]] = {}
-    for page, near in pages.values():
-        if page.segment_id:
-            by_segment.setdefault(page.segment_id, {})[page.id] = near
-    found = select_pages(segments, by_segment, constants)
+    maker = token_maker(actor.tenant_id)
+    values: dict[str, Any] = {
+        "tenant": actor.tenant_id,
+        "persona": persona_id,
+        "session": maker.token("stream", search.session_id) if search.session_id else None,
+        "vector": question.vector,
+        "model": question.model,
+    }
+    keywords = frozenset(keyword_marks(maker, question.text))
+    wanted = SegmentQuery(actor.tenant_id, persona_id, question.vector, question.model, keywords)
+    with prepared_cursor() as queue, prepared_cursor() as entries, prepared_cursor() as resident:
+        with in_one_go():
+            queue.execute(QUEUE, values)
+            entries.execute(ENTRIES, values)
+            wanted.send(resident)
+        scores: dict[UUID, float] = {}
+        for query_id, response_id, near in queue.fetchall():
+            _score_sides(scores, (query_id, response_id), near)
+        of_entries = _best_entries(entries.fetchall(), constants)
+        segments = select_segments(wanted.scores(resident.fetchall()), constants)
+    found, sides = _best_pages(values, segments, constants)
     for page_id, near in found.pages:
-        _score_sides(scores, pages[page_id][0], near)
-    for cube_id, near in _entry_scores(persona_id, question, constants):
+        _score_sides(scores, sides[page_id], near)
+    for cube_id, near in of_entries:
         scores[cube_id] = max(near, scores.get(cube_id, 0.0))
     return scores, tuple(UUID(str(one)) for one in found.visited)
 
 
-def _queue(persona_id: UUID, actor: Actor, search: SearchQuery) -> QuerySet[Page]:
-    """The short-term pages of the session that is asked about, else of the stream that was written last."""
-    streams = Stream.objects.filter(persona_id=persona_id)
-    if search.session_id:
-        token = token_maker(actor.tenant_id).token("stream", search.session_id)
-        streams = streams.filter(session_token=token)
-    newest = streams.order_by("-updated_at").values("id")[:1]
-    return Page.objects.filter(stream_id__in=newest, layer=PageLayer.SHORT_TERM)
+def _best_pages(
+    values: Mapping[str, Any], segments: Sequence[UUID], constants: Constants
+) -> tuple[Selection, dict[Hashable, tuple[UUID | None, UUID | None]]]:
+    """The pages of the selected segments that answer, and the two memories of each."""
+    if not segments:
+        return Selection((), ()), {}
+    with prepared_cursor() as cursor:
+        cursor.execute(PAGES, {**values, "segments": sql_array(segments), "pages": constants.top_pages})
+        rows = cursor.fetchall()
+    near: dict[UUID, dict[Hashable, float]] = {}
+    sides: dict[Hashable, tuple[UUID | None, UUID | None]] = {}
+    for segment_id, page_id, query_id, response_id, score in rows:
+        near.setdefault(segment_id, {})[page_id] = score
+        sides[page_id] = (query_id, response_id)
+    return select_pages(segments, near, constants), sides
 
 
-def _near_pages(rows: QuerySet[Page], question: _Question) -> list[tuple[Page, float]]:
-    """Pages with their cosine to the question; 0 for one that has no vector of the question's model yet."""
-    of_model = Q(model=question.model, vector__isnull=False)
-    cosine = 1.0 - CosineDistance("vector", question.vector)
-    near = Case(When(of_model, then=cosine), default=0.0, output_field=FloatField())
-    return [(page, page.near) for page in rows.defer("vector", "gist", "keywords").annotate(near=near)]
-
-
-def _segment_scores(persona_id: UUID, question: _Question) -> dict[UUID, float]:
-    rows = Segment.objects.filter(persona_id=persona_id, evicted_at=None, model=question.model).exclude(vector=None)
-    near = rows.values_list("id", "keywords", 1.0 - CosineDistance("vector", question.vector))
-    return {one: fscore(cosine, {int(mark) for mark in marks}, question.keywords) for one, marks, cosine in near}
-
-
-def _entry_scores(persona_id: UUID, question: _Question, constants: Constants) -> list[tuple[UUID, float]]:
+def _best_entries(rows: Sequence[tuple[str, UUID, float]], constants: Constants) -> list[tuple[UUID, float]]:
     """The whole profile, and the best of each queue."""
-    rows = LayerEntry.objects.filter(persona_id=persona_id, left_at=None).values_list("queue", "cube_id")
-    queues: dict[str, list[UUID]] = {}
-    for queue, cube_id in rows:
-        queues.setdefault(queue, []).append(cube_id)
-    ids = [one for some in queues.values() for one in some]
-    vectors = Embedding.objects.filter(cube_id__in=ids, model=question.model)
-    near = dict(vectors.values_list("cube_id", 1.0 - CosineDistance("vector", question.vector)))
+    queues: dict[str, list[tuple[UUID, float]]] = {}
+    for queue, cube_id, near in rows:
+        queues.setdefault(queue, []).append((cube_id, near))
     found: list[tuple[UUID, float]] = []
     for queue, some in queues.items():
-        ranked = sorted(((one, near.get(one, 0.0)) for one in some), key=lambda pair: -pair[1])
+        ranked = sorted(some, key=lambda pair: -pair[1])
         found += ranked if queue == EntryQueue.PROFILE else ranked[: constants.top_entries]
     return found
 
 
-def _score_sides(scores: dict[UUID, float], page: Page, near: float) -> None:
-    for cube_id in (page.query_id, page.response_id):
+def _score_sides(scores: dict[UUID, float], sides: tuple[UUID | None, UUID | None], near: float) -> None:
+    for cube_id in sides:
         if cube_id is not None:
             scores[cube_id] = max(near, scores.get(cube_id, 0.0))
 
 
 def _opened(actor: Actor, search: SearchQuery, scores: dict[UUID, float], visited: Sequence[UUID]) -> list[Hit]:
     """Those that the reader may see and that the search's filters leave, best first."""
-    condition = states(search) & narrowing(token_maker(actor.tenant_id), replace(search, personas=(), session_id=""))
-    visible = within_asked(Cube.objects.visible_to(actor).filter(condition), search)
-    shown = set(visible.filter(id__in=list(scores)).values_list("id", flat=True))
+    shown = _visible(actor, search, list(scores))
     ranked = sorted(shown, key=lambda one: (-scores[one], str(one)))
     chosen = [one for one in ranked if _clamped(scores[one]) >= search.min_score][: search.top_k]
     views = cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_SEARCHED, is_use=False)
@@ -209,6 +265,22 @@ def _opened(actor: Actor, search: SearchQuery, scores: dict[UUID, float], visite
     return [
         Hit(view, score, replace(NO_PARTS, dense=score)) for view in views for score in [_clamped(scores[view.cube.id])]
     ]
+
+
+def _visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> set[UUID]:
+    """Those of the memories that the actor may see and that the search asks for. One query."""
+    condition = narrowing(token_maker(actor.tenant_id), replace(search, personas=(), session_id=""))
+
+    def rows() -> QuerySet[Any]:
+        visible = Cube.objects.visible_to(actor).filter(states(search) & condition)
+        return within_asked(visible, search).values("id")
+
+    place = (search.namespaces, search.names_place, search.mounted, search.include_archived)
+    made = compose("layered", rows()) if condition else composed("layered", rows, key=(visibility_number(actor), place))
+    with prepared_cursor() as cursor:
+        statement = f"SELECT seen.id FROM ({made.statement}) AS seen WHERE seen.id = ANY(%(ids)s::uuid[])"
+        cursor.execute(statement, {**made.parameters, "ids": sql_array(cube_ids)})
+        return {row[0] for row in cursor.fetchall()}
 
 
 def _clamped(score: float) -> float:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import ExpressionWrapper, F, FloatField, QuerySet, Value, Window
-from django.db.models.functions import Cast, Exp, Extract, Greatest, Now, RowNumber
+from django.db.models import F, QuerySet, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from governance.access.decisions.services import authorize
@@ -23,15 +23,14 @@ from vault.cubes.quoting import quotes_open
 from vault.cubes.selectors import CubeView, cubes_read, record_quoted
 from vault.cubes.words import Quote
 from vault.layers.constants import constants_in_force
-from vault.layers.placing import segment_states, state_of
-from vault.layers.rules import Constants, SegmentState, heat_parts, is_hot
+from vault.layers.rules import Constants, SegmentState, heat_parts
+from vault.layers.scoring import by_heat, hot_segments
 from vault.models import Cube, LayerEntry, Page, Segment, Stream
 from vault.vocabulary import EntryQueue, PageLayer
 
 META_PAGES = 3  # of a chain, or of a segment, whose passages stand for it
 SEGMENT_KEYWORDS = 5
 TITLE_KEYWORDS = 2
-SECONDS = "epoch"
 
 
 @dataclass(frozen=True)
@@ -139,14 +138,13 @@ def layer_counts(*, actor: Actor, persona_id: UUID, stream_id: UUID | None) -> L
         authorize(actor, Permission.MEMORY_READ)
         persona_asked(actor, persona_id)
         constants = constants_in_force(persona_id)
-        states = segment_states(persona_id)
         moved = Page.objects.filter(stream__persona_id=persona_id, layer=PageLayer.MID_TERM)
         of_stream = moved.filter(stream_id=stream_id) if stream_id else moved
         last = of_stream.exclude(segment=None).order_by("-position").defer("vector").first()
         midnight = timezone.localtime(database_now()).replace(hour=0, minute=0, second=0, microsecond=0)
         return LayerCounts(
             segments=Segment.objects.filter(persona_id=persona_id, evicted_at=None, pages__gt=0).count(),
-            hot=sum(is_hot(state, constants) for state in states.values()),
+            hot=hot_segments(persona_id, constants).count(),
             entries=LayerEntry.objects.filter(persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, left_at=None).count(),
             today=moved.filter(at__gte=midnight).count(),
             last_segment=last.segment_id if last else None,
@@ -182,14 +180,6 @@ def streams_list(*, actor: Actor, persona_id: UUID, limit: int = 20) -> list[Str
         titles = _gists(actor, newest)
         by_stream = {page.stream_id: titles.get(page.id, "") for page in newest}
         return [StreamView(row.id, row.updated_at, row.last_position, by_stream.get(row.id, "")) for row in rows]
-
-
-def by_heat(rows: QuerySet[Segment], constants: Constants) -> QuerySet[Segment]:
-    """Segments with `warmth`, their heat at this moment (§3.3) as SQL, the hottest first."""
-    idle = Greatest(Cast(Extract(Now() - F("visited_at"), SECONDS), FloatField()), Value(0.0))
-    fresh = Exp(ExpressionWrapper(-idle / Value(constants.mu), FloatField()))
-    warmth = constants.alpha * F("visits") + constants.beta * F("unpromoted") + constants.gamma * fresh
-    return rows.defer("vector").annotate(warmth=ExpressionWrapper(warmth, FloatField())).order_by("-warmth", "id")
 
 
 def pages_view(actor: Actor, pages: Sequence[Page]) -> list[PageView]:
@@ -250,7 +240,8 @@ def _segments_view(actor: Actor, rows: Sequence[Segment], constants: Constants) 
     now = database_now()
     views = []
     for row in rows:
-        state = state_of(row, (now - row.visited_at).total_seconds())
+        idle = (now - row.visited_at).total_seconds()
+        state = SegmentState(row.visits, row.unpromoted, idle, row.visited_at, row.created_at)
         parts = heat_parts(state, constants)
         own = [page for page in newest if page.segment_id == row.id]
         summary = tuple(dict.fromkeys(gists[page.id] for page in own if page.id in gists))

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from uuid import UUID
 
 from vault.lexicon.tokens import terms
@@ -96,6 +98,14 @@ class StoredStatement:
     text: str = field(repr=False)
     said_at: datetime
 
+    @cached_property
+    def slot(self) -> "Slot | None":
+        return slot_of(self.text)
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        return frozenset(terms(self.text))
+
 
 @dataclass(frozen=True)
 class Reconciled:
@@ -147,7 +157,7 @@ def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement]) -
     """Hold a statement against the entries of its queue."""
     slot, words = slot_of(text), set(terms(text))
     for entry in stored:
-        theirs = slot_of(entry.text)
+        theirs = entry.slot
         if slot is not None and theirs is not None and slot.name == theirs.name:
             if _folded(slot.value) == _folded(theirs.value):
                 return Reconciled(EntryAction.NOTHING, "same_value", entry.id)
@@ -155,7 +165,7 @@ def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement]) -
             action = EntryAction.DELETE if took_back else EntryAction.UPDATE
             reason = "taken_back" if took_back else "other_value"
             return Reconciled(action, reason, entry.id, is_older=said_at < entry.said_at)
-    near = max(((_overlap(words, set(terms(entry.text))), entry.id) for entry in stored), default=None)
+    near = max(((_overlap(words, entry.terms), entry.id) for entry in stored), default=None)
     if near is not None and near[0] >= SAME:
         return Reconciled(EntryAction.NOTHING, "same_words", near[1])
     if near is not None and near[0] >= ABOUT_THE_SAME and _TAKEN_BACK.search(text):
@@ -175,5 +185,5 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _overlap(one: set[str], other: set[str]) -> float:
+def _overlap(one: AbstractSet[str], other: AbstractSet[str]) -> float:
     return len(one & other) / len(one | other) if one and other else 0.0

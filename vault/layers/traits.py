@@ -68,12 +68,13 @@ def trait_signs(text: str) -> dict[str, int]:
     return found
 
 
-def level_of(weights: Sequence[int]) -> Level:
-    """The level that pages for (1) and against (-1) add up to, drawn to the middle while they are few."""
-    count = len(weights)
-    balance = sum(weights) / (count + 1) if count else 0.0
-    level = min(max(round(MIDDLE + HALF * balance), 1), 5)
-    return Level(level, round(count / (count + DOUBT), 3))
+def level_of(pages: int, balance: int) -> Level:
+    """The level that follows from `pages`, drawn to the middle while they are few.
+
+    balance: how many more of them speak for the dimension than against it.
+    """
+    level = min(max(round(MIDDLE + HALF * balance / (pages + 1)), 1), 5)
+    return Level(level, round(pages / (pages + DOUBT), 3))
 
 
 def _cues(words: Sequence[str], chinese: Sequence[str]) -> re.Pattern[str]:

@@ -1,16 +1,21 @@
 """The layers over REST: to the persona's own member, and to nobody who may not."""
 
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from governance.database import acting
+from governance.database import acting, database_now
 from governance.errors import Forbidden
 from governance.models import Persona
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.layers.constants import tenant_constants_set
+from vault.layers.rules import SegmentState, coldest, constants_of, is_hot
+from vault.layers.scoring import coldest_segments, hot_segments
 from vault.models import Segment
 
 GARDEN = "The tomatoes in the garden need water."
@@ -98,7 +103,7 @@ def test_constants_of_the_tenant_hold_for_personas_without_their_own(world: Worl
         tenant_constants_set(actor=world.alice.actor, values={"tau": 1})
 
 
-def test_constants_of_the_tenant_are_set_by_its_owner_alone(
+def test_only_its_owner_sets_constants_of_the_tenant(
     alice: Contract, bob: Contract, olivia: Contract, charlie: Contract, mind: str
 ) -> None:
     address = "layers/settings/"
@@ -122,3 +127,38 @@ def test_constant_out_of_its_range_is_refused(alice: Contract, mind: str, values
 def test_layers_of_a_persona_are_its_members_own(bob: Contract, charlie: Contract, mind: str, part: str) -> None:
     assert bob.get(f"personas/{mind}/{part}/").status == 403
     assert charlie.get(f"personas/{mind}/{part}/").status == 404
+
+
+def test_heat_in_sql_is_the_heat_of_the_rules(world: World, alice: Contract, mind: str) -> None:
+    """Also where recency has fallen below what PostgreSQL computes."""
+    persona = UUID(mind)
+    assert alice.patch(f"personas/{mind}/settings/", {"theta": 1.9, "stm_pages": 1}).status == 200
+    talk(alice, 3, "The train to Porto leaves at noon.")
+    with acting(world.alice.actor):
+        rows = list(Segment.objects.filter(persona_id=persona, evicted_at=None).order_by("id"))
+        assert len(rows) > 2
+        for place, row in enumerate(rows):
+            moment = database_now() - timedelta(days=30 * place)
+            Segment.objects.filter(id=row.id).update(visits=place % 2, visited_at=moment)
+        rows = list(Segment.objects.filter(persona_id=persona, evicted_at=None))
+        for constants in (constants_of({"tau": 1.2}), constants_of({"mu": 1, "tau": 0.5, "beta": 0})):
+            now = database_now()
+            states = {
+                row.id: SegmentState(
+                    row.visits, row.unpromoted, (now - row.visited_at).total_seconds(), row.visited_at, row.created_at
+                )
+                for row in rows
+            }
+            hot = {key for key, state in states.items() if is_hot(state, constants)}
+            assert set(hot_segments(persona, constants).values_list("id", flat=True)) == hot
+            assert coldest_segments(persona, constants, 1) == [coldest(states, constants)]
+        assert hot < set(states)
+
+
+def test_segments_are_listed_where_recency_is_nothing(world: World, alice: Contract, mind: str) -> None:
+    assert alice.patch(f"personas/{mind}/settings/", {"mu": 1}).status == 200
+    with acting(world.alice.actor):
+        Segment.objects.update(visited_at=database_now() - timedelta(days=365))
+    (segment,) = alice.get(f"personas/{mind}/segments/").json["results"]
+    assert (segment["recency"], segment["heat"]) == (0.0, 2.0)
+    assert signed_in(world.alice).get(f"/layers/?persona={mind}").status_code == 200

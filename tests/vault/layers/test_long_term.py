@@ -90,10 +90,10 @@ def test_signs_of_traits_are_read_in_both_languages_and_not_from_questions() -> 
 
 
 def test_level_grows_with_evidence_and_falls_with_what_speaks_against_it() -> None:
-    assert [level_of([1] * count).level for count in (0, 1, 9)] == [3, 4, 5]
-    assert level_of([-1] * 9).level == 1
-    assert level_of([1, -1]).level == 3
-    assert level_of([1] * 4).confidence == 0.5
+    assert [level_of(count, count).level for count in (0, 1, 9)] == [3, 4, 5]
+    assert level_of(9, -9).level == 1
+    assert level_of(2, 0).level == 3
+    assert level_of(4, 4).confidence == 0.5
 
 
 @pytest.mark.parametrize(
