@@ -1,4 +1,4 @@
-"""What each part of a score and each mechanism of a search brings: evidence recall without it."""
+"""Measure the recall of evidence without each part of the score and each mechanism of the search."""
 
 from contextlib import AbstractContextManager
 from functools import partial

@@ -1,4 +1,4 @@
-"""What permission costs: a decision by itself, and searches and lists by readers with none, some, and many grants.
+"""Measure the cost of permissions: single decisions, and searches and lists by readers with no, some and many grants.
 
 Half of a tenant's memories are open to every member, half are private to its owner. Readers differ in what of the
 private half they were granted, memory by memory. One more reader got the whole half by a single grant on its namespace:

@@ -1,4 +1,4 @@
-"""What our search is measured beside: plain BM25 and exact cosine over the same turns, in memory, exactly."""
+"""Baselines for search: plain BM25 and exact cosine over the same turns, exact and in memory."""
 
 import math
 from collections import Counter, defaultdict

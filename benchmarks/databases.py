@@ -11,7 +11,7 @@ from memos_web.settings.base import CONFIG
 
 
 def app_connection() -> psycopg.Connection[Any]:
-    """What the server itself connects as, and how: nothing prepared."""
+    """Connect as the server does: the same role, without prepared statements."""
     entry = settings.DATABASES["default"]
     return psycopg.connect(
         host=entry["HOST"],

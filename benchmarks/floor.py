@@ -71,7 +71,7 @@ SET_UP = (
 
 @dataclass(frozen=True)
 class Scene:
-    """What one caller may see: the parameters that its questions share."""
+    """The rows that one caller may see: the parameters that its questions share."""
 
     tenant: UUID
     namespaces: list[UUID]

@@ -1,4 +1,4 @@
-"""What reading a hostile text costs: each function of `text_functions` over texts made to be slow, at two lengths."""
+"""Measure each function of `text_functions` over texts made to be slow, at two lengths."""
 
 import random
 import time
@@ -81,7 +81,7 @@ def _repeated(piece: str, length: int) -> str:
 
 
 def processor_seconds(run: Callable[[str], object], text: str) -> float:
-    """Of this process, for one run."""
+    """Return the processor time of this process for one run."""
     started = time.process_time()
     run(text)
     return time.process_time() - started

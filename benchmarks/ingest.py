@@ -1,4 +1,4 @@
-"""What it costs to store: one memory, a thousand at a time, and the same rows by raw COPY."""
+"""Measure storing: one memory, a thousand at a time, and the same rows by raw COPY."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the layers cost: for each turn of one persona, and for the context of a question, as its history grows."""
+"""Measure the layers: each turn of one persona, and the context of a question, as the history grows."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -96,7 +96,7 @@ def _page(question: Added, answer: Added) -> PageDraft:
 
 
 def _jobs(actor: Actor, persona_id: UUID) -> None:
-    """What the worker does of the layers after a turn."""
+    """Run the jobs of the layers that the worker runs after a turn."""
     system = system_actor(tenant_id=actor.tenant_id, request_id="benchmark")
     with acting(system):
         streams = [str(one) for one in Stream.objects.filter(persona_id=persona_id).values_list("id", flat=True)]

@@ -1,4 +1,4 @@
-"""What the vector index finds of the nearest, and what a search loses by it, held against comparing all vectors."""
+"""Measure the recall of the vector index and the loss in a search, relative to comparing all vectors."""
 
 import json
 import time
@@ -136,6 +136,6 @@ def _scores(actor: Actor, asked: Sequence[str], mode: SearchMode) -> Answers:
 
 
 def _share(found: list[list[float]], exact: list[list[float]], is_among: Callable[[float, float], bool]) -> float:
-    """How many of what was found are no worse than the worst of the exact ones, of as many as those are."""
+    """Return the share of results that are no worse than the worst exact one, of as many as those are."""
     kept = sum(is_among(one, best[-1]) for some, best in zip(found, exact, strict=True) for one in some)
     return round(kept / max(1, sum(map(len, exact))), 4)

@@ -1,4 +1,4 @@
-"""What each page costs: server time, queries and bytes, in tenants of two sizes; and the first load of all.
+"""Measure each page: server time, queries and bytes, in tenants of two sizes, and the first load.
 
 Pages are asked for in this process, through all middleware, as a browser of the tenant's owner would. Statements are
 counted in a run of their own, without the bounds of transactions; a page is timed without counting.
@@ -141,7 +141,7 @@ def _prepared(size: int) -> tuple[Client, dict[str, str]]:
 
 
 def _member(actor: Actor) -> Actor:
-    """Whose key the actor is, in a browser."""
+    """Return the member that owns the actor's key, as a browser session."""
     assert actor.member_id is not None
     return actor_again(
         tenant_id=actor.tenant_id,

@@ -103,7 +103,7 @@ class Mem0:
 
 
 def why_no_mem0() -> str | None:
-    """What is missing, in one line; None when it can be measured."""
+    """Return in one line what is missing to measure mem0; None if nothing is."""
     if find_spec("mem0") is None:
         return "not installed: pip install -r requirements/bench.txt"
     if superuser_conninfo(DATABASE) is None:

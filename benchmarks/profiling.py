@@ -1,4 +1,4 @@
-"""Where a call spends its time, by function."""
+"""Profile a call: time by function."""
 
 import cProfile
 import pstats

@@ -1,4 +1,4 @@
-"""What every run leaves: figures, and all that is needed to repeat it."""
+"""Report of a run: its figures, and all that is needed to repeat it."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def _bare(word: str) -> str:
 
 
 def _machine(postgresql: str) -> dict[str, Any]:
-    """What figures depend on. system: without the build of the kernel, which tells of the host alone."""
+    """Describe the machine. system: without the build of the kernel, which identifies the host only."""
     release = re.match(r"\d+\.\d+", platform.release())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {

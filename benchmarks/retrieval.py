@@ -51,7 +51,7 @@ def retrieval(target: Target, data: Path, mode: str) -> dict[str, Any]:
 
 
 def retrieval_table(figures: dict[str, Any]) -> str:
-    """Of a file with one half of the conversations alone, the other half's cells are empty."""
+    """Format recall as a table. If a file has only one half of the conversations, the other half's cells are empty."""
     columns = [(half, f"R@{depth}") for half in HALVES for depth in DEPTHS]
     systems = dict.fromkeys(system for half in HALVES for system in figures[half])
     rows = [[system, *(figures[half].get(system, {}).get(depth, "") for half, depth in columns)] for system in systems]

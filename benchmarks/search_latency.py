@@ -1,4 +1,4 @@
-"""What a search costs, beside the least that it could cost and beside others, on the same rows in the same run.
+"""Measure searches beside a lower bound and other systems, on the same rows in the same run.
 
 Every question goes to every system in turn, so that whatever else the machine does hits all alike.
 """
@@ -66,7 +66,7 @@ class Place:
 
 @dataclass
 class Measured:
-    """What one system took for each question, and how many rows each time."""
+    """Time and number of rows of one system for each question."""
 
     ms: list[float] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
@@ -150,7 +150,7 @@ def place_of(asking: Asking, number: int) -> Place:
 
 
 def _drafts(turns: Sequence[Turn], hidden: float) -> list[CubeDraft]:
-    """What is hidden lies in the owner's private namespace, the rest where every member may read."""
+    """Make drafts of turns. Hidden ones go to the owner's private namespace, the others where every member may read."""
     return [draft for turn in turns for draft in drafts_of([turn], None if _is_denied(turn, hidden) else OPEN)]
 
 
@@ -169,7 +169,9 @@ def _make_personas(actor: Actor) -> None:
 
 
 def _filters(turns: Sequence[Turn]) -> dict[str, dict[str, Any]]:
-    """What a request with one filter says beside its question: a tenth of the time, one session of the last year."""
+    """Return requests with one filter each beside the question: a tenth of the time, one session of the last year, and
+    others.
+    """
     times = sorted(turn.at for turn in turns)
     since, until = times[len(times) // 2].isoformat(), times[len(times) * 6 // 10].isoformat()
     return {

@@ -1,4 +1,4 @@
-"""How much hangs on the numbers chosen: recall from k = 5 to 40, and with each weight halved and half more."""
+"""Measure how recall depends on the weights: k from 5 to 40, and each weight halved and half more."""
 
 from pathlib import Path
 from typing import Any

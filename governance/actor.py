@@ -1,4 +1,4 @@
-"""Who asks, and in what context. Built once per request or task; every service and selector takes one."""
+"""Actor and context of a call. Built once per request or task; every service and selector takes one."""
 
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -23,7 +23,7 @@ class CallContext:
 
 @dataclass(frozen=True)
 class Binding:
-    """What an API key is bound to: it sees and writes only there.
+    """The binding of an API key: it reads and writes only within these places.
 
     `persona_id`: memory of this persona alone. `namespaces`: paths, with all below them; empty: wherever else it may.
     """
@@ -32,7 +32,7 @@ class Binding:
     namespaces: tuple[str, ...] = ()
 
     def covers(self, path: str) -> bool:
-        """Whether the namespace at `path` lies within."""
+        """Return whether the namespace at `path` lies within the binding."""
         return not self.namespaces or any(path == root or path.startswith(f"{root}/") for root in self.namespaces)
 
 

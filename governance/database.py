@@ -33,7 +33,7 @@ _epoch: ContextVar["Epoch | None"] = ContextVar("epoch", default=None)
 
 @dataclass(frozen=True)
 class Epoch:
-    """How often a tenant's policies were changed, as the last transaction of this context found it.
+    """The number of changes of a tenant's policies, as the last transaction of this context read it.
 
     `changing`: that transaction changes them itself, and may yet be rolled back.
     """
@@ -141,7 +141,7 @@ def person_transaction(tenant_id: UUID, user_id: UUID) -> Iterator[None]:
 
 
 def the_person() -> UUID:
-    """Whom `as_person` names."""
+    """Return the person whom `as_person` names."""
     found = _person.get()
     if found is None:
         raise RuntimeError("what belongs to a person is opened as that person alone")
@@ -158,7 +158,7 @@ def database_now() -> datetime:
 
 
 def epoch_now() -> Epoch:
-    """Of the transaction that is open. Raises RuntimeError outside of `acting`."""
+    """Return the epoch of the open transaction. Raises RuntimeError outside of `acting`."""
     epoch = _epoch.get()
     if epoch is None or _acting_for.get() != epoch.tenant_id:
         raise RuntimeError("policies are read inside `acting`")
@@ -166,7 +166,9 @@ def epoch_now() -> Epoch:
 
 
 def epoch_last(tenant_id: UUID) -> Epoch | None:
-    """What the last transaction of this context found, if it was this tenant's: for the request that it belongs to."""
+    """Return the epoch that the last transaction of this context read, if it was this tenant's: for the request that it
+    belongs to.
+    """
     epoch = _epoch.get()
     return epoch if epoch is not None and epoch.tenant_id == tenant_id else None
 

@@ -1,4 +1,4 @@
-"""What can go wrong, said once: each error knows its HTTP status and its stable code (RFC 9457 problem types)."""
+"""Errors: each knows its HTTP status and its stable code (RFC 9457 problem types)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -172,7 +172,7 @@ class Unavailable(DomainError):
 
 
 class AuditUnavailable(Unavailable):
-    """What cannot be recorded does not happen."""
+    """The audit entry could not be written, so nothing was changed or returned."""
 
     code, title = "audit_unavailable", "The audit log cannot be written"
 
@@ -188,6 +188,6 @@ class PiiRefused(Invalid):
 
 
 class PiiUnavailable(Unavailable):
-    """What may hold personal data is not stored unread where a policy redacts or refuses it."""
+    """The detector failed, and a policy redacts or refuses personal data, so the text is not stored."""
 
     code, title = "pii_unavailable", "Personal data cannot be looked for"

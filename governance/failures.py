@@ -1,4 +1,4 @@
-"""What the database raised, in the words of the contract: the one place for every door."""
+"""Translation of database errors into the errors of the contract, for REST, pages and commands."""
 
 import logging
 

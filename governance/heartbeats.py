@@ -1,4 +1,4 @@
-"""When each part of the product that works in the background was last at work."""
+"""Heartbeats: the last activity of each background part of the product."""
 
 import time
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What people call the objects whose ids the law keeps: names of things and of people, never content.
+"""Names of the objects whose ids governance stores: things and people, never content.
 
 For ids that the reader is shown anyway; whoever shows a name asks first whether the reader may know it. Use inside
 `acting`.

@@ -19,7 +19,7 @@ def tenant_table(
 
 
 def tenant_statements(table: str, *, rights: str, references: Iterable[tuple[str, str]]) -> list[str]:
-    """What `tenant_table` runs."""
+    """Return the statements of `tenant_table`."""
     unique = f"ALTER TABLE {table} ADD CONSTRAINT {table}_tenant_id UNIQUE (tenant_id, id)"
     ties = [reference(table, column, target) for column, target in references]
     return [*_walled(table, rights=rights), unique, *ties]

@@ -9,7 +9,7 @@ OUT_OF_RANGE = f"a time in the years {FIRST_YEAR} to {LAST_YEAR} is needed"
 
 
 def is_in_range(moment: datetime) -> bool:
-    """Whether it is within the years that Python has, whatever the zone of its reader and of the database."""
+    """Return whether the time is within Python's years in every time zone."""
     return FIRST_YEAR <= moment.year <= LAST_YEAR
 
 

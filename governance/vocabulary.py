@@ -38,7 +38,7 @@ class Permission(StrEnum):
 
 
 class Scope(StrEnum):
-    """What an API key may be used for: of what its member may do, and what is granted to itself, nothing more."""
+    """A limit of an API key: it may do what its member may do, or what is granted to itself, within its scopes."""
 
     MEMORIES_READ = "memories:read"
     MEMORIES_WRITE = "memories:write"
@@ -53,7 +53,7 @@ class PrincipalKind(StrEnum):
 
 
 class GranteeKind(StrEnum):
-    """Whom a grant is given to; each owns an access group."""
+    """The kinds of grantees; each grantee owns an access group."""
 
     ROLE = "role"
     MEMBER = "member"
@@ -67,7 +67,7 @@ class Effect(StrEnum):
 
 
 class Action(StrEnum):
-    """What a grant is about. READ of a persona: to speak as it."""
+    """The actions that grants allow. READ of a persona: to speak as it."""
 
     READ = "read"
     WRITE = "write"
@@ -95,7 +95,7 @@ class Outcome(StrEnum):
 
 
 class Verb(StrEnum):
-    """What an audit row says was done."""
+    """The actions that audit entries record."""
 
     TENANT_CREATED = "tenant.created"
     KEYS_ROTATED = "tenant.keys_rotated"
@@ -267,7 +267,7 @@ class Topic(StrEnum):
 
 
 class ExportFormat(StrEnum):
-    """How the audit log leaves: one JSON object a line, or one row of a table."""
+    """The formats of an exported audit log: one JSON object a line, or one row of a table."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -291,14 +291,14 @@ class Weight(StrEnum):
 
 
 class SinkKind(StrEnum):
-    """Where the audit log is pushed to."""
+    """The kinds of audit sinks."""
 
     SYSLOG = "syslog"
     WEBHOOK = "webhook"
 
 
 class PiiKind(StrEnum):
-    """What personal data or secret a text holds. `unchecked`: the detector failed, so that nobody knows."""
+    """The kinds of personal data and secrets. `unchecked`: the detector failed, so the text was not checked."""
 
     EMAIL = "email"
     PHONE = "phone"
@@ -311,7 +311,7 @@ class PiiKind(StrEnum):
 
 
 class PiiAction(StrEnum):
-    """What becomes of a text in which personal data or secrets were found; from the mildest to the strictest."""
+    """The actions for texts with personal data or secrets, from the mildest to the strictest."""
 
     ALLOW = "allow"
     FLAG = "flag"
@@ -328,7 +328,7 @@ class PolicyKind(StrEnum):
 
 
 class Recipient(StrEnum):
-    """Whom memory may be shared with inside its tenant."""
+    """The receivers that memory may be shared with inside its tenant."""
 
     MEMBER = "member"
     ROLE = "role"
@@ -337,7 +337,7 @@ class Recipient(StrEnum):
 
 
 class QuotaTargetKind(StrEnum):
-    """Whose use a quota limits."""
+    """The kinds of holders that a quota limits."""
 
     TENANT = "tenant"
     MEMBER = "member"
@@ -345,7 +345,7 @@ class QuotaTargetKind(StrEnum):
 
 
 class Measure(StrEnum):
-    """What a quota counts."""
+    """The measures that a quota limits."""
 
     MEMORIES = "memories"
     BYTES = "bytes"

@@ -18,7 +18,7 @@ _rest_until: dict[str, float] = {}
 
 
 def volatile(ask: Callable[[redis.Redis], Answer]) -> Answer | None:
-    """What Redis answers, or None while it does not: the caller must know what to do without."""
+    """Return the answer of Redis, or None if it does not answer: the caller must have another way."""
     address = settings.REDIS_ADDRESS
     if _rest_until.get(address, 0.0) > time.monotonic():
         return None

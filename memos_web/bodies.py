@@ -73,7 +73,7 @@ def with_length(scope: Any, body: BytesIO) -> Any:
 
 
 def _announced(scope: Any) -> int:
-    """What Content-Length says; 0 where nothing does."""
+    """Return the value of Content-Length; 0 without one."""
     sizes = [int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()]
     return max(sizes, default=0)
 

@@ -1,4 +1,4 @@
-"""What the environment says, read once, typed; anything unknown is refused with one line."""
+"""Configuration from the environment, read once and typed; unknown settings are refused with one line."""
 
 import base64
 import hashlib
@@ -84,7 +84,7 @@ class LlmChoice:
 
 @dataclass(frozen=True)
 class Mail:
-    """Where mail goes: the server of MEMOS_MAIL_URL, else files below the data directory."""
+    """The way of mail: the server of MEMOS_MAIL_URL, else files below the data directory."""
 
     backend: str
     sender: str
@@ -127,12 +127,14 @@ class Config:
 
     @property
     def local_host(self) -> str:
-        """Where the web server answers to this machine."""
+        """Return the address by which this machine reaches the web server."""
         return EVERYWHERE.get(self.host, self.host)
 
     @property
     def address(self) -> str:
-        """What people open: MEMOS_PUBLIC_URL, else where the server listens; everywhere has the first allowed name."""
+        """Return the address of links: MEMOS_PUBLIC_URL, else the listening address, with the first allowed name if all
+        are listened to.
+        """
         names = [name for name in self.allowed_hosts if not name.startswith((".", "*"))]
         host = names[0] if names and self.host in EVERYWHERE else self.local_host
         return self.public_url or f"http://{bracketed(host)}:{self.port}"

@@ -90,7 +90,7 @@ class ThreadedHandler(ASGIHandler):
 
     @contextmanager
     def _held_bytes(self, caller: str) -> Iterator[Callable[[int], None]]:
-        """What a large body calls with its size; it counts until the request has ended."""
+        """Yield a function that a large body calls with its size; the size counts until the request has ended."""
         held: list[int] = []
 
         def hold(size: int) -> None:
@@ -103,7 +103,7 @@ class ThreadedHandler(ASGIHandler):
             self._bodies.let_go(caller, sum(held))
 
     async def _body_limit(self, scope: Any, caller: str) -> int:
-        """How many bytes the caller may send, found by the headers in a thread of its own."""
+        """Return the largest body in bytes that the caller may send, found by the headers in a separate thread."""
         async with self._place(caller) as place, ThreadSensitiveContext(executor=place.thread):
             return await sync_to_async(self._limit_of_caller)(scope)
 

@@ -1,4 +1,4 @@
-"""What an installation keeps in its data directory about itself: two secrets, and the address it is reached at.
+"""Data of an installation about itself in its data directory: two secrets, and its address.
 
 `up` writes all of it. Whatever else runs on the directory reads, and makes nothing.
 """
@@ -16,7 +16,7 @@ NEXT = "master.key.next"
 
 
 def missing(config: Config) -> str:
-    """Why no command can work on the data directory yet, in one line; empty once `up` has been started on it."""
+    """Return in one line why commands cannot use the data directory yet; empty once `up` has been started on it."""
     needed = [config.master_key is None, not config.secret_key]
     lacking = [_read(_secret(config, name)) is None for name, wanted in zip(SECRETS, needed, strict=True) if wanted]
     if config.data_dir.is_dir() and not any(lacking):

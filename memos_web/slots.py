@@ -27,7 +27,7 @@ class Busy(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """Of one request at work."""
+    """The slot of one running request."""
 
     caller: str
     since: float
@@ -118,7 +118,8 @@ class Slots:
         return all(self._quick(one) < (self._crowded if one == caller else 1) for one in beside)
 
     def _is_crowded(self, caller: str) -> bool:
-        """Whether another tenant asked lately, or another caller is at work, waits, or has used more than CROWD_USE.
+        """Return whether another tenant was active recently, or another caller runs, waits, or has used more than
+        CROWD_USE.
 
         A light request now and then of a stranger is a crowd only while it is at work.
         """
@@ -159,7 +160,7 @@ class Slots:
         return waiter
 
     def _leave(self, caller: str, waiter: "asyncio.Future[Slot]") -> None:
-        """Who waited has gone; a slot that was just handed over goes to the next."""
+        """Remove a waiting request that ended; a slot that it was just given goes to the next."""
         if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
             self.give(waiter.result())
             return

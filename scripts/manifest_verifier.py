@@ -30,7 +30,7 @@ def signed_bytes(manifest: dict[str, Any]) -> bytes:
 
 
 def faults(answer: Any, key: Ed25519PublicKey) -> list[str]:
-    """What speaks against the answer; none: it is what was signed."""
+    """Return the reasons against the answer; none: it is what was signed."""
     manifest = answer.get("manifest", answer) if isinstance(answer, dict) else None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         return ["there is no manifest of this format"]

@@ -218,7 +218,7 @@ def pictures_take(page: Page, pages: dict[str, str], only: list[str] | None) -> 
 
 
 def picture(page: Page) -> bytes:
-    """What the window shows, as WebP of at most MOST_BYTES."""
+    """Return the visible window as WebP of at most MOST_BYTES."""
     session = page.context.new_cdp_session(page)
     quality = 80
     while True:

@@ -105,7 +105,7 @@ def _person(member: Member, role: RoleName, email: str) -> Person:
 
 @dataclass(frozen=True)
 class ApiReply:
-    """What the API answered; `json` is None where there is no JSON body."""
+    """The response of the API; `json` is None without a JSON body."""
 
     status: int
     json: Any

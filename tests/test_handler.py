@@ -103,7 +103,7 @@ def handler() -> Iterator[ThreadedHandler]:
 async def _asked(
     handler: ThreadedHandler, where: str, *, body: bytes = b"", parts: int = 0, root_path: str = "", key: str = ""
 ) -> list[dict[str, Any]]:
-    """What is sent for a request; the reader goes away after `parts` parts of the body, where some are given."""
+    """Return the messages sent for a request; the reader leaves after `parts` parts of the body, if given."""
     arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     arriving.put_nowait({"type": "http.request", "body": body, "more_body": False})
     sent: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What of the product grants can be about, and what policies know of it: declared to the law as the product starts."""
+"""Objects of the vault that grants can be about, with their facts for policies. Registered with governance at start."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -78,7 +78,7 @@ def _memories(actor: Actor) -> Q:
 
 
 def _namespace_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:
-    """Of what lies in it nothing else is known."""
+    """Return the facts of namespaces; nothing else is known about the memories in them."""
     return {row.id: Facts(row.path) for row in Namespace.objects.filter(id__in=ids)}
 
 

@@ -12,7 +12,7 @@ class NamespaceKind(StrEnum):
 
 
 class Tier(StrEnum):
-    """Where a memory is stored: a cold one has no vector, its words find it; archive: its state is archived."""
+    """The storage tier of a memory. Cold: no vector, found by its words. Archive: the state is archived."""
 
     HOT = "hot"
     COLD = "cold"
@@ -32,7 +32,7 @@ class Layer(StrEnum):
 
 
 class PageLayer(StrEnum):
-    """Where a page of a stream is: in its queue, or in a segment."""
+    """The place of a page of a stream: its queue, or a segment."""
 
     SHORT_TERM = "short_term"
     MID_TERM = "mid_term"
@@ -47,7 +47,7 @@ class EntryQueue(StrEnum):
 
 
 class EntryAction(StrEnum):
-    """What became of a statement that was held against what a persona's queue has. NOTHING leaves no row."""
+    """The effect of a statement on a persona's queue. NOTHING leaves no row."""
 
     ADD = "add"
     UPDATE = "update"
@@ -73,7 +73,7 @@ class Modality(StrEnum):
 
 
 class ToolOutcome(StrEnum):
-    """How a call of a tool ended."""
+    """The outcome of a tool call."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -137,7 +137,7 @@ class LinkKind(StrEnum):
 
 
 class SourceKind(StrEnum):
-    """How a derived memory rests on its source, and so what a withdrawn source takes from it.
+    """The kinds of reliance of a derived memory on its source, which decide what a withdrawn source takes from it.
 
     QUOTE: opened at reading time, the rest stays. EXTRACT: its words alone, the whole is withheld. TEXT: anything made
     of it, withheld until a review.
@@ -158,7 +158,7 @@ class SearchMode(StrEnum):
 
 
 class PastChange(StrEnum):
-    """What became of a memory since a time: another version, deleted, or stored only later."""
+    """The change of a memory since a time: another version, deleted, or stored only later."""
 
     UNCHANGED = "unchanged"
     CHANGED = "changed"
@@ -167,14 +167,14 @@ class PastChange(StrEnum):
 
 
 class TurnEnd(StrEnum):
-    """How an answer ended: whole, or cut because the reader went away."""
+    """The end of an answer: complete, or cut because the reader left."""
 
     COMPLETE = "complete"
     INTERRUPTED = "interrupted"
 
 
 class ReviewKind(StrEnum):
-    """What a person is asked about."""
+    """The kinds of reviews."""
 
     PII = "pii"
     SOURCE_WITHDRAWN = "source_withdrawn"
@@ -193,7 +193,7 @@ class ReviewStatus(StrEnum):
 
 
 class FeedbackKind(StrEnum):
-    """What a reader says of a memory."""
+    """The kinds of a reader's feedback on a memory."""
 
     USEFUL = "useful"
     WRONG = "wrong"
@@ -202,7 +202,7 @@ class FeedbackKind(StrEnum):
 
 
 class FeedbackOutcome(StrEnum):
-    """What a feedback led to: a count, a version, or a review by somebody who may change the memory."""
+    """The effect of feedback: a count, a version, or a review by somebody who may change the memory."""
 
     COUNTED = "counted"
     CHANGED = "changed"
@@ -220,7 +220,7 @@ class PiiField(StrEnum):
 
 
 class HoldKind(StrEnum):
-    """What a hold is over: a member's own freeze of one cube, or a legal hold of the tenant's."""
+    """The kinds of holds: a member's own freeze of one cube, or a legal hold of the tenant's."""
 
     FREEZE = "freeze"
     MEMORY = "memory"
@@ -246,7 +246,9 @@ class SubjectStatus(StrEnum):
 
 
 class Counted(StrEnum):
-    """What is counted each day (vault/overview/counting.py). EXPIRY: memories by the day on which they expire."""
+    """The rows that are counted each day (vault/overview/counting.py). EXPIRY: memories by the day on which they
+    expire.
+    """
 
     LAYER = "layer"
     STATE = "state"

@@ -1,4 +1,4 @@
-"""What django-allauth asks of us: its secrets are sealed, and its providers are those of the tenants."""
+"""Adapters of django-allauth: its secrets are sealed, and its providers are those of the tenants."""
 
 from base64 import b64decode, b64encode
 from functools import lru_cache

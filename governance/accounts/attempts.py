@@ -133,7 +133,7 @@ def _try_in_redis(client: redis.Redis, name: str, limits: Limits) -> int:
 
 @dataclass(frozen=True)
 class Tries:
-    """How many, since when, and until when nothing is tried; seconds of the counter's clock."""
+    """Failed attempts: their number, the first, and the end of the wait, in seconds of the counter's clock."""
 
     number: int
     since: float

@@ -43,7 +43,7 @@ class FactorView:
 
 
 def second_factor_asked(first: FirstFactor) -> bool:
-    """Whether the person must show a second factor now: they have one.
+    """Return whether the person must show a second factor now, because they have one.
 
     An organisation's own way in asks members who never came by themselves for none: to ask would tell the organisation
     that the person has an account elsewhere.
@@ -182,7 +182,7 @@ def _totp() -> Authenticator | None:
 
 
 def _spend(code: str) -> str | None:
-    """Which kind of factor this code was, now that it is spent; None when it is wrong."""
+    """Use up a code; return its kind of factor, None if the code is wrong."""
     row = Authenticator.objects.select_for_update().filter(type=Authenticator.Type.TOTP).first()
     if row is None:
         raise NotFound

@@ -26,7 +26,7 @@ LONGEST_SECRET = 500
 
 @dataclass(frozen=True)
 class Claims:
-    """What a server says of a person."""
+    """The claims of a sign-in server about a person."""
 
     subject: str
     email: str
@@ -58,7 +58,7 @@ class ProviderSecret:
 
 @dataclass(frozen=True)
 class SignInRules:
-    """How members of a tenant sign in, as its admins see it."""
+    """The sign-in rules of a tenant, as its admins see them."""
 
     slug: str
     second_factor_required: bool
@@ -157,7 +157,8 @@ def provider_of(slug: str) -> ProviderSecret | None:
 
 
 def oidc_sign_in(*, provider: ProviderSecret, claims: Claims, request_id: str, address: str) -> FirstFactor:
-    """Whom the tenant's server vouches for. One whom it has not named before is known by a verified address alone.
+    """Sign in the person whom the tenant's server vouches for. An unknown subject is matched by a verified address
+    only.
 
     Raises Unauthenticated. Writes, at the first time: OidcIdentity, AuditEntry; User?, Member? where newcomers may.
     """

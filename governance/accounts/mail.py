@@ -1,4 +1,4 @@
-"""What the worker mails: links that work once. Their tokens are made when they are sent, and are in no queue."""
+"""Mail of the worker: one-time links. Their tokens are made when the mail is sent, and are in no queue."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -95,7 +95,7 @@ def oidc_begin(request: HttpRequest, provider: ProviderSecret) -> HttpResponseRe
 
 
 def oidc_end(request: HttpRequest, provider: ProviderSecret) -> Claims:
-    """What the server says of who came back. Raises Unauthenticated, whatever is wrong."""
+    """Return the server's claims about the returning person. Raises Unauthenticated on every error."""
     state = statekit.unstash_state(
         request, state_id=request.GET.get("state", ""), provider_id=TenantProvider(request, provider).sub_id
     )

@@ -1,4 +1,4 @@
-"""Who operates the installation: a person, whatever their tenants."""
+"""Operators of the installation: persons, independent of their tenants."""
 
 from uuid import UUID
 

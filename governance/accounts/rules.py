@@ -1,4 +1,4 @@
-"""How a person gets in, step by step. Pure."""
+"""Steps of a sign-in. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -62,7 +62,7 @@ class SignedIn:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many tries are free, and how waiting grows from then on; seconds."""
+    """Limits on attempts: how many are free, and how the wait grows afterwards, in seconds."""
 
     free: int
     first_wait: int

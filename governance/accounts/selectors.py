@@ -51,7 +51,7 @@ class Organisation:
 
 @dataclass(frozen=True)
 class StoredSession:
-    """What the browser's sealed session says."""
+    """The content of the browser's sealed session."""
 
     tenant_id: UUID
     member_id: UUID
@@ -78,13 +78,14 @@ def memberships_of(user_id: UUID) -> list[Membership]:
 
 
 def organisations_of(user_id: UUID, *, bound_to: UUID | None) -> list[Organisation]:
-    """Where the person may enter. One short transaction for each of their tenants."""
+    """Return the organisations that the person may enter. One short transaction for each of their tenants."""
     found = [one for one in memberships_of(user_id) if bound_to in {None, one.tenant_id}]
     return [_organisation(one) for one in found]
 
 
 def manages_person(person: SignedIn) -> bool:
-    """Whether this session may see and change what guards the person: nobody who governs a tenant can have begun it.
+    """Return whether this session may see and change the person's sign-in methods: no admin of a tenant can have
+    started it.
 
     Other memberships do not matter: whoever began a bound session would learn whether there are any.
     """
@@ -98,7 +99,7 @@ def refuse_unproved(person: SignedIn) -> None:
 
 
 def membership_is_proved(*, user_id: UUID, tenant_id: UUID) -> bool:
-    """Whether the person ever came to this tenant by themselves."""
+    """Return whether the person ever signed in to this tenant by themselves."""
     with tenant_transaction(tenant_id):
         return Member.objects.filter(user_id=user_id, removed_at=None).exclude(proved_at=None).exists()
 
@@ -205,7 +206,7 @@ def member_user(*, actor: Actor) -> UUID:
 
 
 def email_has_password(email: str) -> bool:
-    """Whether the person with this address has one; for whoever has proved the address."""
+    """Return whether the person with this address has a password. Ask only after the address was proved."""
     with no_tenant():
         user_id = user_id_by_email(email)
     user = person_get(user_id) if user_id else None

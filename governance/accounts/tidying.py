@@ -1,4 +1,4 @@
-"""What beat asks for every hour: sessions and reset links that ended a month ago go."""
+"""Hourly task: delete sessions and reset links that ended a month ago."""
 
 from django.db import connection
 
@@ -6,7 +6,7 @@ from governance.database import no_tenant
 
 
 def accounts_tidy() -> int:
-    """Of all persons; returns how many rows went."""
+    """Delete them for all persons; return the number of deleted rows."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT governance_accounts_tidy()")
         removed: int = cursor.fetchone()[0]

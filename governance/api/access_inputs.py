@@ -171,7 +171,7 @@ def object_id(actor: Actor, body: dict[str, Any]) -> UUID:
 
 
 def check_context(body: dict[str, Any], own: CallContext) -> CallContext:
-    """What is asked about; what is left out is not said, but for the channel: the caller's."""
+    """Read the context of a check. A missing channel is the caller's; other missing values stay unset."""
     asked = body.get("context", {})
     return CallContext(
         channel=Channel(asked.get("channel", own.channel)),
@@ -203,7 +203,7 @@ def persona_changes(body: dict[str, Any]) -> PersonaChanges:
 
 
 def template_draft(body: dict[str, Any], before: TemplateDraft | None = None) -> TemplateDraft:
-    """What is not named stays as it was."""
+    """Read the body as a role template; missing fields keep their values."""
     kept = before or TemplateDraft(name="")
     role = body.get("role", kept.role)
     return TemplateDraft(

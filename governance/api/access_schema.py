@@ -1,4 +1,4 @@
-"""What grants/, personas/ and role-templates/ answer, for the OpenAPI document; and the same as JSON."""
+"""Responses of grants/, personas/ and role-templates/: their schema for the OpenAPI document, and their JSON."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,7 @@ class TemplateListSchema(PageSchema):
 
 
 class RemovalSchema(Schema):
-    """What a dry run would remove."""
+    """The grants and rows that a dry run would remove."""
 
     dry_run = serializers.BooleanField()
     count = serializers.IntegerField()

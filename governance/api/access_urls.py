@@ -1,4 +1,4 @@
-"""Who may do what: grants, personas, presets."""
+"""Addresses of grants, personas and role templates."""
 
 from django.urls import path
 

@@ -145,7 +145,7 @@ class AuditExportsView(ApiView):
 class AuditExportView(ApiView):
     @described("audit_exports_get", ExportSchema, tag=TAG, may=[404])
     def get(self, request: Request, export_id: UUID) -> Response:
-        """How one export fares."""
+        """Return the progress of one export."""
         view = export_get(actor=self.actor(), export_id=export_id)
         asked_only(request)
         return Response(export_json(view))
@@ -170,7 +170,7 @@ class AuditExportFileView(FileView):
 class AuditChangesView(ApiView):
     @described("audit_changes", AuditListSchema, tag=TAG, parameters=[*PERIOD_PARAMETERS, *PAGE])
     def get(self, request: Request) -> Response:
-        """What changed of members, roles, keys, grants, policies and holds between two times, newest first."""
+        """List changes of members, roles, keys, grants, policies and holds between two times, newest first."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         pages = CursorPages(request, also_known=PERIOD)

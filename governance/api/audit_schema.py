@@ -1,4 +1,4 @@
-"""What the replies of audit/ look like, for the OpenAPI document; and those replies, as JSON."""
+"""Responses of audit/: their schema for the OpenAPI document, and their JSON."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -20,7 +20,7 @@ TAG = "audit"
 class SinksView(ApiView):
     @described("audit_sinks_list", SinkListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """Where the audit log is pushed to, and how far each has come."""
+        """List the audit sinks, with the progress of each."""
         pages = CursorPages(request)
         views = sinks_list(actor=self.actor(), pages=pages)
         return pages.envelope([sink_json(view) for view in views])
@@ -45,7 +45,7 @@ class SinksView(ApiView):
 class SinkView(ApiView):
     @described("audit_sinks_get", SinkSchema, tag=TAG, may=[404])
     def get(self, request: Request, sink_id: UUID) -> Response:
-        """How far one has come."""
+        """Return one audit sink and its progress."""
         view = sink_get(actor=self.actor(), sink_id=sink_id)
         asked_only(request)
         return Response(sink_json(view))

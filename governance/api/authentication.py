@@ -42,7 +42,8 @@ def call_context(request: Request) -> CallContext:
 
 
 def body_limit(request: HttpRequest) -> int:
-    """How many bytes the caller may send to this address, by the headers alone: the body is not read yet.
+    """Return the largest body in bytes that the caller may send to this address, by the headers only: the body is not
+    read yet.
 
     Who shows neither a valid API key nor a session that is signed in may send what anybody may. Raises Unavailable.
     """

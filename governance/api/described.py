@@ -1,4 +1,4 @@
-"""How calls are described in the OpenAPI document, and how the law reads their bodies."""
+"""Descriptions of calls in the OpenAPI document, and parsers of their bodies."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What answers when no view does: problems under /api/, pages elsewhere."""
+"""Responses without a view: problems under /api/, pages elsewhere."""
 
 from http import HTTPStatus
 

@@ -97,7 +97,7 @@ class GrantView(ApiView):
 class CheckView(ApiView):
     @described("grants_check", CheckedSchema, request=CheckInput, may=[404])
     def post(self, request: Request) -> Response:
-        """What somebody may do, and by which rule. About oneself anybody may ask."""
+        """Return whether a principal may do something, and the rule. Everybody may ask about themselves."""
         actor = self.actor()
         asked_only(request)
         body = body_of(CheckInput, request)

@@ -71,7 +71,7 @@ def problem(failure: DomainError, request: HttpRequest) -> dict[str, Any]:
 
 
 def _sendable(text: str) -> str:
-    """What a caller sent may be told back, but half a character cannot be."""
+    """Return the caller's text without incomplete characters, so that it can be encoded."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -93,7 +93,7 @@ def problem_json(failure: DomainError, request: HttpRequest) -> JsonResponse:
 
 
 def as_domain_error(error: Exception) -> DomainError | None:
-    """What DRF, Django and the database raise, in the words of the contract."""
+    """Return an exception of DRF, Django or the database as a DomainError; None if it is none of them."""
     if isinstance(error, DomainError):
         return error
     if isinstance(error, exceptions.ValidationError):

@@ -1,4 +1,4 @@
-"""What the law's replies look like, for the OpenAPI document."""
+"""Schemas of governance's responses, for the OpenAPI document."""
 
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
@@ -50,7 +50,7 @@ class TenantSchema(serializers.Serializer[object]):
 
 
 class WhoSchema(serializers.Serializer[object]):
-    """Who calls; a product adds its limits."""
+    """The caller; a product adds its limits."""
 
     principal = PrincipalSchema()
     tenant = TenantSchema()

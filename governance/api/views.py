@@ -39,7 +39,7 @@ class ApiView(APIView):
     longest_body: int = settings.BODY_BYTES
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Who calls (401), then whether they call too often (429)."""
+        """Authenticate the caller (401), then check the request limits (429)."""
         super().initial(request, *args, **kwargs)
         request_count(actor_of(request))
 

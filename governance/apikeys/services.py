@@ -21,7 +21,7 @@ from governance.vocabulary import Permission, RoleName, Verb
 
 @dataclass(frozen=True)
 class KeyChanges:
-    """What a PATCH names; a field that it does not name is left out."""
+    """The fields of a PATCH; fields that were not sent are left out."""
 
     given: frozenset[str]
     name: str = ""

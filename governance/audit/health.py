@@ -1,4 +1,4 @@
-"""How far sealing and signing are behind, across tenants: ages only."""
+"""Delay of sealing and signing over all tenants, as ages only."""
 
 import os
 from dataclasses import dataclass

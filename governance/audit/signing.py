@@ -31,7 +31,7 @@ from governance.models import AuditCheckpoint, AuditSeal
 
 
 def public_key(tenant_id: UUID) -> PublicKey:
-    """What checkpoints of the tenant are checked with. Raises KeyUnavailable."""
+    """Return the public key of the tenant's checkpoints. Raises KeyUnavailable."""
     key = key_store().key_for(tenant_id, AUDIT_SIGNING)
     return PublicKey(id=str(key.id), raw=_private(key).public_key().public_bytes_raw())
 
@@ -157,7 +157,7 @@ def _whole_lines(content: bytes) -> tuple[bytes, bytes]:
 
 
 def _is_torn(rest: bytes) -> bool:
-    """Whether what follows the last whole line is only a part of a checkpoint."""
+    """Return whether the text after the last whole line is an incomplete checkpoint."""
     try:
         return bool(rest) and not checkpoint_read(rest.decode())
     except (Unreadable, UnicodeDecodeError):

@@ -70,7 +70,8 @@ WHERE NOT EXISTS (SELECT 1 FROM governance_auditentry AS entry WHERE entry.id = 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found. `seals`: how many fitted; `checkpoint`: the seal of the last one that was compared, 0 for none.
+    """The result of a verification. `seals`: how many fitted; `checkpoint`: the seal of the last one that was compared,
+    0 for none.
 
     `complete`: whether the end was reached; if not, go on after `upto`. `fault`: the first row that does not fit.
     """
@@ -153,7 +154,7 @@ def log_verify_whole(
 
 
 def _joined(pieces: Iterable[Verification]) -> Verification:
-    """What the pieces say together; those behind the first that is broken are not asked."""
+    """Join the results of the parts; parts after the first broken one are ignored."""
     seals = checkpoint = 0
     for one in pieces:
         seals, checkpoint = seals + one.seals, one.checkpoint or checkpoint
@@ -163,7 +164,7 @@ def _joined(pieces: Iterable[Verification]) -> Verification:
 
 
 def refuse_strangers(tenant_id: UUID, kept: Sequence[Checkpoint]) -> None:
-    """What somebody kept must be of this tenant, and signed. Raises Unreadable."""
+    """Check that a saved checkpoint belongs to this tenant and is signed. Raises Unreadable."""
     key = public_key(tenant_id)
     for one in kept:
         if one.tenant != str(tenant_id) or not is_signed(one, key):

@@ -84,7 +84,7 @@ class Broken(Exception):
 
 
 class Unreadable(Exception):
-    """What was given is no export, key or checkpoint."""
+    """A file is no export, key or checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _earliest_behind(checkpoint: Checkpoint) -> bytes:
 
 
 def _misfit(row: Row, seq: int, previous: bytes) -> Broken:
-    """What is wrong with a row that is not what has to stand at the place `seq`, behind the chain hash `previous`."""
+    """Describe the fault of a row that is not the expected one at `seq`, after the chain hash `previous`."""
     parts = row.seal.split(b" ")
     if len(parts) != 5 or not parts[0].isdigit():
         return Broken(seq, None, "unreadable", f"what stands at the place of seal {seq} is no seal")
@@ -280,7 +280,7 @@ Point = tuple[int, int, int, int]  # extended homogeneous coordinates
 
 
 def ed25519_verify(public: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether `signature` is one of `message` under the 32 bytes of `public`."""
+    """Return whether `signature` is valid for `message` under the 32 bytes of `public`."""
     key = _decompressed(public)
     commitment = _decompressed(signature[:32])
     scalar = int.from_bytes(signature[32:], "little")
@@ -339,7 +339,8 @@ BASE: Point = _base
 
 @dataclass(frozen=True)
 class Report:
-    """What was found. `seals` and `entries`: how many fitted; `left_out`: sealed, but not in a filtered export.
+    """The result of a verification. `seals` and `entries`: how many fitted; `left_out`: sealed, but not in a filtered
+    export.
 
     `after`: the seal behind which the export begins.
     """
@@ -545,7 +546,7 @@ def _younger(report: Report, kept: Sequence[Checkpoint]) -> str:
 
 
 def _older(report: Report, kept: Sequence[Checkpoint]) -> str:
-    """How far the kept checkpoints reach; of what lies behind them the export itself is the only witness."""
+    """Say how far the saved checkpoints reach; after them the export is its own only evidence."""
     end = report.after + report.seals
     compared = [one.seq for one in kept if report.after <= one.seq]
     before = "".join(

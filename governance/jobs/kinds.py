@@ -17,7 +17,7 @@ class JobCancelled(Exception):
 
 @dataclass(frozen=True)
 class JobRun:
-    """What a handler gets for one step. actor: who asked, with the rights of now. system: the product itself.
+    """The arguments of a handler for one step. actor: who asked, with current rights. system: the product itself.
 
     settings: ids, numbers and filters that were asked for. state: what the step before left, {} at first. request: the
     sealed content that was asked for, opened; None once it was erased. result: what earlier steps added up.

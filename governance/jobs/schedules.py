@@ -120,7 +120,7 @@ def schedule_run(*, actor: Actor, schedule_id: UUID) -> JobView:
 
 
 def schedule_preview(*, actor: Actor, schedule_id: UUID) -> Preview:
-    """What a run would touch now. Raises NotFound; Forbidden; Conflict where the kind has no preview."""
+    """Return what a run would change now. Raises NotFound; Forbidden; Conflict where the kind has no preview."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         schedule = _locate(actor, schedule_id)
@@ -143,7 +143,7 @@ def schedules_start() -> int:
 
 
 def _start_due(schedule_id: UUID, tenant_id: UUID) -> bool:
-    """Whether the job was started.
+    """Start the job of a due schedule; return whether it was started.
 
     A schedule that can never start again, for lack of a right or of a next time, is disabled. One that is refused for a
     while, by a quota or a service that is down, starts at its next time.

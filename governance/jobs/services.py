@@ -68,7 +68,7 @@ def open_jobs(*, actor: Actor, kind: str) -> list[UUID]:
 
 
 def job_waits(*, actor: Actor, kind: str) -> bool:
-    """Whether a job of this kind is pending. Raises Forbidden."""
+    """Return whether a job of this kind is pending. Raises Forbidden."""
     authorize(actor, kind_of(kind).permission)
     with acting(actor):
         return Job.objects.filter(tenant_id=actor.tenant_id, kind=kind, status=JobStatus.PENDING).exists()

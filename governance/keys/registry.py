@@ -38,7 +38,7 @@ class Registry(Protocol):
         """Note for good those that are not noted yet."""
 
     def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
-        """Whether any of these tenants ever stored a memory, for which it needed keys."""
+        """Return whether any of these tenants ever stored a memory, for which it needed keys."""
 
 
 @dataclass(frozen=True)

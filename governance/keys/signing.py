@@ -77,7 +77,7 @@ def key_id_of(public_key: bytes) -> str:
 
 
 def is_signed(public_key: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether `signature` is that of `message` by the holder of the key."""
+    """Return whether `signature` was made over `message` with the private half of `public_key`."""
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except InvalidSignature:

@@ -74,7 +74,7 @@ def new_secret() -> bytes:
 
 
 class KeyStore(Protocol):
-    """Where data keys live. Every method raises KeyUnavailable when the store cannot answer."""
+    """Storage of data keys. Every method raises KeyUnavailable if the store cannot answer."""
 
     def key_for(self, tenant_id: UUID, scope: str, *, make_secret: Callable[[], bytes] = new_secret) -> DataKey:
         """The key of `scope`, made on first use of 32 bytes from `make_secret`; durable before it is returned."""
@@ -154,7 +154,7 @@ class SqliteKeyStore:
                 db.execute("INSERT INTO root_key VALUES (?, ?, ?)", (name, wrapped, is_next))
 
     def opens_with(self, master_key: bytes) -> bool:
-        """Whether `rotate_master` has let this master key in."""
+        """Return whether `rotate_master` added this master key."""
         self._identify()
         with self._open() as db:
             named = (_master_of(master_key)[0],)
@@ -388,7 +388,7 @@ class SqliteKeyStore:
             raise KeyUnavailable(KEY_MISSING)
 
     def _wrapping_in(self, db: sqlite3.Connection, tenant_id: UUID, scope: str) -> DataKey:
-        """What wraps a new key, as the file is now; a tenant's key is made where it has none."""
+        """Return the key that encrypts a new key now; a tenant without one gets one."""
         root = self._root(db)
         if scope == TENANT_SCOPE:
             return root
@@ -399,7 +399,9 @@ class SqliteKeyStore:
         return _insert(db, root, tenant_id, TENANT_SCOPE, DataKey(id=uuid7(), secret=new_secret()))
 
     def _root(self, db: sqlite3.Connection) -> DataKey:
-        """What wraps the tenants' keys: the master key's own, until it was rotated. Raises KeyUnavailable."""
+        """Return the key that encrypts the tenants' keys: the master key's own until the first rotation. Raises
+        KeyUnavailable.
+        """
         name, wrapping = self._master
         if not _has_table(db, "root_key"):
             return wrapping

@@ -1,4 +1,4 @@
-"""What every command shares, and those of the law: one JSON line on stdout with `--json`, all else on stderr."""
+"""Base of the commands: one JSON line on stdout with `--json`, all else on stderr."""
 
 import json
 from argparse import ArgumentParser

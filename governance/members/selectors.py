@@ -1,4 +1,4 @@
-"""Who belongs to a tenant, and who is invited."""
+"""Members of a tenant, and open invitations."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -41,7 +41,7 @@ class NewInvitation:
 
 @dataclass(frozen=True)
 class Invited:
-    """What a link of an invitation says to whoever holds it. `proves_address`: it came by mail to that address."""
+    """The content of an invitation's link for its reader. `proves_address`: it came by mail to that address."""
 
     id: UUID
     tenant_id: UUID
@@ -169,7 +169,7 @@ def invitation_revoke(*, actor: Actor, invitation_id: UUID) -> None:
 
 
 def invitation_by_token(*, token: str) -> Invited:
-    """What the link says. Looking does not spend it. Raises NotFound: unknown, spent, revoked or expired."""
+    """Return the invitation of a link without using it up. Raises NotFound: unknown, used, revoked or expired."""
     digest = credential_hash(token)
     invitation_id, tenant_id = _by_hash(digest)
     with tenant_transaction(tenant_id):

@@ -44,7 +44,8 @@ def refuse_stand_in(actor: Actor) -> None:
 
 
 def opened_by_another(ways: Sequence[WayIn], *, key_id: UUID | None) -> bool:
-    """Whether another may hold this key; None: a browser session that a link may have begun. Pure; `ways` by age.
+    """Return whether another person may hold this key; None: a browser session that a link may have begun. Pure; `ways`
+    by age.
 
     Once another had a link, they may have set a password with it, or made a key; with a key they can make more keys.
     """

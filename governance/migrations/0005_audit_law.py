@@ -1,4 +1,4 @@
-"""What the law says of the tables of the audit trail: who may do what, what stays, and what is queued to be sealed."""
+"""Rights on the tables of the audit log, triggers that keep its rows, and the queue of entries to seal."""
 
 from django.db import migrations
 from django.db.migrations.operations import RunSQL

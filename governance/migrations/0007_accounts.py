@@ -1,4 +1,4 @@
-"""How people get in: passwords, second factors, sessions, invitations, sign-in servers; and keys that are rotated."""
+"""Accounts: passwords, second factors, sessions, invitations, sign-in servers; and rotated keys."""
 
 import django.contrib.postgres.fields
 import django.db.models.deletion

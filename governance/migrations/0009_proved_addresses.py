@@ -1,4 +1,4 @@
-"""Who has proved that a membership is theirs, and which sign-in links the operator made."""
+"""Proofs of memberships by their persons, and sign-in links that the operator made."""
 
 from django.db import migrations, models
 from django.db.models.functions import Now

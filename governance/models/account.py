@@ -1,4 +1,4 @@
-"""How people get in. Sessions and resets belong to a person, whatever their tenants; the rest to a tenant."""
+"""Models of sign-in. Sessions and resets belong to a person, independent of tenants; the others to a tenant."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -36,7 +36,9 @@ class PasswordReset(models.Model):
 
 
 class Invitation(TenantModel):
-    """Who is wanted as a member. Two one-time links open it: the inviter's, and a mailed one; that proves it."""
+    """An invitation of an address. Two one-time links open it: the inviter's, and a mailed one, which proves the
+    address.
+    """
 
     email = models.EmailField()
     role = models.CharField(max_length=20, choices=[(name, name) for name in RoleName])

@@ -7,7 +7,7 @@ from governance.vocabulary import SinkKind
 
 
 class AuditEntry(TenantModel):
-    """Who did what to which objects, in what context. Append-only by privilege and by trigger; holds no content."""
+    """One recorded action: actor, objects and context. Append-only by privilege and by trigger; has no content."""
 
     at = models.DateTimeField(db_default=Now(), editable=False)
     principal_kind = models.CharField(max_length=10)
@@ -54,7 +54,7 @@ class AuditSeal(TenantModel):
 
 
 class AuditCheckpoint(TenantModel):
-    """What the chain was at one time, signed (Ed25519); for download. The copy that counts lies in a file outside."""
+    """The signed state of the chain at one time (Ed25519), for download. The authoritative copy is a file outside."""
 
     seq = models.BigIntegerField()
     text = models.TextField()  # the whole checkpoint, as it is downloaded
@@ -64,7 +64,7 @@ class AuditCheckpoint(TenantModel):
 
 
 class AuditSink(TenantModel):
-    """Where the sealed audit log is sent, in the order of its seals, and how far it has come."""
+    """A receiver of the sealed audit log, in the order of its seals, and its progress."""
 
     name = models.CharField(max_length=100)
     kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in SinkKind])

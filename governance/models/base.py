@@ -1,4 +1,4 @@
-"""What every table of a tenant has in common."""
+"""Base classes of every tenant's table."""
 
 from django.db import models
 from django.db.models.functions import Now

@@ -12,7 +12,7 @@ OBJECT_PERMISSIONS: list[tuple[str, Any]] = [(str(action), f"Can {action}") for 
 
 
 class AccessGroup(TenantModel):
-    """Who a grant is given to: each role, member, persona and key owns one group, made on demand."""
+    """The receiver of a grant: each role, member, persona and key owns one group, made on demand."""
 
     kind = models.CharField(max_length=10, choices=[(kind, kind) for kind in GranteeKind])
     principal_id = models.UUIDField()

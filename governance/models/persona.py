@@ -36,7 +36,7 @@ class Persona(TenantModel):
 
 
 class PersonaGrant(ObjectGrant):
-    """Who may speak as a persona (read), change it (write), pass that on (share, govern)."""
+    """A right on a persona: to speak as it (read), change it (write), pass that on (share, govern)."""
 
     content_object = models.ForeignKey(
         Persona, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"

@@ -20,7 +20,7 @@ class Policy(TenantModel):
 
 
 class PolicyVersion(TenantModel):
-    """What a policy said from its making until the next version. Append-only by privilege and by trigger."""
+    """The content of a policy until the next version. Append-only by privilege and by trigger."""
 
     policy = models.ForeignKey(
         Policy, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -39,7 +39,7 @@ class PolicyVersion(TenantModel):
 
 
 class Usage(TenantModel):
-    """How much of a quota is used. Kept only while a quota limits it; an upper bound, counted anew when it is reached.
+    """The used part of a quota. Stored only while a quota limits it; an upper bound, counted again when reached.
 
     `epoch`: of the policies when it was counted; `month`: of model tokens, which begin anew with each.
     """

@@ -47,7 +47,7 @@ def emit_later(*, actor: Actor, topic: Topic, payload: Payload, seconds: float) 
 
 
 def is_asked(*, actor: Actor, topic: Topic, seconds: float) -> bool:
-    """Whether the tenant has an open event of this topic that was sent, or is due within `seconds`."""
+    """Return whether the tenant has an open event of this topic that was sent, or is due within `seconds`."""
     soon = Q(attempts__gt=0) | Q(lease__isnull=False) | Q(available_at__lte=Now() + timedelta(seconds=seconds))
     waiting = OutboxEvent.objects.filter(soon, tenant_id=actor.tenant_id, topic=topic)
     return waiting.filter(done_at=None, parked_at=None).exists()

@@ -49,7 +49,9 @@ def _run(task: Task, ended: list[int]) -> None:
 
 
 def _end_run(task: Task, limit: float) -> bool:
-    """Whether the run was ended. A run that is committing, and a database that is down, get a little more time."""
+    """End a run that is over its limit; return whether it was ended. A run that commits, or waits for a database that
+    is down, gets a little more time.
+    """
     try:
         return task_fail(task, TIMED_OUT.format(seconds=limit)) > 0
     except (DatabaseError, DomainError) as error:

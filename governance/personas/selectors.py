@@ -1,4 +1,4 @@
-"""Who speaks: the personas that an actor may use."""
+"""Personas that an actor may use."""
 
 from typing import Any
 from uuid import UUID

@@ -128,7 +128,7 @@ def _save(persona: Persona, **options: object) -> None:
 
 
 def is_persona_name(text: str) -> bool:
-    """Whether a persona may be called so."""
+    """Return whether `text` is a valid name of a persona."""
     return bool(text.strip()) and len(text) <= LONGEST_NAME and text.isprintable()
 
 

@@ -33,7 +33,7 @@ D = TypeVar("D")
 
 @dataclass(frozen=True)
 class ActivePolicies:
-    """What is in force. `epoch`: how often the policies were changed; `since`: when the last of these was made."""
+    """The policies in force. `epoch`: how often the policies were changed; `since`: when the last of these was made."""
 
     epoch: int = 0
     since: datetime | None = None

@@ -114,7 +114,7 @@ def _locked(actor: Actor, policies: ActivePolicies, limited: _Limited, recount: 
 
 
 def _is_current(row: Usage, policies: ActivePolicies, measure: Measure) -> bool:
-    """Whether the row counts everything that was written since it was counted."""
+    """Return whether the row includes everything that was written since it was counted."""
     if row.epoch != policies.epoch:
         return False
     now = database_now()

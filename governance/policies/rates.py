@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Counters:
-    """How often each name was counted in the present minute, in this process."""
+    """Counters of names in the current minute, in this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class Rates:
         self._down_until = 0.0
 
     def count(self, names: Sequence[str], minute: int) -> list[int]:
-        """How often each name was counted in this minute, now included."""
+        """Count each name in this minute; return the counts, with this one."""
         if time.monotonic() >= self._down_until:
             try:
                 return self._count_in_redis(names, minute)

@@ -11,7 +11,9 @@ FIRST = UUID(int=0)
 
 
 def retention_asked(actor: Actor) -> None:
-    """Where retention is in force: in the caller's transaction, for what it set free. Writes: OutboxEvent?."""
+    """Ask for the job of retention if a policy is in force: in the caller's transaction, for memories that it released.
+    Writes: OutboxEvent?.
+    """
     if policies_active(actor).retention:
         retention_changed(actor)
 

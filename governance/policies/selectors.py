@@ -111,8 +111,8 @@ def publishing_allowed(*, actor: Actor, facts: Facts) -> Allowed:
 
 
 def pii_rule(*, actor: Actor, namespace_path: str, sensitivity: str) -> PiiRule:
-    """What to do about findings in a text that is written there, kind by kind; the installation's own word where no
-    policy speaks of it.
+    """Return the action for findings in a text at this place, kind by kind; the installation's default if no policy
+    applies.
     """
     found = pii_rule_of(policies_active(actor).pii, Facts(namespace=namespace_path, sensitivity=sensitivity))
     return found if found.rule else PiiRule(action=PiiAction(settings.PII_ACTION))

@@ -26,7 +26,7 @@ from governance.vocabulary import Permission, PolicyKind, QuotaTargetKind, Verb
 
 @dataclass(frozen=True)
 class PolicyDraft:
-    """What a new policy is to be; `document`: parsed JSON, not checked yet."""
+    """The content of a new policy; `document`: parsed JSON, not checked yet."""
 
     kind: PolicyKind
     name: str
@@ -37,7 +37,7 @@ class PolicyDraft:
 
 @dataclass(frozen=True)
 class PolicyChanges:
-    """What a change mentions; None: as it was."""
+    """The changes of a policy; None: unchanged."""
 
     document: object = None
     enabled: bool | None = None

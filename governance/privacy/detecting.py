@@ -1,4 +1,4 @@
-"""What personal data a text holds, by the detector of the settings."""
+"""Detection of personal data in a text, by the detector of the settings."""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Which database roles row-level security binds. Without Django: what starts the product asks this too."""
+"""Check that row-level security applies to a database role. Without Django, because the supervisor uses it too."""
 
 from typing import Any, Protocol
 

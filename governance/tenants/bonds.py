@@ -1,4 +1,4 @@
-"""What an API key is bound to: one persona, some namespaces, one purpose: a call that names another is refused."""
+"""Bindings of an API key: one persona, some namespaces, one purpose. A call that names another is refused."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""When a key was last used: noted in Redis, off the path of the request, and written to the key's row by the clock.
+"""Last use of API keys: noted in Redis outside of the request, and written to the key's row by a periodic task.
 
 At most one note for each key and process in KEY_LAST_USE_SECONDS. Without Redis nothing is noted, and nothing waits.
 """

@@ -54,7 +54,7 @@ def actor_now(actor: Actor) -> Actor:
 
 
 def binding_of(persona_id: UUID | None, namespaces: Sequence[str]) -> Binding | None:
-    """What a key is bound to, as its row says it; None: to nothing."""
+    """Return the binding of a key's row; None: it is not bound."""
     return Binding(persona_id, tuple(namespaces)) if persona_id or namespaces else None
 
 

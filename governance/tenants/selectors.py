@@ -34,7 +34,7 @@ class PersonaView:
 
 @dataclass(frozen=True)
 class Me:
-    """Who the caller is, as `GET me/` tells it."""
+    """The caller, as `GET me/` shows it."""
 
     tenant_id: UUID
     tenant_slug: str
@@ -157,7 +157,7 @@ def _key_row(prefix: str, digest: bytes) -> _KeyRow | None:
 
 
 def sign_in_link_works(*, token: str) -> bool:
-    """Whether a link would sign somebody in now. It is not spent by the question."""
+    """Return whether a link would sign somebody in now. The link is not used up."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT id, tenant_id FROM governance_link_by_hash(%s)", [credential_hash(token)])
         found = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""Who can see this, and why: the grants on one object, and all of one's grants."""
+"""Pages of access: the grants on one object, and all of one's grants."""
 
 from datetime import datetime
 from http import HTTPStatus
@@ -160,7 +160,7 @@ def _member(one: MemberAccess) -> tuple[MemberAccess, list[tuple[Any, Decision, 
 def _simulated(
     request: HttpRequest, actor: Actor, object_type: str, object_id: UUID, context: CallContext
 ) -> dict[str, Any]:
-    """What the simulator was asked, and its answer."""
+    """Return the question to the simulator, and its answer."""
     kind, _separator, principal = request.GET.get("as", "").partition(":")
     action = request.GET.get("action", "")
     shown: dict[str, Any] = {"sim": {"as": request.GET.get("as", ""), "action": action}}
@@ -191,7 +191,7 @@ def _context(request: HttpRequest) -> CallContext:
 
 
 def _draft(form: QueryDict, object_type: str, object_id: UUID) -> GrantDraft:
-    """What the form asks for. Raises Invalid."""
+    """Read a grant from the form. Raises Invalid."""
     kind, _separator, holder = form.get("holder", "").partition(":")
     return GrantDraft(
         holder_kind=_member_of(GranteeKind, kind, "principal"),
@@ -224,7 +224,7 @@ def _member_of(kind: Any, text: str, field: str) -> Any:
 
 
 def _moment(text: str) -> datetime | None:
-    """What a browser sends of a date and a time, in the reader's time zone."""
+    """Read a browser's date and time, in the reader's time zone."""
     try:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.get_current_timezone()) if text else None
     except ValueError as error:

@@ -143,7 +143,7 @@ def audit_unusual(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(SAFE)
 @page
 def audit_changes(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """What changed of who may do what, between two times."""
+    """Show the changes of access rights between two times."""
     query, faults = _query(actor, in_own_zone(_period(request)))
     take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
     entries = permission_changes(actor=actor, query=query, pages=take) if not faults else []
@@ -182,7 +182,7 @@ def _list(actor: Actor, request: HttpRequest, entries: "Sequence[AuditEntry]", t
 
 
 def _query(actor: Actor, asked: Mapping[str, str]) -> tuple[AuditQuery, Sequence[FieldError]]:
-    """What is asked for, or what is wrong with it; whoever may not read the audit log is not told."""
+    """Read the filters of a list, or their faults; the latter are not shown without the right to read the audit log."""
     authorize(actor, Permission.AUDIT_READ)
     try:
         return query_read(filters_named(actor=actor, asked=asked)), ()

@@ -109,7 +109,7 @@ def period_choices(today: date) -> list[Period]:
 
 
 def in_own_zone(asked: Mapping[str, str]) -> dict[str, str]:
-    """What a form asks for, with times of the reader's zone as times that need none; what is no time stays."""
+    """Convert a form's times from the reader's time zone to UTC; a text that is no time stays."""
     return {name: _zoned(value) if name in {"from", "to"} else value for name, value in asked.items()}
 
 

@@ -1,4 +1,4 @@
-"""What of the audit log leaves: exports, and where it is pushed to."""
+"""Pages of exports of the audit log, and of audit sinks."""
 
 from collections.abc import Sequence
 from http import HTTPStatus

@@ -94,7 +94,7 @@ PHRASES: dict[str, Promise] = {
 
 
 def _nouns() -> dict[str, Callable[[int], str]]:
-    """What objects of a type are called, by how many they are."""
+    """Return the nouns for objects of each type, by their number."""
     return {
         "memory": lambda n: ngettext("%(n)s memory", "%(n)s memories", n),
         "member": lambda n: ngettext("%(n)s member", "%(n)s members", n),

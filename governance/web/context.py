@@ -1,4 +1,4 @@
-"""What every template knows: who is signed in, and where they may go."""
+"""Context of every template: the signed-in person, and the pages open to them."""
 
 from typing import Any
 

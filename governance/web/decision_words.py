@@ -36,7 +36,7 @@ LOSSES: dict[Action, Promise] = {
 
 
 def rule_words(decision: Decision) -> str:
-    """Why something is allowed or not; a rule of another release by its code."""
+    """Return the reason of a decision in words; for a rule of another release its code."""
     rule = decision.rule
     if policy := policy_named(rule):
         return _("The policy %(policy)s does not open this for this purpose. Choose another purpose.") % {

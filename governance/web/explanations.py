@@ -1,4 +1,4 @@
-"""What a failure means, in the reader's language: one title and one sentence of advice for each code."""
+"""Explanations of errors in the reader's language: a title and a sentence of advice for each code."""
 
 from dataclasses import dataclass
 
@@ -135,7 +135,7 @@ DETAILS: dict[str, Promise] = {
 
 
 def detail_of(failure: DomainError) -> str:
-    """What `failure` says beyond its title, in the reader's language where it is one of the known sentences."""
+    """Return the detail of `failure`, translated if it is a known sentence."""
     if failure.detail == failure.title:
         return ""
     if isinstance(failure, Forbidden) and failure.detail == f"The permission {failure.permission} is missing.":
@@ -146,7 +146,7 @@ def detail_of(failure: DomainError) -> str:
 
 
 def _by_policy(failure: Forbidden) -> str:
-    """Which policy closes it, and for what."""
+    """Return the policy that denies it, and the purpose."""
     if isinstance(failure, SharingForbidden):
         return gettext("The sharing policy %(policy)s forbids this grant.") % {"policy": failure.policy}
     if not failure.purpose:

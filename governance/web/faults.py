@@ -1,4 +1,4 @@
-"""What is wrong with a field of a form, in the reader's language: the API says the same in English."""
+"""Errors of form fields in the reader's language; the API says the same in English."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -74,12 +74,12 @@ def kind_words(kind: str) -> str:
 
 
 def meaning_words(kind: str) -> str:
-    """What a scheduled run of the kind does, in a sentence; nothing for a kind of a former release."""
+    """Return a sentence about a scheduled run of the kind; empty for a kind of a former release."""
     return str(MEANINGS.get(kind, ""))
 
 
 def result_words(view: JobView) -> str:
-    """What a job brought about, where its result counts it."""
+    """Return a sentence about the result of a job, if the result has counts."""
     result = view.result if isinstance(view.result, Mapping) else {}
     if isinstance(result.get("memory_ids"), list):
         count = len(result["memory_ids"])
@@ -96,7 +96,7 @@ def result_words(view: JobView) -> str:
 
 
 def error_words(view: JobView) -> str:
-    """Why a job failed, in one or two sentences."""
+    """Return the reason of a job's failure, in one or two sentences."""
     if view.error is None:
         return ""
     code = view.error.get("code", "")

@@ -71,7 +71,7 @@ class ShownJob:
 @require_http_methods(["GET", "HEAD"])
 @page
 def jobs(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """What is at work, and the schedules; or, by `list`, all jobs, or those that wait for a person."""
+    """Show running jobs and schedules; or, by `list`, all jobs, or those that wait for a person."""
     shown = request.GET.get("list", NOW)
     shown = shown if shown in ROWS else NOW
     state = request.GET.get("state", "")
@@ -129,7 +129,7 @@ def _jobs_drawn(actor: Actor, views: Sequence[JobView]) -> list[ShownJob]:
 
 
 def _may_run(actor: Actor, kind: str) -> bool:
-    """Whether the actor may ask for this kind of job; nobody may for one of a former release."""
+    """Return whether the actor may ask for this kind of job; False for a kind of a former release."""
     try:
         return is_allowed(actor, kind_of(kind).permission)
     except LookupError:
@@ -154,14 +154,14 @@ def _shown(view: JobView, runnable: bool) -> ShownJob:
 
 
 def _took(view: JobView, now: datetime) -> str:
-    """How long it has been at work; nothing before it began."""
+    """Return how long a job has been running; empty before it began."""
     if view.started_at is None:
         return ""
     return duration_words((view.finished_at or now) - view.started_at)
 
 
 def _beside(actor: Actor, shown: str) -> dict[str, Any]:
-    """What stands around the list of runs."""
+    """Return the context beside the list of runs."""
     summary = jobs_summary(actor=actor)
     may_schedule = is_allowed(actor, Permission.OPERATIONS_MANAGE)
     silent = silent_parts()

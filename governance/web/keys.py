@@ -87,7 +87,7 @@ def key_revoke(request: HttpRequest, actor: Actor, key_id: UUID) -> HttpResponse
 
 
 def _choices(actor: Actor) -> dict[str, list[str]]:
-    """What a key may be bound to, to choose from; more can be typed."""
+    """Return the choices for a key's bindings; others can be typed."""
     return {
         name: objects_readable(actor=actor, object_type=kind, most=CHOICES)
         for name, kind in (("personas", "persona"), ("paths", "namespace"))
@@ -125,7 +125,7 @@ def _shown(view: KeyView) -> dict[str, Any]:
 
 
 def _asked(form: QueryDict) -> dict[str, Any]:
-    """What was sent, to be shown again where it cannot be used."""
+    """Return the sent values, to be shown again with errors."""
     names = ("name", "member", "expires", "persona", "namespaces", "purpose")
     typed = {name: form.get(name, "") for name in names} | {"namespaces": "\n".join(_bonds(form).namespaces)}
     return typed | {"scopes": form.getlist("scopes")}

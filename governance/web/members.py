@@ -31,7 +31,7 @@ MOST = 200  # of one page; more are in the API
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def members(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Who belongs here; POST invites an address."""
+    """Show the members; POST invites an address."""
     if request.method != "POST":
         return _page(request, actor)
     email, role = request.POST.get("email", "")[:254], request.POST.get("role", "")

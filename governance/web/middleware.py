@@ -1,4 +1,4 @@
-"""What every request gets: an id, a strict content security policy, a language; and when an address is put right."""
+"""Middleware of every request: id, strict content security policy, language, and redirects of misspelt addresses."""
 
 import re
 from collections.abc import Callable

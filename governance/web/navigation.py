@@ -118,7 +118,7 @@ def _links(pages: tuple[Page, ...] | list[Page], actor: Actor, path: str) -> Ite
 
 
 def address_of(name: str) -> str:
-    """Where the page is; nothing while it is not built."""
+    """Return the address of the page; empty if it does not exist yet."""
     try:
         return reverse(name)
     except NoReverseMatch:

@@ -31,7 +31,7 @@ PersonView = Callable[Concatenate[HttpRequest, SignedIn, Asked], HttpResponseBas
 
 
 def answered(view: View[Asked]) -> View[Asked]:
-    """What goes wrong in `view` becomes a page that says so. Nothing that it answers is kept by a browser's cache."""
+    """Turn errors of `view` into pages. Browsers do not cache its responses."""
 
     @wraps(view)
     def answer(request: HttpRequest, /, *args: Asked.args, **kwargs: Asked.kwargs) -> HttpResponseBase:
@@ -104,12 +104,12 @@ def go(request: HttpRequest, address: str) -> HttpResponse:
 
 
 def wants_events(request: HttpRequest) -> bool:
-    """Whether the caller is a script that reads a stream, and reads a refusal as JSON."""
+    """Return whether the caller is a script that reads a stream, and reads errors as JSON."""
     return "text/event-stream" in request.headers.get("Accept", "")
 
 
 def wants_part(request: HttpRequest) -> bool:
-    """Whether htmx asks for a part of a page."""
+    """Return whether htmx requests a part of a page."""
     return bool(request.htmx)  # type: ignore[attr-defined]
 
 
@@ -126,7 +126,7 @@ def recognise(request: HttpRequest) -> None:
 
 
 def policy_refused(request: HttpRequest, failure: Forbidden) -> str:
-    """What a form says that a policy refused: the denial is recorded, and the form stays as it was typed.
+    """Return the sentence of a form that a policy refused. The denial is recorded, and the form keeps its text.
 
     Raises `failure` where no policy decided; AuditUnavailable.
     """

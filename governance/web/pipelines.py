@@ -33,7 +33,7 @@ COUNT_SOON = "soon"
 
 @dataclass(frozen=True)
 class Counted:
-    """What a run now would change: how many rows, and some of the memories among them with where they lie."""
+    """The changes of a run now: the number of rows, and some of its memories with their namespaces."""
 
     count: int
     memories: tuple[tuple[UUID, str], ...] = ()
@@ -95,7 +95,7 @@ def _named(preview: Preview, names: Mapping[UUID, Name]) -> Counted:
 
 
 def _may_count(actor: Actor, kind: str) -> bool:
-    """Whether the kind has a preview that the actor may ask for; one of a former release has none."""
+    """Return whether the kind has a preview that the actor may see; False for a kind of a former release."""
     if kind not in schedulable_kinds():
         return False
     return kind_of(kind).preview is not None and is_allowed(actor, kind_of(kind).permission)

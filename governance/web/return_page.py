@@ -36,7 +36,7 @@ def next_forget(response: HttpResponseBase) -> None:
 
 
 def is_here(request: HttpRequest, address: str) -> bool:
-    """Whether `address` is a page of this very site."""
+    """Return whether `address` is a page of this site."""
     return 0 < len(address) <= LONGEST_NEXT and url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )

@@ -116,7 +116,7 @@ def _draft(form: QueryDict) -> TemplateDraft:
 
 
 def _asked(form: QueryDict) -> TemplateDraft:
-    """What the form says, to be shown again where it cannot be used."""
+    """Read a role template from the form, to be shown again with errors."""
     role = form.get("role", "")
     return TemplateDraft(
         name=form.get("name", "").strip(),

@@ -1,4 +1,4 @@
-"""What a role may do, in the reader's language, and where its members begin."""
+"""Rights of a role in the reader's language, and its first page."""
 
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -58,11 +58,11 @@ def role_label(role: RoleName | None) -> str | Promise:
 
 
 def rights_of(role: RoleName | None) -> list[Promise]:
-    """What the role lets all its members do."""
+    """Return the rights of all members with the role."""
     return [words for permission, words in RIGHTS.items() if role and permission in ROLE_PERMISSIONS[role]]
 
 
 def granted_beside(actor: Actor) -> list[Promise]:
-    """What the role does not, but grants let this member do, with single objects. Asks the engine."""
+    """Return the rights that grants add to the role for this member, on single objects. Asks the engine."""
     own = ROLE_PERMISSIONS[actor.role] if actor.role else frozenset()
     return [words for one, words in RIGHTS.items() if one in ACTIONS and one not in own and is_allowed(actor, one)]

@@ -74,7 +74,7 @@ class ScheduleForm(forms.Form):
         return said
 
     def changes(self) -> dict[str, Any]:
-        """What a valid form says, as a service takes it."""
+        """Return the values of a valid form, as a service takes them."""
         said = self.cleaned_data
         return {
             "cron": cron_of(said),

@@ -131,5 +131,5 @@ def client_address(request: HttpRequest) -> str:
 
 
 def client_agent(request: HttpRequest) -> str:
-    """What the browser calls itself."""
+    """Return the browser's name from its headers."""
     return request.headers.get("User-Agent", "").replace("\x00", "")

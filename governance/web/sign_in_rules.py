@@ -1,4 +1,4 @@
-"""How members sign in: the tenant's own sign-in server, and whether a second factor is required."""
+"""Page of sign-in rules: the tenant's own sign-in server, and whether a second factor is required."""
 
 from http import HTTPStatus
 from typing import Any

@@ -53,7 +53,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @page
 def you(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Who is signed in and what their role may do: the first page of those for whom the product has no other."""
+    """Show the signed-in person and the rights of their role: the first page where the product has no other."""
     with acting(actor):
         context = {
             "role": role_label(actor.role),
@@ -132,7 +132,7 @@ def sign_in_code(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @answered
 def sign_in_organisation(request: HttpRequest) -> HttpResponseBase:
-    """Which organisation to enter, for one who is a member of several."""
+    """Choose the organisation to enter, for a member of several."""
     first, strong = first_factor_pending(request)
     if not strong and second_factor_asked(first):
         raise Unauthenticated
@@ -197,7 +197,7 @@ def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """What this browser reads for from now on: memory that is bound to purposes stays closed to any other."""
+    """Set the purpose of this browser: memories that are bound to other purposes stay closed."""
     if request.method == "POST":
         said = request.POST.get("purpose", "").strip()
         if len(said) > LONGEST_PURPOSE or not (said.isprintable() or not said):

@@ -1,4 +1,4 @@
-"""What a backup says about itself: which code and key store it belongs to, the hash of its rows and of its files."""
+"""Manifest of a backup: its code and key store, and the hashes of its rows and files."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class BackupError(Exception):
-    """Why there is no backup, or why it was not restored: one line for a person."""
+    """A backup was not made or not restored; the message is one line for a person."""
 
 
 @dataclass(frozen=True)

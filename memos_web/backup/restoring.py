@@ -35,7 +35,7 @@ SERVING = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'memos_app' AND
 
 @dataclass(frozen=True)
 class NotedStore:
-    """What the database of a backup notes: the id of its key store, before that database is there."""
+    """The key store's id that a backup notes, before its database is restored."""
 
     id: UUID
 

@@ -34,7 +34,7 @@ def session_set(connection: psycopg.Connection[Any]) -> None:
 
 
 def table_hashes(connection: psycopg.Connection[Any]) -> dict[str, TableHash]:
-    """Of all tables, in the transaction of the caller. Reads every row once."""
+    """Return the hash of each table, in the caller's transaction. Reads every row once."""
     names = [str(name) for (name,) in connection.execute(TABLES).fetchall()]
     return {name: _hash(connection, name) for name in names}
 

@@ -1,4 +1,4 @@
-"""What `manage.py up` becomes: the supervisor, without Django."""
+"""Entry point of `manage.py up`: the supervisor, without Django."""
 
 import os
 import sys

@@ -31,7 +31,7 @@ def bootstrap(*, server: str, database: str) -> None:
 
 
 def has_tenants(database: str) -> bool:
-    """Whether anybody lives in the migrated database; only a superuser's `database` connection sees all tenants."""
+    """Return whether the migrated database has tenants; needs a superuser's `database` connection, which sees all."""
     with psycopg.connect(database, autocommit=True) as connection:
         return connection.execute("SELECT 1 FROM governance_tenant LIMIT 1").fetchone() is not None
 

@@ -47,7 +47,7 @@ class Child:
         return self.process is not None and self.process.poll() == 0
 
     def output(self) -> str:
-        """What a captured child wrote to its stdout; a few lines, read after its end."""
+        """Return the stdout of a captured child; a few lines, read after its end."""
         assert self.process is not None
         assert self.process.stdout is not None
         with self.process.stdout as stdout:

@@ -1,4 +1,4 @@
-"""What can go wrong while the servers of one machine are started."""
+"""Errors while the embedded servers start."""
 
 
 class StartError(Exception):

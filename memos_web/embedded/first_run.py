@@ -1,4 +1,4 @@
-"""What the first start leaves for its user: `first-run.json`, readable by that user alone."""
+"""Record of the first start: `first-run.json`, readable by its user only."""
 
 import json
 import os

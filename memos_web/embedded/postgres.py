@@ -45,7 +45,7 @@ FOR_TESTS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "o
 
 @dataclass(frozen=True)
 class Postgres:
-    """Where one server lives. `tcp_port`: listens on 127.0.0.1 too, where a password (SCRAM) is asked for."""
+    """Folders and ports of one server. `tcp_port`: listens on 127.0.0.1 too, with a password (SCRAM)."""
 
     folder: Path
     socket_dir: Path
@@ -104,7 +104,7 @@ def program(server: Postgres) -> Program:
 
 
 def answers(server: Postgres) -> bool:
-    """Whether the server takes connections now."""
+    """Return whether the server accepts connections now."""
     try:
         with psycopg.connect(server.conninfo(), connect_timeout=2):
             return True

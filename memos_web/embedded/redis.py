@@ -18,7 +18,10 @@ ANSWER_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Redis:
-    """Where one server lives. With `tcp_port` it listens on 127.0.0.1 under `password` instead of on a socket."""
+    """Folders and ports of one server.
+
+    With `tcp_port` it listens on 127.0.0.1 under `password` instead of on a socket.
+    """
 
     folder: Path
     socket_dir: Path
@@ -68,7 +71,7 @@ def program(server: Redis) -> Program:
 
 
 def answers(server: Redis) -> bool:
-    """Whether a server is there and has loaded its data."""
+    """Return whether a server runs and has loaded its data."""
     try:
         with _connect(server) as connection:
             return _ping(connection, server.password)

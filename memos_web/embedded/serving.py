@@ -39,7 +39,7 @@ def beat(config: Config) -> Program:
 
 
 def is_ready(config: Config) -> bool:
-    """Whether /readyz answers 200."""
+    """Return whether /readyz answers 200."""
     connection = http.client.HTTPConnection(config.local_host, config.port, timeout=2)
     try:
         connection.request("GET", "/readyz", headers={"Host": "localhost"})
@@ -67,7 +67,7 @@ def owner_environ(config: Config) -> dict[str, str]:
 
 
 def app_environ() -> dict[str, str]:
-    """What every other process may know: all that we were given but the owner's address."""
+    """Return the environment for child processes: ours without the owner's address."""
     environ = {name: value for name, value in os.environ.items() if name not in OWNER_ONLY}
     environ.setdefault("DJANGO_SETTINGS_MODULE", "memos_web.settings.embedded")
     environ.setdefault("PYTHONUNBUFFERED", "1")

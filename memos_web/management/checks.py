@@ -1,4 +1,4 @@
-"""What `doctor` looks at. Each check says what it found, or raises Failed with the reason; none changes anything."""
+"""Checks of `doctor`. Each returns its result, or raises Failed with the reason; none changes anything."""
 
 import stat
 import urllib.error
@@ -224,7 +224,7 @@ def embedding() -> str:
 
 
 def embedding_models() -> str:
-    """How far each tenant is that is on its way to another model; which others wait to be asked for."""
+    """Return the progress of tenants that change their embedding model, and the tenants that should."""
     tenants = {slug: command_line_actor(tenant_id) for slug, tenant_id in tenants_all()}
     moves = {slug: move for slug, actor in tenants.items() if (move := move_get(actor=actor)) is not None}
     failing = [_progress(slug, move) for slug, move in moves.items() if move.error]

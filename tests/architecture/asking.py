@@ -1,4 +1,4 @@
-"""Which functions ask whether the actor may, found in the source: by themselves, or by a function that they call."""
+"""Search of the source for functions that ask for permission, themselves or by a function that they call."""
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
@@ -77,7 +77,7 @@ def _parameters(function: ast.FunctionDef) -> set[str]:
 
 
 def _called(body: list[ast.stmt]) -> Iterator[Call]:
-    """What is called for certain: not in a branch, a loop, a handler or a function within."""
+    """Yield the calls that always run: not in a branch, a loop, a handler or a nested function."""
     for statement in body:
         if isinstance(statement, ast.With):
             yield from _called(statement.body)

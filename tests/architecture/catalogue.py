@@ -1,4 +1,4 @@
-"""What PostgreSQL itself says about the walls between tenants, checked against the list of what is meant."""
+"""Checks of PostgreSQL's catalogue: the separation of tenants against the list of intended rights."""
 
 from collections.abc import Iterator
 from typing import Any

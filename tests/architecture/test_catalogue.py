@@ -126,7 +126,7 @@ def test_every_reference_between_tenant_tables_is_a_foreign_key_of_the_database(
 
 
 def _findings_after(superuser: psycopg.Connection, statement: str) -> list[str]:
-    """What the check reports of the database as `statement` leaves it; the statement is undone."""
+    """Return the report of the check on the database after `statement`, which is rolled back."""
     with superuser.transaction(force_rollback=True):
         superuser.execute(statement.encode())
         return findings(superuser)

@@ -57,7 +57,7 @@ def test_the_backup_that_operations_proposes_is_made(running_server: RunningServ
 
 
 def blocks_of(document: str) -> list[str]:
-    """What a document gives to be pasted into a shell."""
+    """Return the shell blocks of a document."""
     return re.findall(r"```sh\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL)
 
 

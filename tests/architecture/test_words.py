@@ -1,4 +1,4 @@
-"""Names of files, classes and functions use the words of docs/glossary.md."""
+"""Tests of words: names use those of docs/glossary.md, and docstrings say what something does or is."""
 
 import ast
 import re
@@ -89,6 +89,32 @@ def test_name_with_a_replaced_word_is_listed(name: str, tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "rooms.py").write_text(f"def {name}() -> None: ...\n", encoding="utf-8")
     assert replaced_names(tmp_path) == [f"vault/rooms.py: {name}"]
+
+
+RIDDLE = re.compile(r"(Of|How|What|Whatever|When|Where|Whether|Which|Who|Whoever|Whom|Whose|Why)\b")
+WITH_DOCSTRING = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def riddles(root: Path) -> list[str]:
+    """`path: docstring` of each docstring that opens with a question word, which names no subject."""
+    openings: list[str] = []
+    for path in sorted(path for folder in (*FOLDERS, "scripts") for path in (root / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            docstring = ast.get_docstring(node) if isinstance(node, WITH_DOCSTRING) else None
+            if docstring and RIDDLE.match(docstring):
+                openings.append(f"{path.relative_to(root)}: {docstring.splitlines()[0]}")
+    return openings
+
+
+def test_no_docstring_opens_with_a_question_word() -> None:
+    assert not (openings := riddles(ROOT)), f"begin with a verb or a noun: {openings}"
+
+
+@pytest.mark.parametrize("opening", ["Whether it lives.", "What is stored.", "Of both."])
+def test_docstring_that_opens_with_a_question_word_is_listed(opening: str, tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "rooms.py").write_text(f'def room() -> None:\n    """{opening}"""\n', encoding="utf-8")
+    assert riddles(tmp_path) == [f"vault/rooms.py: {opening}"]
 
 
 def test_not_found_as_in_http_is_no_replaced_word() -> None:

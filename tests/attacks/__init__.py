@@ -1,1 +1,1 @@
-"""What a hostile week tries: each attack stays as a test."""
+"""Tests of attacks: each former attack stays as a test."""

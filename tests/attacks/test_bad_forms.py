@@ -41,7 +41,7 @@ def forms_on_pages(browser: Client, ids: Ids) -> dict[tuple[str, str, tuple[str,
 
 
 def ordered(forms: Iterator[Form]) -> list[Form]:
-    """What ends something comes last, so that there is something to ask before."""
+    """Return the forms, with those last that end something, so that earlier ones have an object."""
     return sorted(forms, key=lambda form: (bool(ENDING.search(form.action)), form.action, form.names))
 
 

@@ -249,7 +249,7 @@ def test_a_reader_that_forgets_the_sources_shows(alice: Contract, model: HTTPSer
 
 
 def made_of(world: World, memory_id: str, content: str = f"In short: the {SECRET} guards a key.") -> str:
-    """What a later feature does: a text of its own, made of a stored memory."""
+    """Make a derived text from a stored memory, as a later feature would."""
     draft = CubeDraft(content, namespace="/team", sources=(SourceRef(UUID(memory_id), 1, SourceKind.TEXT),))
     return str(cubes_add(actor=world.alice.actor, drafts=[draft])[0].cube.id)
 

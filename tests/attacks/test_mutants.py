@@ -23,7 +23,7 @@ A, B = UUID(int=1), UUID(int=2)
 
 
 def _reads_a_body_in_chunks(module: ModuleType) -> bool:
-    """Of 1 MiB, from somebody who may send 64 KiB."""
+    """Return whether 1 MiB is read from somebody who may send 64 KiB."""
     parts = iter(range(16))
 
     async def receive() -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _serves_all_sinks_of_one_tenant_first(module: ModuleType) -> bool:
 
 
 def _searches_the_end_of_a_key_again_and_again(module: ModuleType) -> bool:
-    """Whether a text eight times as long takes more than twenty times as long."""
+    """Return whether a text eight times as long takes more than twenty times as long."""
 
     def seconds(length: int) -> float:
         text = (BEGIN * (length // len(BEGIN) + 1))[:length]

@@ -174,7 +174,7 @@ def test_what_is_withdrawn_shows_in_no_place(
 
 
 def _is_meant(way: str, who: str, leak: str) -> bool:
-    """What may be restored is shown to who may restore it, and what waits for a decision to who may decide."""
+    """Return whether the access is intended: members who may restore see trash, and members who decide see reviews."""
     place = leak.removeprefix(f"{who}: ")
     if who == "bob":
         return False

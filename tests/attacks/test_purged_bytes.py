@@ -1,4 +1,4 @@
-"""What was purged leaves the files and the write-ahead log of PostgreSQL (row 8, for purged memories).
+"""Tests that purged content leaves the files and the write-ahead log of PostgreSQL (promise 8, for purged memories).
 
 The attacker has the data directory. Everything that a purged memory left (each version's sealed bytes, its vectors and
 its keyed tokens) is looked for as PostgreSQL writes them, byte by byte.
@@ -59,7 +59,7 @@ def pieces(whole: bytes) -> list[bytes]:
 
 
 def count_traces(servers: Servers, connection: psycopg.Connection, wanted: dict[str, list[bytes]]) -> dict[str, int]:
-    """How many pieces of each kind stand in a file of this test's database, of the cluster or of the log."""
+    """Count the pieces of each kind in the files of this test's database, of the cluster and of the log."""
     folder = servers.postgres.folder
     row = connection.execute("SELECT oid::text FROM pg_database WHERE datname = current_database()").fetchone()
     assert row is not None

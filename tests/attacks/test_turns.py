@@ -149,7 +149,7 @@ def test_single_caller_has_its_share_and_few_slots_while_another_is_there() -> N
 
 
 async def _beside_check(kind: type[Slots], path: str = "/readyz") -> str:
-    """What "a" has beside a health check that comes over the network, loads, is at work and waits."""
+    """Return the share of "a" beside a health check that arrives over the network, loads, runs and waits."""
     clock = Clock()
     slots, check = (
         kind(10, each=8, crowded=2, queue=5, clock=clock),
@@ -177,7 +177,7 @@ def test_health_checks_in_number_take_turns_like_any_caller() -> None:
 
 
 async def _stranger(kind: type[Slots], seconds: float = 0.1, name: str = "stranger") -> str:
-    """What "a" has after another caller's requests, one each four seconds, of so many seconds each."""
+    """Return the share of "a" after another caller's requests, one each four seconds, of so many seconds each."""
     clock = Clock()
     slots = kind(10, each=8, crowded=2, clock=clock)
     for _ in range(5):
@@ -231,7 +231,7 @@ def test_slot_handed_to_a_request_that_was_just_cancelled_goes_to_the_next() -> 
 
 
 async def _beside(kind: type[Slots]) -> str:
-    """Who began: of "a", who has used much, and "b", who has used little, beside a request of b's; then after it."""
+    """Return the order of "a", which has used much, and "b", which has used little, beside and after a request of b."""
     clock = Clock()
     slots = kind(10, queue=5, seconds=10, clock=clock)
     slots.give(await slots.take("b"))

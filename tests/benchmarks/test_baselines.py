@@ -1,4 +1,4 @@
-"""What our search is measured beside finds the best first: a weak peer would flatter us."""
+"""Tests of the baselines: each finds the best first, because a weak baseline would flatter the product."""
 
 from pathlib import Path
 

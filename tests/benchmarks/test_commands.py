@@ -18,7 +18,7 @@ Table = dict[str, list[str]]  # the first cell of each row, the header's too, an
 
 @dataclass(frozen=True)
 class Run:
-    """What one run left: the figures of its file, and the tables that it printed."""
+    """The result of one run: the figures of its file, and its printed tables."""
 
     figures: dict[str, Any]
     tables: list[Table]

@@ -1,4 +1,4 @@
-"""What a run leaves."""
+"""Tests of a run's report."""
 
 import json
 import platform
@@ -17,7 +17,7 @@ KEPT = sorted(RESULTS.glob("*.json"))
 
 
 def report_of_run(folder: Path, figures: dict[str, Any]) -> dict[str, Any]:
-    """What a run leaves, read again."""
+    """Return the report of a run, read from its file."""
     found: dict[str, Any] = json.loads(write("example", figures, folder, postgresql="18.4").read_text(encoding="utf-8"))
     return found
 

@@ -39,7 +39,7 @@ def server(running_server: RunningServer) -> RunningServer:
 
 @pytest.fixture(scope="module")
 def cookies(chromium: Browser, server: RunningServer) -> StorageState:
-    """What a browser keeps of having signed in as the owner."""
+    """Return the browser state of a signed-in owner."""
     context = chromium.new_context(base_url=server.base_url)
     page = context.new_page()
     page.goto(sign_in_link(server))

@@ -12,7 +12,7 @@ SHOWN = "scheme => document.documentElement.dataset.bsTheme === scheme"
 
 
 def looked_at(page: Page) -> list[str]:
-    """What axe finds on the page as it stands; nothing on it may be wider than the window."""
+    """Return the findings of axe on the page; no element may be wider than the window."""
     found: list[str] = []
     for width, size in WIDTHS.items():
         page.set_viewport_size(size)

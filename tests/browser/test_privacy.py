@@ -1,4 +1,4 @@
-"""What a reviewer sees of personal data: the policy, what was found, and the question before it is redacted."""
+"""Review of personal data in a browser: the policy, the findings, and the confirmation before redaction."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""Whatever a memory holds, a page shows it as text: nothing runs, nothing is fetched, the policy is never called on."""
+"""Tests of stored script: pages show every memory as text, run nothing, fetch nothing and never violate the policy."""
 
 import json
 import re

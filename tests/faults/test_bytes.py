@@ -1,4 +1,4 @@
-"""Whoever takes the data directory finds no content in it: every file is searched for words that were stored."""
+"""Tests that the data directory has no readable content: every file is searched for stored words."""
 
 import json
 from collections.abc import Iterator

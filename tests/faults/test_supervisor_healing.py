@@ -1,4 +1,4 @@
-"""Whatever dies is started again; whatever is stopped is gone; and no start loses what was there."""
+"""Tests of the supervisor: ended processes restart, stopped ones are gone, and no start loses data."""
 
 import http.client
 import json
@@ -53,7 +53,7 @@ def child(server: RunningServer, name: str) -> int | None:
 
 
 def tenant_name(server: RunningServer) -> str | None:
-    """What the first tenant's key reads through REST; None while that is not answered."""
+    """Return the tenant's name, read by its first key through REST; None while there is no answer."""
     key = server.first_run["api_key"]
     request = urllib.request.Request(f"{server.base_url}/api/v1/me/", headers={"Authorization": f"Bearer {key}"})
     try:

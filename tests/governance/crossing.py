@@ -96,7 +96,7 @@ WRAPPED = {
 
 @dataclass(frozen=True)
 class Ids:
-    """What an asker may know of a tenant: for each parameter an id, and the names that its people use."""
+    """The ids that a caller may know of a tenant: for each parameter an id, and the names that its people use."""
 
     of: Mapping[str, str]
     slug: str
@@ -119,7 +119,7 @@ class Heard:
     sent: str
 
     def comparable(self, *known: Ids) -> tuple[int, str]:
-        """What is said but for what differs in any case: the request's id, and what was asked about (`known`).
+        """Return the reply without what always differs: the request's id, and the requested object (`known`).
 
         What succeeded is compared by its status alone: it made, or listed, something of the asker's own. So are
         the pages of one's own sessions, of which every signing in makes one more.

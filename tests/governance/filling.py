@@ -57,7 +57,7 @@ from vault.vocabulary import MessageRole, State
 
 @dataclass(frozen=True)
 class Filled:
-    """What `person` left; `canary` is in every text of theirs."""
+    """The rows that `person` made; every text has `canary`."""
 
     person: Person
     canary: str
@@ -132,7 +132,7 @@ def _policies_fill(actor: Actor) -> UUID:
 
 
 def _words_pack(actor: Actor, cube_id: UUID) -> None:
-    """What a tenant with a thousand memories would have."""
+    """Make the rows that a tenant with a thousand memories would have."""
     with acting(actor):
         namespace = Namespace.objects.all()[0]
         CompactedTerm.objects.create(tenant_id=actor.tenant_id, term=1, until=cube_id, is_packed=True)

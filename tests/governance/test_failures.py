@@ -1,4 +1,4 @@
-"""What the database raised, in the words of the contract: by its code first, since a deadlock is no outage."""
+"""Tests of database errors: the code decides first, because a deadlock is no outage."""
 
 import psycopg
 import pytest

@@ -95,7 +95,7 @@ def test_any_policy_that_was_loosened_or_dropped_shows(
 
 
 def _visible_after(root: psycopg.Connection, own: Filled, table: str, change: str) -> Rows:
-    """What the app role reads of a table that was changed; the change is undone."""
+    """Return the rows that the app role reads from a changed table; the change is rolled back."""
     with root.transaction(force_rollback=True):
         root.execute(sql.SQL(change).format(sql.Identifier(table)))
         root.execute("SET LOCAL ROLE memos_app")
@@ -239,7 +239,7 @@ def test_people_are_visible_to_the_tenants_of_their_memberships(world: World) ->
 
 
 def _attempt(app: psycopg.Connection, actor: Actor, statement: sql.Composed, parameter: object) -> int:
-    """How many rows the statement reached; 0 when it was refused."""
+    """Return the number of rows that the statement changed; 0 if it was refused."""
     try:
         with app.transaction():
             become(app, actor.tenant_id)

@@ -52,7 +52,7 @@ class Three:
     unknown: Ids
 
     def leaks(self, ask: Ask, heard: Heard) -> bool:
-        """Whether a canary is in a reply where it does not belong. The very words that were sent may be said again."""
+        """Return whether a reply has a canary where it does not belong. The sent words may be repeated."""
         name, sent = self.second.canary, unquote(heard.sent)
         said = unquote(unquote(heard.body))  # an address to come back to, inside an address to go to
         for words in (f"the {name} sings", f"{name}-tag", f"speaker={name}", self.ids.path):

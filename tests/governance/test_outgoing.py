@@ -1,4 +1,4 @@
-"""What the product calls by itself: public https addresses, by the address that was looked at, and nothing else."""
+"""Tests of outgoing calls: public https addresses only, to the address that was checked."""
 
 import socket
 import threading

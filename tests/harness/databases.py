@@ -158,7 +158,7 @@ def database(
 
 
 def forget_former_tests() -> None:
-    """Whatever this process keeps of tenants, keys and people: a new process would know nothing of them either."""
+    """Clear this process's caches of tenants, keys and people, as a new process has none."""
     from governance import database, heartbeats
     from governance.accounts.attempts import counted_here_forget
     from governance.policies import active, rates
@@ -189,7 +189,7 @@ def superuser(clone: Clone) -> Iterator[Callable[[], psycopg.Connection]]:
 
 
 def waiting_for_locks(watcher: psycopg.Connection) -> int:
-    """How many connections to the watcher's database wait for each other."""
+    """Count the connections to the watcher's database that wait for each other."""
     row = watcher.execute(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     ).fetchone()

@@ -1,4 +1,4 @@
-"""What the kernel says about processes."""
+"""Facts of the kernel about processes."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def descendants(pid: int) -> dict[int, str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; one that has ended and waits for its parent's attention does not."""
+    """Return whether the process runs; an ended one that its parent has not collected does not."""
     return _parent(pid) is not None
 
 

@@ -43,7 +43,7 @@ class RunningServer:
 
     @property
     def pid(self) -> int:
-        """Of the supervisor."""
+        """Return the supervisor's process id."""
         assert self.process is not None
         return self.process.pid
 
@@ -55,7 +55,7 @@ class RunningServer:
 
     @property
     def log(self) -> Path:
-        """What `up` itself printed."""
+        """Return the path of the output of `up`."""
         return self.data_dir.with_name(f"{self.data_dir.name}.log")
 
     def settings(self) -> dict[str, str]:

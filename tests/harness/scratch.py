@@ -1,5 +1,6 @@
-"""Where the servers of the tests keep their files: in memory where there is room for it, for a copy of a database is
-six hundred files, and a disk takes ten times as long to make them."""
+"""Folder of the test servers' files: in memory if there is room, because a copy of a database is six hundred files, and
+a disk takes ten times as long.
+"""
 
 import shutil
 import tempfile

@@ -24,7 +24,7 @@ PASSWORD = "not-a-secret"
 
 @dataclass(frozen=True)
 class SeparateServers:
-    """What an operator is given: three addresses."""
+    """Three addresses of servers, as an operator has them."""
 
     database_url: str
     database_owner_url: str

@@ -151,7 +151,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def full_size(pytestconfig: pytest.Config) -> bool:
-    """Whether this run takes the full sizes of the promises instead of those for every run."""
+    """Return whether this run uses the full sizes of the promises."""
     return bool(pytestconfig.getoption("--full-size"))
 
 

@@ -21,7 +21,7 @@ TRAVEL = "Journeys by train are always first class."
 
 @dataclass(frozen=True)
 class Learnt:
-    """What somebody learns by each way, for a purpose."""
+    """The knowledge of a reader by each way, for a purpose."""
 
     listed: set[str]
     search_contents: set[str]

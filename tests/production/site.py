@@ -40,7 +40,7 @@ def client_programs() -> Path:
 
 
 def new_secrets() -> dict[str, str]:
-    """What an operator puts into .env: no two installations share a secret."""
+    """Return fresh secrets for .env, so that no two installations share one."""
     names = ("DATABASE_OWNER_PASSWORD", "DATABASE_APP_PASSWORD", "REDIS_PASSWORD", "MEMOS_SECRET_KEY")
     return {name: secrets.token_hex(32) for name in names}
 
@@ -76,7 +76,7 @@ class Site:
         )
 
     def environ(self, **changes: str) -> dict[str, str]:
-        """What web, worker and beat know."""
+        """Return the environment of web, worker and beat."""
         own = {
             "DJANGO_SETTINGS_MODULE": "memos_web.settings.production",
             "DATABASE_URL": self.database_url("memos_app", self.secrets["DATABASE_APP_PASSWORD"]),
@@ -118,7 +118,7 @@ class Site:
         wait_until(lambda: postgres.answers(database) and redis.answers(broker), seconds=START_SECONDS)
 
     def make_roles(self) -> subprocess.CompletedProcess[str]:
-        """What the postgres container does at its first start."""
+        """Run the first start of the postgres container."""
         database, _ = self.servers
         environ = {
             **clean_environ(),

@@ -153,6 +153,6 @@ def _refusal(argv: list[str], environ: dict[str, str]) -> str:
 
 
 def _of_ours(output: str) -> list[str]:
-    """What the product said; a traceback would be no line for a person."""
+    """Return the product's lines; a traceback fails."""
     assert "Traceback" not in output, output
     return [line for line in output.splitlines() if line.startswith("memos: ")]

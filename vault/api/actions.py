@@ -28,7 +28,7 @@ ACTIONS = [*BulkAction, EXPORT]
 
 
 class ArgumentsInput(StrictSerializer):
-    """What the action needs: a tag, the path of a namespace, a time (null: never), a reason."""
+    """Arguments of an action: a tag, the path of a namespace, a time (null: never), a reason."""
 
     tag = TextField(max_length=100, required=False)
     namespace = TextField(max_length=200, required=False)

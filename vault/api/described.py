@@ -1,4 +1,4 @@
-"""How calls that read or write memories are described in the OpenAPI document."""
+"""Descriptions of calls that read or write memories, in the OpenAPI document."""
 
 from functools import partial
 

@@ -45,7 +45,7 @@ class Tags(serializers.ListField):
 
 
 class DescribedInput(StrictSerializer):
-    """What may be said of any memory that is written."""
+    """Fields of every written memory."""
 
     namespace = TextField(required=False, help_text="Path; made on demand. Default: the principal's private one.")
     persona = _label(help_text="Id or name of a persona.")
@@ -75,7 +75,7 @@ class DescribedInput(StrictSerializer):
 
 
 class ToolCalls(serializers.ListField):
-    """What an assistant asked of its tools, as JSON; kept as metadata is, and no longer than that."""
+    """The tool calls of an assistant as JSON, with the limits of metadata."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(child=serializers.JSONField(), max_length=100, **options)

@@ -192,7 +192,7 @@ class SegmentsView(ApiView):
 class ProfileView(ApiView):
     @of_memories("personas_profile", ProfileSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """What is known of a persona: its profile, and its queues of knowledge."""
+        """Return the knowledge about a persona: its profile, and its queues of knowledge."""
         actor = self.actor()
         with acting(actor):
             found = profile_get(actor=actor, persona_id=persona_id)
@@ -214,7 +214,7 @@ class ProfileView(ApiView):
 class TraitsView(ApiView):
     @described("personas_traits", TraitListSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """What a persona is like, in those of 90 dimensions that something speaks for."""
+        """Return the traits of a persona, in those of 90 dimensions that have evidence."""
         found = traits_list(actor=self.actor(), persona_id=persona_id)
         asked_only(request)
         results = [trait_json(view) for view in found]
@@ -224,7 +224,7 @@ class TraitsView(ApiView):
 class WorkingSetView(ApiView):
     @of_memories("personas_working_set", WorkingSetSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """What the next turn of a persona probably needs, at most 10,000 tokens."""
+        """Return the memories that the next turn of a persona probably needs, at most 10,000 tokens."""
         found = working_set(actor=self.actor(), persona_id=persona_id)
         asked_only(request)
         results = [{"memory_id": str(one.view.cube.id), "tokens": one.tokens, "reason": one.reason} for one in found]

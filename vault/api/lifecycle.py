@@ -279,7 +279,7 @@ def _changed(view: ApiView, memory_id: UUID, change: Change, *, dry_run: bool) -
 
 
 def _ask(view: ApiView, asked: Callable[[], object]) -> Callable[[], None]:
-    """What stands against a call, without anything that asking wrote."""
+    """Check a call, and roll back whatever the check wrote."""
 
     def ask() -> None:
         with acting(view.actor()):

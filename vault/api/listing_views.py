@@ -81,7 +81,7 @@ class ViewListSchema(Schema):
 class FacetsView(ApiView):
     @of_memories("memories_facets", FacetsSchema, parameters=PARAMETERS)
     def get(self, request: Request) -> Response:
-        """How many memories each value of a filter would leave, the other filters staying as they are."""
+        """Count the memories for each value of a filter, with the other filters unchanged."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         asked_only(request, *FILTERS, *TIMES, "deleted")

@@ -191,7 +191,7 @@ class SearchView(ApiView):
 class ContextView(ApiView):
     @of_memories("memories_context", ContextSchema, request=ContextInput)
     def post(self, request: Request) -> Response:
-        """What a model may be given for a question, within a budget of tokens."""
+        """Assemble the memories that a model may get for a question, within a budget of tokens."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         asked_only(request)
@@ -364,7 +364,7 @@ def _bulk_rehearsed(actor: Actor, drafts: Sequence[CubeDraft], origins: Sequence
 
 @contextmanager
 def _naming_items(origins: Sequence[int]) -> Iterator[None]:
-    """What is wrong with a draft is told of the item that it came from."""
+    """Add the number of the item to errors in its draft."""
     try:
         yield
     except InvalidDraft as fault:
@@ -376,7 +376,7 @@ def _naming_items(origins: Sequence[int]) -> Iterator[None]:
 
 
 def _shown(actor: Actor, added: Sequence[Added]) -> list[MemoryJson]:
-    """What is new is shown as it was written; the rest is looked up.
+    """Return the added memories: new ones as they were written, others looked up.
 
     Of a memory that was there already, who may write but not read sees what they sent, and little more.
     """

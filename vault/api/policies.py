@@ -123,7 +123,7 @@ class PolicySimulateView(ApiView):
     @described("policies_simulate", SimulationSchema, request=SimulateInput, may=[404])
     @heavy
     def post(self, request: Request) -> Response:
-        """What saving this would do: counts and some ids of each effect. Changes nothing."""
+        """Simulate saving a policy: counts and some ids of each effect. Changes nothing."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
         asked_only(request)

@@ -80,7 +80,7 @@ class SigningKeySchema(Schema):
 class MemoryProvenanceView(ApiView):
     @of_memories("memories_provenance", ProvenanceSchema, may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
-        """Where a memory comes from: its versions with their authors, what it was made of, what was made of it."""
+        """Return the lineage of a memory: versions with authors, its sources, and the memories made of it."""
         actor = self.actor()
         with acting(actor):
             view = provenance_get(actor=actor, cube_id=memory_id)
@@ -91,7 +91,7 @@ class MemoryProvenanceView(ApiView):
 class VerifyView(ApiView):
     @described("provenance_verify", VerdictSchema, request=VerifyInput)
     def post(self, request: Request) -> Response:
-        """Whether this installation signed just this manifest."""
+        """Verify that this installation signed this manifest."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         asked_only(request)

@@ -71,7 +71,7 @@ class QuotaListSchema(PageSchema):
 class QuotasView(ApiView):
     @described("quotas_list", QuotaListSchema)
     def get(self, request: Request) -> Response:
-        """What limits the caller, and how much of it is used; for those who govern, also what was set by name."""
+        """List the caller's limits and their use; for those who govern, also the limits of single members and keys."""
         asked_only(request)
         results = [quota_json(view) for view in quotas_list(actor=self.actor())]
         return Response({"count": len(results), "next": None, "previous": None, "results": results})

@@ -104,7 +104,7 @@ def duplicate_json(view: CubeView, *, content: str) -> MemoryJson:
 
 
 def dry_run_json(ids: Sequence[UUID], *, count: int | None = None) -> dict[str, Any]:
-    """What a call would have done; `count`: where what it counts has no ids yet."""
+    """Return the effect of a dry run; `count`: if the counted rows have no ids yet."""
     return {"dry_run": True, "count": len(ids) if count is None else count, "ids": [str(one) for one in ids]}
 
 

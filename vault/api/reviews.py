@@ -43,7 +43,7 @@ STATUS = OpenApiParameter("status", str, enum=[*ReviewStatus], description="Defa
 class ReviewsView(ApiView):
     @of_memories("reviews_list", ReviewListSchema, parameters=[KIND, STATUS, *PAGE])
     def get(self, request: Request) -> Response:
-        """What waits for a decision, newest first; places of personal data, never the data."""
+        """List open reviews, newest first; places of personal data, never the data."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         pages = CursorPages(request, also_known=("kind", "status"))
@@ -81,7 +81,7 @@ class ReviewAcceptView(ApiView):
 class ReviewRejectView(ApiView):
     @of_memories("reviews_reject", ReviewSchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, review_id: UUID) -> Response:
-        """What was found is no personal data. `source_withdrawn`: delete the memory.
+        """Reject a review: the finding is no personal data. `source_withdrawn`: delete the memory.
 
         `feedback`: leave the memory as it is. `fusion`: keep both memories for good.
         """
@@ -117,7 +117,7 @@ class RedactView(ApiView):
 
 
 def _decided(actor: Actor, review: "Review") -> Reply:
-    """Of a memory whose source was withdrawn the reply shows nothing."""
+    """Return a decided review. If a memory's source was withdrawn, the response has no content."""
     shows = (review.cube_id,) if review.kind == ReviewKind.PII else ()
     return Reply(200, review_json(review_view(actor=actor, review=review)), shows=shows)
 

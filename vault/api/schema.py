@@ -1,4 +1,4 @@
-"""What the vault's replies look like, for the OpenAPI document. tests/journeys hold the server to it."""
+"""Schemas of the vault's responses, for the OpenAPI document. tests/journeys compares the server with them."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ class ManifestItemSchema(Schema):
 
 
 class ManifestSchema(Schema):
-    """Which memories an answer shows, in which versions, written by whom, to whom, when. docs/provenance.md"""
+    """The memories of an answer with their versions and writers, the recipient and the time. docs/provenance.md"""
 
     format = serializers.CharField(help_text=f"`{FORMAT}`")
     id = serializers.UUIDField()

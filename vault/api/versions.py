@@ -86,7 +86,7 @@ class VersionView(ApiView):
 class DifferenceView(ApiView):
     @of_memories("memories_diff", DifferenceSchema, parameters=[FROM, TO], may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
-        """What changed from one version to another: the texts word by word, the other fields as a whole."""
+        """Compare two versions: texts word by word, other fields as a whole."""
         actor = self.actor()
         with self.after(lambda: version_get(actor=actor, cube_id=memory_id)):
             asked_only(request, "from", "to")

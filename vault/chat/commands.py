@@ -1,4 +1,4 @@
-"""What a chat does when it is told to sum up or to forget: which memories are meant. Reads only."""
+"""Commands of a chat that summarise or forget: selection of the memories. Reads only."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -62,7 +62,7 @@ def goal_of(actor: Actor, question: str, asked_in: UUID, raised: frozenset[UUID]
 
 
 def _topic(call: MemoryCall) -> str:
-    """What it is about, where that is not the speaker or everything."""
+    """Return the topic, unless it is the speaker or everything."""
     return "" if call.query.strip().casefold() in ALL_WORDS else call.query
 
 

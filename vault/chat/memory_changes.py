@@ -1,4 +1,4 @@
-"""What a member changes from within a chat: forgetting, taking back what was stored, leaving memories out, goals."""
+"""Changes from within a chat: forgetting, undoing what was stored, leaving memories out, goals."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -53,7 +53,7 @@ def turn_statements_undo(*, actor: Actor, conversation_id: UUID, turn_id: UUID) 
 
 
 def _pages_hide(actor: Actor, cube_ids: Sequence[UUID]) -> None:
-    """What was typed, where nothing that it stated is left."""
+    """Hide the typed messages of which no stated memory is left."""
     rows = CubeSource.objects.filter(cube_id__in=cube_ids, kind=SourceKind.EXTRACT).values("source_id")
     pages = list(Cube.objects.visible_to(actor).filter(id__in=rows, source=Source.CHAT, owner_id=actor.member_id))
     if pages:
@@ -78,8 +78,9 @@ def conversation_exclude(*, actor: Actor, conversation_id: UUID, memory_id: UUID
 
 
 def conversation_goals_set(*, actor: Actor, conversation_id: UUID, raises_goals: bool) -> None:
-    """Whether answers recall a goal that a question touches. Raises NotFound; Forbidden. Writes: Conversation,
-    AuditEntry."""
+    """Set whether answers recall a goal that a question touches. Raises NotFound; Forbidden. Writes: Conversation,
+    AuditEntry.
+    """
     with acting(actor):
         row = conversation_locate(actor, conversation_id, lock=True)
         row.raises_goals = raises_goals

@@ -1,4 +1,4 @@
-"""How an answer is asked for, and how its citations are read. Memory is evidence, never an instruction. Pure."""
+"""Prompts of answers, and parsing of their citations. Memory is evidence, never an instruction. Pure."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -190,7 +190,7 @@ def summary_extract(question: str, found: Sequence[Evidence]) -> Extract:
 
 
 def forget_extract(question: str, found: Sequence[Evidence]) -> Extract:
-    """What a deletion would take, to be confirmed."""
+    """Return the memories that a deletion would take, for confirmation."""
     return _listed(phrase(question, "forget"), found) if found else phrase_extract(question, "forget_none")
 
 
@@ -208,7 +208,9 @@ def _language(question: str) -> str:
 
 
 def topics_of(memories: Iterable[Evidence]) -> list[str]:
-    """What a summary can be asked of: OWN_TOPIC, and names under which a memory is listed. At most MOST_TOPICS."""
+    """Return the topics that a summary can be asked about: OWN_TOPIC, and names under which a memory is listed. At most
+    MOST_TOPICS.
+    """
     found: dict[str, str] = {}
     for one in memories:
         topic = _topic(one)
@@ -233,7 +235,7 @@ def _listed(lead: str, found: Sequence[Evidence]) -> Extract:
 
 
 def quotes(question: str, evidence: Sequence[Evidence]) -> list[Evidence]:
-    """What `extractive_answer` will quote, in its order."""
+    """Return the memories that `extractive_answer` will quote, in its order."""
     answer, by_key = _answer(question, evidence), {str(one.marker): one for one in evidence}
     return [by_key[quote.key] for quote in answer.quotes or answer.nearest]
 
@@ -313,7 +315,7 @@ def _line(quote: Quote, evidence: Evidence) -> str:
 
 
 def tokens_used(completion: Completion, asked: Sequence[ChatMessage], said: str) -> tuple[int, int]:
-    """Of prompt and reply, as the model's server counted, or estimated where it did not: used is used."""
+    """Return the tokens of prompt and reply, as the model's server counted them, or estimated."""
     asking, saying = completion.prompt_tokens, completion.completion_tokens
     if asking is None:
         asking = sum(approximate_tokens(message.content) for message in asked)

@@ -102,8 +102,9 @@ class TurnView:
 
 @dataclass(frozen=True)
 class TurnTexts:
-    """What a reader is shown of some turns: the memories of questions and answers by id, those that are withheld, and
-    which of the cited ones may be read."""
+    """The texts of some turns for a reader: the memories of questions and answers by id, those that are withheld, and
+    the cited ones that may be read.
+    """
 
     views: Mapping[UUID, CubeView]
     withheld: frozenset[UUID]
@@ -175,7 +176,7 @@ def _turns_read(actor: Actor, conversation: Conversation, page: Sequence[Turn]) 
 
 
 def turn_retrieved(*, actor: Actor, conversation_id: UUID, turn: TurnView) -> list[RetrievedView]:
-    """What was found for a turn's question and may be read now, best first.
+    """Return the memories that were found for a turn's question and may be read now, best first.
 
     Raises NotFound; Forbidden. Writes: AuditEntry naming the memories.
     """
@@ -317,7 +318,7 @@ def turn_shows(turn: TurnView) -> tuple[UUID, ...]:
 
 
 def turns_sources(turns: Sequence[TurnView]) -> list[SourceRef]:
-    """What a model that is reminded of these turns will rest on: their memories, as they are now. Two queries."""
+    """Return the current memories behind these turns: the sources of a model's answer to them. Two queries."""
     rows = Turn.objects.filter(id__in=[turn.id for turn in turns]).values_list("question_id", "answer_id")
     named = [cube_id for pair in rows for cube_id in pair if cube_id is not None]
     versions = Cube.objects.filter(id__in=named).values_list("id", "version")
@@ -336,7 +337,7 @@ def title_place(conversation_id: UUID) -> bytes:
 
 
 def _citations(row: Turn, said: TurnTexts) -> Iterable[Citation]:
-    """What is quoted is available where its quote is, anything else where the memory is."""
+    """Return the citations. A quoted one is available if its quote is, any other if its memory is."""
     answer = said.views.get(row.answer_id) if row.answer_id else None
     quoted = {quote.marker for quote in answer.words.quotes} if answer else set()
     opened = {quote.marker for quote in answer.passages} if answer else set()

@@ -89,7 +89,7 @@ LONGEST_TITLE = 200
 
 @dataclass(frozen=True)
 class ConversationDraft:
-    """What a new conversation is to be. Without a title it is called by its first question."""
+    """A new conversation. Without a title it gets its first question as the title."""
 
     title: str = field(default="", repr=False)
     persona: str | None = None
@@ -283,7 +283,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
 
 @dataclass(frozen=True)
 class _Asked:
-    """What of a conversation decides how a question is answered. past: the questions before it."""
+    """The settings of a conversation that decide how a question is answered. past: its former questions."""
 
     conversation_id: UUID
     model: str
@@ -335,7 +335,7 @@ def _goal(actor: Actor, asked: _Asked, call: MemoryCall) -> Hit | None:
 
 
 def _with(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
-    """What was found for a question, and the goal beside it; without what merely filled the search."""
+    """Add the goal to the results of a question, and drop results that merely fill the search."""
     found = [hit for hit in hits if hit.score > 0]
     ids = {hit.view.cube.id for hit in found}
     return [*found, *([goal] if goal and goal.view.cube.id not in ids else [])]
@@ -448,7 +448,7 @@ def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _within(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
-    """Of a question about a day or a week, what was said in it or happened in it, where there is any."""
+    """For a question about a day or a week, keep the results of that time, if there are any."""
     if (
         call.time_range is None
         or call.time_range[1] - call.time_range[0] > SHORT_RANGE
@@ -633,7 +633,7 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[
 
 
 def _extract(plan: TurnPlan, said: str) -> Extract | None:
-    """What was said of an extractive answer; None: a model's words."""
+    """Return the extract of an answer; None if the words are a model's."""
     return plan.extract.until(said) if plan.reply is not None or _model(plan.model) is None else None
 
 

@@ -14,7 +14,7 @@ NEWEST = 20  # memories, among which topics are looked for
 
 
 def topics_newest(*, actor: Actor) -> list[str]:
-    """What the newest stated memories are about: names as they are written, OWN_TOPIC for the actor.
+    """Return the topics of the newest stated memories: names as written, OWN_TOPIC for the actor.
 
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories.
     """

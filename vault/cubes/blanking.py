@@ -67,7 +67,7 @@ def versions_blank(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) ->
 
 
 def _empty(cube: Cube, version: CubeVersion) -> None:
-    """What the cube itself knows by the words of its present version."""
+    """Blank the cube's own copies of content of its current version."""
     cube.content_hash = token_maker(cube.tenant_id).hash("")
     cube.tags, cube.speaker_marks, cube.entity_marks = [], [], []
     cube.token_count = cube.term_count = 0

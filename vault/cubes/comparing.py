@@ -30,7 +30,7 @@ PLAIN_FIELDS = (
 
 @dataclass(frozen=True)
 class FieldChange:
-    """What a clear field was and became: a text, a number, a time, or None."""
+    """The old and new value of a clear field: a text, a number, a time, or None."""
 
     name: str
     before: str | float | datetime | None = field(repr=False)
@@ -56,7 +56,7 @@ class VersionDifference:
 
 
 def versions_compare(*, actor: Actor, cube_id: UUID, before: int, after: int) -> VersionDifference:
-    """What changed from one version to another; either may be the later one.
+    """Compare two versions; either may be the later one.
 
     Raises NotFound; Forbidden; Invalid where the actor reads no such version; KeyUnavailable. Writes: AuditEntry.
     """

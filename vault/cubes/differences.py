@@ -1,4 +1,4 @@
-"""What changed between two versions: of a text word by word, of clear fields as a whole. Pure."""
+"""Differences between two versions: texts word by word, clear fields as a whole. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -68,7 +68,7 @@ def _tokens(before: str, after: str) -> tuple[list[str], list[str]]:
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many tokens both begin with, and end with."""
+    """Return how many tokens both texts share at the beginning, and at the end."""
     shorter = min(len(old), len(new))
     start = next((at for at in range(shorter) if old[at] != new[at]), shorter)
     end = next((at for at in range(shorter - start) if old[-1 - at] != new[-1 - at]), shorter - start)

@@ -156,8 +156,7 @@ class _AskedOfEachRow(Exists):
 
 
 def _few_joined(condition: Q) -> Q:
-    """Of conditions that must all hold, and each of which is a look-up, the first few become joins: to find the best
-    order of a hundred joins takes the planner seconds."""
+    """Turn the first few look-ups of an AND into joins. PostgreSQL's planner takes seconds to order a hundred joins."""
     if condition.connector != Q.AND or condition.negated:
         return condition
     lookups = 0
@@ -174,7 +173,7 @@ def _few_joined(condition: Q) -> Q:
 
 
 def _lookup(child: Any) -> Exists | None:
-    """What `child` asks to exist, or not to."""
+    """Return the subquery of `child`, negated or not; None if it is no look-up."""
     if isinstance(child, Q) and child.negated and len(child.children) == 1:
         (child,) = child.children
     return child if isinstance(child, Exists) else None
@@ -282,7 +281,7 @@ def _plain(name: str, value: str) -> Q:
 
 
 def _named(name: str, value: Any, path: str) -> str:
-    """What may be the name of one, whether there is one or not."""
+    """Return the id, path or name in a filter; its form is checked, not its existence."""
     text = _text(value, path)
     if name == "namespace" and not _is_id(text):
         try:

@@ -1,4 +1,4 @@
-"""What follows a write or a read, run from the outbox: vectors, and counts of use."""
+"""Handlers of events after a write or read: vectors, and counts of use."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -22,7 +22,7 @@ from vault.vocabulary import AccessLevel, SourceKind
 
 
 def cube_target(cube: Cube) -> Target:
-    """What the law must know of a cube; its namespace is loaded with it. Use inside `acting`.
+    """Return what access decisions need to know of a cube; its namespace is loaded with it. Use inside `acting`.
 
     A cube names whatever its sources rest on as sources of its own: these are not looked up once more.
     """

@@ -16,7 +16,9 @@ GONE = {"en": "(no longer available)", "zh": "（已无法查看）"}
 
 @dataclass(frozen=True)
 class Passage:
-    """What a quote says now; `time`: when it was said, in the reader's time zone. is_resolved: when it happened."""
+    """A quoted passage in its current wording; `time`: when it was said, in the reader's time zone. is_resolved: when
+    it happened.
+    """
 
     text: str = field(repr=False)
     speaker: str = field(repr=False)

@@ -46,7 +46,7 @@ def moment_shown(moment: datetime, *, is_resolved: bool) -> datetime:
 def _versions(
     actor: Actor, cubes: Mapping[UUID, Cube], wanted: Mapping[tuple[UUID, int], Sequence[Quote]]
 ) -> list[CubeVersion]:
-    """Of present versions all; of earlier ones those that the actor may read as they were."""
+    """Return the versions to quote: every current one, and earlier ones that the actor may read."""
     present = CubeVersion.objects.filter(cube_id__in=cubes, number=F("cube__version"))
     found = [row for row in present if (row.cube_id, row.number) in wanted]
     known = {(row.cube_id, row.number) for row in found}

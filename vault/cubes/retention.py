@@ -9,7 +9,7 @@ from vault.models import Cube
 
 
 def facts_of(cube: Cube) -> Facts:
-    """What policies look at; the cube's namespace is loaded with it."""
+    """Return the facts that policies compare; the cube's namespace is loaded with it."""
     return Facts(
         namespace=cube.namespace.path,
         type=cube.type,

@@ -124,7 +124,7 @@ def _row(values: Sequence[Any], known: dict[UUID, Model]) -> CubeRow:
 
 
 def _made(model: type[Model], names: Sequence[str], values: Sequence[Any]) -> Model:
-    """What `Model.from_db` makes, without its signals and checks, which take ten times as long."""
+    """Build a model as `Model.from_db` does, without its signals and checks, which take ten times as long."""
     made = model.__new__(model)
     made.__dict__ |= zip(names, values, strict=True)
     made._state = ModelState()

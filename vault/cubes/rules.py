@@ -1,4 +1,4 @@
-"""What follows from a cube's words: its index terms, its hash, its place in the chain of versions. Pure."""
+"""Values that are computed from a cube's content: index terms, hash, chain of versions. Pure."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ CANONICAL = json.JSONEncoder(sort_keys=True, default=str)
 
 
 class Worded(Protocol):
-    """What has the words of one memory: a draft, or the words that are stored."""
+    """The content of one memory: a draft, or a stored version."""
 
     @property
     def content(self) -> str: ...
@@ -31,7 +31,7 @@ class Worded(Protocol):
 
 @dataclass(frozen=True)
 class TextIndex:
-    """What a text alone tells: its words as token → frequency, how many there are (for BM25), and what it names."""
+    """The terms of a text as token → frequency, their number (for BM25), and its names."""
 
     words: dict[int, int]
     length: int

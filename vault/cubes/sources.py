@@ -35,7 +35,10 @@ def sources_insert(new: Sequence[Built]) -> None:
 
 
 def sources_reworded(built: Built) -> None:
-    """What quoted before, and has words of its own now, may repeat what it quoted. Writes: CubeSource …."""
+    """Note that memories which quoted others have their own text now, which may repeat the quote.
+
+    Writes: CubeSource ….
+    """
     if built.cube.has_sources and not built.words.quotes:
         CubeSource.objects.filter(cube_id=built.cube.id, kind=SourceKind.QUOTE).update(kind=SourceKind.TEXT)
 

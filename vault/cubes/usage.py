@@ -1,4 +1,4 @@
-"""What a holder of a quota uses now, counted from what is stored. Deleted and expired memories use nothing."""
+"""Use of quotas by their holders, counted from stored rows. Deleted and expired memories do not count."""
 
 from uuid import UUID
 
@@ -55,7 +55,7 @@ WHERE turn.tenant_id = {TENANT} AND turn.created_at >= date_trunc('month', now()
 
 
 def usage_by_member() -> dict[tuple[UUID, Measure], int]:
-    """What each principal behind a member uses now, as `usage_count` has it. Two queries. Use inside `acting`."""
+    """Count the use of each principal of each member, like `usage_count`. Two queries. Use inside `acting`."""
     found: dict[tuple[UUID, Measure], int] = {}
     with connection.cursor() as cursor:
         cursor.execute(STORED_BY_MEMBER)

@@ -1,4 +1,4 @@
-"""What single grants and bonds except from the rule of namespaces, inside the statements that rank and walk.
+"""Visibility by single grants and bindings, as exceptions to the rule of namespaces, in statements that rank and walk.
 
 Those statements go by namespaces: what an actor sees is what lies in the ones that it sees. Where that is not all (a
 memory is granted or denied by itself, a policy binds some to a purpose, a key is bound to a persona), the exceptions

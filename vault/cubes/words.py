@@ -1,4 +1,4 @@
-"""What is sealed of a cube: its words, as one blob per version."""
+"""The sealed content of a cube, as one blob per version."""
 
 import json
 from collections.abc import Mapping
@@ -45,7 +45,9 @@ GONE = Words(content="")  # what is left of a version whose key was destroyed or
 
 
 def key_scope(*, subject_id: UUID | None, persona_member_id: UUID | None) -> str:
-    """Whose key seals a cube: the data subject's, else the persona's member's, else the tenant's general one."""
+    """Return the scope of the key that seals a cube: the data subject's, else the persona's member's, else the tenant's
+    general one.
+    """
     if subject_id is not None:
         return subject_scope(subject_id)
     return member_scope(persona_member_id) if persona_member_id is not None else GENERAL

@@ -1,4 +1,4 @@
-"""What stands around cubes that were written: what came before, and who says similar things.
+"""Neighbours of written cubes: earlier ones of the session, and similar ones.
 
 Statements whose cost is bounded by the number of cubes asked about, whatever else the tenant holds. Inside the caller's
 transaction.
@@ -50,7 +50,7 @@ WHERE asked.tenant_id = %s AND asked.id = ANY(%s)
 
 @dataclass(frozen=True)
 class LinkableCube:
-    """Where a cube stands: its version, and who can see it."""
+    """The version of a cube, and who can read it."""
 
     version: int
     border: Hashable
@@ -95,7 +95,8 @@ def statement_of(cube: Cube, words: Words | None = None) -> Statement:
 
 
 def sharing_words(maker: TokenMaker, cubes: Collection[Cube], words: Mapping[UUID, Words]) -> Sharers:
-    """Who, of the newest in the same namespace, uses the same words: for each cube the SIMILAR best. One query.
+    """Return the cubes that share words, among the newest of the same namespace: for each cube the SIMILAR best. One
+    query.
 
     Only for cubes of which it is known who speaks, or of whom: others contradict nobody.
     """
@@ -117,7 +118,7 @@ def just_before(cubes: Sequence[Cube]) -> dict[UUID, UUID]:
 
 
 def just_after(tenant_id: UUID, cube_ids: Sequence[UUID]) -> list[UUID]:
-    """What was said right after each in its session: it names them in its own links. One query."""
+    """Return the next message of each in its session, which links to it. One query."""
     with connection.cursor() as cursor:
         cursor.execute(JUST_AFTER, [tenant_id, list(cube_ids)])
         return [row[0] for row in cursor.fetchall()]
@@ -150,5 +151,5 @@ def _sharers(cubes: Collection[Cube], tokens: Mapping[UUID, Collection[int]]) ->
 
 
 def _best(others: Mapping[UUID, int]) -> dict[UUID, int]:
-    """Of equals the newest; numbers are compared, which takes a fraction of comparing ids."""
+    """Keep the best; of equals the newest. Comparing numbers is much faster than comparing ids."""
     return dict(nlargest(SIMILAR, others.items(), key=lambda each: (each[1], each[0].int)))

@@ -79,12 +79,12 @@ def _gather(actor: Actor, cube_ids: Sequence[UUID]) -> _Gathered:
 
 
 def _is_at(now: LinkableCube | None, version: int) -> bool:
-    """Whether the cube is still as it was read; if not, the event of its newer version links it."""
+    """Return whether the cube is unchanged since it was read; if not, the event of its newer version links it."""
     return now is not None and now.version == version
 
 
 def _is_within(link: Link, present: Mapping[UUID, LinkableCube]) -> bool:
-    """Whether both ends are there, on the same side of every border."""
+    """Return whether both ends exist and the link crosses no border."""
     source, target = present.get(link.source), present.get(link.target)
     return source is not None and target is not None and source.border == target.border
 
@@ -114,7 +114,7 @@ def _made_by(link: Link, cube_ids: Collection[UUID]) -> bool:
 
 
 def _decided(gathered: _Gathered, current: Iterable[UUID], policy: LinkPolicy) -> list[Link]:
-    """What the policy says, cube by cube, oldest first."""
+    """Return the links that the policy makes, cube by cube, oldest first."""
     decided: list[Link] = []
     for cube_id in current:
         statement = gathered.statements[cube_id]

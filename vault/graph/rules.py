@@ -98,12 +98,12 @@ class RuleLinks:
 
 
 def is_consequence(text: str) -> bool:
-    """Whether a message says at its start that it comes of what was said before."""
+    """Return whether a message begins by referring to an earlier one as its cause."""
     return _CAUSED.match(text) is not None
 
 
 def contradict(one: str, other: str) -> bool:
-    """Whether two statements say the same of something but for a negation or a number. Questions state nothing."""
+    """Return whether two statements differ only in a negation or a number. Questions state nothing."""
     if _ASKS.search(one) or _ASKS.search(other):
         return False
     numbers, others = _numbers(one), _numbers(other)

@@ -49,7 +49,7 @@ gone AS MATERIALIZED (
 
 
 def _visible(ids: str) -> str:
-    """What may be shown of some cubes, which are looked up by their keys: `vault_cube` stands for these within it."""
+    """Return the condition of visibility for cubes looked up by key; inside it `vault_cube` stands for these."""
     return f"""visible AS MATERIALIZED (
   WITH vault_cube AS MATERIALIZED (SELECT * FROM vault_cube WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY({ids})))
   {{visible}})"""
@@ -87,7 +87,7 @@ WHERE named.namers <= %(rare)s
 
 @dataclass(frozen=True)
 class Among:
-    """Where an actor sees: in these namespaces, but for what grants except."""
+    """The part of the graph that an actor may read: these namespaces, with exceptions by grants."""
 
     namespaces: Sequence[UUID]
     excepted: Exceptions

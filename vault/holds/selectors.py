@@ -54,7 +54,7 @@ class HoldView:
 
 @dataclass(frozen=True)
 class Keeping:
-    """What keeps one memory as it is, for its readers; the reasons of legal holds are not told."""
+    """The holds of one memory, for its readers; reasons of legal holds are left out."""
 
     freezes: tuple[HoldView, ...]
     legal: bool
@@ -83,7 +83,7 @@ def hold_get(*, actor: Actor, hold_id: UUID) -> HoldView:
 
 
 def cube_keeping(*, actor: Actor, cube_id: UUID) -> Keeping:
-    """What holds a memory that the actor may read. Raises NotFound; Forbidden; KeyUnavailable."""
+    """Return the holds of a memory that the actor may read. Raises NotFound; Forbidden; KeyUnavailable."""
     with acting(actor):
         locate_readable(actor, cube_id)
         rows = list(_active_holds(cube_id).select_related("maker"))
@@ -120,7 +120,8 @@ def hold_views(rows: Sequence[Hold]) -> list[HoldView]:
 
 
 def key_is_needed(*, actor: Actor, scope: str) -> bool:
-    """Whether a held row is sealed under the key of `scope` (governance.keys.services): then it must not be destroyed.
+    """Return whether a held row is sealed under the key of `scope` (governance.keys.services), which must then not be
+    destroyed.
 
     Asked by whatever destroys keys, in the transaction that says so, before it does. Raises Forbidden.
     """

@@ -74,7 +74,9 @@ def hold_create(*, actor: Actor, draft: HoldDraft) -> HoldView:
 
 
 def hold_rehearse(*, actor: Actor, draft: HoldDraft, most: int) -> tuple[int, list[UUID]]:
-    """How many memories a hold would take in, and at most `most` ids. Raises as `hold_create`. Writes nothing."""
+    """Count the memories that a hold would include, and return at most `most` ids. Raises as `hold_create`. Writes
+    nothing.
+    """
     authorize(actor, Permission.HOLD_MANAGE)
     with acting(actor):
         view = hold_create(actor=actor, draft=draft)

@@ -87,7 +87,9 @@ def namespace_restore_ask(*, actor: Actor, namespace_id: UUID) -> list[Namespace
 
 
 def namespace_restore_preview(*, actor: Actor, namespace_id: UUID, as_of: datetime) -> PastSummary:
-    """What `namespace_restore_later` would change; the dry run. Raises NotFound; Forbidden; Invalid. Writes nothing."""
+    """Return the changes that `namespace_restore_later` would make; the dry run. Raises NotFound; Forbidden; Invalid.
+    Writes nothing.
+    """
     with acting(actor):
         rows = namespace_restore_ask(actor=actor, namespace_id=namespace_id)
         _check_time(as_of)

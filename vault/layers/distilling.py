@@ -38,7 +38,7 @@ MOST_HISTORY = 50  # changes of a trait that are kept
 
 @dataclass(frozen=True)
 class Distilled:
-    """What a page says in one memory: the question itself, one that was derived from it, or the answer."""
+    """The part of a page that becomes a memory: the question itself, one that was derived from it, or the answer."""
 
     page_id: UUID
     queue: EntryQueue
@@ -50,7 +50,7 @@ class Distilled:
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read of a segment's pages outside the transaction."""
+    """A segment's pages as they were read outside the transaction."""
 
     pages: tuple[UUID, ...]
     found: tuple[Distilled, ...]
@@ -101,7 +101,7 @@ def _derived(cube_ids: Sequence[UUID]) -> dict[UUID, list[tuple[UUID, SemanticTy
 def _statements_of(
     text: PageText, derived: Mapping[UUID, Sequence[tuple[UUID, SemanticType, str]]]
 ) -> Iterator[Distilled]:
-    """What MemReader stored of a question, and of an answer what was recommended or promised."""
+    """Return the statements that MemReader stored of a question, and an answer's recommendations and promises."""
     page, persona_id = text.page, text.page.stream.persona_id
     if page.query is not None and text.query is not None:
         stated = list(derived.get(page.query.id, ()))

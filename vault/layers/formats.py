@@ -29,7 +29,10 @@ class Turn:
 
 @dataclass(frozen=True)
 class Imported:
-    """What files hold. facts: sentences about the user; profiles: texts; skipped: how many lines said nothing."""
+    """The content of imported files.
+
+    facts: sentences about the user; profiles: texts; skipped: lines without content.
+    """
 
     turns: tuple[Turn, ...]
     facts: tuple[str, ...] = field(default=(), repr=False)

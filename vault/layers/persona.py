@@ -106,7 +106,7 @@ def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
 
 
 def profile_set_ask(*, actor: Actor, persona_id: UUID) -> None:
-    """What stands against writing a profile. Raises NotFound; Forbidden."""
+    """Check that the actor may write a profile. Raises NotFound; Forbidden."""
     with acting(actor):
         authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, persona_id)))
         authorize(actor, Permission.MEMORY_CREATE)

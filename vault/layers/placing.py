@@ -36,7 +36,7 @@ TO_PLACE = Q(vector=None) | Q(chain=None) | Q(layer=PageLayer.MID_TERM, segment=
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read of a page outside the transaction; versions: of its cubes at that time."""
+    """A page as it was read outside the transaction; versions: of its cubes at that time."""
 
     versions: tuple[int, ...]
     vector: HalfVector = field(repr=False)

@@ -1,4 +1,4 @@
-"""What the layers know of a page: its vector, its keywords, and the passage that stands for it."""
+"""The vector, the keywords and the representative passage of a page."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

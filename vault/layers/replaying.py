@@ -50,7 +50,10 @@ class PastPage:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where the pages are in the end. joined: how many found a segment; largest: pages of the largest segment."""
+    """The places of the pages after a replay.
+
+    joined: how many found a segment; largest: pages of the largest segment.
+    """
 
     pages: int
     queued: int

@@ -13,7 +13,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Constants:
-    """What a tenant, and each of its personas, may set. Seconds, counts, and scores of the ranges of their formulas."""
+    """Constants that a tenant, and each of its personas, may set. Seconds, counts, and scores in the ranges of their
+    formulas.
+    """
 
     stm_pages: int = 7
     theta: float = 0.6  # Fscore over which a page joins a segment
@@ -64,7 +66,7 @@ def constants_of(*layers: Mapping[str, float]) -> Constants:
 
 @dataclass(frozen=True)
 class SegmentState:
-    """What decides about a segment. pages: of it that are not promoted; idle: seconds since its last visit or page."""
+    """The values that decide about a segment. pages: those not promoted; idle: seconds since its last visit or page."""
 
     visits: int
     pages: int
@@ -90,7 +92,7 @@ def heat_parts(segment: SegmentState, constants: Constants) -> tuple[float, floa
 
 
 def is_hot(segment: SegmentState, constants: Constants) -> bool:
-    """Whether a segment is to be distilled: strictly over τ, with pages that were not promoted."""
+    """Return whether a segment is to be distilled: strictly over τ, with pages that were not promoted."""
     return segment.pages > 0 and heat(segment, constants) > constants.tau
 
 
@@ -128,7 +130,7 @@ def queue_append(queue: Sequence[Item], page: Item, capacity: int) -> tuple[list
 
 
 def continues(*, cosine: float, shares_keyword: bool, gap: float, constants: Constants) -> bool:
-    """Whether a page continues the topic of the page before, told without a language model. gap: seconds."""
+    """Return whether a page continues the topic of the page before, without a language model. gap: seconds."""
     return gap <= constants.chain_gap and (cosine >= constants.continuity or shares_keyword)
 
 

@@ -78,7 +78,7 @@ class ContextItem:
 
 @dataclass(frozen=True)
 class Context:
-    """What a model may be given for a question, as data; never more tokens than were asked for."""
+    """The memories that a model may get for a question, as data; never more tokens than were asked for."""
 
     items: tuple[ContextItem, ...]
 
@@ -130,7 +130,7 @@ def layers_search(
 
 
 def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = DEFAULT_TOKENS) -> Context:
-    """What a model may be given for a question: the layers first, then other memories that answer it.
+    """Assemble the memories for a question: the layers first, then other memories that answer it.
 
     token_budget: at least 1. Each memory is one JSON object in a line of its own, labelled with its id and quoted as
     data. Both are read in one transaction. Raises as `layers_search`. Writes: AuditEntry …, OutboxEvent ….

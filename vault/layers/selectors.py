@@ -76,8 +76,9 @@ class StreamView:
 
 @dataclass(frozen=True)
 class LayerCounts:
-    """How full the layers are. today: pages that left a queue since midnight; last_segment, last_score: where the page
-    went that left the stream last, and its Fscore there; None: it opened the segment."""
+    """The number of rows in each layer. today: pages that left a queue since midnight; last_segment, last_score: the
+    segment of the page that left the stream last, and its Fscore there; None: it opened the segment.
+    """
 
     segments: int
     hot: int
@@ -211,7 +212,7 @@ def gist_quote(gist: Sequence[object]) -> Quote | None:
 
 
 def _metas(actor: Actor, pages: Sequence[Page]) -> dict[UUID, str]:
-    """What each chain is about: passages of its newest pages. It holds for every page of the chain."""
+    """Return the topic of each chain: passages of its newest pages. It is the same for every page of the chain."""
     chains = Page.objects.filter(chain__in={page.chain for page in pages})
     newest = _newest_pages(chains, "chain", META_PAGES)
     gists = _gists(actor, newest)

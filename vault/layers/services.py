@@ -154,7 +154,7 @@ def _enter(actor: Actor, stream: StreamRef) -> tuple[UUID, int]:
 
 
 def _complete(stream_id: UUID, position: int, answer: PageDraft) -> bool:
-    """Whether the newest page waited for this answer and has it now."""
+    """Add the answer to the newest page if it has none; return whether it did."""
     waiting = Page.objects.filter(stream_id=stream_id, position=position, response=None, layer=PageLayer.SHORT_TERM)
     return bool(waiting.update(response_id=answer.response, vector=None))
 

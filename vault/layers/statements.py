@@ -1,4 +1,4 @@
-"""What a statement says of a person, and what it does to what is stored: add, update, delete or nothing. Pure."""
+"""Statements about a person, and their effect on stored ones: add, update, delete or nothing. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ _FAILURE = re.compile(
 
 @dataclass(frozen=True)
 class Slot:
-    """What a statement gives a value to: of one slot only one value holds at a time."""
+    """The slot that a statement fills: one slot has one valid value at a time."""
 
     name: str
     value: str = field(repr=False)
@@ -109,7 +109,7 @@ class StoredStatement:
 
 @dataclass(frozen=True)
 class Reconciled:
-    """What a statement does to a queue, and why. other: the entry that it repeats, replaces or takes back."""
+    """The effect of a statement on a queue, and the reason. other: the entry that it repeats, replaces or withdraws."""
 
     action: EntryAction
     reason: str
@@ -147,7 +147,7 @@ def slot_of(text: str) -> Slot | None:
 
 
 def agent_statements(text: str) -> list[str]:
-    """What an assistant recommended or promised, sentence by sentence; never a provider's failure."""
+    """Return an assistant's recommendations and promises, sentence by sentence; never a provider's failure."""
     if not is_worth_keeping(text):
         return []
     return [one for one in sentences(text) if _AGENT.search(one) and not is_question(one)]

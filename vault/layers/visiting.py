@@ -1,4 +1,4 @@
-"""How often a segment was asked for: each request counts once, whichever of its pages it returned."""
+"""Visits of segments: each request counts once, whichever of its pages it returned."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How much of a text asks something. Pure; linear in the text's length."""
+"""The share of a text that asks something. Pure; linear in the text's length."""
 
 import re
 
@@ -31,5 +31,5 @@ def asking_share(text: str) -> float:
 
 
 def is_about_questions(question: str) -> bool:
-    """Whether what it looks for may be a question itself: `What did Ada ask?`"""
+    """Return whether the question may look for a question itself: `What did Ada ask?`"""
     return _ABOUT_QUESTIONS.search(question) is not None

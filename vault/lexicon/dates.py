@@ -103,7 +103,7 @@ def named_times(text: str) -> Iterator[Named]:
 
 
 def follows_preposition(text: str, at: int) -> bool:
-    """Whether what stands before `at` says that a time comes: `in June`, `on Sunday`."""
+    """Return whether the text before `at` announces a time: `in June`, `on Sunday`."""
     return _TIME_COMES.search(text[max(0, at - BEFORE_A_NAME) : at]) is not None
 
 

@@ -61,5 +61,5 @@ def _is_in_text(name: str, text: str) -> bool:
 
 
 def _is_one_word(left: str, right: str) -> bool:
-    """Whether two neighbouring characters, one of which may be missing, belong to the same word."""
+    """Return whether two neighbouring characters, one of which may be missing, belong to the same word."""
     return bool(_SPACED.fullmatch(left) and _SPACED.fullmatch(right))

@@ -136,7 +136,7 @@ def weekend(match: Match, now: datetime) -> Meaning:
 
 
 def season_of_year(match: Match, now: datetime) -> Meaning:
-    """Of the year that is named; the winter of a year is the one that begins in it, maybe the one that ends in it."""
+    """Return a season of the named year. The winter of a year begins in it, or ends in it."""
     name, years = match["season"].lower(), _years(match, now)
     ends = [months(year, 1, 2, MAYBE) for year in years if name in {"winter", "冬"} and len(years) == 1]
     return Meaning(SEASON, (*(season(year, name) for year in years), *ends))

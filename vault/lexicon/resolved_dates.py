@@ -17,8 +17,9 @@ _RELATIVE = re.compile(
 
 
 def time_of(text: str, said_at: datetime, *, ahead: bool = False) -> datetime | None:
-    """When the first time that `text` names begins, in UTC, as of `said_at`; None where it names none exactly,
-    and for what was said before EARLIEST_YEAR or after LATEST_YEAR.
+    """Return the beginning of the first time that `text` names, in UTC, as of `said_at`.
+
+    None if it names none exactly, and for texts said before EARLIEST_YEAR or after LATEST_YEAR.
 
     ahead: of several times that may be meant, the next one and not the last.
     """

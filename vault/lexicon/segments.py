@@ -1,4 +1,4 @@
-"""Where the words of a run of Chinese end. The dictionary is loaded at the first run: 33 MB, a tenth of a second."""
+"""Segmentation of Chinese text into words. The dictionary is loaded at first use: 33 MB, a tenth of a second."""
 
 from collections.abc import Iterator
 from itertools import groupby

@@ -95,7 +95,7 @@ class _Time:
 
 
 def mentions_time(text: str) -> bool:
-    """Whether `text` names a day, a month, a year or a time relative to now."""
+    """Return whether `text` names a day, a month, a year or a time relative to now."""
     if not text.isascii():
         return _NAMED.search(text) is not None
     words = _RUN.findall(text.lower())  # between two of them nothing matches: there is no Chinese
@@ -121,7 +121,7 @@ def merged(spans: Sequence[TimeRange]) -> tuple[list[datetime], list[datetime]]:
 
 
 def asks_for_time(question: str) -> bool:
-    """Whether `question` asks when, or for how long."""
+    """Return whether `question` asks for a time or a duration."""
     return _ASKED.search(question) is not None
 
 

@@ -190,7 +190,7 @@ _known_terms = lru_cache(REMEMBERED)(_token_terms)
 
 
 def _are_short(tokens: list[str]) -> bool:
-    """Whether none is too long to be remembered."""
+    """Return whether every token is short enough for the cache."""
     return not tokens or len(max(tokens, key=len)) <= LONGEST_TERM
 
 
@@ -227,7 +227,7 @@ _Keyword = tuple[float, int, str]  # minus its score, where it stands first, its
 
 
 def _is_unspaced(text: str) -> bool:
-    """Whether one says another by some of its characters, not of its words."""
+    """Return whether the text has letters of a script without spaces between words."""
     return not text.isascii() and _UNSPACED_LETTER.search(text) is not None
 
 

@@ -25,7 +25,7 @@ class Forgetting(StrEnum):
 
 @dataclass(frozen=True)
 class Use:
-    """How a memory was used. idle: since it was last written, read or recalled. importance, priority: 0..1."""
+    """The use of a memory. idle: since it was last written, read or recalled. importance, priority: 0..1."""
 
     idle: timedelta
     recalls: int
@@ -90,7 +90,7 @@ POLICIES: Mapping[Forgetting, ForgettingPolicy] = {
 
 
 def archived_because(name: Forgetting, use: Use, limit: float | None = None) -> str:
-    """Why this memory is archived, as its page says it; empty where it stays. limit None: that of the policy."""
+    """Return the reason for archiving this memory, for its page; empty if it stays. limit None: that of the policy."""
     policy = POLICIES[name]
     least = policy.limit if limit is None else limit
     found = policy.judge(use)

@@ -154,7 +154,7 @@ def fusion_undo(
 
 
 def is_undoable(cube: Cube) -> bool:
-    """Whether `fusion_undo` of this memory has something to undo. Use inside `acting`. Two queries at most."""
+    """Return whether `fusion_undo` of this memory has something to undo. Use inside `acting`. Two queries at most."""
     if cube.state != State.MERGED and cube.reader not in {FUSION, SPLIT}:
         return False
     found = _concerned(cube)
@@ -205,7 +205,7 @@ def _merge(actor: Actor, cubes: Sequence[Cube], into: UUID, reason: str) -> None
 
 
 def _concerned(cube: Cube) -> UndonePlan:
-    """What the fusion or split that this memory is part of has made of what. Both may be empty."""
+    """Return the sources and results of the fusion or split that this memory is part of. Both may be empty."""
     rows = Cube.objects.filter(tenant_id=cube.tenant_id, deleted_at=None)
     if cube.reader == SPLIT and cube.state != State.MERGED:
         links = CubeLink.objects.filter(source_id=cube.id, kind=LinkKind.DERIVED).values("target_id")

@@ -80,7 +80,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True)
 class Postings:
-    """How many a memory has: searchable ones of any version, those that are right, archived ones."""
+    """The numbers of postings of a memory: searchable ones of any version, correct ones, archived ones."""
 
     searchable: int
     right: int
@@ -157,7 +157,9 @@ def _counted(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Postings]:
 
 
 def _has_wrong_postings(cube: Cube, partition: Partition, version: CubeVersion, found: Postings) -> bool:
-    """What has expired leaves the index with others (`expired_unindex`): until then a search leaves it out."""
+    """Return whether the postings are wrong. Expired memories leave the index in groups (`expired_unindex`); until then
+    a search skips them.
+    """
     wanted = len(set(version.terms))
     if partition is Partition.SEARCHABLE:
         return (found.searchable, found.right, found.archived) != (wanted, wanted, 0) or not cube.is_indexed

@@ -7,7 +7,7 @@ from vault.vocabulary import State
 
 
 class Cause(StrEnum):
-    """What may lead to a step. REQUEST: somebody asks for it, or a job of the lifecycle does."""
+    """The causes of a step. REQUEST: a caller, or a job of the lifecycle."""
 
     REQUEST = "request"
     FUSION = "fusion"

@@ -1,4 +1,4 @@
-"""What happened to the state of a memory."""
+"""History of a memory's state."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What a person asks of one memory's life: another state, another layer, a copy."""
+"""Changes of one memory's lifecycle by a person: another state, another layer, a copy."""
 
 from collections.abc import Collection
 from uuid import UUID

@@ -63,7 +63,7 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done with one memory. reason: of a step."""
+    """The planned step of one memory, with its reason."""
 
     cube: Cube
     deed: Deed
@@ -163,7 +163,9 @@ def _do(run: JobRun, plans: Sequence[Plan]) -> None:
 def _plans(
     actor: Actor, chosen: SweepSettings, after: UUID, most: int, *, lock: bool = False
 ) -> tuple[list[Plan], int, UUID | None]:
-    """What to do with the next `most` memories behind `after`; how many those were; the last, None at the end."""
+    """Plan the next `most` memories after `after`; return the plans, the number of memories, and the last id, None at
+    the end.
+    """
     rows = _candidates(actor, chosen).filter(id__gt=after).select_related("namespace").order_by("id")
     rows = rows.select_for_update(of=("self",)) if lock else rows
     cubes = list(rows[:most])
@@ -208,7 +210,7 @@ def _plan(
 
 
 def _ends(cube: Cube, policies: ActivePolicies) -> datetime | None:
-    """When the grace period of a deleted or expired memory is over; a policy may leave a deleted one less."""
+    """Return the end of the grace period of a deleted or expired memory; a policy may shorten it for deleted ones."""
     begins = cube.deleted_at or cube.expires_at
     if begins is None:
         return None

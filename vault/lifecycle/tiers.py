@@ -100,7 +100,7 @@ def cube_tier(*, actor: Actor, cube_id: UUID, to: Tier, job_id: UUID | None = No
 
 
 def tiers_preview(actor: Actor, settings: Mapping[str, Any]) -> Preview:
-    """What a run of the rule would move. Raises Forbidden. Writes nothing."""
+    """Return the moves of a run of the rule. Raises Forbidden. Writes nothing."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         ids = _unused(actor, RULE.validate_python(dict(settings)), FIRST, EVERY)

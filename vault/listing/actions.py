@@ -72,7 +72,7 @@ ARGUMENTS: TypeAdapter[BulkArguments] = TypeAdapter(BulkArguments)
 
 @dataclass(frozen=True)
 class ActionDraft:
-    """What is to be done to which memories: chosen ones (`ids`), or all that match (`filters`).
+    """A bulk action and its memories: chosen ones (`ids`), or all that match (`filters`).
 
     action: a BulkAction or EXPORT. filters: as in a search; of a restoration, of the deleted ones. arguments None: not
     known yet, for a dry run.
@@ -86,7 +86,7 @@ class ActionDraft:
 
 @dataclass(frozen=True)
 class ActionCount:
-    """What an action would do. ids, skipped: the first MOST_NAMED; codes: how many are left out, by reason.
+    """The effect of an action. ids, skipped: the first MOST_NAMED; codes: how many are left out, by reason.
 
     is_capped: there are more memories than were looked at; what is left out of those shows while the job runs.
     """
@@ -349,7 +349,7 @@ def _outcome(
     *,
     total: int | None = None,
 ) -> Step:
-    """How far the job is, and what came of it so far: counts by reason, and the first ids that were left out."""
+    """Return the progress of the job and its result so far: counts by reason, and the first ids that were left out."""
     codes = Counter(run.result.get("codes", {})) + Counter(failure.code for _, failure in skipped)
     named = [{"id": str(one), "code": failure.code} for one, failure in skipped]
     result = {

@@ -91,7 +91,7 @@ READING = frozenset(
 
 
 def bulk_rehearse(*, actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: BulkArguments) -> BulkOutcome:
-    """What `bulk_apply` would do: everything is tried, and taken back. Raises Forbidden; Invalid. Writes nothing."""
+    """Rehearse `bulk_apply`: run it and roll back. Raises Forbidden; Invalid. Writes nothing."""
     authorize(actor, PERMISSIONS.get(action, Permission.MEMORY_UPDATE))
     with _texts_prepared(actor, action, ids), acting(actor):
         outcome = _applied(actor, action, ids, arguments)
@@ -130,7 +130,7 @@ def _applied(actor: Actor, action: BulkAction, ids: Sequence[UUID], arguments: B
 
 @contextmanager
 def _texts_prepared(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> Iterator[None]:
-    """What writes a version or restores reads texts: before the transaction, which would hold all memories for long."""
+    """Prepare the texts that versions and restores read, so the transaction does not lock all memories for long."""
     if action in READING and len(ids) <= MOST_CHOSEN:
         moved = EVERYWHERE if action is BulkAction.MOVE else frozenset[PiiField]()
         with stored_texts_prepared(actor=actor, cube_ids=ids, screened=moved):
@@ -155,7 +155,7 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
 
 
 def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job: UUID | None = None) -> Change:
-    """What `action` does to one memory, given its id. job: the id of the job that does it."""
+    """Return the function that applies `action` to one memory by its id. job: the id of the job that does it."""
     match action:
         case BulkAction.DELETE:
             return lambda cube_id: cube_delete(actor=actor, cube_id=cube_id)

@@ -1,4 +1,6 @@
-"""How many memories each value of a filter would leave: counted over the newest that match, so that cost is bounded."""
+"""Facets of the list: counts of memories for each value of a filter, over the newest that match, so that cost is
+bounded.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -41,7 +41,7 @@ class Neighbourhood:
 def neighbourhood_get(
     *, actor: Actor, around: str = "", memory_id: UUID | None = None, at: datetime | None = None
 ) -> Neighbourhood:
-    """What is near `around` (names, or a topic) or near one memory; without either the newest memories.
+    """Return the neighbourhood of `around` (names, or a topic) or of one memory; without either the newest memories.
 
     at: only what was known and held true then. Raises Forbidden; Invalid; KeyUnavailable. Writes: AuditEntry.
     """

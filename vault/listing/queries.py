@@ -33,7 +33,7 @@ MOST_CHOSEN = 20  # values of one filter
 
 
 class Order(StrEnum):
-    """How the list is sorted. BEST: the best match first, and the newest where nothing is searched for."""
+    """The order of the list. BEST: the best match first, or the newest if nothing is searched for."""
 
     BEST = "best"
     NEWEST = "newest"
@@ -88,7 +88,7 @@ class MemoryQuery:
 
 
 def query_read(asked: Mapping[str, Sequence[str]]) -> MemoryQuery:
-    """What an address asks for: repeated names are alternatives. Raises Invalid."""
+    """Parse the query of an address; repeated names are alternatives. Raises Invalid."""
     text = _first(asked, "q")
     if len(text) > LONGEST_TEXT or "\x00" in text:
         raise Invalid(errors=[FieldError("q", f"at most {LONGEST_TEXT} characters, and no NUL")])

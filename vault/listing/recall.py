@@ -1,4 +1,7 @@
-"""What a key, a persona or another member would recall of what a search finds: nothing is read in their name."""
+"""Simulation of recall: the results that a key, a persona or another member would get.
+
+Nothing is read in their name.
+"""
 
 from dataclasses import dataclass
 

@@ -67,7 +67,7 @@ def view_create(*, actor: Actor, draft: ViewDraft) -> View:
 
 
 def view_create_ask(*, actor: Actor) -> None:
-    """What stands against saving any view. Raises Forbidden."""
+    """Check that the actor may save views. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     _refuse_reading_key(actor)
     if actor.binding is not None:

@@ -1,4 +1,4 @@
-"""Which model's vectors answer a tenant's questions. Whoever has vectors keeps the model that most of them are of."""
+"""The embedding model of each tenant. A tenant with vectors keeps the model of most of them."""
 
 import django.db.models.deletion
 from django.db import migrations, models

@@ -1,4 +1,4 @@
-"""What each cube names, for walks, in place of links between those that name the same; and how much of it asks."""
+"""Entities of each cube, for walks, instead of links between cubes that name the same; and its share of questions."""
 
 import django.contrib.postgres.fields
 from django.db import migrations, models

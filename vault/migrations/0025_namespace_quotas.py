@@ -1,4 +1,4 @@
-"""How many memories a namespace may hold."""
+"""The largest number of memories in a namespace."""
 
 from django.db import migrations, models
 

@@ -251,7 +251,7 @@ class Cube(Described, TenantModel):
 
 
 class CubeGrant(ObjectGrant):
-    """Who may do what with one memory, wherever it lies. It goes with its memory."""
+    """A right on one memory, in any namespace. It is deleted with its memory."""
 
     content_object = models.ForeignKey(
         Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
@@ -262,7 +262,7 @@ class CubeGrant(ObjectGrant):
 
 
 class CubeVersion(Described, TenantModel):
-    """What an actor's change made of a cube: immutable, numbered from 1, each naming the hash of its predecessor."""
+    """A state of a cube after a change: immutable, numbered from 1, with the hash of its predecessor."""
 
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     number = models.PositiveIntegerField()
@@ -280,7 +280,7 @@ class CubeVersion(Described, TenantModel):
 
 
 class CubeUse(models.Model):
-    """How a cube was used. Written by jobs only, so that reading stays cheap."""
+    """The use of a cube. Written by jobs only, so that reads stay cheap."""
 
     pk = models.CompositePrimaryKey("tenant_id", "cube_id")
     tenant = models.ForeignKey("governance.Tenant", on_delete=models.DO_NOTHING, db_index=False, related_name="+")

@@ -7,7 +7,7 @@ from vault.vocabulary import Counted
 
 
 class DailyCount(TenantModel):
-    """How many of something there were on one day (UTC), so that a page shows it without a scan.
+    """A count of one day (UTC), so that a page shows it without a scan.
 
     value: one of the counted kind, as a layer. namespace None: not by namespace. member: whose alone the rows are,
     None: of everybody who sees the namespace.

@@ -71,7 +71,7 @@ class Embedding(IndexedFields):
 
 
 class NamespaceSize(models.Model):
-    """How many cubes and words a namespace has, for BM25 (vault/cubes/index/statistics.py).
+    """The number of cubes and words of a namespace, for BM25 (vault/cubes/index/statistics.py).
 
     What is added is counted by a job: a row that every add changed would make writers wait for each other.
     """
@@ -120,7 +120,7 @@ class CompactedPostings(models.Model):
 
 
 class Compaction(models.Model):
-    """How many cubes a tenant had when all its words were placed anew, and how many words are; when last."""
+    """The last full compaction of a tenant: its time, and how many cubes and terms there were."""
 
     tenant = models.OneToOneField("governance.Tenant", on_delete=models.DO_NOTHING, primary_key=True, related_name="+")
     cubes = models.PositiveBigIntegerField()

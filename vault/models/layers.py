@@ -151,7 +151,7 @@ class LayerEntry(TenantModel):
 
 
 class Trait(TenantModel):
-    """What a persona is like in one dimension (vault/layers/traits.json). history: [{at, level, confidence, pages}]."""
+    """A trait of a persona in one dimension (vault/layers/traits.json). history: [{at, level, confidence, pages}]."""
 
     persona = models.ForeignKey(
         Persona, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"

@@ -51,7 +51,9 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
 
 
 def _in_reach_of(actor: Actor) -> Q:
-    """What role and ownership let the actor read, its own private namespaces and all that are not; and grants."""
+    """Return the condition of namespaces that role, ownership and grants let the actor read: its own private ones and
+    all others.
+    """
     reach = ~Q(kind=NamespaceKind.PRIVATE) | Q(owner_id=actor.member_id) if reads_content(actor) else NOTHING
     if principal_grants(actor).has(OBJECT_TYPE, Effect.ALLOW):
         reach |= Q(pk__in=namespaces_granted(actor, Effect.ALLOW))
@@ -105,7 +107,7 @@ class Namespace(TenantModel):
 
 
 class NamespaceGrant(ObjectGrant):
-    """Who may do what in a namespace, and with the memories in it that are no other owner's private ones."""
+    """A right in a namespace, and on its memories, except other owners' private ones."""
 
     content_object = models.ForeignKey(
         Namespace, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"

@@ -54,7 +54,7 @@ class Review(TenantModel):
 
 
 class PiiFinding(TenantModel):
-    """Where personal data stands in one version: never what it is. Goes with the words that it points into.
+    """A place with personal data in one version, never its value. It is deleted with the content of its version.
 
     `leaf`: which of the texts of a field, in order (metadata: names and values, tags); `begins`, `ends`: code points
     of that text. `detector`: the version of what found it.

@@ -58,7 +58,7 @@ class NamespaceChanges:
 
 @dataclass(frozen=True)
 class MovePlan:
-    """What a move changes: each namespace of the subtree, by path, with its path afterwards."""
+    """The changes of a move: each namespace of the subtree by path, with its new path."""
 
     namespaces: tuple[tuple[Namespace, str], ...]
 
@@ -125,7 +125,7 @@ def namespace_update(*, actor: Actor, namespace_id: UUID, changes: NamespaceChan
 
 
 def namespace_move_plan(*, actor: Actor, namespace_id: UUID, path: str) -> MovePlan:
-    """What moving a namespace with all below it to `path` changes; the dry run of the job.
+    """Plan a move of a namespace and its subtree to `path`; the dry run of the job.
 
     Raises NotFound; Forbidden, also for one below that the actor may not govern; Invalid; Conflict where a path is
     taken. Writes nothing.

@@ -44,7 +44,7 @@ class MountView:
 
 @dataclass(frozen=True)
 class MountPlaces:
-    """Where a call takes place: the personas that it names or speaks as, its session or conversation, and its task."""
+    """The places of a call: the personas that it names or speaks as, its session or conversation, and its task."""
 
     persona_ids: frozenset[UUID] = frozenset()
     session: str = field(default="", repr=False)
@@ -127,7 +127,7 @@ def mounted_ids(actor: Actor, places: MountPlaces) -> tuple[UUID, ...]:
 
 
 def refuse_mounted_read_only(actor: Actor, namespace: Namespace, places: MountPlaces) -> None:
-    """Where a namespace is mounted for reading alone, what is done there does not write in it. Raises Forbidden."""
+    """Refuse a write where the namespace is mounted read-only. Raises Forbidden."""
     if not namespace.is_mounted or not places:
         return
     mounts = [mount for mount in _mounts_at(actor, places) if mount.namespace_id == namespace.id]

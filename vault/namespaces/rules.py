@@ -14,7 +14,7 @@ NOT_IN_A_PART = re.compile(r"[^\w.@+-]+")
 
 @dataclass(frozen=True)
 class PathError(Exception):
-    """Why a text is no namespace path."""
+    """A text is no namespace path; the message says why."""
 
     message: str
 
@@ -51,7 +51,7 @@ def private_path(name: str, *, taken: bool, member_id: str) -> str:
 
 
 def chat_path(home: str) -> str:
-    """Where a member's chats lie: inside their home, apart from what they know."""
+    """Return the path of a member's chats: inside their home, in a namespace of their own."""
     return f"{home}/{CHAT_PART}"
 
 

@@ -55,7 +55,7 @@ class NamespaceView:
 
     @property
     def depth(self) -> int:
-        """How many parts its path has before the last."""
+        """Return the number of parts of the path before the last."""
         return self.namespace.path.count("/") - 1
 
 
@@ -141,7 +141,7 @@ def _counted(actor: Actor, among: NamespaceQuerySet) -> dict[UUID, dict[str, int
 
 
 def _is_live(actor: Actor) -> bool:
-    """Whether a memory may be hidden from the actor though its namespace is not."""
+    """Return whether single memories may be invisible to the actor in a visible namespace."""
     bound = actor.binding is not None and actor.binding.persona_id is not None
     denied = principal_grants(actor).has("memory", Effect.DENY)
     return not actor.is_system and (bound or denied or denied_by_purpose(actor) is not None)

@@ -16,7 +16,7 @@ from vault.vocabulary import NamespaceKind
 
 
 def namespace_target(namespace: Namespace) -> Target:
-    """What the law must know of a namespace."""
+    """Return what access decisions need to know of a namespace."""
     private = namespace.kind == NamespaceKind.PRIVATE
     return Target(
         object_type="namespace",
@@ -48,7 +48,7 @@ def namespace_for_writing(
 
 
 def chat_namespace(*, actor: Actor) -> Namespace:
-    """Where what the actor asks and is answered in chats lies, made if need be; whoever may chat may have it.
+    """Return the namespace of the actor's chats, made if missing; everybody who may chat may have it.
 
     Of a key that is bound to namespaces: the first of these.
     Raises Forbidden; Invalid (the system has none). Writes: Namespace?, AuditEntry?.

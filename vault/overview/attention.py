@@ -1,4 +1,4 @@
-"""What waits for somebody, as far as the actor may solve it. Each count is capped, so that it costs little."""
+"""Items that need attention, as far as the actor may solve them. Counts are capped, so that they cost little."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

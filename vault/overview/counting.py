@@ -164,7 +164,7 @@ def _is_due(actor: Actor) -> bool:
 
 
 def _verify(actor: Actor) -> dict[str, int]:
-    """How many seals from the first fit by now, and the first that does not."""
+    """Verify seals from the first; return how many fit, and the first that does not."""
     with acting(actor):
         day = database_now().date()
         rows = DailyCount.objects.filter(tenant_id=actor.tenant_id, name=Counted.AUDIT, day=day)

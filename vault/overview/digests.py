@@ -60,7 +60,7 @@ def digests_send(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def _send(actor: Actor, due: DueDigest) -> Mapping[str, int]:
-    """What waits for the member, mailed if some of it is new. Raises Unavailable."""
+    """Mail the member's open items if some are new. Raises Unavailable."""
     try:
         member = actor_again(
             tenant_id=actor.tenant_id,

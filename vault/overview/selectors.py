@@ -32,7 +32,7 @@ Series = dict[str, list[int]]
 
 @dataclass(frozen=True)
 class Use:
-    """How much of a measure the tenant uses. limit None: there is none."""
+    """The tenant's use of a measure. limit None: there is none."""
 
     used: int
     limit: int | None
@@ -121,7 +121,7 @@ def overview_get(*, actor: Actor, days: int, group: Counted = Counted.LAYER) -> 
 
 
 def _counts(actor: Actor, span: Sequence[date], group: Counted) -> tuple[Counts, datetime | None]:
-    """What the actor may see of the counts, and when the newest were made. A day before the span is looked at, too."""
+    """Return the counts that the actor may read, and the time of the newest. Includes one day before the span."""
     mine = Q(member=None) | Q(member_id=actor.member_id)
     everybodys = Q() if sees_private(actor) else mine
     memory = Q(namespace__in=Namespace.objects.visible_to(actor)) & everybodys

@@ -96,7 +96,7 @@ def retention_effects(change: Change) -> list[Outcome]:
 
 
 def _lifetimes(rules: Sequence[Rule[Retention]]) -> Callable[[Facts], Lifetime | None]:
-    """What these rules say, worked out once for memories that are alike."""
+    """Return the lifetime under these rules, computed once for memories with equal facts."""
     return cache(lambda facts: lifetime_of(rules, facts))
 
 
@@ -181,7 +181,7 @@ def _rows(cubes: QuerySet[Cube]) -> Iterator[_Row]:
 
 
 def _readers(change: Change) -> dict[str, int]:
-    """How many principals read for each purpose of late."""
+    """Count the principals that read for each purpose recently."""
     entries = AuditEntry.objects.filter(tenant_id=change.tenant_id, at__gte=change.since, verb__in=READS)
     counted = entries.values("context__purpose").annotate(readers=Count("principal_id", distinct=True)).order_by()
     return {purpose or "": readers for purpose, readers in counted.values_list("context__purpose", "readers")}

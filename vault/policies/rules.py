@@ -1,4 +1,4 @@
-"""What a change of a policy would do, as effects. Pure."""
+"""Effects of a change of a policy. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ SAMPLES = 10  # ids told of one effect
 
 
 class Effect(StrEnum):
-    """What would become of a memory, a reader or a writer."""
+    """The effect of a change on a memory, a reader or a writer."""
 
     EXPIRES_AT_ONCE = "expires_at_once"
     EXPIRES_NEWLY = "expires_newly"
@@ -42,7 +42,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many meet one effect, and some of them. `about`: the purpose, action or measure that it is about.
+    """The number of rows with one effect, and some of their ids. `about`: the purpose, action or measure.
 
     `readers`: who read for this purpose of late.
     """
@@ -75,7 +75,7 @@ class Tally:
 
 
 def expiry_effect(lifetime: Lifetime | None, *, born: datetime, present: Expiry, now: datetime) -> Effect | None:
-    """What retention does to a memory that is there: the very question of the job that applies it."""
+    """Return the effect of retention on a stored memory, by the rule of the job that applies it."""
     wanted = expiry_under(lifetime, born=born, present=present).at
     if wanted == present.at:
         return None
@@ -89,7 +89,7 @@ def expiry_effect(lifetime: Lifetime | None, *, born: datetime, present: Expiry,
 
 
 def refused(lifetime: Lifetime | None, *, born: datetime, asked: Expiry) -> bool:
-    """Whether a writer who asked for this expiry would have been refused."""
+    """Return whether a writer who asked for this expiry would have been refused."""
     if asked.at is None or asked.policy_id is not None or lifetime is None:
         return False
     return exceeds(lifetime, born=born, at=asked.at)

@@ -1,4 +1,4 @@
-"""What a policy would do before it is saved: by the same rules and over the same rows as then. Nothing is written."""
+"""Simulation of a policy: the real rules over the real rows. Nothing is written."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -38,7 +38,7 @@ EFFECTS = {
 
 
 def policy_simulate(*, actor: Actor, draft: PolicyDraft, replaces: UUID | None = None, days: int) -> list[Outcome]:
-    """What would follow if `draft` were saved, as a new policy or as the next version of `replaces`.
+    """Simulate saving `draft`, as a new policy or as the next version of `replaces`.
 
     `days`: how far back writes and reads are looked at. Raises NotFound; Forbidden; Invalid. Writes nothing.
     Cost: reads every memory that either version is about, a row each and none of their words.

@@ -1,4 +1,4 @@
-"""What a manifest says, and the exact bytes that are signed; scripts/manifest_verifier.py knows the same by itself."""
+"""Content of a manifest, and its signed bytes; scripts/manifest_verifier.py implements the same independently."""
 
 import base64
 import binascii
@@ -34,7 +34,7 @@ class ManifestItem:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Which memories left, in which versions, by whom written, to whom, when; signed."""
+    """The memories given out with their versions and writers, the recipient and the time; signed."""
 
     id: UUID
     tenant_id: UUID
@@ -46,7 +46,7 @@ class Manifest:
 
 
 class Verdict(StrEnum):
-    """What a check of a manifest came to."""
+    """The result of checking a manifest."""
 
     VALID = "valid"
     MALFORMED = "malformed"
@@ -85,7 +85,9 @@ def unsigned_json(manifest: Manifest) -> dict[str, Any]:
 
 
 def signed_bytes(body: Mapping[str, Any]) -> bytes:
-    """What is signed of a manifest in JSON: names sorted, no white space, UTF-8, without the signature itself."""
+    """Return the signed bytes of a manifest: JSON with sorted names, no white space, UTF-8, without the signature
+    itself.
+    """
     unsigned = {name: value for name, value in body.items() if name != "signature"}
     text = json.dumps(unsigned, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return SIGNED_PREFIX + text.encode()

@@ -1,4 +1,4 @@
-"""Where a memory comes from, and what was made of it."""
+"""Lineage of a memory: its sources, and the memories made of it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class LinkFact:
 
 @dataclass(frozen=True)
 class Lineage:
-    """What a memory was made of, and what was made of it: the first MOST_DRAWN of either, opened."""
+    """The sources of a memory, and the memories made of it: the first MOST_DRAWN of either, opened."""
 
     sources: tuple[CubeView, ...]
     derived: tuple[CubeView, ...]

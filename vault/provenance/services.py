@@ -91,7 +91,7 @@ def manifest_issue(*, actor: Actor, leaving: Sequence[Leaving], permission: Perm
 
 
 def manifest_verify(*, actor: Actor, body: Mapping[str, Any]) -> Verdict:
-    """Whether this installation signed just this manifest. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """Verify that this installation signed this manifest. Raises Forbidden; KeyUnavailable. Writes: AuditEntry."""
     authorize(actor, Permission.MEMORY_READ)
     key = signing_key()
     verdict = _verdict(key.public_key(), key.key_id(), body)

@@ -13,7 +13,7 @@ from vault.providers.ports import ChatMessage, Completion, TextDelta
 
 @dataclass
 class _Reply:
-    """What of a reply has come so far. The client does not check the server's JSON, so every field is doubted."""
+    """The received part of a reply. The client does not check the server's JSON, so every field is checked here."""
 
     endpoint: Endpoint
     pieces: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the product asks of the outside world: vectors for texts, their relevance, and a language model's words."""
+"""Ports for outside services: vectors of texts, relevance of texts, and a language model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class Reranker(Protocol):
         """Unique name of the model."""
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """How well each text answers the question, 0..1, in the order of `texts`. Raises ProviderUnavailable."""
+        """Return how well each text answers the question, 0..1, in the order of `texts`. Raises ProviderUnavailable."""
 
 
 class Llm(Protocol):

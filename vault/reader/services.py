@@ -79,14 +79,14 @@ def _tools(message: Message) -> dict[str, Any]:
 
 
 def _statements(message: Message, common: CubeDraft) -> list[Statement]:
-    """What a person states; an assistant's and a tool's words are stored, but they are not facts about anyone."""
+    """Return a person's statements. The words of assistants and tools are stored, but state no facts."""
     said_at = message.timestamp or common.event_time or datetime.now(UTC)
     found = read_statements(message.content, speaker=message.role, said_at=said_at)
     return [one for one in found if one.confidence >= LEAST_CONFIDENCE][:MOST_STATEMENTS]
 
 
 def _is_whole(found: Sequence[Statement], whole: CubeDraft) -> bool:
-    """Whether a message says one thing and nothing else: it is that memory itself."""
+    """Return whether a message is one statement and nothing else, so that the message is the memory itself."""
     return len(found) == 1 and found[0].text == whole.content.strip()
 
 

@@ -33,7 +33,7 @@ class Asked:
 
 
 def facets_asked(maker: TokenMaker, search: SearchQuery) -> Asked:
-    """How to look up the filters of a checked search. One query if the search names personas.
+    """Return the look-up of the filters of a checked search. One query if the search names personas.
 
     Filters within AND are looked up. Those within OR and NOT, and other operators, are left to the whole condition.
     """
@@ -103,7 +103,9 @@ def _within(facets: Facets, operator: str, at: datetime) -> Facets:
 
 
 def passes(facets: Facets, sent: bytes) -> NDArray[np.bool_]:
-    """Of each packed posting, whether it passes; sent: its FACETS. A second at either end of a time passes whole."""
+    """Return for each compacted posting whether it passes; sent: its FACETS. A second at either end of a time passes
+    whole.
+    """
     rows = np.frombuffer(sent, FACET)
     kinds = rows["kinds"].astype(np.int64)
     passing = np.ones(len(rows), bool)

@@ -139,7 +139,9 @@ def _facets(maker: TokenMaker, search: SearchQuery) -> FacetsAsked:
 
 
 def _columns(visible: Callable[[], CubeQuerySet], key: Hashable | None) -> Composed:
-    """What is ranked of the visible rows. Without a key it is composed anew: filters come in any number of shapes."""
+    """Return the columns of the visible rows to rank. Without a key they are composed anew, because filters vary
+    without bound.
+    """
 
     if key is None:
         return compose("visible", visible().values(*COLUMNS))

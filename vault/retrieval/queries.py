@@ -1,4 +1,4 @@
-"""What a search is asked for, and the condition that follows from it."""
+"""A search request, and its condition on rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ SHOWN = (State.GENERATED, State.ACTIVATED)
 
 @dataclass(frozen=True)
 class SearchQuery:
-    """What to look for. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: only what was true at that time.
+    """A search request. top_k: 1..MAX_TOP_K; min_score: 0..1; as_of: only memories valid at that time.
 
     is_use: whether what is found counts as used; not so while a person types. weights: tried instead of the mode's.
     conversation_id: where it is asked; mounted: the namespaces that are mounted there, whose memories pass persona,
@@ -50,17 +50,17 @@ class SearchQuery:
 
     @property
     def is_open(self) -> bool:
-        """Whether it asks for what is known, and not for a place, a session, a task or a filter."""
+        """Return whether the search has no place, session, task or filter."""
         return not (self.namespaces or self.session_id or self.task_id or self.filters)
 
     @property
     def names_place(self) -> bool:
-        """Whether it names namespaces, by themselves or in its filters."""
+        """Return whether the search names namespaces, directly or in its filters."""
         return bool(self.namespaces) or _mentions(self.filters, "namespace")
 
     @property
     def is_scoped(self) -> bool:
-        """Whether it asks for a persona, a session or a task."""
+        """Return whether the search names a persona, a session or a task."""
         return bool(self.personas or self.session_id or self.task_id)
 
 
@@ -78,7 +78,7 @@ def visible_namespaces(actor: Actor, search: SearchQuery) -> NamespaceQuerySet:
 
 
 def within_asked(rows: CubeQuerySet, search: SearchQuery) -> CubeQuerySet:
-    """Of cubes, those that lie where is asked for; with those of chats."""
+    """Return the cubes in the requested places, with those of chats."""
     if search.namespaces:
         return rows.filter(namespace__path__in=search.namespaces)
     if search.names_place:
@@ -87,7 +87,7 @@ def within_asked(rows: CubeQuerySet, search: SearchQuery) -> CubeQuerySet:
 
 
 def narrowing(maker: TokenMaker, search: SearchQuery) -> Q:
-    """What is asked beyond namespace and state; an empty condition when nothing is. Raises Invalid."""
+    """Return the condition beyond namespace and state; empty if there is none. Raises Invalid."""
     condition = _scope(maker, search)
     if condition and search.mounted:
         condition |= Q(namespace_id__in=search.mounted)
@@ -115,7 +115,7 @@ def _scope(maker: TokenMaker, search: SearchQuery) -> Q:
 
 
 def _mentions(body: Any, field: str) -> bool:
-    """Whether a filter has a leaf of this name."""
+    """Return whether a filter has a leaf of this name."""
     if isinstance(body, Mapping):
         return any(name == field or _mentions(value, field) for name, value in body.items())
     return isinstance(body, list) and any(_mentions(one, field) for one in body)

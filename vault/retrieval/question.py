@@ -115,12 +115,12 @@ def _possible_names(text: str) -> Iterator[str]:
 
 
 def _may_be_name(words: list[str]) -> bool:
-    """Whether the first word, a function word, may be a name by itself, as in `Will` or `Will said`."""
+    """Return whether the first word, a function word, may be a name by itself, as in `Will` or `Will said`."""
     return len(words) == 1 or words[1].lower() in QUESTION_WORDS
 
 
 def _is_sure(name: re.Match[str]) -> bool:
-    """Whether a name is surely one: it has a capital that nothing else explains."""
+    """Return whether a name is certain: its capital has no other reason."""
     before = name.string[: name.start()]
     return name[0][0].isupper() and bool(before.strip()) and not name.string.isupper()
 

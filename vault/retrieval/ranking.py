@@ -52,7 +52,7 @@ class Weights:
 
     @property
     def words(self) -> bool:
-        """Whether any part depends on the words of the question."""
+        """Return whether any part depends on the words of the question."""
         return bool(self.lexical or self.context or self.session)
 
     @property
@@ -110,7 +110,8 @@ def pooled(at_least: int, limit: int) -> int:
 
 
 def index_pays(visible: int, stored: int, nearest: int, *, alone: bool) -> bool:
-    """Whether to find the `nearest` of `visible` vectors by an index over all `stored` ones, instead of comparing each.
+    """Return whether to find the `nearest` of `visible` vectors by an index over all `stored` ones, instead of
+    comparing each.
 
     alone: too few memories match by words, so the result depends on vectors.
     """

@@ -97,7 +97,7 @@ def _with_mounts(actor: Actor, search: SearchQuery) -> SearchQuery:
 def memories_compare(
     *, actor: Actor, searches: Sequence[SearchQuery], within: Callable[[list[list[Hit]]], Shown]
 ) -> Shown:
-    """What `within` makes of the hits of several searches side by side.
+    """Return the hits of several searches side by side, as `within` shows them.
 
     All is one transaction, unless a reranker is asked between two. Raises and writes as `memories_search`.
     """

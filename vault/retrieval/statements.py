@@ -72,7 +72,7 @@ class Ranking:
             return list(cursor.fetchall())
 
     def lacks_near(self, count: int) -> bool:
-        """Whether more vectors exist than the `count` that were returned."""
+        """Return whether more vectors exist than the `count` that were returned."""
         return bool(count < min(self.parameters["nearest"], self.statistics.cubes))
 
     def index(self, *, alone: bool) -> str | None:

@@ -18,7 +18,8 @@ TYPICAL_LENGTH = 10.0  # words of a cube, until its namespace was measured
 
 @dataclass(frozen=True)
 class IndexStatistics:
-    """What an actor sees: the namespaces, their size, which words of a question name speakers there, and the time.
+    """The statistics visible to an actor: the namespaces, their size, the words of the question that name speakers
+    there, and the time.
 
     model: whose vectors answer, None before the tenant's first; vectors: of all tenants, as last counted.
     granted: how many cubes beyond the namespaces, up to MANY_GRANTED.

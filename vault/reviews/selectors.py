@@ -33,7 +33,7 @@ PAIRS = frozenset({ReviewKind.CONFLICT, ReviewKind.FUSION})  # about two memorie
 
 @dataclass(frozen=True)
 class FindingView:
-    """Where something was found, and what stands there. `path`: content, title, tags.2, metadata.contact.phone.
+    """A finding with its text. `path`: content, title, tags.2, metadata.contact.phone.
 
     before, after: what stands around it, with … where there is more.
     """
@@ -132,7 +132,7 @@ def review_get(*, actor: Actor, review_id: UUID) -> ReviewView:
 
 
 def _authorize(actor: Actor, review: Review) -> None:
-    """Of a memory whose source was withdrawn only the source stands in the way."""
+    """Check the right to decide. For a memory whose source was withdrawn, only the source is an obstacle."""
     withdrawn = review.kind == ReviewKind.SOURCE_WITHDRAWN
     cube = withdrawn_locate(actor, review.cube_id) if withdrawn else locate(actor, review.cube_id)
     target = cube_target(cube)

@@ -1,4 +1,4 @@
-"""What a person decides in the inbox: personal data, withdrawn sources, contradictions, duplicates and feedback."""
+"""Decisions in the inbox: personal data, withdrawn sources, contradictions, duplicates and feedback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,7 +110,7 @@ def _redact(actor: Actor, review: Review, cube: Cube, redact_history: bool) -> N
 
 
 def review_accept_ask(*, actor: Actor, review_id: UUID) -> None:
-    """What stands against accepting it, but for its state. Raises NotFound; Forbidden."""
+    """Check that the actor may accept the review, except for its state. Raises NotFound; Forbidden."""
     with acting(actor):
         review, cube = _locate(actor, review_id)
         if review.kind == ReviewKind.PII:
@@ -118,13 +118,14 @@ def review_accept_ask(*, actor: Actor, review_id: UUID) -> None:
 
 
 def review_reject_ask(*, actor: Actor, review_id: UUID) -> None:
-    """What stands against rejecting it, but for its state. Raises NotFound; Forbidden."""
+    """Check that the actor may reject the review, except for its state. Raises NotFound; Forbidden."""
     with acting(actor):
         _locate(actor, review_id, rejecting=True)
 
 
 def review_reject(*, actor: Actor, review_id: UUID) -> Review:
-    """What was found is none: the decision is kept, so that this version is not flagged for it again.
+    """Reject a review: the finding is no personal data. The decision is stored, so that this version is not flagged
+    again.
 
     Of a memory whose source was withdrawn: delete it. Of a conflict: both statements hold. Of a fusion: both memories
     stay as they are, and their fusion is not proposed again. Of a feedback: the memory stays as it is.
@@ -178,7 +179,9 @@ def _refuse_decided(review: Review) -> None:
 
 
 def _refuse_unseen(actor: Actor, cube: Cube) -> None:
-    """Who keeps a text opens it to all who reach the memory, themselves included. Raises Forbidden."""
+    """Refuse an actor who may not read the text: keeping it opens it to everybody who may read the memory. Raises
+    Forbidden.
+    """
     if not shown_for_decision(actor).filter(id=cube.id).exists():
         detail = "Only who could read what this memory was made from may keep it."
         raise Forbidden(detail, permission=Permission.MEMORY_READ, rule="source")

@@ -23,7 +23,7 @@ class FileForm(StrEnum):
 
 @dataclass(frozen=True)
 class Heading:
-    """What the file begins with. total: memories that the job noted."""
+    """The beginning of the file. total: memories that the job noted."""
 
     tenant_id: UUID
     subject_id: UUID

@@ -33,7 +33,7 @@ def derived_of(ids: Sequence[UUID]) -> CubeQuerySet:
 
 
 def erasure_counts(subject_id: UUID, ids: Sequence[UUID]) -> ErasureCounts:
-    """What goes with these memories, as far as nothing holds it. Use inside `acting`."""
+    """Count the rows that an erasure would delete with these memories, without held ones. Use inside `acting`."""
     versions = CubeVersion.objects.filter(cube_id__in=ids).filter(
         Q(cube__subject_id=subject_id) | Q(subject_id=subject_id)
     )

@@ -1,4 +1,4 @@
-"""What the receipt of an erasure says, and the exact bytes that are signed."""
+"""Content of an erasure's receipt, and its signed bytes."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ LONGEST_REFERENCE = 200
 
 @dataclass(frozen=True)
 class ErasureCounts:
-    """What an erasure removed, or would remove.
+    """The rows that an erasure removed, or would remove.
 
     versions: those of memories that were never about another subject, and older ones of memories that are now. derived:
     texts made of these memories, which lose their words. turns: of conversations. requests: of jobs that wait.
@@ -94,7 +94,7 @@ def receipt_unsigned(
 
 
 def signed_bytes(receipt: Mapping[str, Any]) -> bytes:
-    """What is signed of a receipt: names sorted, no white space, ASCII, without the signature itself."""
+    """Return the signed bytes of a receipt: names sorted, no white space, ASCII, without the signature itself."""
     unsigned = {name: value for name, value in receipt.items() if name != "signature"}
     return SIGNED_PREFIX + json.dumps(unsigned, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 

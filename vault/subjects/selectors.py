@@ -56,7 +56,7 @@ class HeldMemory:
 
 @dataclass(frozen=True)
 class ErasurePreview:
-    """What an erasure would do now. is_capped: only the first MOST_COUNTED memories were counted.
+    """The effect of an erasure now. is_capped: only the first MOST_COUNTED memories were counted.
 
     is_held: a legal hold is over the subject, and nothing can be erased.
     """
@@ -96,7 +96,9 @@ def subject_jobs(*, actor: Actor, subject_id: UUID) -> list[JobView]:
 
 
 def erasure_preview(*, actor: Actor, subject_id: UUID) -> ErasurePreview:
-    """What an erasure would remove and what holds keep. Raises NotFound; Forbidden; KeyUnavailable. Writes nothing."""
+    """Return what an erasure would remove and what holds prevent. Raises NotFound; Forbidden; KeyUnavailable. Writes
+    nothing.
+    """
     with acting(actor):
         subject_locate(actor, subject_id)
         rows = cubes_about(actor.tenant_id, subject_id)

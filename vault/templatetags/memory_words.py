@@ -28,7 +28,7 @@ def _piece(piece: TextPiece) -> str:
 
 @register.filter
 def named(names: Mapping[UUID, Name], principal_id: UUID) -> str:
-    """What a principal is called; the system has no name."""
+    """Return the name of a principal; empty for the system."""
     found = names.get(principal_id)
     return found.text if found else "MemOS"
 

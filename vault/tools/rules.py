@@ -1,4 +1,4 @@
-"""What a tool call is as a memory, and how near two calls are. Pure."""
+"""Tool calls as memories, and the similarity of two calls. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def call_text(call: ToolCall) -> str:
 
 
 def call_metadata(call: ToolCall) -> dict[str, Any]:
-    """What filters and recall go by; what the call does not have is left out."""
+    """Return the metadata for filters and recall, without missing values."""
     given: dict[str, Any] = {TOOL: call.name, ARGUMENTS: dict(call.arguments), OUTCOME: str(call.outcome)}
     if call.duration_ms is not None:
         given[DURATION] = call.duration_ms
@@ -57,7 +57,7 @@ def call_of(metadata: Mapping[str, Any]) -> ToolCall | None:
 
 
 def similarity(one: Any, other: Any) -> float:
-    """How near two JSON values are, 0..1: 1 for equal ones.
+    """Return the similarity of two JSON values, 0..1: 1 for equal ones.
 
     Objects by their names, lists by place, numbers by their ratio, texts by their words, without regard to case.
     """

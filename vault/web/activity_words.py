@@ -1,4 +1,4 @@
-"""What was done lately, as sentences: who, what, and when; what follows itself is told once."""
+"""Recent activity as sentences: who, what and when; equal ones in a row are joined."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -32,22 +32,22 @@ class ShownTurn:
 
     @property
     def quoted(self) -> bool:
-        """Whether it is made of sentences of memories, and of nothing else."""
+        """Return whether the answer consists only of sentences of memories."""
         return self.turn.extractive and bool(self.turn.citations)
 
     @property
     def has_unsupported(self) -> bool:
-        """Whether a model said what no memory supports."""
+        """Return whether a model wrote a sentence that no memory supports."""
         return not self.turn.extractive and UNSUPPORTED in (self.turn.answer or "")
 
     @property
     def asks_to_forget(self) -> bool:
-        """Whether it lists memories that are deleted once somebody confirms."""
+        """Return whether the answer lists memories that a confirmation deletes."""
         return self.turn.intent == Intent.DELETE and any(one.available for one in self.turn.citations)
 
     @property
     def can_retry(self) -> bool:
-        """Whether its question may be asked again: to state or to forget something twice helps nobody."""
+        """Return whether the question may be asked again; a statement or a request to forget may not."""
         is_asked = self.turn.intent not in {Intent.ADD, Intent.UPDATE, Intent.DELETE}
         return bool(self.turn.question) and is_asked and not self.turn.stated
 

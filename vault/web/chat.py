@@ -133,7 +133,7 @@ def delete(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpRes
 
 
 def encode(event: TurnEvent) -> tuple[str, dict[str, Any]]:
-    """What the page's script gets of each event."""
+    """Encode an event for the page's script."""
     if isinstance(event, Token):
         return "token", {"text": event.text}
     if isinstance(event, Cited):
@@ -204,7 +204,7 @@ def _show(
 
 
 def is_extractive(conversation: ConversationView | None) -> bool:
-    """Whether what is asked here is answered without a model."""
+    """Return whether questions in the conversation are answered without a model."""
     return not settings.MEMOS_LLM.url or (conversation is not None and conversation.model == EXTRACTIVE)
 
 

@@ -1,4 +1,4 @@
-"""What stands behind an answer of the chat, and what a member changes there. All of it works without JavaScript."""
+"""Pages of an answer's sources, and the changes that a member makes there. All work without JavaScript."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class Hit:
 @require_http_methods(["GET", "HEAD"])
 @page
 def why(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_id: UUID) -> HttpResponseBase:
-    """What was found for a question, with its score, and what of it the answer used."""
+    """Show the memories that were found for a question, with their scores, and those that the answer used."""
     conversation = conversation_get(actor=actor, conversation_id=conversation_id)
     turn = turn_get(actor=actor, conversation_id=conversation_id, turn_id=turn_id)
     views = turn_retrieved(actor=actor, conversation_id=conversation_id, turn=turn)
@@ -134,7 +134,7 @@ def memory_use(request: HttpRequest, actor: Actor, conversation_id: UUID, turn_i
 @require_POST
 @page
 def goals(request: HttpRequest, actor: Actor, conversation_id: UUID) -> HttpResponseBase:
-    """Whether answers recall goals."""
+    """Set whether answers recall goals."""
     raises = request.POST.get("raises_goals") == "yes"
     conversation_goals_set(actor=actor.within(Channel.CHAT), conversation_id=conversation_id, raises_goals=raises)
     return see_other(_address(conversation_id))

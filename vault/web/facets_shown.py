@@ -88,7 +88,7 @@ def facets_shown(counted: Facets, query: MemoryQuery) -> FacetList:
 
 
 def chips_shown(query: MemoryQuery, address_of: Callable[[MemoryQuery], str]) -> list[Chip]:
-    """What is chosen, each with the address that takes it out."""
+    """Return the active filters, each with the address without it."""
     return [
         Chip(NAMES[name], WORDS.get(name, {}).get(value, value), address_of(_without(query, name, value)))
         for name, values in query.chosen.items()

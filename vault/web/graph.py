@@ -117,7 +117,7 @@ def _fact(view: CubeView) -> Fact:
 
 
 def _weeks(facts: Sequence[Fact], at: datetime | None) -> list[Week]:
-    """How many of the memories came in each of the last weeks, oldest first."""
+    """Count the memories of each of the last weeks, oldest first."""
     today = timezone.localdate()
     ages = [(today - timezone.localdate(one.happened)).days // 7 for one in facts]
     counts = Counter(age for age in ages if 0 <= age < WEEKS)
@@ -132,7 +132,7 @@ def _weeks(facts: Sequence[Fact], at: datetime | None) -> list[Week]:
 
 
 def _beside(drawn: Graph, facts: Sequence[Fact], around: str) -> dict[str, Any]:
-    """What is told of the name that was asked about."""
+    """Return the facts about the requested name."""
     on = around.casefold().strip()
     about = [one for one in facts if on and on in drawn.names_of[one.view.cube.id]]
     together: Counter[str] = Counter()

@@ -115,7 +115,7 @@ def _names(view: CubeView) -> list[str]:
 
 
 def _shown(counts: Counter[str], around: str) -> list[str]:
-    """What was asked about first, then what most memories name."""
+    """Return the requested names first, then those that most memories name."""
     ranked = [name for name, count in counts.most_common() if count > 1][:MOST_NAMES]
     on = around.casefold().strip()
     return [on, *(name for name in ranked if name != on)] if on in counts else ranked

@@ -145,7 +145,7 @@ def unfreeze(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpRespons
 
 
 def keeping_context(actor: Actor, view: CubeView) -> dict[str, Any]:
-    """What `_keeping.html` needs; no query for a memory that nothing holds."""
+    """Return the context of `_keeping.html`; no query for a memory without holds."""
     cube = view.cube
     return {
         "memory_id": cube.id,
@@ -163,7 +163,7 @@ def shown(view: HoldView) -> ShownHold:
 
 
 def _named(actor: Actor, view: HoldView) -> list[Name]:
-    """What the ids in a hold's terms are called; of a memory where it lies."""
+    """Return the names for the ids in a hold's terms; for a memory its namespace."""
     ids = ids_in(json.dumps(view.filters)) if view.filters else []
     ids += [view.memory_id] if view.memory_id else []
     with acting(actor):
@@ -214,7 +214,7 @@ def _new(
 
 
 def _over(given: QueryDict) -> HoldKind:
-    """What a form is about that does not say so."""
+    """Return the kind of hold of a form that does not name it."""
     if given.get("subject"):
         return HoldKind.SUBJECT
     return HoldKind.QUERY if given.get("filters") else HoldKind.MEMORY

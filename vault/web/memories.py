@@ -55,7 +55,7 @@ def pane(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
 
 
 def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[str, Any]:
-    """What the page of a memory shows. Use inside `acting`. Writes: AuditEntry."""
+    """Return the context of a memory's page. Use inside `acting`. Writes: AuditEntry."""
     cube = view.cube
     target = cube_target(cube)
     take = Newest(size=VERSIONS, key="number", cursor=number_or_none(request.GET.get("before", "")))
@@ -82,7 +82,7 @@ def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[s
 
 
 def _beside(request: HttpRequest, actor: Actor, view: CubeView, versions: Sequence[VersionView]) -> dict[str, Any]:
-    """What the page has and the pane has not."""
+    """Return the parts of the context that the page has and the pane has not."""
     lineage = lineage_open(actor, view.cube)
     return {
         "authors": _authors(actor, versions),

@@ -1,4 +1,4 @@
-"""Who can see one memory, and who has read it, as far as the reader of its page may know."""
+"""Readers of one memory, past and possible, as far as the reader of its page may know them."""
 
 from datetime import timedelta
 from typing import Any
@@ -48,7 +48,7 @@ def access_context(actor: Actor, view: CubeView) -> dict[str, Any]:
 @require_http_methods(["GET", "HEAD"])
 @page
 def readers(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
-    """Who has read the memory: a part of its page, or a page for whoever has no script."""
+    """Show who has read the memory: as a part of its page, or as a page without JavaScript."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         locate_readable(actor, memory_id)

@@ -150,7 +150,7 @@ def _arguments(form: QueryDict) -> BulkArguments:
 
 
 def _since(form: QueryDict) -> datetime | None:
-    """When what is undone was done. Raises Invalid."""
+    """Return the time of the action to undo. Raises Invalid."""
     text = form.get("since", "")
     try:
         return datetime.fromisoformat(text) if text else None
@@ -159,7 +159,7 @@ def _since(form: QueryDict) -> datetime | None:
 
 
 def _undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime) -> dict[str, Any]:
-    """What the next page says, and what its Undo does."""
+    """Return the message of the next page, and the action of its Undo."""
     count = len(outcome.done)
     words = {
         BulkAction.DELETE: ngettext("%(n)s memory deleted", "%(n)s memories deleted", count),
@@ -172,7 +172,7 @@ def _undo(action: BulkAction, outcome: BulkOutcome, after: str, since: datetime)
 
 
 def _next(form: QueryDict, request: HttpRequest) -> str:
-    """Where the form came from; not the page of a memory that is deleted."""
+    """Return the page that the form came from, unless it is the page of a deleted memory."""
     wanted = form.get("next", "")
     deleted = form.getlist("id") if form.get("action") == BulkAction.DELETE else []
     is_deleted = any(one in wanted for one in deleted if one)

@@ -70,7 +70,7 @@ def _save(form: QueryDict, actor: Actor, memory_id: UUID) -> None:
 
 
 def _changes(form: QueryDict) -> CubeChanges:
-    """What the form says. Raises Invalid."""
+    """Read the changes from the form. Raises Invalid."""
     content = form.get("content", "").replace("\r\n", "\n")
     if not content.strip() or len(content) > settings.MAX_CONTENT_CHARACTERS or "\x00" in content:
         raise Invalid(errors=[FieldError("content", f"1 to {settings.MAX_CONTENT_CHARACTERS} characters")])

@@ -116,7 +116,7 @@ def curl_of(query: MemoryQuery, base: str) -> str:
 
 
 def _query(actor: Actor, asked: QueryDict) -> tuple[MemoryQuery, Invalid | None]:
-    """What is asked for; with what cannot be used, everything, and what is wrong."""
+    """Read the query. On errors, return the query without filters, and the errors."""
     try:
         query = query_read({name: asked.getlist(name) for name in asked if name in KNOWN})
         query.condition(token_maker(actor.tenant_id))
@@ -143,7 +143,7 @@ def _listed(request: HttpRequest, actor: Actor, query: MemoryQuery, after: UUID 
 
 
 def _frame(request: HttpRequest, actor: Actor) -> dict[str, Any]:
-    """What stands around the list, and is not loaded again while one types."""
+    """Return the context around the list, which is not loaded again while the reader types."""
     selected = uuid_or_none(request.GET.get("selected", ""))
     return {
         "views": views_list(actor=actor),

@@ -23,7 +23,7 @@ LONGEST_PARTS = 60
 
 
 def reader_context(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[str, Any]:
-    """What `_reader.html` needs. Raises NotFound; Forbidden. Writes: AuditEntry, OutboxEvent."""
+    """Return the context of `_reader.html`. Raises NotFound; Forbidden. Writes: AuditEntry, OutboxEvent."""
     with acting(actor):
         view = cube_get(actor=actor, cube_id=memory_id)
         take = Newest(size=VERSIONS, key="number")

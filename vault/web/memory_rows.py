@@ -126,7 +126,7 @@ def _words(text: str) -> list[str]:
 
 
 def _first_hit(content: str, text: str) -> int:
-    """Where the first of the words stands; -1 for none. A pattern of long words would take the square of the length."""
+    """Return the position of the first of the words; -1 for none. A pattern of many words would take quadratic time."""
     lowered = content.lower()
     places = (lowered.find(word.lower()) for word in _words(text))
     return min((at for at in places if at >= 0), default=-1)

@@ -48,7 +48,7 @@ OBSTACLES: dict[str, Promise] = {
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def past(request: HttpRequest, actor: Actor, namespace_id: UUID) -> HttpResponseBase:
-    """What lay there at the time `at`; POST shows what a restore would change, with `confirmed` asks for it."""
+    """Show the namespace at the time `at`; POST shows the changes of a restore, and with `confirmed` starts it."""
     given = request.POST if request.method == "POST" else request.GET
     text = given.get("at", "")
     try:
@@ -112,7 +112,7 @@ def _may_restore(actor: Actor, namespace_id: UUID) -> bool:
 
 
 def _moment(text: str) -> datetime:
-    """What a browser sends of a date and a time, in the reader's time zone; empty: now. Raises Invalid."""
+    """Read a browser's date and time, in the reader's time zone; empty: now. Raises Invalid."""
     if not text:
         return timezone.now()
     try:

@@ -68,7 +68,7 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class ShownMeasure:
-    """What one holder uses of one measure. used: None where it is not counted; limit: None where there is none."""
+    """A holder's use of one measure. used: None if it is not counted; limit: None if there is none."""
 
     label: Promise
     measure: Measure
@@ -263,7 +263,7 @@ def _as_typed(actor: Actor, form: PolicyForm) -> dict[str, str]:
 
 
 def _document(actor: Actor, form: PolicyForm) -> dict[str, Any]:
-    """What the form says, with the id of the member or key that it names. Raises Invalid."""
+    """Read the document from the form, with the id of the named member or key. Raises Invalid."""
     document = form.document()
     holder = document.get("holder", {})
     if holder.get("id"):

@@ -84,7 +84,7 @@ def _refuse_no_time(value: float) -> None:
 
 
 class PolicyForm(forms.Form):
-    """What every policy has. `version`: the one that was read, when this changes one that is there."""
+    """Fields of every policy. `version`: the one that the reader saw, for a change."""
 
     kind: PolicyKind
 
@@ -119,7 +119,7 @@ class PolicyForm(forms.Form):
 
 
 class AboutTexts(PolicyForm):
-    """Which texts it is about, as far as that is known before they are looked at."""
+    """The texts that the policy selects, as far as known before they are checked."""
 
     namespace = forms.CharField(
         label=_("Namespace"), required=False, max_length=200, help_text=_("With all below it; empty: everywhere.")
@@ -131,7 +131,7 @@ class AboutTexts(PolicyForm):
 
 
 class AboutMemories(AboutTexts):
-    """Which memories it is about."""
+    """The memories that the policy selects."""
 
     semantic_types = several(_("Kind"), SEMANTIC_TYPES.items())
     types = several(_("Memory type"), [(one, one) for one in MemoryType])

@@ -1,4 +1,4 @@
-"""What a policy does, in sentences."""
+"""Policies as sentences."""
 
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Where a memory comes from, as a page; and the memory with its signed manifest, to take along."""
+"""Page of a memory's lineage, and the download of the memory with its signed manifest."""
 
 from uuid import UUID
 

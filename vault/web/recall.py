@@ -1,4 +1,4 @@
-"""What a key, a member or a persona would recall: the simulator of searches."""
+"""Page of the simulator of searches: the results of a key, a member or a persona."""
 
 from typing import Any
 

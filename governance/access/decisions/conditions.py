@@ -27,14 +27,14 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ConditionFault(Exception):
-    """What is wrong with a part of a condition."""
+    """An error in a part of a condition."""
 
     part: str
     message: str
 
 
 def holds(document: Document, effect: Effect, context: CallContext, now: datetime) -> bool:
-    """Whether a grant under this condition counts for a call. `now`: the database's."""
+    """Return whether a grant under this condition counts for a call. `now`: the database's time."""
     parts = [_part(name, value, context, now) for name, value in document.items()]
     return all(part is True for part in parts) if effect is Effect.ALLOW else all(part is not False for part in parts)
 
@@ -48,7 +48,7 @@ def conditions_checked(document: Document) -> dict[str, Any]:
 
 
 def narrows(inner: Document, outer: Document) -> bool:
-    """Whether `inner` holds only where `outer` does, as far as that can be read off their parts."""
+    """Return whether `inner` holds only where `outer` does, as far as that can be read off their parts."""
     return all(name in inner and _within(inner[name], value) for name, value in outer.items())
 
 

@@ -57,7 +57,7 @@ class PrincipalGrants:
     as_of: datetime | None
 
     def has(self, object_type: str, effect: Effect) -> bool:
-        """Whether there may be such grants at all; where not, no query need look for them."""
+        """Return whether there may be such grants at all; where not, no query need look for them."""
         return f"{object_type}:{effect}" in self.present
 
 
@@ -79,7 +79,7 @@ def grants_of(actor: Actor, object_type: str, effect: Effect, actions: Iterable[
 
 
 def has_any_grant(actor: Actor, permission: Permission) -> bool:
-    """Whether any grant allows the actor this on anything. A query for each kind of object at most."""
+    """Return whether any grant allows the actor this on anything. A query for each kind of object at most."""
     family, wanted = permission.partition(".")[0], opening(ACTIONS[permission])
     return any(
         kind.family == family
@@ -144,7 +144,7 @@ def _find(actor: Actor, as_of: datetime | None = None) -> PrincipalGrants:
 
 
 def _holders(actor: Actor) -> tuple[list[str], list[UUID]]:
-    """Whose grants count for the actor, beside those of its role: the member's, the key's, the persona's."""
+    """Return the grantees whose grants count for the actor, beside its role: the member, the key, the persona."""
     holders: list[tuple[GranteeKind, UUID | None]] = [
         (GranteeKind.MEMBER, actor.member_id),
         (GranteeKind.PERSONA, actor.persona_id),

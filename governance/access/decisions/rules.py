@@ -1,4 +1,4 @@
-"""Who may do what, as data and one function. Default deny; deny overrides; every decision names its rule."""
+"""Rules of access as data and one function. Default deny; deny overrides; every decision names its rule."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -157,7 +157,9 @@ def policy_named(rule: str) -> str:
 
 
 def action_on(permission: Permission, target: Target | None) -> Action | None:
-    """What a permission does to an object; None: grants cannot be about it. A chat keeps its turns in a namespace."""
+    """Return the action that a permission performs on an object; None if grants cannot be about it. A chat stores its
+    turns in a namespace.
+    """
     if permission is Permission.CONVERSATION_USE and target is not None and target.object_type == "namespace":
         return Action.WRITE
     return ACTIONS.get(permission)
@@ -169,7 +171,7 @@ def sees_private(actor: Actor) -> bool:
 
 
 def reads_content(actor: Actor) -> bool:
-    """Whether the actor's role reads memory at all."""
+    """Return whether the actor's role reads memory at all."""
     return actor.is_system or actor.role in READS_CONTENT
 
 
@@ -205,7 +207,7 @@ def _decided(actor: Actor, permission: Permission, target: Target | None, grante
 
 
 def _ceiling(actor: Actor, permission: Permission, target: Target | None) -> str | None:
-    """What no grant lifts: the scopes of a key, and what it is bound to."""
+    """Return the limit that no grant lifts: the scopes of a key, and its bindings."""
     if actor.scopes is not None and not any(permission in SCOPE_PERMISSIONS[scope] for scope in actor.scopes):
         return "scopes"
     if actor.binding is None:
@@ -236,7 +238,7 @@ def _by_role(actor: Actor, permission: Permission, target: Target | None) -> Dec
 
 
 def _fits_purpose(actor: Actor, target: Target) -> bool:
-    """Whatever else allows it: owners too, and whom something was granted, must say what they read for."""
+    """Return whether the purpose of the call fits. Owners and grantees must name their purpose, too."""
     return target.purposes is None or actor.context.purpose in target.purposes
 
 

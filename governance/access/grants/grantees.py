@@ -1,4 +1,4 @@
-"""Whom grants are given to: roles, members, personas and keys; each owns an access group, made on demand."""
+"""Grantees: roles, members, personas and keys. Each owns an access group, made on demand."""
 
 from collections import defaultdict
 from collections.abc import Iterable

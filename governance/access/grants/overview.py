@@ -1,4 +1,4 @@
-"""Who may do what with one object, and why: every member against the same rules, in a handful of queries."""
+"""Overview of the access to one object, with reasons: every member by the same rules, in a handful of queries."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ MOST_HOLDERS = 200  # of each kind, to choose from
 
 @dataclass(frozen=True)
 class MemberAccess:
-    """What one member may do with the object, in the order of Action, each with the rule that decided."""
+    """The access of one member to the object, in the order of Action, each with the rule that decided."""
 
     name: str
     role: RoleName

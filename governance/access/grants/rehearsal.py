@@ -1,4 +1,4 @@
-"""What a grant would change before it is given: by the same rules, in a transaction that is taken back."""
+"""Preview of a grant: the same rules in a transaction that is rolled back."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ MOST_MEMBERS = 500
 
 @dataclass(frozen=True)
 class AccessChange:
-    """What one member could do, or could not do any more."""
+    """An action that one member gains or loses."""
 
     name: str
     action: Action
@@ -24,7 +24,10 @@ class AccessChange:
 
 
 def grant_rehearse(*, actor: Actor, draft: GrantDraft, context: CallContext) -> list[AccessChange]:
-    """What changes for members in `context`, of the first MOST_MEMBERS. Raises as `grant_create`. Writes nothing."""
+    """Return the changes for members in `context`, of the first MOST_MEMBERS.
+
+    Raises as `grant_create`. Writes nothing.
+    """
     with acting(actor), transaction.atomic():
         before = _members(actor, draft, context)
         grant_create(actor=actor, draft=draft)

@@ -101,7 +101,8 @@ def access_check(
     context: CallContext,
     at: datetime | None = None,
 ) -> Checked:
-    """What would be decided, and by which rule. About oneself anybody may ask; about others who governs the object.
+    """Return the decision and its rule. Everybody may ask about themselves; about others, whoever governs the object.
+    About oneself anybody may ask; about others who governs the object.
 
     kind: of the principal: role, member, persona, api_key or system. at: None: now. Raises NotFound; Forbidden;
     Invalid. Writes: AuditEntry.
@@ -234,7 +235,7 @@ def _condition(actor: Actor, wanted: GrantFilter) -> Q:
 
 
 def _own(actor: Actor, wanted: GrantFilter) -> Q:
-    """What of the grants the actor may see at all."""
+    """Return the condition for the grants that the actor may see."""
     if is_allowed(actor, Permission.GRANT_MANAGE):
         return Q()
     if wanted.object_type is not None and wanted.object_id is not None:

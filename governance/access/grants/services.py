@@ -69,7 +69,7 @@ def grant_create(*, actor: Actor, draft: GrantDraft) -> tuple[GrantView, bool]:
 
 
 def grant_create_ask(*, actor: Actor, object_type: str, object_id: UUID) -> None:
-    """Whether the actor may give any grant on this object at all. Raises NotFound; Forbidden; Invalid."""
+    """Check that the actor may give any grant on this object. Raises NotFound; Forbidden; Invalid."""
     kind = grantable_named(object_type, field="object.type")
     with acting(actor):
         authorize_giving(actor, Permission.ACCESS_SHARE, kind.locate(actor, object_id))
@@ -128,7 +128,7 @@ def _ask_to_change(actor: Actor, row: ObjectGrant, target: Target) -> None:
 
 
 def _refuse_past(actor: Actor, permission: Permission, target: Target, draft: GrantDraft) -> None:
-    """Who has something by a grant that ends, or under a condition, passes it on within these."""
+    """Refuse a grant that outlasts the actor's own: access with an end or a condition is passed on within both."""
     decision = decision_on(actor, permission, target)
     if decision.grant_id is None:
         return

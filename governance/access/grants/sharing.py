@@ -67,7 +67,7 @@ def refuse_unshared(actor: Actor, target: Target, holder: Grantee) -> None:
 
 
 def grants_forbidden(*, actor: Actor, most: int) -> tuple[int, list[Forbade]]:
-    """How many live grants the policies in force forbid, and at most `most` of them. Raises Forbidden.
+    """Count the live grants that policies in force forbid, and return at most `most` of them. Raises Forbidden.
 
     Cost: reads every allowance of the tenant that is live, where there is a sharing policy.
     """

@@ -30,7 +30,7 @@ APPLICABLE = (GranteeKind.MEMBER, GranteeKind.PERSONA, GranteeKind.API_KEY)
 
 @dataclass(frozen=True)
 class TemplateDraft:
-    """What a preset says; an empty part leaves what is there.
+    """The content of a role template; an empty part leaves the stored one.
 
     role: of a member; never owner. namespaces: paths, granted to a member and bound to a key. purpose: the condition of
     those grants, and the key's own. scopes: of a key. persona_attributes: laid over a persona's.
@@ -57,7 +57,7 @@ def template_create(*, actor: Actor, draft: TemplateDraft) -> RoleTemplate:
 
 
 def template_update(*, actor: Actor, template_id: UUID, draft: TemplateDraft) -> RoleTemplate:
-    """What was applied before stays as it is.
+    """Change a role template. Grants that it already gave stay.
 
     Raises NotFound; Forbidden; Invalid; Conflict. Writes: RoleTemplate, AuditEntry.
     """

@@ -1,4 +1,4 @@
-"""What was done lately, for the first page: by everybody for those who may read the audit log, else by oneself."""
+"""Recent activity for the first page: everybody's for readers of the audit log, else the actor's own."""
 
 from collections.abc import Sequence
 

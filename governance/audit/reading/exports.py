@@ -31,7 +31,7 @@ TIME_LIMIT = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class ExportSettings:
-    """Of a scheduled export: the form of the file, and the filters of `GET audit/`."""
+    """Settings of a scheduled export: the format of the file, and the filters of `GET audit/`."""
 
     format: ExportFormat = ExportFormat.JSONL
     filters: Mapping[str, str] = field(default_factory=dict)

@@ -45,7 +45,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Written:
-    """What the file holds: entries and bytes."""
+    """The numbers of entries and bytes in a file."""
 
     rows: int
     size: int

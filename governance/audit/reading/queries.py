@@ -1,4 +1,4 @@
-"""What of the audit log is asked for: the same filters for lists, exports and pages."""
+"""Filters of the audit log, the same for lists, exports and pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which reading is unusual. Pure."""
+"""Detection of unusual reads. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ LIMIT = 3.5  # of the modified z-score, as its authors recommend
 
 @dataclass(frozen=True)
 class Usual:
-    """How often something is read a day: the median of its days, and how much they differ (median of differences)."""
+    """The usual number of reads a day: the median, and the median of the differences from it."""
 
     median: float
     spread: float

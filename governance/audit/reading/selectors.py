@@ -119,7 +119,7 @@ def entries_list(*, actor: Actor, query: AuditQuery, pages: Pages) -> Sequence[A
 
 
 def entries_by_day(*, actor: Actor, query: AuditQuery, verbs: Collection[str], days: int) -> list[int]:
-    """How many entries with these verbs fit, on each of the last `days` days of the current time zone, today last.
+    """Count the entries with these verbs on each of the last `days` days of the current time zone, today last.
 
     Raises Forbidden. Writes: AuditEntry. One query over the entries of those days.
     """
@@ -149,14 +149,14 @@ def entry_get(*, actor: Actor, entry_id: UUID) -> EntryView:
 
 
 def names_of(*, actor: Actor, ids: Collection[UUID]) -> dict[UUID, Name]:
-    """What members, keys and things that the audit log names by their ids are called. One query. Raises Forbidden."""
+    """Return the names of members, keys and other objects by their ids. One query. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         return names_find(actor.tenant_id, ids)
 
 
 def filters_named(*, actor: Actor, asked: Mapping[str, str]) -> dict[str, str]:
-    """What people ask for in names, with the ids that `query_read` takes. Raises Forbidden; Invalid."""
+    """Replace names in the filters of a form by the ids that `query_read` takes. Raises Forbidden; Invalid."""
     authorize(actor, Permission.AUDIT_READ)
     found, faults = dict(asked), list[FieldError]()
     for name, kinds in NAMED.items():
@@ -173,7 +173,7 @@ def filters_named(*, actor: Actor, asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def log_summary(*, actor: Actor) -> LogSummary:
-    """How far the log is sealed and signed. Two queries by index. Raises Forbidden."""
+    """Return how far the log is sealed and signed. Two queries by index. Raises Forbidden."""
     authorize(actor, Permission.AUDIT_READ)
     with acting(actor):
         seal = AuditSeal.objects.filter(tenant_id=actor.tenant_id).order_by("-seq").first()
@@ -222,7 +222,9 @@ def checkpoint_get(*, actor: Actor, checkpoint_id: UUID) -> CheckpointView:
 
 
 def public_key_get(*, actor: Actor) -> PublicKey:
-    """What the tenant's checkpoints are checked with: auditors keep a copy. Raises Forbidden; KeyUnavailable."""
+    """Return the public key of the tenant's checkpoints, of which auditors keep a copy. Raises Forbidden;
+    KeyUnavailable.
+    """
     authorize(actor, Permission.AUDIT_READ)
     return public_key(actor.tenant_id)
 

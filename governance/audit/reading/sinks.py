@@ -1,4 +1,4 @@
-"""Where a tenant's audit log is pushed to: settings of its admins."""
+"""Audit sinks: where a tenant's audit log is forwarded, set by its admins."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -150,7 +150,7 @@ def _is_address(draft: SinkDraft) -> bool:
 
 
 def _refusal(draft: SinkDraft) -> str:
-    """Why delivery would never call this address, as it is written."""
+    """Return the reason why delivery would never call this address, by its form."""
     parts = urlsplit(draft.address)
     try:
         if draft.kind is SinkKind.WEBHOOK:

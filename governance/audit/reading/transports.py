@@ -1,4 +1,4 @@
-"""How sealed rows reach the other side: a signed POST, or syslog. Each returns only once they were taken."""
+"""Transports of sealed entries: a signed POST, or syslog. Each returns only after the receiver took the entries."""
 
 import hashlib
 import hmac

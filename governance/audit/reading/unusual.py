@@ -1,4 +1,4 @@
-"""What memory is read unusually much, and who reads unusually much: the last day held against the 28 before it."""
+"""Unusual reads: by memory and by principal, the last day compared with the 28 days before."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ GROUP BY 1, 2
 
 
 class ReadBy(StrEnum):
-    """Whose reads are counted together."""
+    """The key by which reads are grouped."""
 
     OBJECT = "object"
     PRINCIPAL = "principal"

@@ -1,4 +1,4 @@
-"""What policies say of one memory, one text or one holder: where several are equally specific, the strictest. Pure."""
+"""Decisions of policies about one memory, text or holder; between equally specific ones the strictest. Pure."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ STRICTNESS = tuple(PiiAction)
 
 @dataclass(frozen=True)
 class Lifetime:
-    """What retention says of a memory. `default`: its life unless its writer says otherwise; `maximum`: at most."""
+    """The lifetime that retention gives a memory. `default`: unless its writer sets one; `maximum`: at most."""
 
     default: timedelta | None
     maximum: timedelta | None
@@ -28,7 +28,7 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Expiry:
-    """When a memory expires, and the policy that says so; None: a person said it, or nobody."""
+    """The expiry of a memory, and the policy that set it; None: a person set it, or nobody."""
 
     at: datetime | None
     policy_id: UUID | None = None
@@ -44,7 +44,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class Allowed:
-    """Whether sharing or publishing is allowed, and the rule that said so; no rule: nothing speaks against it."""
+    """A decision about sharing or publishing, with its rule; no rule: no policy is against it."""
 
     allowed: bool
     rule: str = ""
@@ -52,7 +52,7 @@ class Allowed:
 
 @dataclass(frozen=True)
 class PiiRule:
-    """What to do about findings, by their kind."""
+    """The action for findings, by their kind."""
 
     action: PiiAction = PiiAction.FLAG
     kinds: dict[str, PiiAction] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class PiiRule:
 
 @dataclass(frozen=True, order=True)
 class QuotaTarget:
-    """Whose use is counted."""
+    """The holder whose use is counted."""
 
     kind: QuotaTargetKind
     id: UUID
@@ -91,7 +91,9 @@ def lifetime_of(rules: Iterable[Rule[Retention]], facts: Facts) -> Lifetime | No
 
 
 def expiry_under(lifetime: Lifetime | None, *, born: datetime, present: Expiry) -> Expiry:
-    """What a person set stays, up to the maximum; what a policy set, or nobody, follows the policies of now."""
+    """Return the expiry under a lifetime. One that a person set stays, up to the maximum; any other follows the current
+    policies.
+    """
     if present.at is None or present.policy_id is not None:
         if lifetime is None or lifetime.default is None:
             return Expiry(None)
@@ -104,7 +106,7 @@ def expiry_under(lifetime: Lifetime | None, *, born: datetime, present: Expiry) 
 
 
 def exceeds(lifetime: Lifetime, *, born: datetime, at: datetime) -> bool:
-    """Whether an expiry is later than the maximum allows."""
+    """Return whether an expiry is later than the maximum allows."""
     return lifetime.maximum is not None and at > born + lifetime.maximum
 
 
@@ -139,7 +141,7 @@ def purpose_levels(rules: Iterable[Rule[Purposes]], purpose: str) -> list[Level]
 
 
 def is_denied(purposes: Sequence[Level], facts: Facts) -> bool:
-    """Whether the first level that matches denies it."""
+    """Return whether the first level that matches denies the purpose."""
     for level in purposes:
         if any(matches(where, facts) for where in level.matching):
             return any(matches(where, facts) for where in level.denying)

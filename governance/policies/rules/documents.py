@@ -1,4 +1,4 @@
-"""What policies say, kind by kind: typed, read from JSON with an error for each field at fault. Pure."""
+"""Documents of policies by kind: typed, read from JSON with an error for each wrong field. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ Terms = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True)
 class Retention:
-    """How long memories live, in seconds from their making. `ttl_seconds`: unless the writer says otherwise.
+    """Lifetimes of memories, in seconds after their creation. `ttl_seconds`: unless the writer sets one.
 
     `max_seconds`: at most. `grace_days`: how long a deleted one can be restored. `retention_class`: what to call this.
     """
@@ -67,7 +67,7 @@ class Sharing:
 
 @dataclass(frozen=True)
 class Purposes:
-    """What memories may be read for: the purposes that a call may name in its context."""
+    """The purposes that memories may be read for, as calls name them in their context."""
 
     where: Where
     purposes: Annotated[frozenset[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=50)]
@@ -77,7 +77,7 @@ class Purposes:
 
 @dataclass(frozen=True)
 class Pii:
-    """What becomes of a text in which personal data is found; `kinds`: for kinds of finding with their own action."""
+    """The action for texts with personal data; `kinds`: for kinds of findings with their own action."""
 
     where: Where = ANYWHERE
     action: PiiAction = PiiAction.FLAG
@@ -91,7 +91,7 @@ class Pii:
 
 @dataclass(frozen=True)
 class QuotaTargetChoice:
-    """Whose use is limited: the tenant's, that of one member or key, or (without an id) that of each of them."""
+    """The holder whose use is limited: the tenant, one member or key, or (without an id) each of them."""
 
     kind: QuotaTargetKind
     id: UUID | None = None
@@ -117,7 +117,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Quota:
-    """How much may be used."""
+    """The limits of a quota."""
 
     holder: QuotaTargetChoice
     limits: Limits
@@ -168,7 +168,7 @@ MESSAGES = {
 
 
 def message_of(fault: ErrorDetails) -> str:
-    """What is wrong, in words: a pattern tells people nothing."""
+    """Describe a fault in words; a pattern is replaced by its meaning."""
     context = fault.get("ctx", {})
     if pattern := context.get("pattern"):
         return PATTERNS[pattern]

@@ -1,4 +1,4 @@
-"""Which memories a policy is about, and which of several policies decides: the most specific; of equals, all. Pure."""
+"""Selection of memories by a policy, and the choice between policies: the most specific; of equals, all. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a policy must know of a memory. None: not known, because no one memory is meant."""
+    """The facts of a memory that policies compare. None: unknown, because no single memory is meant."""
 
     namespace: str
     type: str | None = None
@@ -38,7 +38,7 @@ class Facts:
 
 
 class Document(Protocol):
-    """What a policy about memories says, of whatever kind."""
+    """The document of a policy about memories, of any kind."""
 
     @property
     def where(self) -> Where: ...
@@ -63,13 +63,13 @@ class Rule(Generic[D_co]):
 
 
 def specificity(where: Where) -> tuple[int, int]:
-    """How narrow a selection is: first the depth of its namespace, then how many other criteria it names."""
+    """Return how narrow a selection is: first the depth of its namespace, then the number of other criteria."""
     named = (where.types, where.semantic_types, where.sensitivities, where.tags)
     return where.namespace.count("/"), sum(1 for words in named if words)
 
 
 def matches(where: Where, facts: Facts) -> bool:
-    """Whether a memory with these facts is meant for certain: what is not known meets no criterion."""
+    """Return whether a memory with these facts is selected for certain: an unknown fact matches no criterion."""
     return (
         _is_under(facts.namespace, where.namespace)
         and _meets(where.types, facts.type)
@@ -80,7 +80,9 @@ def matches(where: Where, facts: Facts) -> bool:
 
 
 def may_match(where: Where, facts: Facts) -> bool:
-    """Whether some memory with these facts may be meant: the unknown may be anything, in a namespace below too."""
+    """Return whether a memory with these facts may be selected: an unknown fact may have any value, in a namespace
+    below too.
+    """
     below = None in {facts.type, facts.semantic_type, facts.sensitivity, facts.tags}
     return (
         (_is_under(facts.namespace, where.namespace) or (below and _is_under(where.namespace, facts.namespace)))

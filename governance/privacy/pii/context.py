@@ -1,4 +1,4 @@
-"""What the words before a number say it is. Needed where digits alone prove little."""
+"""Words before a number that say what the number is, for kinds of numbers with little form of their own."""
 
 import re
 from enum import StrEnum

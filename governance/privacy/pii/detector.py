@@ -24,7 +24,9 @@ class DetectorFailed(Exception):
 
 
 class Detector(Protocol):
-    """What finds personal data. `version` is kept beside each finding: another version may find another thing."""
+    """A detector of personal data. `version` is stored with each finding, because another version may find other
+    places.
+    """
 
     @property
     def version(self) -> str: ...

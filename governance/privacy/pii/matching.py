@@ -19,7 +19,7 @@ def delimited(first: str, rest: str) -> re.Pattern[str]:
 
 
 def has_long_number(text: str) -> bool:
-    """Whether there are seven digits together or grouped: fewer make no phone, card or id."""
+    """Return whether seven digits stand together or in groups; fewer make no phone number, card or id."""
     return LONG_NUMBER.search(text) is not None
 
 

@@ -98,7 +98,7 @@ def _is_resident_id(number: str) -> bool:
 
 
 def _iban_end(found: re.Match[str]) -> int | None:
-    """Where the IBAN that begins here ends: the words after one may look like more of it."""
+    """Return the end of the IBAN that begins here; the next words may look like more of it."""
     places = [found.start() + place for place, character in enumerate(found[0]) if character not in " -"]
     length = _iban_length(found[0][:2].upper())
     if not 0 < length <= len(places):
@@ -112,7 +112,7 @@ def _iban_end(found: re.Match[str]) -> int | None:
 
 @cache
 def _iban_length(country: str) -> int:
-    """How many characters an IBAN of this country has; 0: it has none."""
+    """Return the number of characters of an IBAN of this country; 0: it has none."""
     ((_, known),) = numdb.get("iban").info(country)[:1]
     return 4 + sum(map(int, BBAN_LENGTH.findall(known["bban"]))) if "bban" in known else 0
 

@@ -179,7 +179,7 @@ def _valid(digits: str, region: str | None) -> PhoneNumber | None:
 
 
 def _in_plan(digits: str, region: str) -> bool:
-    """Whether the region has numbers of this look: costs a twentieth of asking the library, which then decides."""
+    """Return whether the region has numbers of this form. A cheap check before the library decides."""
     return bool(_plan(region).fullmatch(digits))
 
 
@@ -206,7 +206,7 @@ def _looks(plan: PhoneMetadata) -> Iterator[str]:
 
 
 def _cuts(pieces: Sequence[str]) -> set[int]:
-    """Where a number is cut, counted in digits from its end."""
+    """Return where a number is cut, counted in digits from its end."""
     cuts, total = set(), 0
     for piece in reversed(pieces[1:]):
         total += len(piece)

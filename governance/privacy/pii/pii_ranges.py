@@ -52,7 +52,7 @@ def settled(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def placeholder(kind: PiiKind) -> str:
-    """What stands in a redacted text in the place of the value: the same in every language, so that it can be found."""
+    """Return the text that replaces a value in redacted texts: the same in every language, so that it can be found."""
     return f"[{kind}]"
 
 

@@ -108,7 +108,7 @@ def _introduced(text: str) -> Iterator[Span]:
 
 
 def _is_secret(word: str, value: str) -> bool:
-    """Whether `value` looks made up rather than said: letters with digits or marks, and not a piece of a program."""
+    """Return whether `value` looks random: letters with digits or marks, and no piece of a program."""
     if CODE.search(value) or NO_SECRET.search(value):
         return False
     mixed = bool(LATIN.search(value)) and bool(DIGIT_OR_MARK.search(value))

@@ -35,7 +35,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """How one is run, and what of its figures is printed as a table."""
+    """A benchmark, and the figures that are printed as a table."""
 
     run: Callable[[Target, Options], Figures]
     table: Callable[[Figures], str]

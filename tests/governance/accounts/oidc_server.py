@@ -39,7 +39,7 @@ class OidcServer:
         return f"http://127.0.0.1:{self.port}"
 
     def authorize(self, address: str) -> str:
-        """What a browser brings back from `address`: the path and query of the callback."""
+        """Return the callback's path and query after a browser visits `address`."""
         self.asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
         back = urlsplit(self.asked["redirect_uri"])
         return f"{back.path}?code=the-code&state={self.asked['state']}"

@@ -108,7 +108,7 @@ def test_the_database_files_hold_no_key_either(world: World, clone: Clone, serve
 
 
 def test_the_hash_is_keyed(world: World) -> None:
-    """Whoever has the table alone cannot try keys out."""
+    """An attacker who has the table cannot test keys."""
     from governance.database import acting
     from governance.keys.services import credential_hash
 
@@ -220,7 +220,7 @@ def test_existing_and_missing_prefix_cost_the_same_work(world: World) -> None:
 
 
 def auc(first: Sequence[float], second: Sequence[float]) -> float:
-    """How well one number tells two lots apart: the chance that one of the first is larger, ties counted half.
+    """Return how well a number separates two groups: the chance that one of the first is larger, ties counted half.
 
     (Mann and Whitney 1947: U / (m·n).)
     """

@@ -55,7 +55,7 @@ def log_make(actor: Actor, length: int) -> None:
 
 
 def first_fault(tenant_id: UUID, kept: Sequence[Checkpoint], chain_of: Callable[..., Chain] = Chain) -> Fault | None:
-    """What checking the database against the checkpoints outside finds."""
+    """Return the first fault of the database against the checkpoints outside."""
     return log_verify(tenant_id, checkpoints=kept, chain_of=chain_of).fault
 
 

@@ -1,4 +1,4 @@
-"""What a superuser may try with a sealed trail. Each way says at which place of the chain it must show.
+"""Attacks of a superuser on a sealed log. Each names the place of the chain where it must be found.
 
 A forger who computes the hashes of all later seals anew leaves a chain that fits in itself. The checkpoint after the
 forged row shows it, and the place that is named is the checkpoint's.

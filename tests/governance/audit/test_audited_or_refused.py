@@ -422,7 +422,7 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
 
 
 def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, places: dict[str, Any]) -> None:
-    """What the refusals above are compared with: no call fails for a reason of its own."""
+    """Control for the refusals above: no call fails for another reason."""
     ending = [
         "memories/<uuid:memory_id>/",
         "conversations/<uuid:conversation_id>/",

@@ -102,7 +102,7 @@ WORK = {
 
 
 def test_every_verb_is_listed_as_a_change_of_permissions_or_as_none() -> None:
-    """Whoever adds a verb says here, or in CHANGES, what it is."""
+    """A new verb must be listed here or in CHANGES."""
     sides = [CHANGES, READINGS, SIGNING_IN, WORK]
     assert sum(len(side) for side in sides) == len(Verb)
     assert frozenset().union(*sides) == frozenset(Verb)

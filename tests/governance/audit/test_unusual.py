@@ -1,4 +1,4 @@
-"""What memory is read unusually much is visible, and who reads so; what is always read much is not."""
+"""Tests of unusual reads: by memory and by reader; constant heavy use is not unusual."""
 
 from collections.abc import Callable
 from uuid import UUID

@@ -10,7 +10,7 @@ from governance.keys.store import SqliteKeyStore
 
 @dataclass
 class MemoryRegistry:
-    """What a database would note, in memory."""
+    """A registry of the database, in memory."""
 
     noted: UUID | None = None
     ids: frozenset[UUID] = field(default_factory=frozenset)

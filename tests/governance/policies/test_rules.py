@@ -1,4 +1,4 @@
-"""Which policy decides: the most specific, of equals the strictest. Held against a plain reading of the same words."""
+"""Tests of the choice of a policy: the most specific, of equals the strictest; beside a second implementation."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

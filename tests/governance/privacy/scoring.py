@@ -1,4 +1,4 @@
-"""How well a detector does on labelled records, kind by kind."""
+"""Scores of a detector on labelled records, kind by kind."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ class Score:
         return _share(_of(self.hit, kind), _of(self.false, kind))
 
     def shortfalls(self) -> list[str]:
-        """What falls short of the promise, over all and for each kind."""
+        """Return the scores below the promise, over all and for each kind."""
         kinds: list[PiiKind | None] = [None, *sorted({*self.hit, *self.missed, *self.false})]
         return [
             f"{name} of {kind or 'all'}: {share:.3f}"

@@ -1,4 +1,4 @@
-"""What is found where, by example; and that no text makes the search long."""
+"""Tests of detection by example, and of its time on every text."""
 
 import time
 

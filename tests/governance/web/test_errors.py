@@ -1,4 +1,4 @@
-"""What a page says when it cannot show what was asked for."""
+"""Tests of error pages."""
 
 from collections.abc import Callable
 

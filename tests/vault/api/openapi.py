@@ -29,7 +29,7 @@ def document() -> Schema:
 
 
 def faults_of(method: str, address: str, reply: ApiReply) -> list[str]:
-    """What of `reply` the document does not allow: the status, the content type, or the body. None: empty."""
+    """Return the differences of `reply` from the document: status, content type or body. None: empty."""
     path = _template(address)
     if path is None:
         return []  # no address of the API: the server's own 404

@@ -1,4 +1,4 @@
-"""What a chat does when it is told to remember, to sum up and to forget, and when a question touches a goal."""
+"""Tests of chat commands: remember, summarise, forget, and goals that a question touches."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a client developer runs into first: addresses, kinds of content, the language, the shapes of values."""
+"""Tests of a client's first calls: addresses, content types, the language, the shapes of values."""
 
 from typing import Any
 

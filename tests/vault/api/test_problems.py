@@ -1,4 +1,4 @@
-"""What goes wrong is told as RFC 9457 has it, in the order of the contract, and never as a 500."""
+"""Tests of errors: RFC 9457, in the order of the contract, and never a 500."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""How an answer is asked for and read: memory is evidence, never an instruction. Pure."""
+"""Tests of prompts and of parsing answers: memory is evidence, never an instruction. Pure."""
 
 import json
 from datetime import UTC, datetime

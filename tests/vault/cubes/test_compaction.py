@@ -1,4 +1,6 @@
-"""What is packed is what the rows say, whoever writes meanwhile; and when words are packed, again, and by whom."""
+"""Tests of compaction: compacted postings equal the rows during concurrent writes; and when and by whom terms are
+compacted.
+"""
 
 import struct
 from collections import defaultdict
@@ -446,7 +448,7 @@ def _edit(actor: Actor, cube_id: UUID, content: str, version: int = 1) -> None:
 
 
 def _pack(actor: Actor) -> None:
-    """What an indexing job asks for, done as far as it can be."""
+    """Run the compaction that an indexing job asks for, as far as possible."""
     with acting(actor):
         compaction_request(actor)
     run_jobs()
@@ -506,7 +508,7 @@ def _open(topic: Topic) -> int:
 
 
 def _checked(actor: Actor) -> int:
-    """How many words are packed; each of them as its rows are."""
+    """Count the compacted terms, and compare each with its rows."""
     with acting(actor):
         until = dict(CompactedTerm.objects.filter(is_packed=True).values_list("term", "until"))
         compacted = {

@@ -1,4 +1,6 @@
-"""What is hidden stays hidden: by id, in scores, in versions; what is erased is gone whenever it was deleted."""
+"""Tests of denials: denied memories are absent by id, in scores and in versions; erased ones are gone whenever they
+were deleted.
+"""
 
 from collections.abc import Callable
 
@@ -83,7 +85,7 @@ def test_what_is_moved_into_a_home_belongs_to_its_owner(olivia: Contract, alice:
 
 
 def test_who_takes_a_shared_memory_home_can_give_it_back(olivia: Contract, alice: Contract) -> None:
-    """Who may govern it: an editor takes nobody's but their own (test_access_levels)."""
+    """The actor needs govern: an editor moves only their own memories (test_access_levels)."""
     memory = alice.add("shared words", namespace="/team")
     taken = olivia.patch(f"memories/{memory['id']}/", {"namespace": "/users/olivia"}, if_match='"1"')
     assert taken.status == 200

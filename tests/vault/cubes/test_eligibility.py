@@ -22,14 +22,14 @@ ARCHIVED = {"include_archived": True}
 
 
 def move(actor: Actor, memory: dict[str, Any], state: State) -> list[str]:
-    """What a service that changes the state of a memory does; returns what became searchable."""
+    """Change the state of a memory as a service does; return what became searchable."""
     with acting(actor):
         Cube.objects.filter(id=memory["id"]).update(state=state)
         return [str(one) for one in index_cubes(list(Cube.objects.filter(id=memory["id"]).select_related("namespace")))]
 
 
 def index_rows(actor: Actor) -> tuple[bool, bool, bool]:
-    """Whether there are postings, archived postings, vectors."""
+    """Return whether there are postings, archived postings, vectors."""
     with acting(actor):
         return Posting.objects.exists(), ArchivedPosting.objects.exists(), Embedding.objects.exists()
 

@@ -1,4 +1,4 @@
-"""What follows a write or a read: postings, vectors, counts; made again after a change, gone after an erasure."""
+"""Tests of the index after writes and reads: postings, vectors and counts, after changes and erasures."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How many queries a call costs is pinned: it must not grow with the rows."""
+"""Tests of the number of queries of a call: it must not grow with the rows."""
 
 from collections.abc import Callable
 

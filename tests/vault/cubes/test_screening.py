@@ -217,7 +217,7 @@ def test_a_refused_change_and_a_refused_question_leave_what_was(
 
 
 def test_an_answer_quotes_what_a_memory_holds_only_until_that_is_redacted(world: World, alice: Contract) -> None:
-    """Where new personal data is refused, no answer keeps a copy of what was stored before."""
+    """If new personal data is refused, answers keep no copy of older content."""
     memory_id = alice.add(f"Li Lei's card is {CARD}.")["id"]
     run_jobs()
     with override_settings(PII_ACTION="refuse"):

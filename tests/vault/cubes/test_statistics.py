@@ -1,4 +1,4 @@
-"""How many cubes and words a namespace has, whatever became of its cubes, with and without the jobs."""
+"""Tests of the numbers of cubes and words of a namespace after every change, with and without the jobs."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -289,7 +289,7 @@ def _there(actor: Actor, alive: str = ALIVE) -> Sizes:
 
 
 def _counted(actor: Actor) -> Sizes:
-    """What was there when sizes were counted, and is still."""
+    """Return the cubes that were counted and still exist."""
     size = "SELECT size.refreshed_at FROM vault_namespacesize AS size WHERE size.namespace_id = place.id"
     there = _there(actor, f"{ALIVE} AND cube.created_at < ({size})")
     return {path: size for path, size in there.items() if path in _stored_statistics(actor)}

@@ -1,4 +1,4 @@
-"""Which links follow from what stands around a cube. Pure."""
+"""Tests of the links that follow from a cube's neighbours. Pure."""
 
 import time
 from uuid import UUID

@@ -163,7 +163,7 @@ class Attacker:
         self.dice.choice(calls)()
 
     def _by_queryset(self, cube_id: UUID) -> None:
-        """What any code of ours could do with the models."""
+        """Try every change that code could make with the models."""
         with acting(self.world.olivia.actor):
             cube = Cube.objects.get(id=cube_id)
             cube.importance, cube.tags = self.dice.random(), ["other"]

@@ -1,4 +1,4 @@
-"""What is held, whole: every byte of it, for before and after."""
+"""State of a held memory: every byte, for comparison before and after."""
 
 import hashlib
 import sqlite3

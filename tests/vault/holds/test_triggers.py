@@ -1,4 +1,4 @@
-"""What the database itself does about holds, without any code of ours before it."""
+"""Tests of the database's own protection of holds, without application code."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -128,7 +128,7 @@ def test_nor_the_first_one(world: World) -> None:
 
 
 def test_password_reset_is_mailed_to_the_member_only(case: Case) -> None:
-    """Whoever asks for it: the mail goes to sam, and adam's page says nothing of it."""
+    """The mail goes to sam, whoever asks, and adam's page does not mention it."""
     page = signed_in(case.adam).post("/sign-in/~/forgotten/", {"email": case.sam.email})
     assert page.status_code == 200
     drain()

@@ -1,4 +1,4 @@
-"""What is distilled of hot segments: the profile, the queues and the traits of a persona, and what contradicts them."""
+"""Tests of distillation: profile, queues and traits of a persona, and contradictions."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""How much of a text asks. Pure."""
+"""Tests of the share of a text that asks. Pure."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Which labels a question names."""
+"""Tests of the labels that a question names."""
 
 from itertools import product
 

@@ -38,7 +38,7 @@ def at(text: str) -> datetime:
 
 
 def weight(question: str, moment: str) -> float:
-    """How well `moment` fits what the question speaks of."""
+    """Return how well `moment` fits the time in the question."""
     return max(
         (span.weight for span in time_ranges_of(question, NOW) if span.start <= at(moment) < span.end), default=0.0
     )

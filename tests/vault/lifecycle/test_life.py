@@ -36,7 +36,7 @@ CHOICE = st.integers(min_value=0, max_value=99)
 
 @dataclass
 class Modelled:
-    """What a memory should be. sources: all that it was made of, directly or through others."""
+    """The expected state of a memory. sources: all that it was made of, directly or through others."""
 
     place: str = PLACES[0]
     state: State = State.GENERATED

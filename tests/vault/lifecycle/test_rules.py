@@ -1,4 +1,4 @@
-"""Which steps a memory may take, and what leads to each: the whole table."""
+"""Tests of the legal steps of a memory and their causes: the whole table."""
 
 import pytest
 

@@ -42,7 +42,7 @@ def expiring(world: World, who: str, content: str) -> None:
 
 
 def send() -> list[str]:
-    """Whom the digests of this hour went to."""
+    """Send the digests of this hour; return their receivers."""
     before = len(mail.outbox)
     digests_ask()
     run_jobs()

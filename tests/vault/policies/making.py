@@ -28,14 +28,14 @@ def changed(client: Contract, policy_id: str, **fields: Any) -> None:
 
 
 def simulated(client: Contract, kind: str, document: dict[str, Any], **fields: Any) -> dict[tuple[str, str], Any]:
-    """What saving would do: (effect, about) → (count, ids)."""
+    """Return the result of simulating a policy: (effect, about) → (count, ids)."""
     reply = client.post("policies/simulate/", {"kind": kind, "document": document, **fields})
     assert reply.status == 200, reply
     return {(one["effect"], one["about"]): (one["count"], set(one["sample_ids"])) for one in reply.json["effects"]}
 
 
 def life(memory: dict[str, Any]) -> timedelta | None:
-    """How long a memory lives by its own account, to the minute."""
+    """Return the lifetime of a memory by its own fields, to the minute."""
     if memory["expires_at"] is None:
         return None
     exact = datetime.fromisoformat(memory["expires_at"]) - datetime.fromisoformat(memory["created_at"])

@@ -23,7 +23,7 @@ THERAPY = {"where": {"namespace": "/clinic/therapy"}, "purposes": ["treatment"]}
 
 
 def read_by_each_way(client: Contract, purpose: str) -> dict[str, list[str]]:
-    """What each way of reading shows for this purpose."""
+    """Return the results of each way of reading for this purpose."""
     headers = {"x_memory_purpose": purpose} if purpose else {}
     found = client.post("memories/search/", {"query": "notes", "top_k": 50}, **headers).json["results"]
     tagged = client.post("memories/search/", {"query": "note", "mode": "tag"}, **headers).json["results"]

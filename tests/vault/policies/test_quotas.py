@@ -69,7 +69,7 @@ def test_a_refusal_leaves_nothing(olivia: Contract, alice: Contract, superuser: 
 
 
 def storm(world: World, count: int) -> int:
-    """How many of `count` adds at once were stored."""
+    """Add `count` memories at once; return how many were stored."""
 
     def add(number: int) -> bool:
         try:

@@ -77,7 +77,7 @@ def test_a_key_or_persona_is_no_way_round_a_role(world: World, olivia: Contract,
 def test_an_agent_is_no_way_round_the_roles_that_may_speak_as_it(
     world: World, olivia: Contract, alice: Contract, memory: dict[str, Any]
 ) -> None:
-    """Whoever made it: bob, a viewer, speaks as any agent."""
+    """Independent of its maker: bob, a viewer, speaks as any agent."""
     agents = [persona_made(maker, f"Helper {n}", kind="agent") for n, maker in enumerate((alice, olivia))]
     document = {"where": TEAM, "share_with": ["member", "persona"], "roles": ["owner", "admin", "editor"]}
     policy = made(olivia, "sharing", document, name="Team")

@@ -1,4 +1,4 @@
-"""Where a memory comes from: versions with their authors, what it was made of, what was made of it."""
+"""Tests of lineage: versions with authors, sources, and derived memories."""
 
 from itertools import pairwise
 from typing import Any

@@ -1,4 +1,4 @@
-"""What leaves with `provenance=true` bears a signed manifest, which anyone with the public key can check."""
+"""Tests of manifests: an answer with `provenance=true` has a signed manifest, verifiable with the public key."""
 
 import copy
 import hashlib

@@ -1,4 +1,4 @@
-"""Which provider the settings get."""
+"""Tests of the choice of a provider by settings."""
 
 from types import SimpleNamespace
 

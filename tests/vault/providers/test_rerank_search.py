@@ -56,7 +56,7 @@ def contents(
 
 
 def audited_ids(actor: Actor) -> list[list[UUID]]:
-    """What each search so far is said to have returned."""
+    """Return the results of each search so far by its audit entry."""
     with acting(actor):
         rows = AuditEntry.objects.filter(verb=Verb.MEMORY_SEARCHED).order_by("id")
         return [row.object_ids for row in rows]

@@ -1,4 +1,4 @@
-"""What a text asks the memory to do, follow-ups made whole, and goals that a question touches."""
+"""Tests of requests in texts: commands, completed follow-ups, and goals that a question touches."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What a text states that is worth storing."""
+"""Tests of the statements in a text that are worth storing."""
 
 from datetime import UTC, datetime
 

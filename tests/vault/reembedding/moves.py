@@ -28,7 +28,7 @@ OLD, NEW = "hashing/256", "wordllama/l2-supercat-256"
 
 
 def configure(settings: Settings, family: str, *, model: str = "", url: str = "") -> None:
-    """What a restart with another MEMOS_EMBEDDER does."""
+    """Change the settings as a restart with another MEMOS_EMBEDDER does."""
     settings.MEMOS_EMBEDDER = EmbedderChoice(family=family, model=model, url=url, key="")
 
 
@@ -42,7 +42,7 @@ def step() -> int:
 
 
 def step_by_a_worker_that_is_killed(actor: Actor) -> None:
-    """What is due is handed out and lost; then its lease runs out."""
+    """Claim due events and lose them; then their lease ends."""
     dispatch_once(lambda task: None)
     with acting(actor):
         OutboxEvent.objects.filter(done_at=None).update(available_at=Now() - timedelta(seconds=1))

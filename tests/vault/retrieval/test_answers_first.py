@@ -29,7 +29,7 @@ def test_an_answer_comes_before_a_question_with_its_words(
 
 
 def test_question_about_questions_returns_the_question(alice: Contract) -> None:
-    """Of two that say the same the later comes first."""
+    """Between equal matches the later comes first."""
     alice.add("The boat house is green.")
     alice.add("Is the boat house green?")
     run_jobs()

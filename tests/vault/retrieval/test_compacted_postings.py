@@ -186,7 +186,7 @@ def _finds_the_same(words: World, filters: dict[str, Any]) -> None:
 
 
 def test_denied_memory_leaves_no_trace_in_compacted_postings(words: World, alice: Contract) -> None:
-    """How often a word is said there would tell of what is hidden."""
+    """The frequency of a word there would reveal denied memories."""
     with acting(words.alice.actor):
         hidden = list(Cube.objects.order_by("id").values_list("id", flat=True)[: SIZE // 3])
     for one in hidden[:40]:
@@ -202,7 +202,7 @@ def test_denied_memory_leaves_no_trace_in_compacted_postings(words: World, alice
 def test_granted_memories_have_equal_results_by_key_and_by_table(
     world: World, alice: Contract, monkeypatch: pytest.MonkeyPatch, settings: Settings, filters: dict[str, Any]
 ) -> None:
-    """Whoever has many single grants is answered by another statement, and by the index of vectors by yet another."""
+    """An actor with many single grants gets another statement, and another one for the index of vectors."""
     settings.MEMOS_EMBEDDER = EmbedderChoice(family="wordllama", model="", url="", key="")  # the one with an index
     opened = [alice.add(f"The heron number {number} stands.")["id"] for number in range(3)]
     kept = alice.add("The heron number 9 stands.")["id"]
@@ -257,7 +257,7 @@ def _within(world: World, **narrowed: Any) -> list[list[Hit]]:
 
 
 def _lexical(world: World, terms: Sequence[int]) -> list[tuple[str, float]]:
-    """What a question of these words finds."""
+    """Return the result of a question with these terms."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Question, "terms", lambda *_, **__: Terms(list(terms), [], bare=False))
         search = SearchQuery(query="any", mode=SearchMode.LEXICAL)

@@ -1,4 +1,4 @@
-"""What is kept of one search's statements never stands in another's that it does not fit."""
+"""Tests of cached statements: one search's statement is never used for another that it does not fit."""
 
 from collections.abc import Callable
 from typing import Any

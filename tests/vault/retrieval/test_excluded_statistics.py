@@ -1,4 +1,4 @@
-"""How many memories a search counts on: those that its caller sees, whatever was hidden last, and looked at once."""
+"""Tests of the statistics of a search: visible memories only, whatever was denied last, looked up once."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What has expired is nowhere in a search, though it is stored until it is erased: no name, place or number."""
+"""Tests of expired memories: stored until erased, absent from every search, name, place and number."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

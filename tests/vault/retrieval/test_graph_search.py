@@ -143,7 +143,7 @@ def test_a_rare_entity_leads_on_and_a_common_one_does_not(alice: Contract, monke
 def test_what_is_rare_among_what_one_sees_leads_on_for_them(
     alice: Contract, bob: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What hides before bob takes nothing from him, and what alice keeps to herself leads her on."""
+    """Denials before bob hide nothing from him, and alice's private memories lead her on."""
     monkeypatch.setattr(walks, "RARE", 3)
     alice.add("Ann adopted a dog at Willow Shelter.", namespace="/team")
     alice.add("The door of Willow Shelter is green.", namespace="/team")

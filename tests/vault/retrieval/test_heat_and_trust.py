@@ -1,4 +1,4 @@
-"""What an operator may weigh: heat, trust and diversity, which are off as shipped, and vectors."""
+"""Tests of optional weights: heat, trust and diversity, which are off as shipped, and vectors."""
 
 from dataclasses import replace
 from uuid import UUID

@@ -178,7 +178,7 @@ def _ids(actor: Actor) -> set[UUID]:
 
 
 def _plans(actor: Actor, question: str) -> str:
-    """How PostgreSQL finds the nearest by vector."""
+    """Return PostgreSQL's plan for the nearest vectors."""
     told: list[str] = []
 
     def explained(execute, sql, params, many, context):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""Whatever is asked, in whichever mode: min(top_k, visible) rows come back, and nothing but what the caller sees."""
+"""Tests of unusual questions in every mode: min(top_k, visible) rows, and only visible ones."""
 
 from itertools import product
 

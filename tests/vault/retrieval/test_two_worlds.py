@@ -154,7 +154,7 @@ def worlds(world: World, superuser: Superuser, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture(scope="module")
 def answers_without() -> Answers:
-    """What the readers of a world without hidden memories are answered. It is built once for all ways that share it."""
+    """Return the answers in a world without hidden memories, built once for all tests that share it."""
     return {}
 
 

@@ -23,7 +23,7 @@ QUESTION = "hiking trip in May 2023"
 
 @pytest.fixture
 def walker(world: World) -> Actor:
-    """Whose twelve other trips have a word of the question, and whose trek has none but the right time."""
+    """A reader with twelve trips that share a word with the question, and a trek that shares only the time."""
     said = [f"Invoice {number} was paid by the bank." for number in range(180)]
     said += [f"Trip {number}." for number in range(12)] + ["Hiking trip."]
     drafts = [CubeDraft(content=content, event_time=OLD) for content in said]

@@ -62,7 +62,7 @@ def team(world: World) -> World:
 
 
 def results(actor: Actor, question: str, *, top_k: int = 10, filters: Any = None) -> list[tuple[str, str]]:
-    """Who said what, best first."""
+    """Return speaker and text of the results, best first."""
     hits = memories_search(actor=actor, search=SearchQuery(query=question, top_k=top_k, filters=filters))
     return [(hit.view.words.speaker, hit.view.words.content) for hit in hits]
 
@@ -122,7 +122,7 @@ def test_statements_of_a_named_person_rank_before_statements_about_them(team: Wo
 @pytest.mark.parametrize("name", ["pump", "Pump"])
 @pytest.mark.parametrize("question", ["Why is the pump broken?", "why is the pump broken", "Pump broken?"])
 def test_no_speakers_name_takes_a_word_out_of_a_question(world: World, name: str, question: str) -> None:
-    """Whoever writes says what they are called; without a name it is their role, as `assistant`."""
+    """Writers choose their name; without one it is their role, as `assistant`."""
     notes = [f"The lamp {number} is broken." for number in range(30)]
     right = "The pump in hall seven lost its pressure again."
     cubes_add(actor=world.alice.actor, drafts=drafts("", [*notes, right], MAY))
@@ -314,7 +314,7 @@ def test_statement_of_a_month_is_a_result_after_many_later_statements(team: Worl
 
 @pytest.mark.parametrize("question", [WHO_AND_WHEN, "pump"])
 def test_a_search_leaves_the_planner_as_it_was(team: World, question: str) -> None:
-    """Whatever follows it in its transaction is planned as if it had not been."""
+    """Later statements of the transaction are planned as before the search."""
     told: list[tuple[str, ...]] = []
 
     def tell(_: object) -> None:

@@ -1,4 +1,4 @@
-"""What words say of cubes, reckoned in arrays: held against the same formulas written out for one cube at a time."""
+"""Tests of lexical scores in arrays, compared with the formulas for one cube at a time."""
 
 import struct
 from collections.abc import Sequence
@@ -157,7 +157,7 @@ def test_scores_are_shares_of_the_best_and_equals_are_in_order() -> None:
 
 
 def test_only_memories_that_pass_the_filters_are_counted() -> None:
-    """Of packed postings by their columns, of all by their ids."""
+    """Compacted postings are checked by their columns, others by their ids."""
     first, second = Entry(uuid7()), Entry(uuid7())
     persona, at = uuid7(), datetime(2026, 1, 2, tzinfo=UTC)
     facets = _facet(persona, at, layer=1) + _facet(None, at - timedelta(days=1), layer=3)

@@ -146,7 +146,7 @@ def test_a_first_question_over_the_quota_begins_no_conversation(world: World, al
 
 
 def conversations(world: World) -> int:
-    """How many alice has, deleted ones too."""
+    """Count alice's conversations, with deleted ones."""
     with acting(world.alice.actor):
         return Conversation.objects.count()
 

@@ -1,4 +1,4 @@
-"""What stands behind an answer, and what a member changes from there, as pages without JavaScript."""
+"""Tests of an answer's sources and a member's changes there, as pages without JavaScript."""
 
 import re
 

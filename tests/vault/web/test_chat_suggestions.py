@@ -1,4 +1,4 @@
-"""What the chat page offers: questions about the newest memories, conversations by title, a retry, the prompt."""
+"""Tests of the chat page: suggested questions, search of conversations, retry, prompt."""
 
 import re
 from html import unescape

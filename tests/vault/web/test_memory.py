@@ -117,7 +117,7 @@ def test_metadata_that_is_no_text_is_shown_as_json() -> None:
 
 
 def test_the_page_opens_for_who_may_not_read_the_version_before(world: World) -> None:
-    """What was private, and was moved to where others read."""
+    """The former version was private, and the memory then moved to where others read."""
     address = stored(world)
     assert world.client("alice").post(f"/api/v1{address}move/", {"namespace": "/team"}).status == 200
     assert signed_in(world.bob).get(address).status_code == 200

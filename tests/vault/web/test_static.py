@@ -1,4 +1,4 @@
-"""What the pages load: vendored as it was published, and nothing inline or from elsewhere."""
+"""Tests of static files: vendored as published, and nothing inline or from elsewhere."""
 
 import base64
 import hashlib

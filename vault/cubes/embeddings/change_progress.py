@@ -1,4 +1,4 @@
-"""How a tenant's move to another embedding model stands, and how it is cancelled (docs/decisions/0009).
+"""Progress and cancellation of a tenant's change of the embedding model (docs/decisions/0009).
 
 A move is a job of vault/cubes/embeddings/model_change.py, until the tenant is switched over. Once it is cancelled,
 light events clear away the vectors that do not answer, some at a time.

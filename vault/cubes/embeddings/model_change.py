@@ -56,7 +56,9 @@ DELETE FROM vault_embedding WHERE tenant_id = %s AND ctid = ANY(ARRAY(
 
 @dataclass(frozen=True)
 class Reembedding:
-    """What was found and asked for. `started` is False where nothing is to do, or where it is under way already."""
+    """The result of asking for a change of the model. `started` is False if nothing is to do, or if it is already
+    running.
+    """
 
     active: str | None
     model: str

@@ -1,4 +1,4 @@
-"""Which models a tenant's memories are embedded with, and their vectors.
+"""Vectors of a tenant's memories, and the models that made them.
 
 Two may live side by side: the *active* one, whose vectors answer questions, and the one that the settings name. They
 differ from a change of MEMOS_EMBEDDER until re-embedding switches the tenant over (docs/decisions/0009).
@@ -67,7 +67,7 @@ def answering(active: str | None) -> Embedder:
 
 
 def texts_of(cube_ids: Sequence[UUID]) -> list[Text]:
-    """What to embed of the cubes that still exist; nothing of those whose words were redacted."""
+    """Return the texts to embed, of cubes that still exist and were not redacted."""
     texts: list[Text] = []
     rows = CubeVersion.objects.filter(cube_id__in=cube_ids, cube__is_indexed=True, cube__is_cold=False)
     rows = rows.filter(number=F("cube__version"))

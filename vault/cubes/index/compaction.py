@@ -148,7 +148,9 @@ def words_pack(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def _due(actor: Actor) -> tuple[bool, float | None]:
-    """Whether the tenant has changed; after how many seconds what is missing is due, None where nothing is."""
+    """Return whether the tenant has changed, and after how many seconds missing compaction is due; None if nothing is
+    missing.
+    """
     tenant = actor.tenant_id
     with connection.cursor() as cursor:
         cursor.execute(DUE, [PACKED_FROM, GROWTH, tenant, REMADE_AFTER, tenant, tenant])

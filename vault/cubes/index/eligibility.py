@@ -59,7 +59,7 @@ def partition_of(cube: Cube, now: datetime) -> Partition:
 
 
 def tier_of(cube: Cube) -> Tier:
-    """Where a memory is stored. Pure."""
+    """Return the tier of a memory. Pure."""
     if cube.state == State.ARCHIVED:
         return Tier.ARCHIVE
     return Tier.COLD if cube.is_cold else Tier.HOT

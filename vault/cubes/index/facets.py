@@ -39,7 +39,7 @@ def indexed_fields(cube: Cube) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Facets:
-    """What a search asks of the columns of the index; None: nothing. since, until: both ends belong to it.
+    """Conditions of a search on the columns of the index; None: no condition. since, until: both inclusive.
 
     A memory that passes the whole filter passes this one, too; `event_time` alone may pass here and not there.
     """

@@ -1,4 +1,4 @@
-"""How many cubes and words a namespace has, as a search asks it.
+"""Numbers of cubes and words of a namespace, as a search needs them.
 
 An add changes no size: writers would wait for each other. The job behind it counts the namespace. Whatever changes or
 takes away a cube that was counted corrects the size in its own transaction (the triggers of

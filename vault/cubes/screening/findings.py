@@ -26,7 +26,7 @@ def findings_insert(versions: Iterable[tuple[CubeVersion, Iterable[Finding]]], *
 
 
 def findings_of(version: CubeVersion) -> list[Finding]:
-    """What is kept of a version, with what was decided about it."""
+    """Return the findings of a version, with the decisions about them."""
     return [finding_of(row) for row in PiiFinding.objects.filter(version_id=version.id).order_by("id")]
 
 

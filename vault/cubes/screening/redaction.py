@@ -67,7 +67,7 @@ def cube_redact_findings(
 
 
 def cube_redact_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> None:
-    """What stands against a redaction itself. Raises NotFound; Forbidden; VersionConflict."""
+    """Check that a redaction is possible. Raises NotFound; Forbidden; VersionConflict."""
     with acting(actor):
         locate_for_redacting(actor, cube_id, expected_versions)
 

@@ -32,14 +32,14 @@ def texts_of(draft: CubeDraft) -> Texts:
 
 
 class RuleOf(Protocol):
-    """Who says what happens to personal data in one place."""
+    """The rule for personal data in one place, and its policy."""
 
     def __call__(self, *, actor: Actor, namespace_path: str, sensitivity: str) -> PiiRule: ...
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What is kept of a place beside its version. `detector`: the version of what found it."""
+    """A stored finding. `detector`: the version of the detector."""
 
     place: Place
     detector: str

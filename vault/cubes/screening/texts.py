@@ -15,7 +15,7 @@ from vault.vocabulary import PiiField
 
 @dataclass(frozen=True)
 class Texts:
-    """What people wrote of one memory."""
+    """The texts of one memory that people wrote."""
 
     content: str = field(repr=False)
     title: str = field(default="", repr=False)
@@ -52,7 +52,7 @@ class Place:
 
 
 def places_in(detector: Detector, texts: Texts, fields: Iterable[PiiField]) -> list[Place]:
-    """What the detector finds in these fields. Raises DetectorFailed. Three texts are looked at, at most."""
+    """Detect personal data in these fields. Raises DetectorFailed. At most three texts are checked."""
     wanted = set(fields)
     found = [
         Place(name, 0, span)
@@ -104,7 +104,7 @@ def without(texts: Texts, places: Iterable[Place]) -> Texts:
 
 
 def moved(places: Iterable[Place], replaced: Iterable[Place]) -> list[Place]:
-    """Where `places` are once `replaced`, which they do not overlap, hold placeholders."""
+    """Return the new positions of `places` after `replaced`, which they do not overlap, became placeholders."""
     ends: dict[tuple[PiiField, int], list[int]] = defaultdict(list)
     longer: dict[tuple[PiiField, int], list[int]] = defaultdict(lambda: [0])  # by how much, up to each of `ends`
     for other in sorted(replaced, key=lambda one: one.span.end):

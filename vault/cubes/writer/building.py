@@ -92,7 +92,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Place:
-    """Where drafts go: the columns of a new cube there, and the objects that its foreign keys name."""
+    """The place of drafts: the columns of a new cube there, and the objects that its foreign keys name."""
 
     namespace: Namespace
     columns: Mapping[str, Any]
@@ -106,8 +106,9 @@ class Place:
 
 @dataclass(frozen=True)
 class TextIndexes:
-    """What the texts of a call tell. words: by title, speaker and content; places: of personal data, by the position
-    of their draft; one that is missing was not found out."""
+    """The prepared texts of a call. words: by title, speaker and content; places: of personal data, by the position of
+    their draft; a missing entry was not prepared.
+    """
 
     words: Mapping[tuple[str, str, str], TextIndex] = field(default_factory=dict)
     places: Mapping[int, Sequence[Location]] = field(default_factory=dict)
@@ -141,7 +142,7 @@ def changed_reading(cube: Cube, before: CubeVersion, changes: CubeChanges) -> Re
 
 
 class Resolver:
-    """What drafts name, looked up once for each name. `texts`: what was found out about some of their texts."""
+    """Look-up of the objects that drafts name, once for each name. `texts`: texts that were prepared."""
 
     def __init__(self, actor: Actor, permission: Permission, texts: TextIndexes = NO_TEXTS) -> None:
         self.actor = actor
@@ -187,7 +188,7 @@ class Resolver:
         return self._subjects[reference]
 
     def place(self, draft: CubeDraft) -> Place:
-        """Where the draft goes, once for all that go there."""
+        """Return the place of the draft, looked up once for all drafts with the same place."""
         named = (draft.namespace, draft.persona, draft.subject)
         if named not in self._places:
             self._places[named] = self._place(*named)
@@ -265,7 +266,7 @@ def _sources(draft: CubeDraft, before: Sequence[Built]) -> tuple[SourceRef, ...]
 
 
 def _check_place(resolver: Resolver, draft: CubeDraft) -> None:
-    """What the kind of a namespace and its mounts ask of who writes there. Raises Forbidden; Invalid."""
+    """Check the rules of the namespace's kind and its mounts for a writer. Raises Forbidden; Invalid."""
     place, context = resolver.place(draft), resolver.actor.context
     namespace, session = place.namespace, draft.session_id or context.session
     if namespace.is_mounted:
@@ -408,7 +409,7 @@ def _screened_again(
     changes: CubeChanges,
     words: Words,
 ) -> tuple[Screened, Sequence[Finding]]:
-    """What is new is looked at; what was decided about the rest stays decided."""
+    """Screen the changed fields; decisions about the other fields stay."""
     new, texts = _new_fields(changes), texts_of_words(words, tuple(cube.tags))
     places = places_prepared(texts, new)
     screened = Screen(actor).texts(

@@ -103,7 +103,7 @@ def _statement(shape: Sequence[tuple[type[Model], Sequence[str], Sequence[str]]]
 def _insert(
     model: type[Model], same: "Sequence[Field[Any, Any]]", differing: "Sequence[Field[Any, Any]]"
 ) -> tuple[str, str]:
-    """What the rows have in common, read once and named; and the insert."""
+    """Return the insert statement and the names of columns with one value for all rows."""
     table = model._meta.db_table
     common = ", ".join(
         f"{_chosen(field, f'(given.texts)[{place}]::{_sent_type(field)}')} AS {field.column}"

@@ -1,4 +1,4 @@
-"""What texts tell, found out before the transaction that stores them: a transaction holds locks while it reads.
+"""Preparation of texts before the transaction that stores them, because a transaction holds locks while it reads.
 
 What was found is looked up by the text itself. A text that somebody else changed meanwhile is read in the transaction.
 """
@@ -48,7 +48,7 @@ class _Prepared:
 
 @dataclass(frozen=True)
 class PreparedTexts:
-    """What was read of some texts, for a transaction that comes later."""
+    """Prepared texts, for a later transaction."""
 
     key: DataKey
     texts: _Prepared
@@ -99,7 +99,7 @@ def text_index_of(maker: TokenMaker, words: Worded) -> TextIndex:
 
 
 def places_prepared(texts: Texts, parts: Collection[PiiField]) -> Sequence[Place] | None:
-    """Where personal data stands in these parts of the texts; None where that was not prepared."""
+    """Return the places of personal data in these parts of the texts; None if they were not prepared."""
     if not parts:
         return ()
     prepared, wanted = _prepared.get(), Reading(texts, frozenset(parts))
@@ -107,12 +107,12 @@ def places_prepared(texts: Texts, parts: Collection[PiiField]) -> Sequence[Place
 
 
 def note_reading(text: str) -> Reading:
-    """What `note_screened` will look at, to be read before its transaction."""
+    """Prepare the text that `note_screened` will check, before its transaction."""
     return Reading(note_texts(text), NOTE_PARTS, is_note=True)
 
 
 def note_places(text: str) -> Sequence[Place] | None:
-    """Where personal data stands in a note; None where that was not prepared."""
+    """Return the places of personal data in a note; None if they were not prepared."""
     return places_prepared(note_texts(text), NOTE_PARTS)
 
 

@@ -96,7 +96,9 @@ class _Candidate:
 
 
 def answer_of(question: str, passages: Sequence[Passage], limit: int) -> Answer:
-    """What of the passages answers `question`: up to `limit` quotes, at most one per passage, near-duplicates once."""
+    """Return the answer of the passages to `question`: up to `limit` quotes, at most one per passage, near-duplicates
+    once.
+    """
     asked = question_parts(question, {one.speaker for one in passages})
     if asked.kind is QuestionKind.TOPICS:
         return _topics(asked, passages, limit)
@@ -141,7 +143,7 @@ def _chosen(ranked: Sequence[_Candidate], limit: int) -> list[Quote]:
 
 
 def _topics(asked: QuestionParts, passages: Sequence[Passage], limit: int) -> Answer:
-    """What was said on the day that is named; the search put it first."""
+    """Return the passages of the named day; the search put it first."""
     stating = sorted((one for one in passages if not _only_asks(one.text)), key=lambda one: -one.score)
     quotes = [Quote(one.key, _cut(asked, one.text), one.score) for one in stating[:limit]]
     return Answer(tuple(quotes), ()) if quotes else Answer((), ())
@@ -199,7 +201,7 @@ def _coverage(asked: QuestionParts, rarity: dict[str, float], passage: Passage, 
 
 
 def _kind_match(asked: QuestionParts, passage: Passage) -> float:
-    """How well the passage holds what this kind of question asks for, 0..1."""
+    """Return how well the passage contains what this kind of question asks for, 0..1."""
     text = passage.text.casefold()
     if asked.kind is QuestionKind.WHEN:
         return 1.0 if next(named_times(plain_signs(passage.text)), None) else 0.5 if _PAST.search(text) else 0.2
@@ -212,7 +214,7 @@ def _kind_match(asked: QuestionParts, passage: Passage) -> float:
 
 
 def _is_about(asked: QuestionParts, passage: Passage, before: Passage | None) -> bool:
-    """Whether it was said by the person asked about, or names them."""
+    """Return whether the passage was said by the person asked about, or names them."""
     text = passage.text.casefold()
     led = before.text.casefold() if before is not None else ""
     if asked.names and any(name in text or name in led or name == passage.speaker.casefold() for name in asked.names):

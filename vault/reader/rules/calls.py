@@ -108,7 +108,7 @@ _FIRST_PERSON = re.compile(r"\b(?:do|did|am|was|have) i\b|\bmy\b|我的?", re.IG
 
 
 def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> MemoryCall:
-    """What `text` asks for; `past`: the questions before it, the last one last. Where nothing is clear: chat."""
+    """Return the request in `text`; `past`: the former questions, the last one last. Without a clear request: chat."""
     rewritten = whole_question(text, past)
     intent, query, confidence = _intent(rewritten, said_at)
     is_own = bool(_SELF.match(query)) or bool(_OWN_WORDS.search(rewritten))
@@ -126,12 +126,12 @@ def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> Me
 
 
 def confirms(text: str) -> bool:
-    """Whether `text` says yes, and nothing else."""
+    """Return whether `text` says yes, and nothing else."""
     return _CONFIRMS.match(text[:LONGEST_FOLLOW_UP]) is not None
 
 
 def needs_past(text: str) -> bool:
-    """Whether `text` may be a follow-up, which is only whole with what was asked before it."""
+    """Return whether `text` may be a follow-up, which needs the question before it."""
     if len(text) > LONGEST_FOLLOW_UP:
         return False
     patterns = (_PRONOUN, _POSSESSIVE, _HAN_PRONOUN, _WHAT_ABOUT, _CONFIRMS)

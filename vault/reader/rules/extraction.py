@@ -79,7 +79,7 @@ def _stated(sentence: str) -> Iterator[Statement]:
 
 
 def _without_question(sentence: str) -> str:
-    """What a sentence states before it asks: `I am back from Oslo, what should I cook?`"""
+    """Return the statement before a question: `I am back from Oslo, what should I cook?`"""
     if not is_question(sentence):
         return sentence
     tail = TRAILING_QUESTION.search(sentence)
@@ -88,13 +88,13 @@ def _without_question(sentence: str) -> str:
 
 
 def _is_remark(sentence: str) -> bool:
-    """Whether it is a command, a greeting, a feeling of the moment, or a remark on the talk itself."""
+    """Return whether a sentence is a command, a greeting, a momentary feeling, or a remark about the conversation."""
     folded = _folded(sentence)
     return any(pattern.search(folded) for pattern in (COMMAND, REMARK_ON_TALK, FEELING_NOW, REACTION, BARE_REFERENCE))
 
 
 def _is_self_contained(sentence: str) -> bool:
-    """Whether a fact says what it is about."""
+    """Return whether a fact names its subject."""
     return (
         not PRONOUN_START.search(_folded(sentence))
         or len(terms(sentence)) >= SHORTEST_BARE_FACT

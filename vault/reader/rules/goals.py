@@ -1,4 +1,4 @@
-"""Which goal a question touches: food and losing weight, buying and saving money. Pure."""
+"""Goals that a question touches: food and losing weight, buying and saving money. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ _LINKS = tuple(
 
 
 def may_touch_goal(question: str) -> bool:
-    """Whether `question` speaks of what some goal is about."""
+    """Return whether `question` is about the topic of a goal."""
     return any(asked.search(question) for _, asked in _LINKS)
 
 

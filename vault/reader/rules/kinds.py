@@ -1,4 +1,4 @@
-"""What kind of sentence it is, and which sentences are worth remembering. Patterns only; pure."""
+"""Kinds of sentences, and which are worth storing. Patterns only; pure."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What sentences of each kind look like, in English and Chinese. Data for `kinds`; matched against case-folded text."""
+"""Patterns of sentences of each kind, in English and Chinese. Data for `kinds`; matched against case-folded text."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a question asks for: its kind, whom it is about, and the words an answer has to speak of. Pure."""
+"""Analysis of a question: its kind, its person, and the words that an answer must contain. Pure."""
 
 import re
 from collections.abc import Collection
@@ -83,7 +83,7 @@ class QuestionParts:
 
 
 def speaks_of_self(text: str) -> bool:
-    """Whether `text` says something of who wrote it."""
+    """Return whether `text` says something about its writer."""
     return _FIRST_PERSON.search(text.casefold()) is not None
 
 

@@ -39,7 +39,7 @@ def _of_line(line: str) -> Iterator[str]:
 
 
 def _is_abbreviation(line: str, end: re.Match[str]) -> bool:
-    """Whether the dot belongs to the word before it: `Dr. Lee`, `J. Smith`, `9 a.m. today`."""
+    """Return whether the dot belongs to the word before it: `Dr. Lee`, `J. Smith`, `9 a.m. today`."""
     word = _LAST_WORD.search(line, max(0, end.start() - 12), end.start())
     if end[0] != "." or word is None:
         return False

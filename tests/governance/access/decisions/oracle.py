@@ -1,4 +1,4 @@
-"""What the rules say, told a second time and otherwise: plain data, one function, nothing of the product."""
+"""Second implementation of the rules: plain data, one function, no code of the product."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -199,7 +199,7 @@ def _disagrees(stored: Stored) -> bool:
 
 
 def _module(module: ModuleType, old: str, new: str) -> dict[str, Any]:
-    """What a module would define if a text of it were another."""
+    """Return the names of a module whose source has `new` in place of `old`."""
     source = getsource(module)
     assert old in source, old
     defined: dict[str, Any] = {"__name__": module.__name__}

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.long
 
 @dataclass(frozen=True)
 class Size:
-    """How many questions at least, in worlds of how many memories and grants, each good for about `a_world` of them."""
+    """The least number of questions, and the numbers of memories, grants and questions of a world."""
 
     questions: int
     memories: int

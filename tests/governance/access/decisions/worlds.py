@@ -316,7 +316,9 @@ def _grant_row(
 
 
 def disagreements(stored: Stored, random: Random) -> Iterator[str]:
-    """Where the engine, alone or inside a query, does not say what the oracle says. An empty text for each question."""
+    """Yield the disagreements of the engine, directly or inside a query, with the oracle. An empty text for each
+    question.
+    """
     places: list[tuple[int | None, int, Target]] = [
         (number, memory.space, cube_target(stored.memories[number]))
         for number, memory in enumerate(stored.told.memories)
@@ -335,7 +337,7 @@ def disagreements(stored: Stored, random: Random) -> Iterator[str]:
 
 
 def grants_everywhere(actor: Actor) -> dict[UUID, list[Granted]]:
-    """What `granted_on` finds for each object, by the same filters but with one query for all objects of a kind."""
+    """Return the grants of each object by the filters of `granted_on`, with one query for all objects of a kind."""
     found = defaultdict[UUID, list[Granted]](list)
     for kind in grantables():
         actions = {pk: action for action, pk in permission_ids(kind.grants).items()}

@@ -294,7 +294,10 @@ def test_grants_are_in_the_audit_log(world: World, alice: Contract, memory_id: s
 
 
 def _but_denials(rows: dict[str, list[str]]) -> dict[str, list[str]]:
-    """What may not change; a refusal is told to the audit log, and new tokens' keys are made on demand."""
+    """Return the rows that must not change.
+
+    A refusal writes an audit entry, and new tokens' keys are made on demand.
+    """
     return {
         table: [row for row in found if ",access.denied,denied," not in row]
         for table, found in rows.items()

@@ -45,7 +45,7 @@ def unread(database: psycopg.Connection) -> dict[str, list[str]]:
 
 
 def comparable_reply(reply: ApiReply, identifier: str) -> tuple[int, str]:
-    """What is said, but for the ids of the request and of what was asked about."""
+    """Return the reply without the ids of the request and of the requested object."""
     return reply.status, re.sub(r'"request_id":"[^"]*"', "", reply.body.decode()).replace(identifier, "")
 
 

@@ -90,7 +90,7 @@ def test_stored_reply_is_returned_only_for_the_purpose_of_a_new_policy(olivia: C
 
 
 def test_stored_turn_is_returned_to_whom_its_persona_reads_for(world: World, alice: Contract, bob: Contract) -> None:
-    """What is granted to the persona holds while it speaks, and in the chat alone."""
+    """A grant to the persona holds while it speaks, and in the chat only."""
     memory = alice.add(FACT)
     ward = bob.post("personas/", {"name": "at the ward"}).json["id"]
     body = {
