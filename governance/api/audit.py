@@ -63,7 +63,7 @@ AFTER = OpenApiParameter(
 class AuditView(ApiView):
     @described("audit_list", AuditListSchema, tag=TAG, parameters=[*FILTER_PARAMETERS, *PAGE])
     def get(self, request: Request) -> Response:
-        """The audit log, newest first."""
+        """List the audit log, newest first."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         pages = CursorPages(request, also_known=FILTERS)
@@ -74,7 +74,7 @@ class AuditView(ApiView):
 class AuditEntryView(ApiView):
     @described("audit_get", SealedEntrySchema, tag=TAG, may=[404])
     def get(self, request: Request, entry_id: UUID) -> Response:
-        """One row of the audit log, with its seal."""
+        """Read one audit entry with its seal."""
         view = entry_get(actor=self.actor(), entry_id=entry_id)
         asked_only(request)
         return Response(sealed_entry_json(view))
@@ -84,7 +84,7 @@ class AuditVerifyView(ApiView):
     @described("audit_verify", VerificationSchema, tag=TAG, parameters=[AFTER])
     @heavy
     def get(self, request: Request) -> Response:
-        """Check the audit log against its seals and signed checkpoints: up to 200,000 seals in one call."""
+        """Verify the audit log by its seals and signed checkpoints: up to 200,000 seals in one call."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         asked_only(request, "after")
@@ -94,7 +94,7 @@ class AuditVerifyView(ApiView):
 class AuditCheckpointsView(ApiView):
     @described("audit_checkpoints_list", CheckpointListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """The signed checkpoints, newest first."""
+        """List the signed checkpoints, newest first."""
         pages = CursorPages(request, ordering="-seq")
         views = checkpoints_list(actor=self.actor(), pages=pages)
         return pages.envelope([checkpoint_json(view) for view in views])
@@ -103,7 +103,7 @@ class AuditCheckpointsView(ApiView):
 class AuditCheckpointView(ApiView):
     @described("audit_checkpoints_get", SignedCheckpointSchema, tag=TAG, may=[404])
     def get(self, request: Request, checkpoint_id: UUID) -> Response:
-        """A checkpoint as it was signed: keep it where nobody of this server can reach it."""
+        """Download a signed checkpoint. Keep it on another machine."""
         view = checkpoint_get(actor=self.actor(), checkpoint_id=checkpoint_id)
         asked_only(request)
         return Response(json.loads(view.text))
@@ -112,7 +112,7 @@ class AuditCheckpointView(ApiView):
 class AuditKeyView(ApiView):
     @described("audit_key", PublicKeySchema, tag=TAG)
     def get(self, request: Request) -> Response:
-        """The public key of the checkpoints."""
+        """Read the public key of the checkpoints."""
         key = public_key_get(actor=self.actor())
         asked_only(request)
         return Response(json.loads(key.text()))
@@ -121,7 +121,7 @@ class AuditKeyView(ApiView):
 class AuditExportsView(ApiView):
     @described("audit_exports_list", ExportListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """The caller's exports, newest first."""
+        """List the caller's exports, newest first."""
         pages = CursorPages(request)
         views = exports_list(actor=self.actor(), pages=pages)
         return pages.envelope([export_json(view) for view in views])
@@ -129,7 +129,10 @@ class AuditExportsView(ApiView):
     @described("audit_exports_add", ExportSchema, tag=TAG, status=202, request=ExportInput, parameters=[ONCE])
     @heavy
     def post(self, request: Request) -> Response:
-        """Write the rows that fit, with proof, into a file. Ask `audit/export/{id}/` how it fares."""
+        """Export the entries that pass the filters, with proof, as a file.
+
+        Read `audit/export/{id}/` for its progress.
+        """
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         asked_only(request)
@@ -145,7 +148,7 @@ class AuditExportsView(ApiView):
 class AuditExportView(ApiView):
     @described("audit_exports_get", ExportSchema, tag=TAG, may=[404])
     def get(self, request: Request, export_id: UUID) -> Response:
-        """Return the progress of one export."""
+        """Read the progress of one export."""
         view = export_get(actor=self.actor(), export_id=export_id)
         asked_only(request)
         return Response(export_json(view))
@@ -161,7 +164,7 @@ class FileView(ApiView):
 class AuditExportFileView(FileView):
     @described("audit_exports_file", OpenApiTypes.BINARY, tag=TAG, status=(200, "application/zip"), may=[404, 409])
     def get(self, request: Request, export_id: UUID) -> StreamingHttpResponse:
-        """The file of a finished export, a zip: entries, their proof, a verifier. For its requester alone."""
+        """Download a finished export, a zip with entries, their proof and a verifier. Only its requester may."""
         path = export_file(actor=self.actor(), export_id=export_id)
         asked_only(request)
         return file_response(path, f"audit-{export_id}.zip")
@@ -183,7 +186,7 @@ class AuditChangesCsvView(FileView):
     @described("audit_changes_csv", OpenApiTypes.STR, tag=TAG, status=(200, "text/csv"), parameters=PERIOD_PARAMETERS)
     @heavy
     def get(self, request: Request) -> HttpResponse:
-        """The same, whole, as a table."""
+        """Download all these changes as a CSV table."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         asked_only(request, *PERIOD)
@@ -195,7 +198,7 @@ class AuditUnusualView(ApiView):
     @described("audit_unusual_reads", UnusualReadListSchema, tag=TAG)
     @heavy
     def get(self, request: Request) -> Response:
-        """Memories that are read, and principals who read, far more than they use to; the most unusual first."""
+        """List memories and principals with unusually many reads, the most unusual first."""
         actor = self.actor()
         authorize(actor, Permission.AUDIT_READ)
         asked_only(request)

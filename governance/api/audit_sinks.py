@@ -27,7 +27,7 @@ class SinksView(ApiView):
 
     @described("audit_sinks_add", SinkSchema, tag=TAG, status=201, request=SinkInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Push the audit log to a webhook or to syslog, from its first seal on."""
+        """Forward the audit log to a webhook or to syslog, from its first seal on."""
         actor = self.actor()
         authorize(actor, Permission.OPERATIONS_MANAGE)
         asked_only(request)
@@ -45,14 +45,14 @@ class SinksView(ApiView):
 class SinkView(ApiView):
     @described("audit_sinks_get", SinkSchema, tag=TAG, may=[404])
     def get(self, request: Request, sink_id: UUID) -> Response:
-        """Return one audit sink and its progress."""
+        """Read one audit sink and its progress."""
         view = sink_get(actor=self.actor(), sink_id=sink_id)
         asked_only(request)
         return Response(sink_json(view))
 
     @described("audit_sinks_remove", None, tag=TAG, status=204, may=[404])
     def delete(self, request: Request, sink_id: UUID) -> Response:
-        """Push nothing there any more."""
+        """Remove an audit sink. Nothing more is sent to it."""
         actor = self.actor()
         sink_get(actor=actor, sink_id=sink_id)
         asked_only(request)
@@ -63,7 +63,7 @@ class SinkView(ApiView):
 class SinkRetryView(ApiView):
     @described("audit_sinks_retry", SinkSchema, tag=TAG, parameters=[ONCE], may=[404])
     def post(self, request: Request, sink_id: UUID) -> Response:
-        """Try again at once."""
+        """Retry a failed delivery now."""
         actor = self.actor()
         sink_get(actor=actor, sink_id=sink_id)
         asked_only(request)

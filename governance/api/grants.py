@@ -39,7 +39,8 @@ LIST_PARAMETERS = [
 class GrantsView(ApiView):
     @described("grants_list", GrantListSchema, parameters=LIST_PARAMETERS, may=[404])
     def get(self, request: Request) -> Response:
-        """Grants, newest first: all of them for who manages grants; else one's own, and those on what one may share."""
+        """List grants, newest first: all for those who manage grants; else one's own, and those on what one may
+        share."""
         pages = MergedPages(request, also_known=FILTERS)
         views = grants_list(actor=self.actor(), wanted=_filter(request), pages=pages)
         return pages.envelope([grant_json(view) for view in views])
@@ -54,7 +55,7 @@ class GrantsView(ApiView):
         may=[404],
     )
     def post(self, request: Request) -> Response:
-        """Allow or deny somebody an action on an object. The same grant again gets its end anew: 200.
+        """Allow or deny somebody an action on an object. Repeating a grant changes its end: 200.
 
         What is given to an agent persona, everybody gets who may speak as it: every owner, admin, editor and viewer.
         """
@@ -74,7 +75,7 @@ class GrantsView(ApiView):
 class GrantView(ApiView):
     @described("grants_get", GrantSchema, may=[404])
     def get(self, request: Request, grant_id: UUID) -> Response:
-        """One grant."""
+        """Read one grant."""
         actor = self.actor()
         with acting(actor):
             view = grant_get(actor=actor, grant_id=grant_id)
@@ -83,7 +84,7 @@ class GrantView(ApiView):
 
     @described("grants_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
     def delete(self, request: Request, grant_id: UUID) -> Response:
-        """Revoke it, from the next request on."""
+        """Revoke a grant, from the next request on."""
         actor = self.actor()
         with acting(actor):
             grant_revoke(actor=actor, grant_id=grant_id, dry_run=True)  # 404, 403; then 400
@@ -97,7 +98,7 @@ class GrantView(ApiView):
 class CheckView(ApiView):
     @described("grants_check", CheckedSchema, request=CheckInput, may=[404])
     def post(self, request: Request) -> Response:
-        """Return whether a principal may do something, and the rule. Everybody may ask about themselves."""
+        """Check whether a principal may do something, and by which rule. Everybody may ask about themselves."""
         actor = self.actor()
         asked_only(request)
         body = body_of(CheckInput, request)

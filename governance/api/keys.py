@@ -116,14 +116,14 @@ class RotateInput(StrictSerializer):
 class KeysView(ApiView):
     @described("apikeys_list", KeyListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """The tenant's keys, newest first; never their text."""
+        """List the tenant's API keys, newest first, without their text."""
         pages = CursorPages(request)
         views = apikeys_list(actor=self.actor(), pages=pages)
         return pages.envelope([key_json(view) for view in views])
 
     @described("apikeys_create", NewKeySchema, tag=TAG, status=201, request=KeyInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Make a key; its text is in this reply and nowhere else."""
+        """Create an API key. Only this response contains its text."""
         actor = self.actor()
         authorize(actor, Permission.APIKEY_MANAGE)
         asked_only(request)
@@ -158,14 +158,17 @@ class KeysView(ApiView):
 class KeyView(ApiView):
     @described("apikeys_get", KeySchema, tag=TAG, may=[404])
     def get(self, request: Request, key_id: UUID) -> Response:
-        """One key."""
+        """Read one API key."""
         row = apikey_get(actor=self.actor(), key_id=key_id)
         asked_only(request)
         return Response(key_json(key_view(row)))
 
     @described("apikeys_update", KeySchema, tag=TAG, request=KeyChangesInput, may=[404, 409])
     def patch(self, request: Request, key_id: UUID) -> Response:
-        """Rename it, move its end, or bind it anew. `null`, an empty list and an empty text take a bond away."""
+        """Rename an API key, change its end, or bind it anew.
+
+        `null`, an empty list and an empty text remove a binding.
+        """
         actor = self.actor()
         apikey_get(actor=actor, key_id=key_id)
         asked_only(request)
@@ -180,7 +183,7 @@ class KeyView(ApiView):
 
     @described("apikeys_revoke", None, tag=TAG, status=204, may=[404, 409])
     def delete(self, request: Request, key_id: UUID) -> Response:
-        """Revoke it: it stops at its next request."""
+        """Revoke an API key: its next request is refused."""
         actor = self.actor()
         apikey_get(actor=actor, key_id=key_id)
         asked_only(request)
@@ -191,7 +194,7 @@ class KeyView(ApiView):
 class KeyRotateView(ApiView):
     @described("apikeys_rotate", NewKeySchema, tag=TAG, request=RotateInput, parameters=[ONCE], may=[404])
     def post(self, request: Request, key_id: UUID) -> Response:
-        """A new secret; the present one works beside it for `overlap_seconds` (a day, unless said otherwise)."""
+        """Replace the secret of an API key. The former one works for another `overlap_seconds` (default: a day)."""
         actor = self.actor()
         apikey_get(actor=actor, key_id=key_id)
         asked_only(request)

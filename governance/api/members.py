@@ -85,14 +85,16 @@ class RoleInput(StrictSerializer):
 class MembersView(ApiView):
     @described("members_list", MemberListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """The members of the tenant, oldest first."""
+        """List the members of the tenant, oldest first."""
         pages = CursorPages(request, "id")
         views = members_list(actor=self.actor(), pages=pages)
         return pages.envelope([member_json(view) for view in views])
 
     @described("members_invite", NewInvitationSchema, tag=TAG, status=201, request=InvitationInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Invite an address: it becomes a member by the link that is mailed to it. The one in the reply only shows it.
+        """Invite an address: its person becomes a member by the mailed link.
+
+        The link in the response only shows the invitation.
 
         An earlier invitation of the address ends. A key needs every scope.
         """
@@ -110,14 +112,14 @@ class MembersView(ApiView):
 class MemberView(ApiView):
     @described("members_get", MemberSchema, tag=TAG, may=[404])
     def get(self, request: Request, member_id: UUID) -> Response:
-        """One member."""
+        """Read one member."""
         row = member_get(actor=self.actor(), member_id=member_id)
         asked_only(request)
         return Response(member_json(member_view(row)))
 
     @described("members_update", MemberSchema, tag=TAG, request=RoleInput, may=[404, 409])
     def patch(self, request: Request, member_id: UUID) -> Response:
-        """Change the role; it counts from the member's next request. The last owner stays one (409).
+        """Change a member's role, from the next request on. The last owner keeps the role (409).
 
         A key needs every scope.
         """
@@ -137,7 +139,7 @@ class MemberView(ApiView):
         may=[404, 409],
     )
     def delete(self, request: Request, member_id: UUID) -> Response:
-        """Remove a member, with their keys and links. The last owner stays (409)."""
+        """Remove a member with their keys and links. The last owner cannot be removed (409)."""
         actor = self.actor()
         with acting(actor):
             member_remove(actor=actor, member_id=member_id)
@@ -150,7 +152,7 @@ class MemberView(ApiView):
 class InvitationsView(ApiView):
     @described("members_invitations_list", InvitationListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """Open invitations, newest first."""
+        """List open invitations, newest first."""
         pages = CursorPages(request)
         views = invitations_list(actor=self.actor(), pages=pages)
         return pages.envelope([invitation_json(view) for view in views])
@@ -159,14 +161,14 @@ class InvitationsView(ApiView):
 class InvitationView(ApiView):
     @described("members_invitations_get", InvitationSchema, tag=TAG, may=[404])
     def get(self, request: Request, invitation_id: UUID) -> Response:
-        """One open invitation."""
+        """Read one open invitation."""
         row = invitation_get(actor=self.actor(), invitation_id=invitation_id)
         asked_only(request)
         return Response(invitation_json(invitation_view(row)))
 
     @described("members_invitations_revoke", None, tag=TAG, status=204, may=[404, 409])
     def delete(self, request: Request, invitation_id: UUID) -> Response:
-        """Its links no longer work."""
+        """Revoke an invitation: its links no longer work."""
         actor = self.actor()
         invitation_get(actor=actor, invitation_id=invitation_id)
         asked_only(request)

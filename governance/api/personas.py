@@ -26,7 +26,7 @@ KIND = OpenApiParameter("kind", str, enum=[*PersonaKind])
 class PersonasView(ApiView):
     @described("personas_list", PersonaListSchema, parameters=[KIND, *PAGE])
     def get(self, request: Request) -> Response:
-        """The personas that the caller may speak as, newest first."""
+        """List the personas that the caller may speak as, newest first."""
         actor = self.actor()
         authorize(actor, Permission.PERSONA_USE)
         kind = request.query_params.get("kind")
@@ -38,7 +38,7 @@ class PersonasView(ApiView):
 
     @described("personas_create", PersonaDetailSchema, status=201, request=PersonaInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Make a persona: another part of oneself, or an agent."""
+        """Create a persona: another role of the caller, or an agent."""
         actor = self.actor()
         authorize(actor, Permission.PERSONA_CREATE)
         asked_only(request)
@@ -53,14 +53,14 @@ class PersonasView(ApiView):
 class PersonaView(ApiView):
     @described("personas_get", PersonaDetailSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """One persona."""
+        """Read one persona."""
         persona = persona_show(actor=self.actor(), persona_id=persona_id)
         asked_only(request)
         return Response(persona_json(persona))
 
     @described("personas_update", PersonaDetailSchema, request=PersonaChangesInput, may=[404, 409])
     def patch(self, request: Request, persona_id: UUID) -> Response:
-        """Change its name or its attributes."""
+        """Change a persona's name or attributes."""
 
         actor = self.actor()
         with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
@@ -70,7 +70,7 @@ class PersonaView(ApiView):
 
     @described("personas_delete", None, status=204, parameters=[DRY_RUN], also={200: RemovalSchema}, may=[404, 409])
     def delete(self, request: Request, persona_id: UUID) -> Response:
-        """Nobody speaks as it any more; its memories stay."""
+        """Delete a persona: nobody can speak as it any more, and its memories stay."""
         actor = self.actor()
         with acting(actor):
             persona_remove(actor=actor, persona_id=persona_id, dry_run=True)  # 404, 403; then 400

@@ -35,7 +35,7 @@ TAG = "role_templates"
 class TemplatesView(ApiView):
     @described("role_templates_list", TemplateListSchema, tag=TAG, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """Presets, newest first."""
+        """List role templates, newest first."""
         actor = self.actor()
         authorize(actor, Permission.TEMPLATE_MANAGE)
         pages = CursorPages(request)
@@ -44,7 +44,7 @@ class TemplatesView(ApiView):
 
     @described("role_templates_create", TemplateSchema, tag=TAG, status=201, request=TemplateInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Make a preset."""
+        """Create a role template."""
         actor = self.actor()
         authorize(actor, Permission.TEMPLATE_MANAGE)
         asked_only(request)
@@ -59,14 +59,14 @@ class TemplatesView(ApiView):
 class TemplateView(ApiView):
     @described("role_templates_get", TemplateSchema, tag=TAG, may=[404])
     def get(self, request: Request, template_id: UUID) -> Response:
-        """One preset."""
+        """Read one role template."""
         row = template_get(actor=self.actor(), template_id=template_id)
         asked_only(request)
         return Response(template_json(row))
 
     @described("role_templates_update", TemplateSchema, tag=TAG, request=TemplateChangesInput, may=[404, 409])
     def patch(self, request: Request, template_id: UUID) -> Response:
-        """Change it. What it was applied to stays as it is."""
+        """Change a role template. Grants that it already gave stay."""
 
         actor = self.actor()
         with acting(actor):
@@ -85,7 +85,7 @@ class TemplateView(ApiView):
         may=[404, 409],
     )
     def delete(self, request: Request, template_id: UUID) -> Response:
-        """Remove it. What it was applied to stays as it is."""
+        """Delete a role template. Grants that it already gave stay."""
         actor = self.actor()
         with acting(actor):
             template_ask(actor=actor, template_id=template_id)  # 404, 403; then 400
@@ -99,7 +99,7 @@ class TemplateView(ApiView):
 class ApplyView(ApiView):
     @described("role_templates_apply", TemplateSchema, tag=TAG, request=ApplyInput, parameters=[ONCE], may=[404])
     def post(self, request: Request, template_id: UUID) -> Response:
-        """Give a member, a persona or an API key what the preset says; all of it or nothing."""
+        """Apply a role template to a member, a persona or an API key, completely or not at all."""
         actor = self.actor()
         template_ask(actor=actor, template_id=template_id)
         asked_only(request)

@@ -136,7 +136,7 @@ class ScheduleRunView(ApiView):
         may=[404],
     )
     def post(self, request: Request, schedule_id: UUID) -> Response:
-        """Start the job of a schedule now. A dry run counts what a run would touch."""
+        """Start the job of a schedule now. A dry run counts what it would change."""
         actor = self.actor()
         schedule_get(actor=actor, schedule_id=schedule_id)
         asked_only(request, "dry_run")

@@ -1,4 +1,4 @@
-"""When the tests make the files of their PostgreSQL anew."""
+"""Tests of the cached files of the tests' PostgreSQL: when they are made anew."""
 
 from pathlib import Path
 

@@ -51,7 +51,7 @@ def _forget_old(place: Path) -> None:
 
 
 def digest() -> str:
-    """Of all that a migrated cluster is made from."""
+    """Return the hash of all sources that a migrated cluster is made from."""
     made_of = hashlib.sha256()
     for path in sorted(_makers()):
         made_of.update(f"{path.relative_to(ROOT)}\0{path.read_text(encoding='utf-8')}\0".encode())

@@ -58,7 +58,7 @@ STREAM = "text/event-stream"
 class ConversationsView(ApiView):
     @of_memories("conversations_list", ConversationListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """The caller's own conversations, newest first."""
+        """List the caller's own conversations, newest first."""
         pages = CursorPages(request)
         views = conversations_list(actor=self.actor(), pages=pages)
         return pages.envelope([conversation_json(view) for view in views])
@@ -71,7 +71,7 @@ class ConversationsView(ApiView):
         parameters=[ONCE],
     )
     def post(self, request: Request) -> Response:
-        """Begin a conversation."""
+        """Start a conversation."""
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)
         asked_only(request)
@@ -87,7 +87,7 @@ class ConversationsView(ApiView):
 class ConversationView(ApiView):
     @of_memories("conversations_get", ConversationSchema, may=[404])
     def get(self, request: Request, conversation_id: UUID) -> Response:
-        """One conversation."""
+        """Read one conversation."""
         actor = self.actor()
         with acting(actor):
             view = conversation_get(actor=actor, conversation_id=conversation_id)
@@ -96,7 +96,7 @@ class ConversationView(ApiView):
 
     @of_memories("conversations_update", ConversationSchema, request=TitleInput, may=[404, 409])
     def patch(self, request: Request, conversation_id: UUID) -> Response:
-        """Rename it."""
+        """Rename a conversation, or change its settings."""
         actor = self.actor()
         with acting(actor):
             conversation_get(actor=actor, conversation_id=conversation_id)
@@ -109,7 +109,7 @@ class ConversationView(ApiView):
         "conversations_delete", None, status=204, parameters=[DRY_RUN], also={200: DryRunSchema}, may=[404, 409, 423]
     )
     def delete(self, request: Request, conversation_id: UUID) -> Response:
-        """Delete it, and the memories of what was said in it."""
+        """Delete a conversation with its messages."""
         actor = self.actor()
         with acting(actor):
             conversation_delete(actor=actor, conversation_id=conversation_id)
@@ -133,7 +133,7 @@ class TurnsView(ApiView):
 
     @of_memories("turns_list", TurnListSchema, parameters=[*PAGE, PROVENANCE], may=[404])
     def get(self, request: Request, conversation_id: UUID) -> Response:
-        """The turns of a conversation, oldest first; `content` is the answer."""
+        """List the turns of a conversation, oldest first. `content` is the answer."""
         actor = self.actor()
         pages = CursorPages(request, "id", also_known=["provenance"])
         with acting(actor):
@@ -157,7 +157,7 @@ class TurnsView(ApiView):
         may=[404, 423],
     )
     def post(self, request: Request, conversation_id: UUID) -> Response | StreamingHttpResponse:
-        """Ask; the answer cites the memories it rests on.
+        """Ask a question. The answer cites the memories that support it.
 
         With `Accept: text/event-stream` it is streamed as `token`, `citation` and `done` or `error`: see the top.
         """

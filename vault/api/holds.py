@@ -94,7 +94,7 @@ class HoldListSchema(PageSchema):
 class HoldsView(ApiView):
     @described("holds_list", HoldListSchema, parameters=[STATUS, *PAGE])
     def get(self, request: Request) -> Response:
-        """Legal holds, newest first."""
+        """List legal holds, newest first."""
         actor = self.actor()
         authorize(actor, Permission.HOLD_MANAGE)
         pages = CursorPages(request, also_known=["status"])
@@ -110,7 +110,7 @@ class HoldsView(ApiView):
         also={200: DryRunSchema},
     )
     def post(self, request: Request) -> Response:
-        """Keep what is named as it is, until two different members release it. A dry run counts."""
+        """Hold memories unchanged until two different members release them. A dry run counts."""
         actor = self.actor()
         authorize(actor, Permission.HOLD_MANAGE)
         asked_only(request, "dry_run")
@@ -129,7 +129,7 @@ class HoldsView(ApiView):
 class HoldView(ApiView):
     @described("holds_get", HoldSchema, may=[404])
     def get(self, request: Request, hold_id: UUID) -> Response:
-        """One legal hold."""
+        """Read one legal hold."""
         actor = self.actor()
         with acting(actor):
             view = hold_get(actor=actor, hold_id=hold_id)
@@ -140,7 +140,7 @@ class HoldView(ApiView):
 class HoldReleaseView(ApiView):
     @described("holds_release", HoldSchema, parameters=[ONCE], request=None, also={202: HoldSchema}, may=[404])
     def post(self, request: Request, hold_id: UUID) -> Response:
-        """Approve the release: 202 while another member's approval is awaited, 200 once the hold has ended."""
+        """Approve the release of a hold: 202 while another member's approval is missing, 200 once the hold has ended."""
         actor = self.actor()
 
         def ask() -> None:
@@ -158,7 +158,7 @@ class HoldReleaseView(ApiView):
 class FreezeView(ApiView):
     @of_memories("memories_freeze", MemorySchema, request=ReasonInput, parameters=[ONCE], may=[404])
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Keep a memory as it is: a member's own hold, ended by its maker or an admin."""
+        """Freeze a memory: a member's own hold, ended by its maker or an admin."""
         actor = self.actor()
 
         with self.after(lambda: cube_freezable(actor=actor, cube_id=memory_id)):
@@ -170,7 +170,7 @@ class FreezeView(ApiView):
 class UnfreezeView(ApiView):
     @of_memories("memories_unfreeze", MemorySchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """End the caller's freeze of a memory, or for those who govern all of them. Legal holds stay."""
+        """End the caller's freeze of a memory; those who govern end all of its freezes. Legal holds stay."""
         actor = self.actor()
 
         def write() -> None:

@@ -172,7 +172,7 @@ class ReplayInput(StrictSerializer):
 class StmView(ApiView):
     @of_memories("personas_stm", PageOfStreamListSchema, parameters=[STREAM, *PAGE], may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """The short-term pages of a persona, newest first."""
+        """List the short-term pages of a persona, newest first."""
         pages = CursorPages(request, also_known=("stream",))
         stream = _uuid(request.query_params.get("stream"), "stream")
         found = stm_list(actor=self.actor(), persona_id=persona_id, pages=pages, stream_id=stream)
@@ -182,7 +182,7 @@ class StmView(ApiView):
 class SegmentsView(ApiView):
     @of_memories("personas_segments", SegmentListSchema, parameters=[EVICTED, *PAGE], may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """The mid-term segments of a persona, the hottest first."""
+        """List the mid-term segments of a persona, the hottest first."""
         actor = self.actor()
         pages = CursorPages(request, "-warmth", also_known=("evicted",))
         found = segments_list(actor=actor, persona_id=persona_id, pages=pages, evicted=flag(request, "evicted"))
@@ -192,7 +192,7 @@ class SegmentsView(ApiView):
 class ProfileView(ApiView):
     @of_memories("personas_profile", ProfileSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """Return the knowledge about a persona: its profile, and its queues of knowledge."""
+        """Read the profile of a persona, and its queues of knowledge."""
         actor = self.actor()
         with acting(actor):
             found = profile_get(actor=actor, persona_id=persona_id)
@@ -214,7 +214,7 @@ class ProfileView(ApiView):
 class TraitsView(ApiView):
     @described("personas_traits", TraitListSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """Return the traits of a persona, in those of 90 dimensions that have evidence."""
+        """Read the traits of a persona, in those of 90 dimensions that have evidence."""
         found = traits_list(actor=self.actor(), persona_id=persona_id)
         asked_only(request)
         results = [trait_json(view) for view in found]
@@ -224,7 +224,7 @@ class TraitsView(ApiView):
 class WorkingSetView(ApiView):
     @of_memories("personas_working_set", WorkingSetSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """Return the memories that the next turn of a persona probably needs, at most 10,000 tokens."""
+        """Read the memories that the next turn of a persona probably needs, at most 10,000 tokens."""
         found = working_set(actor=self.actor(), persona_id=persona_id)
         asked_only(request)
         results = [{"memory_id": str(one.view.cube.id), "tokens": one.tokens, "reason": one.reason} for one in found]
@@ -254,14 +254,14 @@ class ReplayView(ApiView):
 class ConstantsView(ApiView):
     @described("personas_settings", ConstantsSchema, may=[404])
     def get(self, request: Request, persona_id: UUID) -> Response:
-        """The constants of a persona's layers."""
+        """Read the constants of a persona's layers."""
         found = constants_get(actor=self.actor(), persona_id=persona_id)
         asked_only(request)
         return Response(constants_json(found))
 
     @described("personas_settings_update", ConstantsSchema, request=ConstantsInput, may=[404])
     def patch(self, request: Request, persona_id: UUID) -> Response:
-        """Set constants of a persona's layers; null takes back what was set."""
+        """Set constants of a persona's layers; null resets a constant."""
         actor = self.actor()
         with self.after(lambda: persona_update_ask(actor=actor, persona_id=persona_id)):
             asked_only(request)

@@ -120,7 +120,7 @@ class PromoteView(ApiView):
         may=[404, 409, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Take a memory to another layer. It makes no version; promoting it back undoes it."""
+        """Move a memory to another layer. It makes no version; promoting it back undoes it."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             asked_only(request, "dry_run")
@@ -172,7 +172,7 @@ class FuseView(ApiView):
         may=[404, 409, 423],
     )
     def post(self, request: Request) -> Response:
-        """Fuse memories into one. They stay, marked merged; a dry run proposes the text."""
+        """Fuse memories into one. The originals stay, marked merged; a dry run proposes the text."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_UPDATE)
         asked_only(request, "dry_run")
@@ -207,7 +207,7 @@ class SplitView(ApiView):
         may=[404, 409, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Split a memory into several. It stays, marked merged."""
+        """Split a memory into several. The original stays, marked merged."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             asked_only(request, "dry_run")

@@ -93,7 +93,7 @@ class FacetsView(ApiView):
 class ViewsView(ApiView):
     @described("views_list", ViewListSchema)
     def get(self, request: Request) -> Response:
-        """The member's own saved views, oldest first."""
+        """List the member's own saved views, oldest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         asked_only(request)

@@ -27,7 +27,7 @@ class MeSchema(WhoSchema):
 class MeView(ApiView):
     @described("me", MeSchema)
     def get(self, request: Request) -> Response:
-        """Return the caller: principal, tenant, roles, scopes, personas, limits."""
+        """Read the caller: principal, tenant, roles, scopes, personas, limits."""
         actor = self.actor()
         asked_only(request)
         limits = {

@@ -226,7 +226,7 @@ class MemoryView(ApiView):
         may=[404, 409, 423, 428],
     )
     def patch(self, request: Request, memory_id: UUID) -> Response:
-        """Make a new version; If-Match names the one that was read."""
+        """Change a memory by a new version; If-Match names the version that was read."""
         actor = self.actor()
 
         versions = expected_versions(request)
@@ -247,7 +247,7 @@ class MemoryView(ApiView):
         may=[404, 409, 423],
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
-        """Mark as deleted (restorable), or erase with `?purge=true`."""
+        """Delete a memory (restorable), or erase it with `?purge=true`."""
         actor, versions = self.actor(), expected_versions(request)
         service = cube_purge if request.query_params.get("purge") == "true" else cube_delete
         with acting(actor):
@@ -263,7 +263,7 @@ class MemoryView(ApiView):
 class RestoreView(ApiView):
     @of_memories("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=RestoreInput, may=[404, 423])
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Take a deletion back within the grace period; a memory that was not deleted is answered as it is.
+        """Restore a deleted memory within the grace period; one that was not deleted is answered unchanged.
 
         With `expires_at`: bring an expired memory back to the state that it had.
         """
@@ -299,7 +299,7 @@ class RestoreView(ApiView):
 class VersionsView(ApiView):
     @of_memories("memories_versions", VersionListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
-        """The versions of a memory, newest first."""
+        """List the versions of a memory, newest first."""
         pages = CursorPages(request, "-number")
         views = versions_list(
             actor=self.actor(),

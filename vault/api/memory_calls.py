@@ -52,7 +52,7 @@ class MemoryCallReplySchema(Schema):
 class MemoryCallsView(ApiView):
     @of_memories("memories_calls_read", MemoryCallReplySchema, request=MemoryCallInput, may=[404])
     def post(self, request: Request) -> Response:
-        """Read what a text asks of the memory: intent, query, entities, time range. Nothing is carried out."""
+        """Interpret a text as a request to the memory: intent, query, entities, time range. Nothing is carried out."""
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)
         asked_only(request)

@@ -68,7 +68,7 @@ class MountListSchema(PageSchema):
 class MountsView(ApiView):
     @described("mounts_list", MountListSchema, parameters=PAGE)
     def get(self, request: Request) -> Response:
-        """Mounts on the caller's personas and conversations, and on tasks, newest first."""
+        """List mounts on the caller's personas and conversations, and on tasks, newest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         pages = CursorPages(request)
@@ -76,7 +76,7 @@ class MountsView(ApiView):
 
     @described("mounts_create", MountSchema, status=201, request=MountInput, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request) -> Response:
-        """Include a namespace in what is searched for a persona, in a conversation or for a task. It gives no right."""
+        """Mount a namespace: searches of a persona, a conversation or a task include it. It gives no right."""
         actor = self.actor()
         with self.after(lambda: mount_create_ask(actor=actor)):
             asked_only(request)
@@ -98,7 +98,7 @@ class MountsView(ApiView):
 class MountDetailView(ApiView):
     @described("mounts_delete", None, status=204, may=[404])
     def delete(self, request: Request, mount_id: UUID) -> Response:
-        """Unmount: memories and rights stay as they are."""
+        """Unmount a namespace. Memories and rights do not change."""
         asked_only(request)
         mount_remove(actor=self.actor(), mount_id=mount_id)
         return Response(status=204)
@@ -107,7 +107,7 @@ class MountDetailView(ApiView):
 class SessionEndView(ApiView):
     @described("sessions_end", JobPromiseSchema, status=202, request=None, parameters=[ONCE])
     def post(self, request: Request, session_id: str) -> Response:
-        """End a session, as a job: what its agents shared in a context pool is deleted."""
+        """End a session, as a job that deletes its agents' memories in a context pool."""
         actor = self.actor()
 
         def ask() -> None:
@@ -126,7 +126,7 @@ class SessionEndView(ApiView):
 class EntryView(ApiView):
     @described("namespaces_entry", EntrySchema, may=[404])
     def get(self, request: Request, namespace_id: UUID, key: str) -> Response:
-        """Find the entry of a pipeline cache with this key. A later one with the key takes its place."""
+        """Read the entry of a pipeline cache with this key. A later entry with the key replaces it."""
         entry = entry_find(actor=self.actor(), namespace_id=namespace_id, key=key)
         asked_only(request)
         return Response(

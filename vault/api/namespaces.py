@@ -141,7 +141,7 @@ class NamespacesView(ApiView):
         "namespaces_create", NamespaceItemSchema, status=201, request=NamespaceInput, parameters=[ONCE], may=[409]
     )
     def post(self, request: Request) -> Response:
-        """Make a namespace. One that a first memory names is made by itself."""
+        """Create a namespace. Adding a memory creates its namespace automatically."""
         actor = self.actor()
         authorize(actor, Permission.NAMESPACE_CREATE)
         asked_only(request)
@@ -164,7 +164,7 @@ class NamespacesView(ApiView):
 class NamespaceView(ApiView):
     @described("namespaces_get", NamespaceItemSchema, may=[404])
     def get(self, request: Request, namespace_id: UUID) -> Response:
-        """One namespace."""
+        """Read one namespace."""
         actor = self.actor()
         with acting(actor):
             shown = _shown(actor, namespace_id)
@@ -173,7 +173,7 @@ class NamespaceView(ApiView):
 
     @described("namespaces_update", NamespaceItemSchema, request=NamespaceChangesInput, may=[404])
     def patch(self, request: Request, namespace_id: UUID) -> Response:
-        """Change its kind, owner, quota or read-only flag."""
+        """Change a namespace's kind, owner, quota or read-only flag."""
         actor = self.actor()
         with self.after(lambda: namespace_update_ask(actor=actor, namespace_id=namespace_id)):
             asked_only(request)
@@ -201,7 +201,7 @@ class NamespaceMoveView(ApiView):
         may=[404, 409],
     )
     def post(self, request: Request, namespace_id: UUID) -> Response:
-        """Move a namespace with all below it, as a job. Its memories, grants and holds follow."""
+        """Move a namespace with its subtree, as a job. Its memories, grants and holds follow."""
         actor = self.actor()
 
         def ask() -> None:
@@ -234,7 +234,7 @@ class NamespaceRestoreView(ApiView):
         may=[404],
     )
     def post(self, request: Request, namespace_id: UUID) -> Response:
-        """Restore a namespace, with all below it, as of a time, as a job. A dry run counts."""
+        """Restore a namespace and its subtree to an earlier time, as a job. A dry run counts."""
         actor = self.actor()
 
         def ask() -> None:

@@ -107,7 +107,7 @@ class PoliciesView(ApiView):
 
     @described("policies_create", PolicySchema, status=201, request=PolicyInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Make a policy; it is in force from the next request on."""
+        """Create a policy. It applies from the next request on."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
         asked_only(request)
@@ -138,14 +138,17 @@ class PolicySimulateView(ApiView):
 class PolicyView(ApiView):
     @described("policies_get", PolicySchema, may=[404])
     def get(self, request: Request, policy_id: UUID) -> Response:
-        """One policy as it is now."""
+        """Read the current version of a policy."""
         view = policy_get(actor=self.actor(), policy_id=policy_id)
         asked_only(request)
         return _one(view)
 
     @described("policies_update", PolicySchema, request=PolicyChangesInput, parameters=[IF_MATCH], may=[404, 409, 428])
     def patch(self, request: Request, policy_id: UUID) -> Response:
-        """Make the next version; If-Match names the one that was read. The document is replaced whole."""
+        """Change a policy by a new version; If-Match names the version that was read.
+
+        The whole document is replaced.
+        """
 
         actor, versions = self.actor(), expected_versions(request)
         with self.after(
@@ -157,7 +160,7 @@ class PolicyView(ApiView):
 
     @described("policies_disable", None, status=204, parameters=[IF_MATCH], may=[404, 409])
     def delete(self, request: Request, policy_id: UUID) -> Response:
-        """Put it out of force, by a version that says so."""
+        """Disable a policy by a new version."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: policy_change_ask(actor=actor, policy_id=policy_id, expected_versions=versions)):
             asked_only(request)
@@ -168,7 +171,7 @@ class PolicyView(ApiView):
 class PolicyVersionsView(ApiView):
     @described("policies_versions", PolicyListSchema, parameters=PAGE, may=[404])
     def get(self, request: Request, policy_id: UUID) -> Response:
-        """All that a policy has ever said, the newest first."""
+        """List the versions of a policy, newest first."""
         pages = CursorPages(request, "-number")
         views = policy_versions(
             actor=self.actor(),

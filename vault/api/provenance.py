@@ -80,7 +80,7 @@ class SigningKeySchema(Schema):
 class MemoryProvenanceView(ApiView):
     @of_memories("memories_provenance", ProvenanceSchema, may=[404])
     def get(self, request: Request, memory_id: UUID) -> Response:
-        """Return the lineage of a memory: versions with authors, its sources, and the memories made of it."""
+        """Read the lineage of a memory: versions with authors, its sources, and the memories made of it."""
         actor = self.actor()
         with acting(actor):
             view = provenance_get(actor=actor, cube_id=memory_id)
@@ -102,7 +102,7 @@ class VerifyView(ApiView):
 class SigningKeyView(ApiView):
     @described("provenance_key", SigningKeySchema)
     def get(self, request: Request) -> Response:
-        """The public key that manifests are checked with."""
+        """Read the public key of manifests."""
         asked_only(request)
         key = signing_key()
         return Response({"key_id": key.key_id(), "algorithm": "Ed25519", "public_key": key.public_pem()})

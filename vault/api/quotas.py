@@ -78,7 +78,7 @@ class QuotasView(ApiView):
 
     @described("quotas_set", QuotaSchema, request=QuotaInput, parameters=[IF_MATCH], may=[409])
     def put(self, request: Request) -> Response:
-        """Limit the tenant, each member or key, or one of them. No limits: no quota."""
+        """Set the quota of the tenant, of each member or key, or of one of them. Empty limits remove it."""
         actor = self.actor()
         authorize(actor, Permission.POLICY_MANAGE)
         versions = expected_versions(request)

@@ -60,7 +60,7 @@ class ReviewsView(ApiView):
 class ReviewAcceptView(ApiView):
     @of_memories("reviews_accept", ReviewSchema, request=AcceptInput, parameters=[ONCE], may=[404, 409, 423])
     def post(self, request: Request, review_id: UUID) -> Response:
-        """Redact what was found; earlier versions of the memory are blanked unless `redact_history` is false.
+        """Accept a review: redact the findings. Earlier versions are blanked unless `redact_history` is false.
 
         `source_withdrawn`: keep the present text, which stands without its source from then on; the words of earlier
         versions go. Only who could read the source may. `feedback`: change the memory as a reader asks. `fusion`: fuse
@@ -98,7 +98,7 @@ class ReviewRejectView(ApiView):
 class RedactView(ApiView):
     @of_memories("memories_redact", MemorySchema, request=RedactInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423])
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Blank the words of one version for good; its row and its hash stay."""
+        """Blank the content of one version permanently. Its row and its hash stay."""
         actor, expected = self.actor(), expected_versions(request)
 
         def ask() -> None:

@@ -130,7 +130,7 @@ class ErasurePreviewSchema(Schema):
 class SubjectsView(ApiView):
     @described("subjects_list", SubjectListSchema, parameters=[REFERENCE, *PAGE])
     def get(self, request: Request) -> Response:
-        """Data subjects, newest first."""
+        """List data subjects, newest first."""
         actor = self.actor()
         authorize(actor, Permission.SUBJECT_MANAGE)
         pages = CursorPages(request, also_known=["reference"])
@@ -139,7 +139,7 @@ class SubjectsView(ApiView):
 
     @described("subjects_create", SubjectDetailSchema, status=201, request=SubjectInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
-        """Name a data subject. One that is there is answered as it is."""
+        """Create a data subject. An existing one is answered unchanged."""
         actor = self.actor()
         authorize(actor, Permission.SUBJECT_MANAGE)
         asked_only(request)
@@ -162,7 +162,7 @@ class OneSubjectView(ApiView):
 class SubjectView(OneSubjectView):
     @described("subjects_get", SubjectDetailSchema, may=[404])
     def get(self, request: Request, subject_id: UUID) -> Response:
-        """One data subject, with the receipts of its erasures."""
+        """Read one data subject, with the receipts of its erasures."""
         line = subject_get(actor=self.actor(), subject_id=subject_id)
         asked_only(request)
         return Response(subject_json(line))
@@ -171,7 +171,7 @@ class SubjectView(OneSubjectView):
 class SubjectAssignView(OneSubjectView):
     @described("subjects_assign", AssignedSchema, request=AssignInput, parameters=[ONCE], may=[404, 409, 412, 413, 423])
     def post(self, request: Request, subject_id: UUID) -> Response:
-        """Make up to 200 memories be about the subject, all or none: each gets a version under the subject's key."""
+        """Assign up to 200 memories to a data subject, all or none: each gets a version under the subject's key."""
         actor = self.actor()
         with self.after(lambda: self.ask(subject_id)):
             asked_only(request)
@@ -187,7 +187,7 @@ class SubjectAssignView(OneSubjectView):
 class SubjectExportView(OneSubjectView):
     @described("subjects_export", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, subject_id: UUID) -> Response:
-        """Collect everything about the subject; once done, download it as JSON or as a page."""
+        """Export everything about the data subject, as a job; then download it as JSON or as a page."""
         actor = self.actor()
         with self.after(lambda: self.ask(subject_id)):
             asked_only(request)
@@ -224,7 +224,10 @@ class SubjectEraseView(OneSubjectView):
         may=[404, 409, 423],
     )
     def post(self, request: Request, subject_id: UUID) -> Response:
-        """Erase everything about the subject, for good, but what a hold keeps; the job ends with a signed receipt."""
+        """Erase everything about the data subject permanently, except what a hold keeps.
+
+        The job ends with a signed receipt.
+        """
         actor = self.actor()
         with self.after(lambda: self.ask(subject_id)):
             asked_only(request, "dry_run")

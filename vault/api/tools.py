@@ -100,7 +100,7 @@ class ToolCallsView(ApiView):
 class ToolCallSearchView(ApiView):
     @of_memories("memories_tool_calls_search", ToolCallsSchema, request=ToolCallQueryInput)
     def post(self, request: Request) -> Response:
-        """Recall calls by name, arguments and outcome, nearest first: has this failed before?"""
+        """Recall calls of tools by name, arguments and outcome, nearest first."""
         actor = self.actor()
         authorize(actor, Permission.MEMORY_READ)
         asked_only(request)

@@ -75,7 +75,7 @@ class DifferenceSchema(Schema):
 class VersionView(ApiView):
     @of_memories("memories_version", VersionSchema, may=[404])
     def get(self, request: Request, memory_id: UUID, number: int) -> Response:
-        """One version of a memory."""
+        """Read one version of a memory."""
         actor = self.actor()
         with acting(actor):
             view = version_get(actor=actor, cube_id=memory_id, number=number)
@@ -99,7 +99,7 @@ class RollbackView(ApiView):
         "memories_rollback", MemorySchema, request=RollbackInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423]
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
-        """Make a new version with the words, tags, type and times of an earlier one."""
+        """Roll a memory back: a new version gets the content, tags, type and times of an earlier one."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
             asked_only(request)
