@@ -27,7 +27,7 @@ class Agent:
         self.client = client
 
     async def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """What the tool answered. Raises ToolRefused."""
+        """Return the tool's answer. Raises ToolRefused."""
         result = await self.client.call_tool(name, arguments)
         if result.is_error:
             (text,) = result.content

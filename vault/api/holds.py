@@ -140,7 +140,7 @@ class HoldView(ApiView):
 class HoldReleaseView(ApiView):
     @described("holds_release", HoldSchema, parameters=[ONCE], request=None, also={202: HoldSchema}, may=[404])
     def post(self, request: Request, hold_id: UUID) -> Response:
-        """Approve the release of a hold: 202 while another member's approval is missing, 200 once the hold has ended."""
+        """Approve the release of a hold: 202 while another approval is missing, 200 once the hold has ended."""
         actor = self.actor()
 
         def ask() -> None:

@@ -1,4 +1,4 @@
-"""What decides about the resident segments of a persona, as SQL: their Fscore with a text, their heat."""
+"""Scores of a persona's resident segments as SQL: their Fscore with a text, their heat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

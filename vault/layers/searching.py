@@ -156,7 +156,7 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
 
 
 def _with_question(text: str, read: Callable[[_Question], list[Hit]]) -> list[Hit]:
-    """What `read` finds; again with a vector of the tenant's own model where that is another."""
+    """Return the results of `read`, repeated with a vector of the tenant's own model where that is another."""
     model = embedder()
     while True:
         try:

@@ -251,7 +251,7 @@ def _typed(form: QueryDict) -> dict[str, str]:
 
 
 def _changed(form: QueryDict, present: Constants) -> dict[str, float | None]:
-    """What differs from the present; None for a field that was emptied. Raises Invalid."""
+    """Return the fields that differ from the current values; None for a field that was emptied. Raises Invalid."""
     return {name: value for name, value in numbers(form).items() if value != getattr(present, name)}
 
 
