@@ -225,7 +225,7 @@ def _quoted(memories: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _brief(memory: dict[str, Any], *, whole: bool = False) -> dict[str, Any]:
-    """Return the fields of a memory that an agent needs, without empty fields; a long text is cut unless the `whole` is asked for."""
+    """Return the non-empty fields of a memory for an agent; a long text is cut unless it is to be `whole`."""
     content = memory["content"]
     is_cut = not whole and len(content) > SHORT
     shown = {"id": memory["id"], "version": memory["version"], "content": content[:SHORT] + "…" if is_cut else content}

@@ -97,7 +97,7 @@ def inputs(
 
 
 def numbers(form: QueryDict) -> dict[str, float | None]:
-    """Read the numbers from a form, by name; None for an empty field. Raises Invalid naming each field that is no number."""
+    """Read the numbers of a form by name; None for an empty field. Raises Invalid for each that is no number."""
     found: dict[str, float | None] = {}
     faults = []
     for name in NAMES:
