@@ -16,7 +16,7 @@ WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
 	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml
 
-.PHONY: help run demo screenshots test check lint lock verify-full chromium
+.PHONY: help run demo screenshots test check lint lock client verify-full chromium
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
 	$(PYTHON) -m $(LOCK) --output-file requirements/base.txt
 	$(PYTHON) -m $(LOCK) --extra dev --output-file requirements/dev.txt
 	$(PYTHON) -m $(LOCK) --extra bench --output-file requirements/bench.txt
+
+client: $(VENV)/.dev ## build the Python client as a wheel in clients/python/dist
+	@exec $(PYTHON) -m uv build --wheel --out-dir clients/python/dist clients/python
 
 verify-full: $(VENV)/.dev chromium ## the promises at their full size; takes long
 	@exec $(PYTHON) -m pytest -n 2 --full-size

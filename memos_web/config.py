@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 DEFAULT_DATA_DIR = Path(__file__).resolve().parents[1] / "var"
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # what listens on the first answers at the second
+# What the Python client and memos-mcp read. A shell that starts a server may have them, too.
+OF_CLIENTS = frozenset({"MEMOS_URL", "MEMOS_API_KEY"})
 KNOWN_VARIABLES = frozenset(
     {
         "MEMOS_ALLOWED_HOSTS",
@@ -156,7 +158,8 @@ def bracketed(host: str) -> str:
 
 def read_config(environ: Mapping[str, str]) -> Config:
     """Read and check the whole environment. Raises ConfigError at the first value that cannot be used."""
-    unknown = sorted(name for name in environ if name.startswith("MEMOS_") and name not in KNOWN_VARIABLES)
+    known = KNOWN_VARIABLES | OF_CLIENTS
+    unknown = sorted(name for name in environ if name.startswith("MEMOS_") and name not in known)
     if unknown:
         raise ConfigError(f"unknown setting {unknown[0]}; known are {', '.join(sorted(KNOWN_VARIABLES))}")
     return Config(

@@ -27,6 +27,10 @@ def test_an_unknown_setting_is_refused_by_name(name: str) -> None:
         read_config({name: "1"})
 
 
+def test_the_settings_of_a_client_in_the_same_shell_are_ignored() -> None:
+    assert read_config({"MEMOS_URL": "http://127.0.0.1:8000", "MEMOS_API_KEY": "mos_x"}).port == 8000
+
+
 def test_the_default_data_directory_is_the_projects_wherever_one_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,1 @@
+"""The clients that are built from this repository, against a running product."""
