@@ -20,6 +20,7 @@ from vault.chat.rules import Evidence, extractive_answer, markers_in, title_of
 from vault.cubes.differences import text_difference
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.rules import approximate_tokens, index_of, text_index
+from vault.cubes.screening.commands import gives_orders
 from vault.cubes.screening.texts import Place, Texts, moved, places_in, without
 from vault.cubes.words import Words
 from vault.graph.rules import contradict, is_consequence
@@ -192,6 +193,7 @@ FUNCTIONS = (
     ),
     TextFunction("personal data of metadata", _places, {}),
     TextFunction("redaction", _moved, {}),
+    TextFunction("orders to a model", gives_orders, {"vault.cubes.screening.commands": "_INVISIBLE _BLANKS _ORDERS"}),
     TextFunction("sentences", sentences, {f"{READER}.sentences": "_END _BULLET _LAST_WORD _CLAUSE"}),
     TextFunction("statements", statements, {f"{READER}.kinds": "_KINDS"}),
     TextFunction(

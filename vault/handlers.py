@@ -29,6 +29,7 @@ from vault.listing import actions
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
 from vault.policies import jobs as retention
+from vault.reviews import quarantine
 from vault.subjects import erasing, exports
 
 # `@handler` in a room registers a kind of job.
@@ -41,6 +42,7 @@ JOBS = (
     index_check,
     model_change,
     moving,
+    quarantine,
     replaying,
     restoring,
     retention,

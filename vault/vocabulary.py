@@ -181,6 +181,7 @@ class ReviewKind(StrEnum):
     CONFLICT = "conflict"
     FEEDBACK = "feedback"
     FUSION = "fusion"
+    QUARANTINE = "quarantine"
 
 
 class ReviewStatus(StrEnum):

@@ -83,6 +83,7 @@ PHRASES: dict[str, Promise] = {
     Verb.WORK_RESUMED: gettext_lazy("resumed work that had failed"),
     Verb.PII_CHECKED: gettext_lazy("checked %(what)s for personal data"),
     Verb.MEMORY_FEEDBACK_GIVEN: gettext_lazy("gave feedback on %(what)s"),
+    Verb.MEMORY_QUARANTINED: gettext_lazy("put %(what)s in quarantine"),
     Verb.RETENTION_APPLIED: gettext_lazy("applied retention to %(what)s"),
     Verb.OPERATOR_CHANGED: gettext_lazy("changed who operates the installation"),
     Verb.OPERATOR_VIEWED: gettext_lazy("looked at %(what)s as an operator"),

@@ -25,6 +25,7 @@ KINDS: dict[str, Promise] = {
     Topic.RETENTION_APPLY: _("Apply retention policies"),
     Topic.NAMESPACE_RESTORE: _("Restore a namespace"),
     Topic.SESSION_END: _("End a session"),
+    Topic.WRITER_QUARANTINE: _("Quarantine a writer's memories"),
     Topic.TIERS_APPLY: _("Apply storage tiers"),
     Topic.NAMESPACE_MOVE: _("Move a namespace"),
     Topic.LIFECYCLE_SWEEP: _("Sweep memories"),

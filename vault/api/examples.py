@@ -47,6 +47,7 @@ EXAMPLES: dict[str, Any] = {
     "conversations_update": {"title": "Travels"},
     "turns_create": {"content": "How does Ana travel?"},
     "reviews_accept": {"redact_history": True},
+    "reviews_quarantine": {"writer": MEMBER},
     "holds_create": {"reason": "Case 17", "subject": "customer-4711"},
     "subjects_create": {"reference": "customer-4711"},
     "subjects_assign": {"ids": [MEMORY]},

@@ -86,6 +86,8 @@ def memory_json(view: CubeView) -> MemoryJson:
     }
     if view.duplicate:
         shown["duplicate"] = True
+    if cube.is_quarantined:
+        shown["quarantined"] = True
     return shown
 
 
@@ -195,7 +197,7 @@ def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:
 
 
 def review_json(view: ReviewView) -> dict[str, Any]:
-    """Places of personal data, never the data; of a memory whose source was withdrawn the text that waits."""
+    """Places of personal data, never the data; of a memory that is withheld the text that waits."""
     row = view.row
     return {
         "id": str(row.id),

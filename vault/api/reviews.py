@@ -5,23 +5,27 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.api.described import IF_MATCH, ONCE, PAGE
+from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE
+from governance.api.fields import StrictSerializer
+from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
-from governance.api.views import ApiView, asked_only, expected_versions
+from governance.api.views import ApiView, asked_only, expected_versions, flag
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.described import of_memories
 from vault.api.inputs import AcceptInput, RedactInput, read
-from vault.api.representations import memory_json, review_json
-from vault.api.schema import MemorySchema, ReviewListSchema, ReviewSchema
+from vault.api.representations import dry_run_json, memory_json, review_json
+from vault.api.schema import DryRunSchema, MemorySchema, ReviewListSchema, ReviewSchema
 from vault.cubes.screening.redaction import cube_redact, cube_redact_ask
 from vault.cubes.selectors import cubes_view
+from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_view, reviews_list
 from vault.reviews.services import (
     review_accept,
@@ -63,8 +67,8 @@ class ReviewAcceptView(ApiView):
         """Accept a review: redact the findings. Earlier versions are blanked unless `redact_history` is false.
 
         `source_withdrawn`: keep the present text, which stands without its source from then on; the words of earlier
-        versions go. Only who could read the source may. `feedback`: change the memory as a reader asks. `fusion`: fuse
-        both memories, with the proposed text.
+        versions go. Only who could read the source may. `quarantine`: let the memory be read; the key that stored it
+        may not. `feedback`: change the memory as a reader asks. `fusion`: fuse both memories, with the proposed text.
         """
         actor = self.actor()
 
@@ -81,7 +85,7 @@ class ReviewAcceptView(ApiView):
 class ReviewRejectView(ApiView):
     @of_memories("reviews_reject", ReviewSchema, request=None, parameters=[ONCE], may=[404])
     def post(self, request: Request, review_id: UUID) -> Response:
-        """Reject a review: the finding is no personal data. `source_withdrawn`: delete the memory.
+        """Reject a review: the finding is no personal data. `source_withdrawn`, `quarantine`: delete the memory.
 
         `feedback`: leave the memory as it is. `fusion`: keep both memories for good.
         """
@@ -93,6 +97,39 @@ class ReviewRejectView(ApiView):
             return _decided(actor, review_reject(actor=actor, review_id=review_id))
 
         return self.post_once(call, ask=lambda: review_reject_ask(actor=actor, review_id=review_id))
+
+
+class QuarantineInput(StrictSerializer):
+    """Whose memories should wait for a decision."""
+
+    writer = serializers.UUIDField(help_text="Id of an API key or of a member.")
+
+
+class QuarantineView(ApiView):
+    @of_memories(
+        "reviews_quarantine",
+        JobPromiseSchema,
+        status=202,
+        request=QuarantineInput,
+        parameters=[ONCE, DRY_RUN],
+        also={200: DryRunSchema},
+        may=[404],
+    )
+    def post(self, request: Request) -> Response:
+        """Put all that one writer stored in quarantine, as a job. Nobody reads it until its reviews are decided."""
+        actor = self.actor()
+        authorize(actor, Permission.APIKEY_MANAGE)
+        asked_only(request, "dry_run")
+        rehearsed = flag(request, "dry_run")
+        writer_id = read(QuarantineInput, request)["writer"]
+        if rehearsed:
+            found = writer_memories(actor=actor, writer_id=writer_id)
+            return Response(dry_run_json(found.ids, count=found.count))
+
+        def call() -> Reply:
+            return Reply(202, {"job": job_json(writer_quarantine(actor=actor, writer_id=writer_id))})
+
+        return self.post_once(call, ask=lambda: authorize(actor, Permission.APIKEY_MANAGE))
 
 
 class RedactView(ApiView):

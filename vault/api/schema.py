@@ -110,6 +110,9 @@ class MemorySchema(Schema):
     access_count = serializers.IntegerField()
     token_count = serializers.IntegerField()
     pending_embedding = serializers.BooleanField()
+    quarantined = serializers.BooleanField(
+        required=False, help_text="True: nobody reads it until its review of kind `quarantine` is accepted."
+    )
     duplicate = serializers.BooleanField(
         required=False,
         help_text="Only there when true: nothing was stored, and this is the memory that was there already. Of a "
@@ -302,7 +305,7 @@ class ReviewSchema(Schema):
     findings = FindingSchema(many=True)
     content = serializers.CharField(
         allow_null=True,
-        help_text="Of an open `source_withdrawn`: the text that waits, for who may decide. "
+        help_text="Of an open `source_withdrawn` or `quarantine`: the text that waits, for who may decide. "
         "Of `conflict` and `feedback`: the text that is judged.",
     )
     feedback = ReviewFeedbackSchema(

@@ -24,7 +24,7 @@ from vault.api.namespaces import NamespaceMoveView, NamespaceRestoreView, Namesp
 from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsView, PolicyView
 from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
 from vault.api.quotas import QuotasView
-from vault.api.reviews import RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
+from vault.api.reviews import QuarantineView, RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
 from vault.api.subjects import (
     SubjectAssignView,
     SubjectEraseView,
@@ -84,6 +84,7 @@ urlpatterns = [
     path("conversations/<uuid:conversation_id>/turns/", TurnsView.as_view()),
     path("memories/<uuid:memory_id>/redact/", RedactView.as_view()),
     path("reviews/", ReviewsView.as_view()),
+    path("reviews/quarantine/", QuarantineView.as_view()),
     path("reviews/<uuid:review_id>/accept/", ReviewAcceptView.as_view()),
     path("reviews/<uuid:review_id>/reject/", ReviewRejectView.as_view()),
     path("memories/<uuid:memory_id>/freeze/", FreezeView.as_view()),

@@ -63,9 +63,10 @@ def locate_readable(actor: Actor, cube_id: UUID) -> Cube:
 
 
 def locate_for_restoring(actor: Actor, cube_id: UUID, earliest: datetime) -> Cube:
-    """The cube, locked, even if it was deleted since `earliest`; not if it has expired or a source
-    of it was withdrawn. Raises NotFound."""
-    rows = Cube.objects.filter(Q(deleted_at=None) | Q(deleted_at__gte=earliest), tenant_id=actor.tenant_id)
+    """The cube, locked, even if it was deleted since `earliest`; not if it has expired, is in
+    quarantine, or a source of it was withdrawn. Raises NotFound."""
+    there = Q(deleted_at=None) | Q(deleted_at__gte=earliest)
+    rows = Cube.objects.filter(there, tenant_id=actor.tenant_id, is_quarantined=False)
     standing = rows.resting_on(CubeOrigin.objects.filter(stands=True))
     return _one(standing.filter(Q(expires_at=None) | Q(expires_at__gt=Now())), cube_id, lock=True)
 

@@ -30,7 +30,7 @@ from vault.cubes.index.eligibility import Partition, index_cubes, partition_of
 from vault.cubes.index.postings import INSERT_SEARCHABLE, postings_delete, postings_insert, postings_sent
 from vault.cubes.lookup import cube_target, locate, locate_for_erasing, locate_for_restoring
 from vault.cubes.retention import refuse_after_grace
-from vault.cubes.screening.findings import findings_insert, reviews_supersede
+from vault.cubes.screening.findings import findings_insert, quarantine_ask, reviews_supersede
 from vault.cubes.screening.screen import note_screened
 from vault.cubes.sources import sources_insert, sources_reworded
 from vault.cubes.storage import WITHIN_HOURS, rights_missing
@@ -48,7 +48,7 @@ from vault.cubes.writer.building import (
 )
 from vault.cubes.writer.bulk_insert import insert_together, sent
 from vault.cubes.writer.prepared import Reading, note_places, note_reading, stored_texts_prepared, texts_prepared
-from vault.models import Cube, CubeVersion, Namespace
+from vault.models import Cube, CubeVersion, Embedding, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.namespaces.quotas import room_take
 from vault.vocabulary import AccessLevel, NamespaceKind
@@ -110,7 +110,7 @@ def cubes_add(
                 object_ids=[one.cube.id for one in new],
                 version=1,
                 after_hash=bytes(new[0].version.hash) if len(new) == 1 else None,
-                detail=pii_detail(new),
+                detail=write_detail(new),
             )
             written_emit(actor, [one.cube for one in new])
         if len(new) < len(built):
@@ -212,6 +212,10 @@ def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
     if built.findings:
         findings_insert([(built.version, built.findings)])
         reviews_supersede(built.version)
+    if cube.is_quarantined:
+        quarantine_ask([built.version])
+        Embedding.objects.filter(cube_id=cube.id).delete()
+        replies_forget(actor=actor, object_ids=[cube.id])
     record(
         actor=actor,
         verb=Verb.MEMORY_UPDATED,
@@ -220,7 +224,7 @@ def version_write(*, actor: Actor, built: Built, before: CubeVersion) -> None:
         version=built.version.number,
         before_hash=bytes(before.hash),
         after_hash=bytes(built.version.hash),
-        detail=pii_detail([built]),
+        detail=write_detail([built]),
     )
     written_emit(actor, [cube])
 
@@ -387,6 +391,7 @@ def _insert(new: Sequence[Built]) -> None:
         rows = [sent([one.cube for one in some]), sent([one.version for one in some])]
         insert_together(rows, INSERT_SEARCHABLE, postings_sent(some))
     findings_insert((one.version, one.findings) for one in new)
+    quarantine_ask([one.version for one in new if one.cube.is_quarantined])
     sources_insert(new)
 
 
@@ -417,9 +422,10 @@ def _together(new: Sequence[Built]) -> Iterator[Sequence[Built]]:
     yield new[start:]
 
 
-def pii_detail(built: Sequence[Built]) -> Detail:
-    """For the audit log: how much personal data was found or redacted; nothing where there was none."""
+def write_detail(built: Sequence[Built]) -> Detail:
+    """For the audit log: how much personal data was found or redacted, and how many entered in quarantine."""
     counted = {
+        "quarantined": sum(one.cube.is_quarantined for one in built),
         "pii_found": sum(len(one.findings) for one in built),
         "pii_redacted": sum(one.redacted for one in built),
     }

@@ -93,7 +93,7 @@ def messages_append(*, actor: Actor, drafts: Sequence[CubeDraft], added: Sequenc
     streams: dict[StreamRef, list[tuple[MessageRole, Added]]] = {}
     with acting(actor):
         for draft, one in zip(drafts, added, strict=True):
-            if draft.page_role is None or one.duplicate or not draft.session_id:
+            if draft.page_role is None or one.duplicate or one.cube.is_quarantined or not draft.session_id:
                 continue
             persona_id = one.cube.persona_id or persona_of_member(actor)
             if persona_id is not None:

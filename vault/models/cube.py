@@ -77,8 +77,8 @@ class CubeQuerySet(ReachQuerySet["Cube"]):
         return self.filter(deleted_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
 
     def readable(self) -> Self:
-        """Rows that exist for a reader: stored, and so is every source that they follow."""
-        return self.stored().resting_on(CubeOrigin.objects.filter(stands=True))
+        """Rows that exist for a reader: stored, not in quarantine, and so is every source that they follow."""
+        return self.stored().filter(is_quarantined=False).resting_on(CubeOrigin.objects.filter(stands=True))
 
     def visible_to(self, actor: Actor) -> Self:
         """Readable rows of `actor`'s tenant that it may read. May be empty; never raises."""
@@ -90,7 +90,9 @@ class CubeQuerySet(ReachQuerySet["Cube"]):
         A derived memory can be restored once its sources are there.
         """
         earliest = Now() - timedelta(days=settings.DELETED_GRACE_DAYS)
-        rows = self.filter(deleted_at__gte=earliest).filter(Q(expires_at=None) | Q(expires_at__gt=Now()))
+        rows = self.filter(deleted_at__gte=earliest, is_quarantined=False).filter(
+            Q(expires_at=None) | Q(expires_at__gt=Now())
+        )
         return rows.resting_on(CubeOrigin.objects.filter(stands=True)).in_reach_of(actor)
 
     def in_reach_of(self, actor: Actor) -> Self:
@@ -213,6 +215,8 @@ class Cube(Described, TenantModel):
     has_sources = models.BooleanField(default=False)  # there may be rows of CubeSource
     # Whether postings and vectors find it (vault/cubes/index/eligibility.py).
     is_indexed = models.BooleanField(default=True, db_default=True)
+    # It waits in the inbox, and nobody reads it elsewhere (vault/reviews/quarantine.py).
+    is_quarantined = models.BooleanField(default=False, db_default=False)
     is_cold = models.BooleanField(default=False, db_default=False)  # it has no vector: words alone find it
 
     objects: ClassVar[CubeQuerySet] = CubeQuerySet.as_manager()  # type: ignore[assignment]

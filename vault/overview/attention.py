@@ -17,7 +17,7 @@ from governance.vocabulary import JobStatus, Permission
 from vault.models import Cube, Namespace, Review
 from vault.overview.selectors import Overview
 from vault.reviews.selectors import pairs_readable
-from vault.vocabulary import ReviewStatus
+from vault.vocabulary import ReviewKind, ReviewStatus
 
 MOST = 100  # a larger count is shown as 100+
 LOOKED_AT = 1_000  # of the newest open reviews and failed jobs
@@ -60,10 +60,11 @@ def reviews_waiting(*, actor: Actor) -> int:
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         newest = Review.objects.filter(tenant_id=actor.tenant_id, status=ReviewStatus.OPEN).order_by("-id")
+        waiting = Q(kind=ReviewKind.QUARANTINE, cube__in=Cube.objects.stored().reached_by(actor))
         rows = Review.objects.filter(
+            waiting | Q(cube__in=Cube.objects.visible_to(actor)),
             pairs_readable(actor, ReviewStatus.OPEN),
             id__in=newest.values("id")[:LOOKED_AT],
-            cube__in=Cube.objects.visible_to(actor),
             version__namespace__in=Namespace.objects.visible_to(actor),
         )
         return len(rows.values_list("id")[: MOST + 1])

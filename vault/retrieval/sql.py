@@ -166,6 +166,7 @@ fitting AS MATERIALIZED (
    CROSS JOIN unnest(%(namespaces)s::uuid[]) AS place (namespace_id) CROSS JOIN LATERAL (
      SELECT * FROM vault_cube AS cube
      WHERE cube.tenant_id = %(tenant)s AND cube.namespace_id = place.namespace_id AND cube.deleted_at IS NULL
+       AND NOT cube.is_quarantined
        AND {_HAPPENED_AT} >= asked.start AND {_HAPPENED_AT} < asked.stop AND cube.id NOT IN (SELECT id FROM gone)
        AND cube.state = ANY(%(states)s::text[]){{facets_of_cubes}}{{cubes_passing}}
      ORDER BY {_HAPPENED_AT} DESC LIMIT %(dated)s

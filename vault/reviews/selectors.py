@@ -24,7 +24,7 @@ from vault.cubes.versions import versions_open_to
 from vault.cubes.words import Words, words_open
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
 from vault.reviews.feedback import Feedback, feedback_open
-from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdrawn_refresh
+from vault.reviews.withdrawn import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_refresh
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
 AROUND = 40  # characters of context at each side of a span
@@ -78,7 +78,7 @@ def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus,
     with acting(actor):
         withdrawn_refresh(actor=actor)
         readable = Q(cube__in=Cube.objects.visible_to(actor))
-        withheld = Q(kind=ReviewKind.SOURCE_WITHDRAWN, cube__in=Cube.objects.stored().reached_by(actor))
+        withheld = Q(kind__in=WITHHELD, cube__in=Cube.objects.stored().reached_by(actor))
         rows = Review.objects.filter(
             readable | withheld,
             pairs_readable(actor, status),
@@ -132,11 +132,11 @@ def review_get(*, actor: Actor, review_id: UUID) -> ReviewView:
 
 
 def _authorize(actor: Actor, review: Review) -> None:
-    """Check the right to decide. For a memory whose source was withdrawn, only the source is an obstacle."""
-    withdrawn = review.kind == ReviewKind.SOURCE_WITHDRAWN
-    cube = withdrawn_locate(actor, review.cube_id) if withdrawn else locate(actor, review.cube_id)
+    """Check the right to decide. For a withheld memory, only its source or the quarantine is an obstacle."""
+    withheld = review.kind in WITHHELD
+    cube = withdrawn_locate(actor, review.cube_id) if withheld else locate(actor, review.cube_id)
     target = cube_target(cube)
-    authorize(actor, Permission.MEMORY_READ, replace(target, sources=()) if withdrawn else target)
+    authorize(actor, Permission.MEMORY_READ, replace(target, sources=()) if withheld else target)
     if review.other_id is not None:
         locate_readable(actor, review.other_id)
     if not versions_open_to(actor).filter(id=review.version_id).exists():
@@ -195,13 +195,13 @@ def _may_see_feedback(actor: Actor, view: ReviewView) -> bool:
 def _opened(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]:
     """In the order given: three queries, whatever their number.
 
-    shown: the reviews whose source was withdrawn of which something may be shown; of the others of this kind, nothing.
+    shown: the reviews of withheld memories of which something may be shown; of the others of these kinds, nothing.
     """
     of_rows = Cube.objects.filter(id__in=[row.cube_id for row in rows]).select_related("namespace")
     cubes = {cube.id: cube for cube in of_rows}
     versions = {one.id: one for one in CubeVersion.objects.filter(id__in=[row.version_id for row in rows])}
     found: dict[UUID, list[PiiFinding]] = {}
-    told = {row.id: row.version_id for row in rows if row.kind != ReviewKind.SOURCE_WITHDRAWN or row.id in shown}
+    told = {row.id: row.version_id for row in rows if row.kind not in WITHHELD or row.id in shown}
     for finding in PiiFinding.objects.filter(version_id__in=told.values()).order_by("field", "leaf", "begins"):
         found.setdefault(finding.version_id, []).append(finding)
     return [
@@ -218,8 +218,8 @@ def _opened(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]
 
 
 def _shown(actor: Actor, rows: Sequence[Review]) -> set[UUID]:
-    """The open reviews whose source was withdrawn that the actor may decide, and may read what the text was made of."""
-    waiting = [row for row in rows if row.kind == ReviewKind.SOURCE_WITHDRAWN and row.status == ReviewStatus.OPEN]
+    """The open reviews of withheld memories that the actor may decide, and may read what the text was made of."""
+    waiting = [row for row in rows if row.kind in WITHHELD and row.status == ReviewStatus.OPEN]
     if not waiting:
         return set()
     cubes = shown_for_decision(actor).filter(id__in=[row.cube_id for row in waiting]).select_related("namespace")

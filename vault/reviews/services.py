@@ -33,7 +33,8 @@ from vault.layers.contradictions import contradiction_undo
 from vault.lifecycle.fusion import cubes_fuse
 from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepared
-from vault.reviews.withdrawn import shown_for_decision, withdrawn_locate, withdrawn_sources_drop
+from vault.reviews.quarantine import quarantine_release
+from vault.reviews.withdrawn import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.vocabulary import ReviewKind, ReviewStatus
 
 DUPLICATES = "A person decided that both state the same."
@@ -43,8 +44,8 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
     """Redact what was found: in a new version of the memory, or the whole of a version that is no longer the present.
 
     Of a memory whose source was withdrawn: keep its present text, which is the one that was looked at; the words of
-    earlier versions go. Of a conflict: the later statement holds, as it does already. Of a fusion: fuse both memories,
-    with the proposed text. Of a feedback: change the memory as it asks.
+    earlier versions go. Of a quarantine: let the memory be read. Of a conflict: the later statement holds, as it does
+    already. Of a fusion: fuse both memories, with the proposed text. Of a feedback: change the memory as it asks.
     What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
     decided already; PiiUnavailable; of a fusion, as `cubes_fuse`. Writes: as a redaction or a fusion does, Review,
     AuditEntry.
@@ -61,6 +62,10 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
         elif review.other_id is not None:
             _refuse_decided(review)
             cubes_fuse(actor=actor, cube_ids=[review.cube_id, review.other_id], reason=DUPLICATES)
+        elif review.kind == ReviewKind.QUARANTINE:
+            _refuse_decided(review)
+            _refuse_unseen(actor, cube)
+            quarantine_release(actor=actor, review=review, cube=cube)
         elif review.kind == ReviewKind.FEEDBACK:
             _refuse_decided(review)
             feedback_accept(actor=actor, review=review, cube=cube)
@@ -127,14 +132,15 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
     """Reject a review: the finding is no personal data. The decision is stored, so that this version is not flagged
     again.
 
-    Of a memory whose source was withdrawn: delete it. Of a conflict: both statements hold. Of a fusion: both memories
-    stay as they are, and their fusion is not proposed again. Of a feedback: the memory stays as it is.
+    Of a memory whose source was withdrawn, or that is in quarantine: delete it. Of a conflict: both statements hold.
+    Of a fusion: both memories stay as they are, and their fusion is not proposed again. Of a feedback: the memory stays
+    as it is.
     Raises NotFound; Forbidden; Conflict when it was decided already. Writes: Review, PiiFinding …, AuditEntry.
     """
     with acting(actor):
         review, cube = _locate(actor, review_id, rejecting=True)
         _refuse_decided(review)
-        if review.kind == ReviewKind.SOURCE_WITHDRAWN:
+        if review.kind in WITHHELD:
             cubes_hide(actor=actor, cubes=[cube])
         if review.kind == ReviewKind.CONFLICT:
             contradiction_undo(actor=actor, cube_id=cube.id)
@@ -152,13 +158,13 @@ def _locate(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[
     found = rows.values_list("cube_id", "kind", "other_id").first()
     if found is None:
         raise NotFound
-    withdrawn = found[1] == ReviewKind.SOURCE_WITHDRAWN
+    withheld = found[1] in WITHHELD
     if found[2] is not None:  # the lower id: a fusion locks in the same order
         authorize(actor, Permission.MEMORY_UPDATE, cube_target(_readable(actor, found[2])))
-    cube = withdrawn_locate(actor, found[0]) if withdrawn else _readable(actor, found[0])
-    deleting = rejecting and withdrawn
+    cube = withdrawn_locate(actor, found[0]) if withheld else _readable(actor, found[0])
+    deleting = rejecting and withheld
     authorize(actor, Permission.MEMORY_DELETE if deleting else Permission.MEMORY_UPDATE, cube_target(cube))
-    if withdrawn:
+    if withheld:
         refuse_held(actor, [cube.id])
     rows = Review.objects.select_for_update(of=("self",)).select_related("version")
     review = rows.get(id=review_id)

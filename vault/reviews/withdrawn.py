@@ -20,6 +20,7 @@ from vault.models.cube import CubeQuerySet
 from vault.vocabulary import ReviewKind, ReviewStatus, Source, SourceKind
 
 STANDING = CubeOrigin.objects.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"), stands=True)
+WITHHELD = frozenset({ReviewKind.SOURCE_WITHDRAWN, ReviewKind.QUARANTINE})  # kinds of what is read in the inbox alone
 UNDECIDED = {"status": ReviewStatus.OPEN, "decided_at": None, "decided_kind": "", "decided_by": None}
 
 
@@ -66,9 +67,9 @@ def withdrawn_refresh(*, actor: Actor) -> None:
 
 
 def withdrawn_locate(actor: Actor, cube_id: UUID) -> Cube:
-    """A memory that is withheld, or was deleted by its review, locked. The caller asks what may be done with it.
+    """A memory that is withheld, in quarantine, or was deleted by its review, locked.
 
-    Raises NotFound.
+    The caller asks what may be done with it. Raises NotFound.
     """
     rows = Cube.objects.all().reached_by(actor).filter(id=cube_id)
     cube = rows.select_for_update(of=("self",)).select_related("namespace").first()

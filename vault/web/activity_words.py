@@ -23,6 +23,7 @@ WORDS = {
     Verb.MEMORY_RESTORED: ngettext_lazy("restored %(n)s memory", "restored %(n)s memories", "n"),
     Verb.MEMORY_PURGED: ngettext_lazy("erased %(n)s memory", "erased %(n)s memories", "n"),
     Verb.MEMORY_REDACTED: ngettext_lazy("redacted %(n)s memory", "redacted %(n)s memories", "n"),
+    Verb.MEMORY_QUARANTINED: ngettext_lazy("put %(n)s memory in quarantine", "put %(n)s memories in quarantine", "n"),
     Verb.MEMORY_FROZEN: ngettext_lazy("froze %(n)s memory", "froze %(n)s memories", "n"),
     Verb.MEMORY_UNFROZEN: ngettext_lazy("unfroze %(n)s memory", "unfroze %(n)s memories", "n"),
     Verb.MEMORY_TRANSITIONED: ngettext_lazy(

@@ -37,6 +37,7 @@ class ShownReview:
     is_conflict: bool
     is_fusion: bool
     is_feedback: bool
+    is_quarantined: bool
 
 
 def marked(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
@@ -50,8 +51,11 @@ def shown_review(view: ReviewView) -> ShownReview:
     withdrawn = view.row.kind == ReviewKind.SOURCE_WITHDRAWN
     conflict, fusion = view.row.kind == ReviewKind.CONFLICT, view.row.kind == ReviewKind.FUSION
     feedback = view.row.kind == ReviewKind.FEEDBACK
+    quarantined = view.row.kind == ReviewKind.QUARANTINE
     is_open = status is ReviewStatus.OPEN
-    return ShownReview(view, found, REVIEW_STATUSES[status], is_open, withdrawn, conflict, fusion, feedback)
+    return ShownReview(
+        view, found, REVIEW_STATUSES[status], is_open, withdrawn, conflict, fusion, feedback, quarantined
+    )
 
 
 def _pieces(text: str, findings: Sequence[Finding]) -> Iterator[MarkedPiece]:

@@ -8,19 +8,22 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from governance.access.decisions.services import is_allowed
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
+from governance.apikeys.selectors import apikeys_list
 from governance.database import acting
 from governance.errors import Conflict
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import Newest, uuid_or_none
+from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_get, review_view, reviews_list
 from vault.reviews.services import review_accept, review_accept_ask, review_reject
 from vault.vocabulary import ReviewKind, ReviewStatus
 from vault.web.findings import shown_review
 
 REVIEWS = 30  # of one page
+KEYS = 200  # the newest, that the form offers
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -40,8 +43,27 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "older": take.older,
             "decided": decided,
             "may_decide": is_allowed(actor, Permission.MEMORY_UPDATE),
+            "may_quarantine": is_allowed(actor, Permission.APIKEY_MANAGE),
         }
         return draw(request, "vault/reviews/reviews.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def quarantine(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """GET lists the keys, and counts the memories of the chosen one; POST starts the job."""
+    authorize(actor, Permission.APIKEY_MANAGE)
+    chosen = uuid_or_none((request.POST if request.method == "POST" else request.GET).get("writer", ""))
+    if request.method == "POST" and chosen is not None:
+        return see_other(reverse("job", args=[writer_quarantine(actor=actor, writer_id=chosen).id]))
+    context = {
+        "keys": apikeys_list(actor=actor, pages=Newest(size=KEYS, key="id", cursor=None)),
+        "chosen": chosen,
+        "found": writer_memories(actor=actor, writer_id=chosen) if chosen else None,
+        "is_missing": request.method == "POST",
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if request.method == "POST" else HTTPStatus.OK
+    return draw(request, "vault/reviews/quarantine.html", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -87,6 +87,7 @@ urlpatterns = [
     path("ui/", guide.guide, name="guide"),
     path("palette/", palette.palette, name="palette"),
     path("reviews/", reviews.reviews, name="reviews"),
+    path("reviews/quarantine/", reviews.quarantine, name="reviews_quarantine"),
     path("reviews/<uuid:review_id>/accept/", reviews.accept, name="review_accept"),
     path("reviews/<uuid:review_id>/reject/", reviews.reject, name="review_reject"),
     path("memories/<uuid:memory_id>/provenance/", provenance.provenance, name="memory_provenance"),

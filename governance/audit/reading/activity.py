@@ -22,6 +22,7 @@ ACTIVITY = frozenset(
         Verb.MEMORY_FROZEN,
         Verb.MEMORY_UNFROZEN,
         Verb.MEMORY_TRANSITIONED,
+        Verb.MEMORY_QUARANTINED,
         Verb.MEMORY_PROMOTED,
         Verb.RETENTION_APPLIED,
         Verb.TURN_CREATED,

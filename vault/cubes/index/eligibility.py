@@ -5,7 +5,7 @@
 | generated, activated | vault_posting | vault_embedding |
 | the same, cold | vault_posting | none |
 | archived | vault_archivedposting | none |
-| merged, expired, deleted | none | none |
+| merged, expired, deleted, in quarantine | none | none |
 
 Whoever changes the state of a memory, deletes or restores it calls `index_cubes` in the same transaction. An expiry
 holds at read time by itself: what has expired leaves the index by `expired_unindex`, and a search leaves out what is
@@ -51,7 +51,7 @@ class Partition(Enum):
 
 def partition_of(cube: Cube, now: datetime) -> Partition:
     """The rule of the table above. Pure."""
-    if cube.deleted_at is not None or (cube.expires_at is not None and cube.expires_at <= now):
+    if cube.is_quarantined or cube.deleted_at is not None or (cube.expires_at is not None and cube.expires_at <= now):
         return Partition.NONE
     if cube.state in SEARCHABLE:
         return Partition.SEARCHABLE

@@ -1,6 +1,6 @@
 """Rows of what was found in versions, and of the reviews that ask about it. Written and deleted with their version."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.db.models import Q
 
@@ -23,6 +23,11 @@ def findings_insert(versions: Iterable[tuple[CubeVersion, Iterable[Finding]]], *
     insert_rows([_row(version, finding) for version, finding in found])
     open_ones = {version.id: version for version, finding in found if finding.status is ReviewStatus.OPEN}
     insert_rows([_review(version) for version in open_ones.values()] if ask else [])
+
+
+def quarantine_ask(versions: Sequence[CubeVersion]) -> None:
+    """A review for each version whose memory is in quarantine. One statement."""
+    insert_rows([_review(version, ReviewKind.QUARANTINE) for version in versions])
 
 
 def findings_of(version: CubeVersion) -> list[Finding]:
@@ -60,11 +65,11 @@ def _row(version: CubeVersion, finding: Finding) -> PiiFinding:
     )
 
 
-def _review(version: CubeVersion) -> Review:
+def _review(version: CubeVersion, kind: ReviewKind = ReviewKind.PII) -> Review:
     return Review(
         id=uuid7(),
         tenant_id=version.tenant_id,
-        kind=ReviewKind.PII,
+        kind=kind,
         cube_id=version.cube_id,
         version_id=version.id,
         status=ReviewStatus.OPEN,

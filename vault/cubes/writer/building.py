@@ -34,6 +34,7 @@ from vault.cubes.rules import (
     text_index,
     version_hash,
 )
+from vault.cubes.screening.commands import gives_orders, is_untrusted
 from vault.cubes.screening.findings import findings_of
 from vault.cubes.screening.screen import EVERYWHERE, Finding, Screen, Screened, texts_of
 from vault.cubes.screening.texts import Place as Location
@@ -52,7 +53,16 @@ from vault.cubes.writer.prepared import (
 from vault.models import Cube, CubeVersion, Namespace
 from vault.namespaces.mounting import MountPlaces, refuse_mounted_read_only, session_token
 from vault.namespaces.services import namespace_for_writing
-from vault.vocabulary import AccessLevel, MemoryType, NamespaceKind, PiiField, Sensitivity, State
+from vault.vocabulary import (
+    AccessLevel,
+    MemoryType,
+    Modality,
+    NamespaceKind,
+    PiiField,
+    Sensitivity,
+    Source,
+    State,
+)
 
 ENTRY_KEY = "key"  # of an entry's metadata: what a pipeline cache finds it by
 CLEAR_FIELDS = (
@@ -226,7 +236,7 @@ def build_all(*, actor: Actor, drafts: Sequence[CubeDraft], permission: Permissi
             _check_place(resolver, draft)
             sources = _sources(draft, built)
             one = _existing(resolver, known, draft, sources, screened)
-            one = one or _build(resolver, known, draft, sources, screened)
+            one = one or _build(resolver, known, draft, sources, screened, _gives_orders(resolver.actor, draft, built))
             built.append(one)
             known.remember(draft, one.cube, sources)
     return built
@@ -307,8 +317,21 @@ def _existing(
     )
 
 
+def _gives_orders(actor: Actor, draft: CubeDraft, before: Sequence[Built]) -> bool:
+    """Whether a draft enters in quarantine. What is derived from a quarantined one waits with it, without a review."""
+    if draft.parent is not None and before[draft.parent].cube.is_quarantined:
+        return False
+    texts = (draft.content, draft.title, draft.speaker)
+    return is_untrusted(actor, draft.source, draft.modality) and any(map(gives_orders, texts))
+
+
 def _build(
-    resolver: Resolver, known: DuplicateIndex, draft: CubeDraft, sources: tuple[SourceRef, ...], screened: Screened
+    resolver: Resolver,
+    known: DuplicateIndex,
+    draft: CubeDraft,
+    sources: tuple[SourceRef, ...],
+    screened: Screened,
+    is_quarantined: bool,
 ) -> Built:
     place = resolver.place(draft)
     session_token, position = known.place(draft, place.namespace.id)
@@ -335,6 +358,8 @@ def _build(
             "session_token": session_token,
             "position": position,
             "has_sources": bool(sources),
+            "is_quarantined": is_quarantined,
+            "is_indexed": not is_quarantined,
         },
         place.attached,
     )
@@ -393,13 +418,25 @@ def build_version(
         cube.subject_id = resolver.subject_id(changes.subject)
     expiry_settle(resolver.policies, cube, born=cube.created_at, asked=not isinstance(changes.expires_at, Unset))
     cube.version = before.number + 1
-    words = _changed(words, changes)
+    was, words = words, _changed(words, changes)
     redacted = 0
     if findings is None:
         screened, findings = _screened_again(actor, cube, before, changes, words)
         words, redacted = _reworded(words, screened.texts), screened.redacted
         cube.tags = list(screened.texts.tags)
+    cube.is_quarantined = _orders_changed(actor, was, words)
     return _sealed(resolver, cube, words, before=before, reason=reason, findings=findings, redacted=redacted)
+
+
+def _orders_changed(actor: Actor, was: Words, words: Words) -> bool:
+    """Whether a change by an API key brings in a text that gives orders."""
+    changed = [new for old, new in zip(_read_texts(was), _read_texts(words), strict=True) if new != old]
+    return is_untrusted(actor, Source.API, Modality.TEXT) and any(map(gives_orders, changed))
+
+
+def _read_texts(words: Words) -> tuple[str, str, str]:
+    """The texts that a prompt may show."""
+    return words.content, words.title, words.speaker
 
 
 def _screened_again(
@@ -526,4 +563,5 @@ def _sealed(
         },
         {"cube": cube},
     )
+    indexed = Indexed({}, indexed.length) if cube.is_quarantined else indexed  # it enters no index
     return Built(cube, version, words, indexed, sources=sources, findings=tuple(findings), redacted=redacted)

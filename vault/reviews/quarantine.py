@@ -1,0 +1,129 @@
+"""Memories in quarantine: texts that order a model, and all that one writer stored. Each waits until a person decides.
+
+A text that came by an API key, a tool or an import enters in quarantine if it gives orders
+(vault/cubes/screening/commands.py). What is in quarantine, and what was derived from it, is read in the inbox alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import F
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting
+from governance.errors import Forbidden, NotFound
+from governance.idempotency.services import replies_forget
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.jobs.selectors import JobView
+from governance.jobs.services import job_create
+from governance.naming import names_find
+from governance.vocabulary import Permission, Topic, Verb, Weight
+from vault.cubes.index.eligibility import index_cubes
+from vault.cubes.lookup import cube_target
+from vault.cubes.screening.findings import quarantine_ask
+from vault.cubes.services import written_emit
+from vault.models import Cube, CubeVersion, Review
+from vault.models.cube import CubeQuerySet
+from vault.reviews.withdrawn import UNDECIDED
+from vault.vocabulary import ReviewKind, Source
+
+PART = 100  # memories of one step
+
+
+@dataclass(frozen=True)
+class WriterMemories:
+    """count: memories that would enter quarantine; ids: the first PART of them; held: those that a hold keeps."""
+
+    count: int
+    ids: tuple[UUID, ...]
+    held: int
+
+
+def quarantine_release(*, actor: Actor, review: Review, cube: Cube) -> None:
+    """Let a memory be read again, with what was derived from it. Use inside `acting`.
+
+    Raises Forbidden for the key that wrote it. Writes: Cube, Posting …, OutboxEvent.
+    """
+    authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+    if review.version.principal_id == actor.principal_id:
+        detail = "Whoever stored this memory may not accept it. Ask another person, or sign in and decide in the inbox."
+        raise Forbidden(detail, permission=Permission.MEMORY_UPDATE, rule="separation")
+    Cube.objects.filter(id=cube.id).update(is_quarantined=False)
+    cube.is_quarantined = False
+    index_cubes([cube])
+    written_emit(actor, [cube])
+
+
+def writer_memories(*, actor: Actor, writer_id: UUID) -> WriterMemories:
+    """The memories of a writer that `writer_quarantine` would take. Raises NotFound; Forbidden."""
+    with acting(actor):
+        _ask(actor, writer_id)
+        rows = _written_by(actor, writer_id)
+        free = rows.free()
+        return WriterMemories(
+            free.count(), tuple(free.values_list("id", flat=True)[:PART]), rows.count() - free.count()
+        )
+
+
+def writer_quarantine(*, actor: Actor, writer_id: UUID) -> JobView:
+    """Ask for the job that puts all memories of a member or an API key in quarantine.
+
+    Raises NotFound: nobody here has this id; Forbidden. Writes: Job, AuditEntry, OutboxEvent.
+    """
+    with acting(actor):
+        _ask(actor, writer_id)
+        return job_create(actor=actor, kind=Topic.WRITER_QUARANTINE, settings={"writer": str(writer_id)})
+
+
+@handler(Topic.WRITER_QUARANTINE, permission=Permission.APIKEY_MANAGE, weight=Weight.INTERACTIVE)
+def writers_quarantine(run: JobRun) -> Callable[[], Step]:
+    """Put the next PART memories of a writer in quarantine. done: memories. What is held stays, and is counted.
+
+    Writes: Cube …, Review …, AuditEntry; deletes Posting …, Embedding ….
+    """
+    writer_id = UUID(run.settings["writer"])
+
+    def write() -> Step:
+        rows = _written_by(run.actor, writer_id)
+        some = rows.free().select_related("namespace").select_for_update(of=("self",))
+        cubes = list(some[:PART])
+        if cubes:
+            _quarantine(run.actor, cubes)
+        done = run.done + len(cubes)
+        if len(cubes) == PART:
+            return Step(state={"after": str(cubes[-1].id)}, done=done, result={"quarantined": done})
+        return Step(done=done, total=done, result={"quarantined": done, "held": rows.count()})
+
+    return write
+
+
+def _ask(actor: Actor, writer_id: UUID) -> None:
+    authorize(actor, Permission.APIKEY_MANAGE)
+    if not {name.kind for name in names_find(actor.tenant_id, {writer_id}).values()} & {"member", "api_key"}:
+        raise NotFound
+
+
+def _written_by(actor: Actor, writer_id: UUID) -> CubeQuerySet:
+    """Memories of which a version is the writer's, but for what was said in chats."""
+    versions = CubeVersion.objects.filter(tenant_id=actor.tenant_id, principal_id=writer_id)
+    rows = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=versions.values("cube_id"))
+    return rows.filter(is_quarantined=False, deleted_at=None).exclude(source=Source.CHAT).order_by("id")
+
+
+def _quarantine(actor: Actor, cubes: list[Cube]) -> None:
+    ids = [cube.id for cube in cubes]
+    Cube.objects.filter(id__in=ids).update(is_quarantined=True)
+    for cube in cubes:
+        cube.is_quarantined = True
+    index_cubes(cubes)
+    versions = CubeVersion.objects.filter(cube_id__in=ids, number=F("cube__version"))
+    decided = Review.objects.filter(kind=ReviewKind.QUARANTINE, version__in=versions)
+    asked = set(decided.values_list("version_id", flat=True))
+    decided.update(**UNDECIDED)
+    quarantine_ask([one for one in versions if one.id not in asked])
+    replies_forget(actor=actor, object_ids=ids)
+    record(actor=actor, verb=Verb.MEMORY_QUARANTINED, object_type="memory", object_ids=ids)
