@@ -131,6 +131,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(
         ("api/v1/reviews/<uuid:review_id>/accept/", "api/v1/reviews/<uuid:review_id>/reject/"), "ids alone"
     ),
+    **dict.fromkeys(("api/v1/reviews/quarantine/", "reviews/quarantine/"), "ids, counts and names of keys alone"),
     "jobs/schedules/": "kinds of jobs, times and counts",
     **dict.fromkeys((f"jobs/<uuid:job_id>/{one}/" for one in ("cancel", "retry", "undo")), "POST alone"),
     "reviews/<uuid:review_id>/reject/": "POST alone; shows the review as reviews/ does",

@@ -43,6 +43,7 @@ from vault.listing.bulk import BulkAction, BulkArguments
 from vault.models import Cube, CubeUse, Embedding
 from vault.namespaces.managing import NamespaceDraft, namespace_create, namespace_move_later
 from vault.reader.services import Message, messages_read
+from vault.reviews.quarantine import writer_quarantine
 from vault.subjects.services import subject_create, subject_erase, subject_export
 from vault.vocabulary import MessageRole, NamespaceKind
 
@@ -133,6 +134,7 @@ def work(world: World, settings: Settings) -> World:
     namespace_restore_later(actor=actor, namespace_id=empty, as_of=database_now())
     namespace_create(actor=actor, draft=NamespaceDraft("/pool", NamespaceKind.CONTEXT_POOL, session_id="once"))
     session_end_later(actor=actor, session_id="once")
+    writer_quarantine(actor=actor, writer_id=world.bob.member.id)
     retention = {"where": {"namespace": "/team"}, "max_seconds": 3600}
     policy_create(actor=actor, draft=PolicyDraft(PolicyKind.RETENTION, "an hour", retention))
     person = subject_create(actor=actor, reference="a person")

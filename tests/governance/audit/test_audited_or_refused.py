@@ -103,6 +103,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("jobs/<uuid:job_id>/cancel/", "post"): [Call("jobs/{job}/cancel/")],
     ("memories/<uuid:memory_id>/redact/", "post"): [Call("memories/{cube}/redact/", {"version": 1})],
     ("reviews/", "get"): [Call("reviews/"), Call("reviews/?kind=pii")],
+    ("reviews/quarantine/", "post"): [Call("reviews/quarantine/", {"writer": "{member}"})],
     ("reviews/<uuid:review_id>/accept/", "post"): [Call("reviews/{flagged}/accept/", {})],
     ("reviews/<uuid:review_id>/reject/", "post"): [Call("reviews/{doubted}/reject/")],
     ("memories/<uuid:memory_id>/freeze/", "post"): [Call("memories/{kept}/freeze/", {"reason": "nightingale"})],

@@ -73,8 +73,8 @@ _ORDERS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
         ("memor", "conversation", "chat history"),
         re.compile(
             r"\b(?:send|forward|post|upload|email|exfiltrate|leak) (?:\w+ ){0,2}?(?:memories|conversations?"
-            r"|chat history) to\b|\b(?:delete|erase|wipe|purge) (?:all|every|everything|each)(?: of)?(?: the| your| their"
-            r"| its)?(?: stored)? (?:memor(?:y|ies)|conversations?)\b"
+            r"|chat history) to\b|\b(?:delete|erase|wipe|purge) (?:all|every|everything|each)(?: of)?(?: the| your"
+            r"| their| its)?(?: stored)? (?:memor(?:y|ies)|conversations?)\b"
         ),
     ),
     (  # the same in Chinese
