@@ -100,7 +100,7 @@ class ReviewRejectView(ApiView):
 
 
 class QuarantineInput(StrictSerializer):
-    """Whose memories should wait for a decision."""
+    """The writer whose memories should wait for a decision."""
 
     writer = serializers.UUIDField(help_text="Id of an API key or of a member.")
 

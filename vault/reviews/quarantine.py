@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import F
 
+from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
@@ -60,8 +61,9 @@ def quarantine_release(*, actor: Actor, review: Review, cube: Cube) -> None:
 
 def writer_memories(*, actor: Actor, writer_id: UUID) -> WriterMemories:
     """The memories of a writer that `writer_quarantine` would take. Raises NotFound; Forbidden."""
+    authorize(actor, Permission.APIKEY_MANAGE, Target("principal", writer_id, actor.tenant_id))
     with acting(actor):
-        _ask(actor, writer_id)
+        _refuse_unknown(actor, writer_id)
         rows = _written_by(actor, writer_id)
         free = rows.free()
         return WriterMemories(
@@ -74,8 +76,9 @@ def writer_quarantine(*, actor: Actor, writer_id: UUID) -> JobView:
 
     Raises NotFound: nobody here has this id; Forbidden. Writes: Job, AuditEntry, OutboxEvent.
     """
+    authorize(actor, Permission.APIKEY_MANAGE, Target("principal", writer_id, actor.tenant_id))
     with acting(actor):
-        _ask(actor, writer_id)
+        _refuse_unknown(actor, writer_id)
         return job_create(actor=actor, kind=Topic.WRITER_QUARANTINE, settings={"writer": str(writer_id)})
 
 
@@ -101,8 +104,8 @@ def writers_quarantine(run: JobRun) -> Callable[[], Step]:
     return write
 
 
-def _ask(actor: Actor, writer_id: UUID) -> None:
-    authorize(actor, Permission.APIKEY_MANAGE)
+def _refuse_unknown(actor: Actor, writer_id: UUID) -> None:
+    """Raises NotFound unless the tenant has a member or an API key with this id."""
     if not {name.kind for name in names_find(actor.tenant_id, {writer_id}).values()} & {"member", "api_key"}:
         raise NotFound
 

@@ -70,7 +70,7 @@ CONVERSATIONS = Path(__file__).parents[3] / "benchmarks" / "data" / "answers.jso
 
 
 @pytest.mark.parametrize("text", ORDERS)
-def test_order_to_a_model_is_found(text: str) -> None:
+def test_order_to_a_model_is_detected(text: str) -> None:
     assert gives_orders(text)
 
 

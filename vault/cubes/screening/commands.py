@@ -103,14 +103,14 @@ _ORDERS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
 
 
 def gives_orders(text: str) -> bool:
-    """Whether `text` orders a language model to do something, as far as plain words show."""
+    """Tell whether `text` orders a language model to do something, as far as plain words show."""
     plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold()).replace("\u2019", "'")
     plain = _BLANKS.sub(" ", plain)
     return any(order.search(plain) for words, order in _ORDERS if any(word in plain for word in words))
 
 
 def is_untrusted(actor: Actor, source: Source, modality: Modality) -> bool:
-    """Whether nobody typed a text of this source here: it came by an API key, a tool, an import or a pack."""
+    """Tell whether a text was typed by nobody here: it came by an API key, a tool, an import or a pack."""
     if source in _OWN_SOURCES:
         return False
     by_key = actor.principal_kind is PrincipalKind.API_KEY

@@ -318,7 +318,7 @@ def _existing(
 
 
 def _gives_orders(actor: Actor, draft: CubeDraft, before: Sequence[Built]) -> bool:
-    """Whether a draft enters in quarantine. What is derived from a quarantined one waits with it, without a review."""
+    """Tell whether a draft enters in quarantine. What is derived from a quarantined one waits with it, without a review."""
     if draft.parent is not None and before[draft.parent].cube.is_quarantined:
         return False
     texts = (draft.content, draft.title, draft.speaker)
@@ -429,7 +429,7 @@ def build_version(
 
 
 def _orders_changed(actor: Actor, was: Words, words: Words) -> bool:
-    """Whether a change by an API key brings in a text that gives orders."""
+    """Tell whether a change by an API key brings in a text that gives orders."""
     changed = [new for old, new in zip(_read_texts(was), _read_texts(words), strict=True) if new != old]
     return is_untrusted(actor, Source.API, Modality.TEXT) and any(map(gives_orders, changed))
 
