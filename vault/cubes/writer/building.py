@@ -318,7 +318,7 @@ def _existing(
 
 
 def _gives_orders(actor: Actor, draft: CubeDraft, before: Sequence[Built]) -> bool:
-    """Tell whether a draft enters in quarantine. What is derived from a quarantined one waits with it, without a review."""
+    """Tell whether a draft enters in quarantine. What is derived from a quarantined one waits without a review."""
     if draft.parent is not None and before[draft.parent].cube.is_quarantined:
         return False
     texts = (draft.content, draft.title, draft.speaker)
