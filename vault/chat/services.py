@@ -66,7 +66,6 @@ from vault.cubes.usage import usage_count
 from vault.cubes.writer.building import TextIndexes, texts_index
 from vault.layers.services import turn_append
 from vault.lexicon.temporal_expressions import asks_for_time
-from vault.lexicon.tokens import language_of
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.namespaces.services import chat_namespace
 from vault.providers.ports import Completion, Llm, TextDelta
@@ -74,6 +73,7 @@ from vault.providers.registry import llm
 from vault.reader.rules import Intent, MemoryCall, Statement, confirms, memory_call, needs_past, read_statements
 from vault.reader.services import statement_draft
 from vault.retrieval.queries import SearchQuery
+from vault.retrieval.relevance import is_relevant
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import Layer, MessageRole, SemanticType, Source, SourceKind, TurnEnd
 
@@ -82,8 +82,6 @@ REMEMBERED = 4  # earlier turns that a model sees
 FOLLOWED = 2  # earlier turns that a follow-up may rest on
 SHORT_RANGE = timedelta(days=8)  # of time that a question names: what lies outside is no answer
 SHOWN_PARTS = ("lexical", "context", "dense", "entity", "time", "graph")  # of a score
-# Cosine from which a memory without a common word is about the question. Small embedders find all Chinese alike.
-LEAST_DENSE, LEAST_DENSE_CHINESE = 0.35, 0.65
 LONGEST_TITLE = 200
 
 
@@ -442,9 +440,8 @@ def turn_whole(*, plan: TurnPlan) -> TurnAnswer:
 
 def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
     """The hits that are about the question, and not merely the best there are; none that only quotes others."""
-    least = LEAST_DENSE if language_of(question) == "en" else LEAST_DENSE_CHINESE
     own = [hit for hit in hits if not hit.view.words.quotes]
-    return [hit for hit in own if hit.parts.lexical > 0 or hit.parts.dense >= least]
+    return [hit for hit in own if is_relevant(hit.parts, question)]
 
 
 def _within(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:

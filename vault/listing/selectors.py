@@ -19,8 +19,9 @@ from vault.listing.queries import MemoryQuery, Order
 from vault.models import Cube, Namespace
 from vault.models.cube import CubeQuerySet
 from vault.retrieval.queries import SearchQuery
+from vault.retrieval.relevance import is_relevant
 from vault.retrieval.selectors import Hit, memories_search
-from vault.vocabulary import State
+from vault.vocabulary import SearchMode, State
 
 PAGE = 30  # rows that a page shows at once; the next follow while one scrolls
 HITS = 50  # of one search
@@ -30,11 +31,15 @@ LEAST_SCORE = 0.05  # what scores less only fills an answer
 
 @dataclass(frozen=True)
 class MemoryPage:
-    """views in order; hits: the same with scores, after a search. next: where the next page begins."""
+    """views in order; hits: the same with scores, after a search. next: where the next page begins.
+
+    is_nearest: no hit is about what was searched for; these come nearest.
+    """
 
     views: tuple[CubeView, ...]
     hits: tuple[Hit, ...] = ()
     next: UUID | None = None
+    is_nearest: bool = False
 
 
 def memories_page(*, actor: Actor, query: MemoryQuery, after: UUID | None = None, size: int = PAGE) -> MemoryPage:
@@ -85,7 +90,15 @@ def _search_page(actor: Actor, query: MemoryQuery) -> MemoryPage:
         is_use=False,
     )
     hits = _sorted(memories_search(actor=actor, search=search), query.order)
-    return MemoryPage(views=tuple(hit.view for hit in hits), hits=tuple(hits))
+    is_nearest = bool(hits) and not any(_is_match(hit, query) for hit in hits)
+    return MemoryPage(views=tuple(hit.view for hit in hits), hits=tuple(hits), is_nearest=is_nearest)
+
+
+def _is_match(hit: Hit, query: MemoryQuery) -> bool:
+    """Whether a hit is about what was searched for. Links and tags are matched as they are."""
+    if query.mode not in {SearchMode.HYBRID, SearchMode.DENSE}:
+        return True
+    return is_relevant(hit.parts, query.text) or hit.parts.entity > 0 or hit.parts.time > 0
 
 
 def _sorted(hits: list[Hit], order: Order) -> list[Hit]:

@@ -30,6 +30,7 @@ def palette(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         "text": text,
         "rows": rows_shown(page_found, text)[:MEMORIES],
         "total": len(page_found.views),
+        "is_nearest": page_found.is_nearest,
         "all_address": f"{reverse('memories')}?{urlencode({'q': text})}",
         "actions": _actions(actor, text),
         "pages": _pages(actor, text),

@@ -254,3 +254,14 @@ def test_a_cursor_tells_nothing_of_when_a_memory_of_another_expires(world: World
     browser = signed_in(world.alice)
     assert rows_of(page_of(browser, f"/memories/?order=expiring&after={own}")) == [last]
     assert rows_of(page_of(browser, f"/memories/?order=expiring&after={private}")) == [first, own, last]
+
+
+def test_a_search_that_nothing_matches_says_so_above_the_nearest(world: World, ids: list[str]) -> None:
+    run_jobs()
+    client = signed_in(world.bob)
+    unknown = page_of(client, "/memories/?q=Zebulon+on+a+holiday&mode=dense")
+    assert "No memory matches this search." in unknown
+    assert set(rows_of(unknown)) <= set(ids)
+    assert "No memory matches this search." not in page_of(client, "/memories/?q=green+tea")
+    assert "No match. The nearest memories" in page_of(client, "/palette/?q=Zebulon+on+a+holiday")
+    assert "No match" not in page_of(client, "/palette/?q=tea")
