@@ -29,6 +29,7 @@ START_SECONDS, SETTLE_SECONDS = 180, 120
 MOST_BYTES, LEAST_QUALITY = 60_000, 20  # of a picture
 SIZES: dict[str, ViewportSize] = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
+SHOWN = "theme => (document.documentElement.dataset.bsTheme ?? theme) === theme"  # /admin/ follows the system alone
 CONTENT = "Tide blue is our best-selling glaze"
 # Pages by their addresses; one that is not there (404) is left out. {name} is a row that `rows_find` looks up.
 PAGES = {
@@ -45,6 +46,7 @@ PAGES = {
     "memory-readers": "/memories/{memory}/readers/",
     "memory-provenance": "/memories/{memory}/provenance/",
     "memory-split": "/memories/{memory}/split/",
+    "memories-nearest": "/memories/?q=Zebulon",
     "memory-add": "/memories/new/",
     "layers": "/layers/",
     "layers-traits": "/layers/{persona}/traits/",
@@ -63,6 +65,7 @@ PAGES = {
     "namespace": "/namespaces/{namespace}/",
     "namespace-past": "/namespaces/{namespace}/past/",
     "subjects": "/subjects/",
+    "subject": "/subjects/{subject}/",
     "policies": "/policies/",
     "policy": "/policies/{policy}/",
     "quotas": "/quotas/",
@@ -76,7 +79,8 @@ PAGES = {
     "audit-exports": "/audit/exports/",
     "audit-sinks": "/audit/sinks/",
     "jobs": "/jobs/",
-    "pipelines": "/pipelines/",
+    "pipelines": "/pipelines/?count=soon",
+    "schedule": "/jobs/schedules/new/?kind=lifecycle.sweep",
     "exchange": "/exchange/",
     "integrations": "/integrations/",
     "notices": "/notices/",
@@ -171,9 +175,10 @@ def sign_in(context: BrowserContext, environ: dict[str, str]) -> None:
     page.close()
 
 
-def pages_found(context: BrowserContext) -> dict[str, str]:
+def pages_found(context: BrowserContext, pages: dict[str, str] = PAGES) -> dict[str, str]:
+    """The pages with the ids of the demo's rows in their addresses."""
     rows = rows_find(context)
-    return {name: address.format(**rows) for name, address in PAGES.items()}
+    return {name: address.format(**rows) for name, address in pages.items()}
 
 
 def rows_find(context: BrowserContext) -> dict[str, str]:
@@ -186,6 +191,7 @@ def rows_find(context: BrowserContext) -> dict[str, str]:
     memories = results("memories/?namespace=/team/glazes&page_size=200")
     return {
         "memory": next(one["id"] for one in memories if one["content"].startswith(CONTENT)),
+        "subject": results("subjects/")[0]["id"],
         "conversation": results("conversations/")[1]["id"],
         "persona": next(one["id"] for one in results("personas/") if one["name"] == "Shop desk"),
         "namespace": next(one["id"] for one in results("namespaces/?page_size=200") if one["path"] == "/team/glazes"),
@@ -208,7 +214,7 @@ def pictures_take(page: Page, pages: dict[str, str], only: list[str] | None) -> 
             page.set_viewport_size(viewport)
             for theme in THEMES:
                 page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-                page.wait_for_function("theme => document.documentElement.dataset.bsTheme === theme", arg=theme)
+                page.wait_for_function(SHOWN, arg=theme)
                 page.goto(address)
                 page.wait_for_load_state("networkidle")
                 (PICTURES / f"{name}-{theme}-{size}.webp").write_bytes(picture(page))

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
 from governance.access.decisions.grantables import Grantable, declare
 from governance.access.decisions.rules import Target
@@ -87,7 +87,9 @@ def _paths(tenant_id: UUID) -> QuerySet[Namespace]:
 
 
 def _places_of_memories(tenant_id: UUID) -> QuerySet[Cube]:
-    return Cube.objects.filter(tenant_id=tenant_id).annotate(called=F("namespace__path"), more=NOTHING)
+    """By their ids: joined, a planner without statistics would walk all memories of each namespace."""
+    place = Namespace.objects.filter(tenant_id=tenant_id, id=OuterRef("namespace_id")).values("path")
+    return Cube.objects.filter(tenant_id=tenant_id).annotate(called=Subquery(place), more=NOTHING)
 
 
 def _memory_facts(ids: Collection[UUID]) -> dict[UUID, Facts]:

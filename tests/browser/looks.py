@@ -4,11 +4,11 @@ from typing import Literal
 
 from playwright.sync_api import Page, ViewportSize
 
+from scripts.screenshots import SHOWN
 from tests.browser.test_accessibility import findings
 
 WIDTHS: dict[str, ViewportSize] = {"desk": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
-SHOWN = "scheme => document.documentElement.dataset.bsTheme === scheme"
 
 
 def looked_at(page: Page) -> list[str]:

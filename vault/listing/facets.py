@@ -16,7 +16,7 @@ from governance.database import acting
 from governance.vocabulary import Permission, Verb
 from vault.cubes.selectors import CubeView
 from vault.listing.queries import MemoryQuery
-from vault.listing.selectors import rows_of
+from vault.listing.selectors import ordered_walk, rows_of
 from vault.models import Namespace
 from vault.vocabulary import Layer, SemanticType, Sensitivity, Source, State
 
@@ -31,18 +31,18 @@ CLOSED: Mapping[str, Sequence[str]] = {
     "sensitivity": [*Sensitivity],
     "source": [*Source],
 }
-# Each facet as (name, value) of the rows found; one pass over at most COUNTED rows each.
+# Each facet as (name, value) of the rows found, and what is joined to them; one pass over at most COUNTED rows each.
 VALUES = {
-    TOTAL: ("''", "found"),
-    "layer": ("layer", "found"),
-    "state": ("state", "found"),
-    "semantic_type": ("semantic_type", "found"),
-    "sensitivity": ("sensitivity", "found"),
-    "source": ("source", "found"),
-    "namespace": ("path", "found JOIN vault_namespace AS place ON place.id = found.namespace_id"),
-    "persona": ("name", "found JOIN governance_persona AS persona ON persona.id = found.persona_id"),
-    "tag": ("tag", "found CROSS JOIN LATERAL unnest(found.tags) AS tag"),
-    "month": ("to_char(found.created_at, 'YYYY-MM')", "found"),
+    TOTAL: ("''", ""),
+    "layer": ("layer", ""),
+    "state": ("state", ""),
+    "semantic_type": ("semantic_type", ""),
+    "sensitivity": ("sensitivity", ""),
+    "source": ("source", ""),
+    "namespace": ("path", " JOIN vault_namespace AS place ON place.id = found.namespace_id"),
+    "persona": ("name", " JOIN governance_persona AS persona ON persona.id = found.persona_id"),
+    "tag": ("tag", " CROSS JOIN LATERAL unnest(found.tags) AS tag"),
+    "month": ("to_char(found.created_at, 'YYYY-MM')", ""),
 }
 COLUMNS = ("id", "namespace_id", "persona_id", "layer", "state", "semantic_type", "sensitivity", "source", "tags")
 
@@ -68,15 +68,11 @@ Facets = dict[str, list[FacetValue]]
 def facets_count(*, actor: Actor, query: MemoryQuery) -> Facets:
     """The values of every filter with their counts; those of a filter as if it were not set.
 
-    Raises Forbidden; Invalid. Writes: AuditEntry. Queries: one, one more for each filter that is set, one for
-    namespaces.
+    Raises Forbidden; Invalid. Writes: AuditEntry. Queries: one for all filters, one for namespaces, two for plans.
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        counted = _counted(actor, query, list(VALUES))
-        for name in query.chosen:
-            if name in VALUES:
-                counted[name] = _counted(actor, query, [name, TOTAL], without=name)[name]
+        counted = _counted(actor, query)
         record(actor=actor, verb=Verb.MEMORY_LISTED, object_type="memory", object_ids=[], detail={"counted": True})
         places = Namespace.objects.visible_to(actor).order_by("path").values_list("path", flat=True)
         return _complete(counted, list(places[:MOST_VALUES]))
@@ -104,22 +100,34 @@ def _of(views: Sequence[CubeView], name: str) -> Iterator[str]:
             yield str(getattr(cube, name))
 
 
-def _counted(actor: Actor, query: MemoryQuery, names: Sequence[str], *, without: str = "") -> Facets:
-    rows = rows_of(actor, query, without=without).order_by("-id").values(*COLUMNS, "created_at")[:COUNTED]
-    inner, parameters = rows.query.sql_with_params()
-    counts = " UNION ALL ".join(_statement(name) for name in names)
-    with connection.cursor() as cursor:
-        cursor.execute(f"WITH found AS MATERIALIZED ({inner}) {counts}", parameters)
-        counted: dict[str, Counter[str]] = {name: Counter() for name in names}
-        for name, value, count in cursor.fetchall():
-            counted[name][value] = count
-    cut = counted[TOTAL][""] >= COUNTED
-    return {name: _values(found, cut=cut) for name, found in counted.items()}
+def _counted(actor: Actor, query: MemoryQuery) -> Facets:
+    """Those of all filters, and of each filter that is set those without it, in one statement."""
+    counts = {"": [name for name in VALUES if not query.chosen.get(name)]}
+    counts |= {name: [name, TOTAL] for name in query.chosen if name in VALUES and query.chosen[name]}
+    found, parts, parameters = [], [], []
+    for index, (without, names) in enumerate(counts.items()):
+        rows = rows_of(actor, query, without=without).order_by("-id").values(*COLUMNS, "created_at")[:COUNTED]
+        inner, values = rows.query.sql_with_params()
+        found.append(f"found_{index} AS MATERIALIZED ({inner})")
+        parts += [_statement(index, name) for name in names]
+        parameters += values
+    counters: dict[str, dict[str, Counter[str]]] = {
+        without: {name: Counter() for name in names} for without, names in counts.items()
+    }
+    with ordered_walk(), connection.cursor() as cursor:
+        cursor.execute(f"WITH {', '.join(found)} {' UNION ALL '.join(parts)}", parameters)
+        for index, name, value, count in cursor.fetchall():
+            counters[[*counts][index]][name][value] = count
+    facets: Facets = {}
+    for without, counted in counters.items():
+        cut = counted[TOTAL][""] >= COUNTED
+        facets |= {name: _values(counted[name], cut=cut) for name in ([without] if without else counted)}
+    return {name: facets[name] for name in VALUES}
 
 
-def _statement(name: str) -> str:
-    value, source = VALUES[name]
-    return f"SELECT '{name}', {value}::text, count(*) FROM {source} GROUP BY 2"
+def _statement(index: int, name: str) -> str:
+    value, joined = VALUES[name]
+    return f"SELECT {index}, '{name}', {value}::text, count(*) FROM found_{index} AS found{joined} GROUP BY 3"
 
 
 def _values(counted: Mapping[str, int], *, cut: bool) -> list[FacetValue]:

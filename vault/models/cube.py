@@ -241,6 +241,7 @@ class Cube(Described, TenantModel):
                 name="cube_indexed_by_expiry",
                 condition=Q(expires_at__isnull=False, is_indexed=True),
             ),
+            models.Index(fields=["tenant", "-id"], name="cube_in_trash", condition=Q(deleted_at__isnull=False)),
         ]
         constraints = [
             models.CheckConstraint(

@@ -1,9 +1,11 @@
 """The closed sets of the product in the reader's language."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from django.utils.functional import Promise
+from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from governance.vocabulary import PiiKind
@@ -96,22 +98,28 @@ FIELD_NAMES: dict[str, Promise] = {
 
 @dataclass(frozen=True)
 class Labels:
-    """The words for one cube's closed fields."""
+    """The words for one cube's closed fields, in the reader's language."""
 
-    semantic_type: Promise
-    sensitivity: Promise
-    source: Promise
-    layer: Promise
-    short_layer: Promise
-    state: Promise
+    semantic_type: str
+    sensitivity: str
+    source: str
+    layer: str
+    short_layer: str
+    state: str
 
 
 def labels_of(cube: "Cube") -> Labels:
+    return _labels(get_language(), cube.semantic_type, cube.sensitivity, cube.source, cube.layer, cube.state)
+
+
+@lru_cache(maxsize=1024)
+def _labels(_language: str, semantic_type: str, sensitivity: str, source: str, layer: str, state: str) -> Labels:
+    """Translated once for all rows that have the same."""
     return Labels(
-        semantic_type=SEMANTIC_TYPES[SemanticType(cube.semantic_type)],
-        sensitivity=SENSITIVITIES[Sensitivity(cube.sensitivity)],
-        source=SOURCES[Source(cube.source)],
-        layer=LAYERS[Layer(cube.layer)],
-        short_layer=SHORT_LAYERS[Layer(cube.layer)],
-        state=STATES[State(cube.state)],
+        semantic_type=str(SEMANTIC_TYPES[SemanticType(semantic_type)]),
+        sensitivity=str(SENSITIVITIES[Sensitivity(sensitivity)]),
+        source=str(SOURCES[Source(source)]),
+        layer=str(LAYERS[Layer(layer)]),
+        short_layer=str(SHORT_LAYERS[Layer(layer)]),
+        state=str(STATES[State(state)]),
     )

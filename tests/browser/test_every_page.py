@@ -1,0 +1,109 @@
+"""Every page of the demo in a browser: axe finds nothing serious, nothing is cut off, and the console is silent."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from governance.web.navigation import GROUPS, SETTINGS, address_of
+from scripts.screenshots import PAGES, SHOWN, pages_found
+from tests.browser.looks import SCHEMES, WIDTHS
+from tests.browser.test_accessibility import findings
+from tests.browser.visit import Visit
+from tests.harness.product import RunningServer, wait_until
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+# Pages that no picture shows: forms, tabs, and pages that ask before they act.
+MORE = (
+    "/jobs/?list=all",
+    "/jobs/?list=dead",
+    "/jobs/schedules/new/",
+    "/access/recall/",
+    "/audit/?kind=writes&verb=memory.created",
+    "/policies/new/retention/",
+    "/policies/new/purpose/",
+    "/policies/new/pii/",
+    "/policies/new/sharing/",
+    "/policies/new/quota/",
+    "/policies/{policy}/versions/",
+    "/holds/new/?q=glaze",
+    "/holds/new/?over=query",
+    "/holds/new/?over=subject",
+    "/namespaces/new/",
+    "/personas/{persona}/delete/",
+    "/layers/{persona}/profile/",
+    "/graph/?view=list",
+    "/chat/{conversation}/rename/",
+    "/chat/{conversation}/delete/",
+    "/chat/{conversation}/goals/",
+    "/account/second-factor/",
+    "/account/organisations/",
+    "/purpose/",
+    "/you/",
+    "/nope/",
+)
+DESK_LIGHT, PHONE_DARK = ("desk", "light"), ("phone", "dark")
+EVERY_LOOK = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
+
+
+@pytest.fixture(scope="module")
+def demo(chromium: Browser, server: RunningServer) -> Iterator[tuple[Visit, dict[str, str]]]:
+    """A window of the owner of the demo, who is an operator too, and the addresses of its pages by name."""
+    filled = server.manage("demo", "--json")
+    assert filled.returncode == 0, filled.stderr
+    owner = json.loads(filled.stdout)["people"][0]
+    assert server.manage("operator_set", "--email", owner["email"]).returncode == 0
+    context = chromium.new_context(base_url=server.base_url, locale="en-GB")
+    context.set_default_timeout(15_000)
+    visit = Visit(context.new_page())
+    visit.page.goto(owner["sign_in_link"])
+    visit.page.get_by_role("button", name="Sign in").click()
+    visit.page.wait_for_url("**/overview/")
+    wait_until(lambda: "results" in context.request.get("/api/v1/memories/").json(), seconds=30)
+    found = pages_found(context)
+    rows = pages_found(context, {address: address for address in MORE})
+    yield visit, found | rows
+    context.close()
+
+
+def complaints_of(page: Page, look: tuple[str, str]) -> list[str]:
+    width, scheme = look
+    page.set_viewport_size(WIDTHS[width])
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    page.wait_for_function(SHOWN, arg=scheme)
+    found = findings(page)
+    if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
+        found.append(f"{page.url} is too wide")
+    return [f"{width}, {scheme}: {one}" for one in found]
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        pytest.param([DESK_LIGHT, PHONE_DARK], id="light-desk-dark-phone"),
+        pytest.param(EVERY_LOOK, id="every-look", marks=pytest.mark.full_size),
+    ],
+)
+def test_no_page_has_a_serious_finding_or_complains(
+    demo: tuple[Visit, dict[str, str]], looks: list[tuple[str, str]]
+) -> None:
+    visit, addresses = demo
+    found: list[str] = []
+    for name, address in addresses.items():
+        answer = visit.page.goto(address)
+        assert answer is not None
+        if answer.status != (404 if address == "/nope/" else 200):
+            found.append(f"{name}: {answer.status} {address}")
+            continue
+        for look in looks:
+            found += complaints_of(visit.page, look)
+    assert found + visit.complaints == []
+
+
+def test_every_page_of_the_side_bar_is_in_the_screenshots() -> None:
+    pictured = {address.partition("?")[0] for address in PAGES.values()}
+    places = [page for group in GROUPS for page in group.pages] + [*SETTINGS]
+    there = {address_of(page.name) for page in places} - {""}
+    assert there <= pictured
