@@ -37,7 +37,6 @@ MORE = (
     "/graph/?view=list",
     "/chat/{conversation}/rename/",
     "/chat/{conversation}/delete/",
-    "/chat/{conversation}/goals/",
     "/account/second-factor/",
     "/account/organisations/",
     "/purpose/",
