@@ -124,7 +124,7 @@ def _search_page(actor: Actor, query: MemoryQuery) -> MemoryPage:
 
 
 def _is_match(hit: Hit, query: MemoryQuery) -> bool:
-    """Whether a hit is about what was searched for. Links and tags are matched as they are."""
+    """A hit is about what was searched for. Links and tags are matched as they are."""
     if query.mode not in {SearchMode.HYBRID, SearchMode.DENSE}:
         return True
     return is_relevant(hit.parts, query.text) or hit.parts.entity > 0 or hit.parts.time > 0

@@ -8,6 +8,6 @@ LEAST_DENSE, LEAST_DENSE_CHINESE = 0.35, 0.65
 
 
 def is_relevant(parts: Parts, question: str) -> bool:
-    """Whether a memory with these parts of a score shares a word with the question, or its meaning."""
+    """A memory with these parts of a score shares a word with the question, or its meaning."""
     least = LEAST_DENSE if language_of(question) == "en" else LEAST_DENSE_CHINESE
     return parts.lexical > 0 or parts.dense >= least
