@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("vault", "0031_fusion_proposals"),
+        ("vault", "0032_quarantine"),
     ]
 
     operations = [
