@@ -82,15 +82,15 @@ class NotFound(DomainError):
 
 
 class MethodNotAllowed(DomainError):
-    status, code, title = 405, "method_not_allowed", "This address does not take that method"
+    status, code, title = 405, "method_not_allowed", "This address does not support that method"
 
 
 class NotAcceptable(DomainError):
-    status, code, title = 406, "not_acceptable", "This address does not answer in that form"
+    status, code, title = 406, "not_acceptable", "This address does not offer that format"
 
 
 class Conflict(DomainError):
-    status, code, title = 409, "conflict", "The request conflicts with the present state"
+    status, code, title = 409, "conflict", "The request conflicts with the current state"
 
 
 class InFlight(Conflict):
@@ -102,7 +102,7 @@ class SecondMemberNeeded(Conflict):
 
 
 class IllegalTransition(Conflict):
-    code, title = "illegal_transition", "The memory cannot go to that state"
+    code, title = "illegal_transition", "The memory cannot change to that state"
 
 
 class VersionConflict(DomainError):
@@ -122,7 +122,7 @@ class KeyReused(DomainError):
 
 
 class Held(DomainError):
-    status, code, title = 423, "held", "A hold keeps this memory as it is"
+    status, code, title = 423, "held", "A hold prevents changes to this memory"
 
 
 class PreconditionRequired(DomainError):
@@ -190,4 +190,4 @@ class PiiRefused(Invalid):
 class PiiUnavailable(Unavailable):
     """The detector failed, and a policy redacts or refuses personal data, so the text is not stored."""
 
-    code, title = "pii_unavailable", "Personal data cannot be looked for"
+    code, title = "pii_unavailable", "The text cannot be checked for personal data"

@@ -141,7 +141,7 @@ def _prove_password(person: SignedIn, current: str) -> User:
     if user.has_usable_password():
         attempt_count(PLACE, str(user.id), "account")
         if not check_password(current[:LONGEST_PASSWORD], user.password):
-            raise Invalid(errors=[FieldError("current", "this is not your present password")])
+            raise Invalid(errors=[FieldError("current", "this is not your current password")])
         attempts_forget(PLACE, str(user.id), "account")
     return user
 

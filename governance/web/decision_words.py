@@ -39,7 +39,7 @@ def rule_words(decision: Decision) -> str:
     """Return the reason of a decision in words; for a rule of another release its code."""
     rule = decision.rule
     if policy := policy_named(rule):
-        return _("The policy %(policy)s does not open this for this purpose. Choose another purpose.") % {
+        return _("The policy %(policy)s does not allow this for this purpose. Choose another purpose.") % {
             "policy": policy
         }
     kind, _separator, role = rule.partition(":")

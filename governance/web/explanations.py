@@ -23,42 +23,42 @@ class Explanation:
 
 
 EXPLANATIONS: dict[str, Explanation] = {
-    "invalid": Explanation(_("That cannot be used as it is."), _("Go back, change it, and send it again.")),
+    "invalid": Explanation(_("The input cannot be used."), _("Go back, correct it and send it again.")),
     "host_not_allowed": Explanation(
         _("This host name is not allowed."),
         _("Open the address that the server printed, or have this name added to its settings."),
     ),
-    "unauthenticated": Explanation(_("Sign in first."), _("This is for members alone.")),
+    "unauthenticated": Explanation(_("Sign in first."), _("Only members may do this.")),
     "not_found": Explanation(
-        _("There is nothing here."), _("It was deleted, has expired, or never was; or it is not yours to see.")
+        _("There is nothing here."), _("It was deleted, has expired, never existed, or you may not see it.")
     ),
     "forbidden": Explanation(
         _("You may not do this."), _("Your role does not allow it. An owner or an admin can help.")
     ),
-    "method_not_allowed": Explanation(_("This address does not take that.")),
-    "not_acceptable": Explanation(_("This address does not answer in that form.")),
-    "unsupported_media_type": Explanation(_("This address does not take that.")),
+    "method_not_allowed": Explanation(_("This address does not accept that request.")),
+    "not_acceptable": Explanation(_("This address does not offer that format.")),
+    "unsupported_media_type": Explanation(_("This address does not accept that request.")),
     "conflict": Explanation(_("Someone else changed this at the same time."), _("Load the page again and retry.")),
     "in_flight": Explanation(_("The same request is being answered already."), _("Wait a moment for its answer.")),
     "version_conflict": Explanation(
-        _("This memory has changed since you read it."), _("Load it again, and make your change anew.")
+        _("This memory has changed since you read it."), _("Load it again, then repeat your change.")
     ),
     "illegal_transition": Explanation(
-        _("The memory cannot go to that state."), _("Load the memory again to see where it can go.")
+        _("The memory cannot change to that state."), _("Load the memory again to see the possible states.")
     ),
-    "invalid_etag": Explanation(
-        _("The version cannot be read."), _("Load the memory again, and make your change anew.")
-    ),
+    "invalid_etag": Explanation(_("The version cannot be read."), _("Load the memory again, then repeat your change.")),
     "too_many_at_once": Explanation(
-        _("Your organisation has too many large requests at work."), _("Wait a moment, then try again.")
+        _("Your organisation is running too many large requests."), _("Wait a moment, then try again.")
     ),
     "precondition_required": Explanation(
-        _("It is not known which version you read."), _("Load the memory again, and make your change anew.")
+        _("The request does not say which version you read."), _("Load the memory again, then repeat your change.")
     ),
     "idempotency_key_reused": Explanation(
-        _("This key belongs to another request."), _("Send the request again under a key of its own.")
+        _("This idempotency key belongs to another request."), _("Send the request again with a new key.")
     ),
-    "held": Explanation(_("A hold keeps this memory as it is."), _("It can be changed once the hold was released.")),
+    "held": Explanation(
+        _("A hold prevents changes to this memory."), _("It can be changed after the hold is released.")
+    ),
     "second_member_needed": Explanation(
         _("Two different members release a legal hold."),
         _("You are the only member here. Add a second one first; then both of you approve."),
@@ -78,33 +78,36 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("A quota is used up."), _("Wait, delete what is not needed, or ask an admin for more.")
     ),
     "too_many_attempts": Explanation(
-        _("Too many attempts."), _("Wait a while before you try again; each further attempt makes it longer.")
+        _("Too many attempts."), _("Wait before you try again; each further attempt makes the wait longer.")
     ),
     "second_factor_required": Explanation(
         _("A second factor is required here."), _("Your organisation asks for one. Set it up in your account.")
     ),
     "unavailable": Explanation(
         _("Temporarily unavailable."),
-        _("Something that this needs is down. Nothing was changed; try again in a moment."),
+        _("A required service is down. Nothing was changed; try again in a moment."),
     ),
     "audit_unavailable": Explanation(
-        _("The audit log cannot be written."), _("What cannot be recorded does not happen. Try again in a moment.")
+        _("The audit log cannot be written."),
+        _("Nothing was changed, because it could not be recorded. Try again in a moment."),
     ),
     "key_unavailable": Explanation(
-        _("The key store cannot be reached."), _("Without its keys nothing can be opened. Try again in a moment.")
+        _("The key store cannot be reached."), _("Without the keys no memory can be opened. Try again in a moment.")
     ),
     "provider_unavailable": Explanation(
         _("The language model gave no answer."),
         _("Nothing was stored, and your question is kept. Try again in a moment."),
     ),
     "pii_refused": Explanation(
-        _("Personal data or a secret is in it, and a policy refuses that here."), _("Take it out and send it again.")
+        _("The text has personal data or a secret, and a policy refuses it here."),
+        _("Remove it and send the text again."),
     ),
     "pii_unavailable": Explanation(
-        _("It could not be checked for personal data."), _("Nothing was stored. Try again in a moment.")
+        _("The text could not be checked for personal data."), _("Nothing was stored. Try again in a moment.")
     ),
     "internal_error": Explanation(
-        _("Something went wrong."), _("It is in the log under the request number below. Nothing was half done.")
+        _("Something went wrong."),
+        _("The server's log has the error under the request number below. No change was left incomplete."),
     ),
 }
 
@@ -150,10 +153,10 @@ def _by_policy(failure: Forbidden) -> str:
     if isinstance(failure, SharingForbidden):
         return gettext("The sharing policy %(policy)s forbids this grant.") % {"policy": failure.policy}
     if not failure.purpose:
-        return gettext("The policy %(policy)s opens this for certain purposes only, and you have chosen none.") % {
+        return gettext("The policy %(policy)s allows this only for certain purposes, and you have chosen none.") % {
             "policy": failure.policy
         }
-    return gettext("The policy %(policy)s closes this to the purpose %(purpose)s.") % {
+    return gettext("The policy %(policy)s does not allow this for the purpose %(purpose)s.") % {
         "policy": failure.policy,
         "purpose": failure.purpose,
     }

@@ -26,14 +26,14 @@ FIELDS: dict[str, Promise] = {
     "scopes": _("Scopes"),
     "expires": _("Until"),
     "expires_at": _("Until"),
-    "overlap_seconds": _("Hours in which both work"),
+    "overlap_seconds": _("Hours during which both work"),
     "persona": _("Persona"),
     "namespaces": _("Namespaces"),
     "purpose": _("Purpose"),
 }
 MESSAGES: dict[str, Promise] = {
     "a date or a time, as in 2027-01-31T12:00:00Z": _("Write a date or a time, as in 2027-01-31 or 2027-01-31T12:00."),
-    "must not be before from": _("This is before the beginning. Swap the two."),
+    "must not be before from": _("The end is before the beginning. Swap the two."),
     "nothing has this id or name": _("Nothing here has this id or name."),
     "several have this name: give the e-mail address or the id": _(
         "Several have this name: give the e-mail address or the id."
@@ -50,10 +50,10 @@ MESSAGES: dict[str, Promise] = {
     "five fields: minute hour day month weekday": _("Write five fields, as in 0 3 * * 1."),
     "a name as Europe/Berlin or UTC": _("Write the name of a time zone, as in Europe/Berlin."),
     "syslog has none": _("Leave it empty: syslog has no secret."),
-    "must be in the future": _("Name a day that is still to come."),
+    "must be in the future": _("Choose a day in the future."),
     "a date such as 2027-01-31": _("Write a date, as in 2027-01-31."),
     "choose a member": _("Choose a member."),
-    "choose one at least": _("Choose one at least."),
+    "choose one at least": _("Choose at least one."),
     "paths such as /team/notes": _("Write paths such as /team/notes, one a line."),
     "no persona of this key's member, and no agent, has this id or name": _(
         "Neither an assistant nor a persona of the key's member has this id or name."

@@ -36,8 +36,9 @@ MEANINGS: dict[str, Promise] = {
     Topic.AUDIT_EXPORT: _("Writes the audit log into a signed file to download."),
     Topic.RETENTION_APPLY: _("Sets the expiry of memories as the retention policies say."),
     Topic.TIERS_APPLY: _("Moves memories that nobody has used for long to cheaper storage."),
-    Topic.LIFECYCLE_SWEEP: _("Expires, archives and removes memories whose time has come."),
+    Topic.LIFECYCLE_SWEEP: _("Expires, archives and removes memories that are due."),
     Topic.INDEX_CHECK: _("Finds memories that the search index lacks, and repairs their entries."),
+    Topic.FUSIONS_PROPOSE: _("Proposes fusions of memories that say the same, or nearly."),
 }
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),

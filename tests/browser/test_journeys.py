@@ -143,7 +143,7 @@ def test_a_policy_that_denies_is_named_with_what_to_do(page: Page, server: Runni
     page.get_by_label("Name", exact=True).fill(f"Care only {place}")
     page.get_by_label("Namespace").fill(place)
     page.get_by_label("Purposes").fill("care")
-    page.get_by_role("button", name="What would it do?").click()
+    page.get_by_role("button", name="Show the effect").click()
     expect(page.locator(".policy-words")).to_contain_text(
         f"Memories in {place} can be read for these purposes only: care."
     )

@@ -42,12 +42,12 @@ def test_words_are_shown_as_they_come_and_the_reader_can_stop_them(page: Page) -
     expect(page.locator(".answer")).to_contain_text("word3 ")
     expect(page.locator(".turn")).to_have_attribute("aria-busy", "true")
     page.get_by_role("button", name="Stop").click()
-    expect(page.locator(".turn .note").last).to_have_text("Stopped before the answer was whole.")
+    expect(page.locator(".turn .note").last).to_have_text("Stopped before the answer was complete.")
     expect(page.locator(".answer")).to_contain_text("word3 ")
     expect(page.locator(".answer")).not_to_contain_text("word300 ")
     expect(page.get_by_role("button", name="Send")).to_be_visible()
     page.reload()
-    expect(page.locator(".turn .note").last).to_have_text("Stopped before the answer was whole.")
+    expect(page.locator(".turn .note").last).to_have_text("Stopped before the answer was complete.")
 
 
 def test_a_question_that_is_stopped_before_its_answer_begins_is_back_at_once(page: Page) -> None:

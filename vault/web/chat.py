@@ -239,7 +239,7 @@ def _fault(failure: DomainError) -> str:
     if isinstance(failure, Invalid) and not isinstance(failure, PiiRefused):
         return _("Write something to ask.")
     if isinstance(failure, TooLarge):
-        return _("That is too long: %(limit)s characters are the most.") % {"limit": settings.MAX_CONTENT_CHARACTERS}
+        return _("Too long: write at most %(limit)s characters.") % {"limit": settings.MAX_CONTENT_CHARACTERS}
     told = explanation_of(failure).whole
     if not isinstance(failure, ProviderUnavailable):
         return told

@@ -281,5 +281,5 @@ def _fault_of_query(fault: FieldError) -> str:
     place = fault.field.removeprefix("filters.")
     unknown, _separator, known = fault.message.partition("; known are ")
     if known and unknown == "unknown field":
-        return _("A query knows no field %(place)s. There are: %(known)s.") % {"place": place, "known": known}
+        return _("A query has no field %(place)s. Its fields are: %(known)s.") % {"place": place, "known": known}
     return _("The query cannot be used at %(place)s: %(message)s.") % {"place": place, "message": fault.message}

@@ -40,7 +40,7 @@ CHANGES: dict[PastChange, tuple[Promise, str]] = {
 OBSTACLES: dict[str, Promise] = {
     "held": gettext_lazy("A hold keeps them"),
     "expired": gettext_lazy("They have expired"),
-    "redacted": gettext_lazy("Their words of then were redacted"),
+    "redacted": gettext_lazy("Their former content was redacted"),
     "not_found": gettext_lazy("They were deleted too long ago"),
 }
 

@@ -56,11 +56,11 @@ KINDS: dict[NamespaceKind, Promise] = {
     NamespaceKind.PIPELINE_CACHE: gettext_lazy("pipeline cache"),
 }
 MEANINGS: dict[NamespaceKind, Promise] = {
-    NamespaceKind.PRIVATE: gettext_lazy("Its owner alone reads and writes here."),
-    NamespaceKind.EXPERT: gettext_lazy("Its owner and whom a grant names write here; others read."),
+    NamespaceKind.PRIVATE: gettext_lazy("Only its owner reads and writes here."),
+    NamespaceKind.EXPERT: gettext_lazy("Its owner and grantees write here; others read."),
     NamespaceKind.SHARED: gettext_lazy("Every editor writes here, and every member reads."),
     NamespaceKind.CONTEXT_POOL: gettext_lazy("The agents of one session share it; it ends with the session."),
-    NamespaceKind.PIPELINE_CACHE: gettext_lazy("Pipelines keep results here under keys, each for a time."),
+    NamespaceKind.PIPELINE_CACHE: gettext_lazy("Pipelines store results here under keys, for a limited time."),
 }
 MADE_HERE = (NamespaceKind.SHARED, NamespaceKind.EXPERT, NamespaceKind.PRIVATE)
 

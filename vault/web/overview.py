@@ -130,7 +130,7 @@ def line_of(one: Attention, found: Overview) -> Line | None:
     n = {"n": one.shown}
     lines = {
         Waiting.AUDIT: lambda: Line(
-            "alert-circle", "bad", _("The audit log does not fit its seals"),
+            "alert-circle", "bad", _("The audit log does not match its seals"),
             _("The first fault is at entry %(n)s") % n, _("Verify"), reverse("audit_verify"),
         ),
         Waiting.FAILED_JOBS: lambda: Line(

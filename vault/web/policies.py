@@ -43,14 +43,14 @@ EFFECTS = {
     Effect.EXPIRES_NEWLY: _("would expire, and would not now"),
     Effect.EXPIRES_SOONER: _("would expire sooner"),
     Effect.EXPIRES_LATER: _("would expire later, or never"),
-    Effect.WRITE_REFUSED: _("written lately, would have been refused"),
-    Effect.WRITE_ALLOWED: _("written lately, would no longer be refused"),
+    Effect.WRITE_REFUSED: _("written recently, would have been refused"),
+    Effect.WRITE_ALLOWED: _("written recently, would no longer be refused"),
     Effect.READER_LOSES: _("could no longer be read for this purpose"),
     Effect.READER_GAINS: _("could be read for this purpose, and cannot now"),
     Effect.SHARING_NARROWED: _("could be shared with fewer"),
     Effect.SHARING_WIDENED: _("could be shared with more"),
-    Effect.GRANT_FORBIDDEN: _("grants would be forbidden, and hold until they are revoked"),
-    Effect.PII_CHANGES: _("written lately, would be treated otherwise if personal data is in it"),
+    Effect.GRANT_FORBIDDEN: _("grants would be forbidden, and stay valid until they are revoked"),
+    Effect.PII_CHANGES: _("written recently, would be handled differently if they have personal data"),
     Effect.QUOTA_REACHED: _("could not add any more"),
 }
 HOLDERS = {

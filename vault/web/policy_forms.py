@@ -29,9 +29,11 @@ KINDS: dict[PolicyKind, Promise] = {
 }
 MEANT: dict[PolicyKind, Promise] = {
     PolicyKind.RETENTION: _("How long memories live, and how long a deleted one can be restored."),
-    PolicyKind.SHARING: _("To whom memories may be given, and whether they may be published."),
-    PolicyKind.PURPOSE: _("What memories may be read for. A call names its purpose; without one they stay closed."),
-    PolicyKind.PII: _("What becomes of a text in which personal data or a secret is found."),
+    PolicyKind.SHARING: _("Who may receive memories, and whether they may be published."),
+    PolicyKind.PURPOSE: _(
+        "The purposes for which memories may be read. Calls without one of these purposes are refused."
+    ),
+    PolicyKind.PII: _("The action for texts with personal data or secrets."),
     PolicyKind.QUOTA: _("How much may be stored and asked."),
 }
 RECIPIENTS = {
@@ -89,7 +91,7 @@ class PolicyForm(forms.Form):
     kind: PolicyKind
 
     name = forms.CharField(label=_("Name"), max_length=100)
-    reason = forms.CharField(label=_("Why it is made or changed"), max_length=500, required=False)
+    reason = forms.CharField(label=_("Reason for the change"), max_length=500, required=False)
     enabled = forms.BooleanField(label=_("In force"), required=False, initial=True)
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
@@ -122,7 +124,7 @@ class AboutTexts(PolicyForm):
     """The texts that the policy selects, as far as known before they are checked."""
 
     namespace = forms.CharField(
-        label=_("Namespace"), required=False, max_length=200, help_text=_("With all below it; empty: everywhere.")
+        label=_("Namespace"), required=False, max_length=200, help_text=_("With its subtree. Empty: everywhere.")
     )
     sensitivities = several(_("Sensitivity"), SENSITIVITIES.items())
 
@@ -145,8 +147,8 @@ class AboutMemories(AboutTexts):
 
 class RetentionForm(AboutMemories):
     kind = PolicyKind.RETENTION
-    ttl_days = days(_("Life in days, unless the writer says otherwise"))
-    max_days = days(_("Life in days at most"))
+    ttl_days = days(_("Lifetime in days, unless the writer sets one"))
+    max_days = days(_("Longest lifetime in days"))
     grace_days = number(_("Days in which a deleted memory can be restored"))
     retention_class = forms.CharField(label=_("Retention class"), max_length=40, required=False)
 
@@ -182,7 +184,7 @@ class PurposeForm(AboutMemories):
 class PiiForm(AboutTexts):
     kind = PolicyKind.PII
     action = forms.ChoiceField(label=_("What to do"), choices=list(ACTIONS.items()))
-    kinds = words(_("Otherwise for these kinds"), _("As in card=refuse, email=allow."))
+    kinds = words(_("Other actions for these kinds"), _("As in card=refuse, email=allow."))
 
     def clean_kinds(self) -> dict[str, str]:
         pairs = [part.partition("=") for part in listed(self.cleaned_data["kinds"])]

@@ -64,8 +64,8 @@ def _denial_detail(actor: Actor, permission: Permission, rule: str) -> str:
     if not policy:
         return TOLD.get(rule, f"The permission {permission} is missing.")
     if not purpose:
-        return f"The policy {policy} opens this for certain purposes only. Name one in X-Memory-Purpose."
-    return f"The policy {policy} closes this to the purpose {purpose}. Name another in X-Memory-Purpose."
+        return f"The policy {policy} allows this only for certain purposes. Name one in X-Memory-Purpose."
+    return f"The policy {policy} does not allow this for the purpose {purpose}. Name another in X-Memory-Purpose."
 
 
 def _on_anything(actor: Actor, permission: Permission) -> Decision:

@@ -275,8 +275,8 @@ def test_the_page_binds_a_key_and_shows_to_what(
     [
         ({"namespaces": "team"}, "Write paths such as /team/notes"),
         ({"persona": "nobody"}, "Neither an assistant nor a persona"),
-        ({"scopes": ""}, "Choose one at least."),
-        ({"expires": "2020-01-01"}, "Name a day that is still to come."),
+        ({"scopes": ""}, "Choose at least one."),
+        ({"expires": "2020-01-01"}, "Choose a day in the future."),
     ],
 )
 def test_a_form_that_cannot_be_used_binds_nothing_and_loses_nothing(

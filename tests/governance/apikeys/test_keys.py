@@ -242,7 +242,7 @@ def test_the_page_shows_a_key_once_and_works_in_parts(world: World) -> None:
     assert client.get(address).status_code == 200
     assert client.post(address, {"name": "new name", "expires": ""}).status_code == 303
     rotated = client.post(address + "rotate/", {"hours": "1"}).content.decode()
-    assert "The one of before works until" in rotated
+    assert "The former secret works until" in rotated
     assert client.post(address + "rotate/", {"hours": "9999"}).status_code == 422
     part = client.post(address + "revoke/", headers={"HX-Request": "true"}).content.decode()
     assert re.match(r'\s*<section [^>]*id="keys"', part)

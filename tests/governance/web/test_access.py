@@ -32,7 +32,7 @@ def form(world: World, **more: str) -> dict[str, str]:
 
 def test_the_page_of_an_object_says_who_gets_what_is_given_to_an_agent(world: World, memory_id: str) -> None:
     page = signed_in(world.alice).get(f"/access/memory/{memory_id}/").content.decode()
-    assert "everybody gets who may speak as it" in page
+    assert "Everybody who may use a shared assistant" in page
 
 
 def test_a_grant_is_given_and_revoked_on_the_page_of_its_object(world: World, memory_id: str) -> None:

@@ -148,7 +148,7 @@ def test_nothing_stands_in_the_way_of_a_path_by_being_called_so(world: World, ol
         ({"principal": "a\x00b"}, "Nothing here has this id or name."),
         ({"principal": "of a test"}, "Several have this name"),
         ({"from": "bogus"}, "Write a date or a time"),
-        ({"from": "2027-02-01", "to": "2027-01-01"}, "This is before the beginning."),
+        ({"from": "2027-02-01", "to": "2027-01-01"}, "The end is before the beginning."),
     ],
 )
 @pytest.mark.parametrize("htmx", [True, False])

@@ -118,7 +118,7 @@ def test_a_schedule_is_made_changed_switched_run_and_removed(world: World) -> No
     address = schedule_address(client)
     page = text_of(client, f"{address}?preview")
     assert 'value="03:30"' in page
-    assert "A run now would touch" in page
+    assert "A run now would change" in page
     assert client.post(address, NIGHTLY | {"rhythm": "hour", "at": "00:05"}).status_code == 303
     assert "Every hour, 5 min past" in text_of(client, "/jobs/")
     assert client.post(f"{address}switch/", {"enabled": "no"}).status_code == 303

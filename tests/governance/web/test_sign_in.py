@@ -58,7 +58,7 @@ def test_no_form_is_taken_without_its_token(world: World) -> None:
     client = Client(enforce_csrf_checks=True)
     refused = client.post(link)
     assert refused.status_code == 403
-    assert "This form is too old" in refused.content.decode()
+    assert "This form has expired" in refused.content.decode()
     assert Client().post(link).status_code == 303
 
 

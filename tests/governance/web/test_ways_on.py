@@ -26,7 +26,7 @@ def test_a_form_that_is_too_old_keeps_the_navigation(world: World) -> None:
     strict.cookies = signed_in(world.alice).cookies
     page = strict.post("/chat/", {"content": "Hello?"})
     assert page.status_code == 403
-    assert "This form is too old" in page.content.decode()
+    assert "This form has expired" in page.content.decode()
     assert NAVIGATION in page.content.decode()
 
 
@@ -94,7 +94,7 @@ def test_granted_action_is_not_shown_as_a_right_of_the_role(world: World) -> Non
     assert "single objects" not in ada.get("/you/").content.decode()
     made = olivia.post("grants/", grant)
     assert made.status == 201, made.json
-    by_role, told, by_grant = ada.get("/you/").content.decode().partition("with single objects alone")
+    by_role, told, by_grant = ada.get("/you/").content.decode().partition("Your rights on single objects")
     assert told
     assert "read memories" not in by_role
     assert re.findall(r"<li>(.*?)</li>", by_grant) == ["read memories"]

@@ -196,7 +196,7 @@ def test_page_sends_the_feedback_of_a_reader_to_the_inbox(
     assert signed_in(world.charlie).post(f"/memories/{memory_id}/feedback/", body).status_code == 404
     browser = signed_in(world.alice)
     inbox = browser.get("/reviews/").text
-    for shown in (RIGHT, TEXT, "bob", "Take this text", "Leave as it is"):
+    for shown in (RIGHT, TEXT, "bob", "Take this text", "Leave unchanged"):
         assert shown in inbox
     assert browser.post(f"/reviews/{open_review(alice)['id']}/accept/").status_code == 303
     assert memory_of(alice, memory_id)["content"] == RIGHT

@@ -136,7 +136,7 @@ def test_preview_counts_and_changes_nothing(world: World, olivia: Contract, old:
     assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 1, [forgotten])
     assert states(world)[forgotten] == "generated"
     page = signed_in(world.olivia).get(f"/jobs/schedules/{schedule_id}/?preview")
-    assert "A run now would touch 1 row." in page.text
+    assert "A run now would change 1 row." in page.text
 
 
 def test_settings_of_a_sweep_are_checked_and_leave_parts_out(

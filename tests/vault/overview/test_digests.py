@@ -95,10 +95,10 @@ def test_a_member_turns_the_digest_off_and_on(world: World, superuser: Superuser
     wakes(superuser, world.alice)
     client = signed_in(world.alice)
     assert client.post("/account/digest/").status_code == 303
-    assert "No digest is mailed any more." in client.get("/account/?changed=digest").content.decode()
+    assert "The digest is turned off." in client.get("/account/?changed=digest").content.decode()
     assert send() == []
     assert client.post("/account/digest/", {"digest": "on"}).status_code == 303
-    assert "is mailed each morning" in client.get("/account/?changed=digest").content.decode()
+    assert "are mailed each morning" in client.get("/account/?changed=digest").content.decode()
     assert send() == ["alice@acme.example"]
     changes = superuser().execute(
         "SELECT principal_id, detail->>'wants_digest' FROM governance_auditentry"

@@ -76,13 +76,13 @@ def test_a_denial_names_the_policy(notes: dict[str, str], bob: Contract, world: 
     reply = bob.get(address, x_memory_purpose="billing")
     assert (reply.status, reply.json["code"]) == (403, "forbidden")
     assert reply.json["detail"] == (
-        "The policy therapy closes this to the purpose billing. Name another in X-Memory-Purpose."
+        "The policy therapy does not allow this for the purpose billing. Name another in X-Memory-Purpose."
     )
     with acting(world.olivia.actor):
         row = AuditEntry.objects.filter(outcome="denied").latest("id")
     assert (row.detail["rule"], row.context["purpose"]) == ("policy:therapy@1", "billing")
     silent = bob.get(address).json["detail"]
-    assert silent == "The policy therapy opens this for certain purposes only. Name one in X-Memory-Purpose."
+    assert silent == "The policy therapy allows this only for certain purposes. Name one in X-Memory-Purpose."
 
 
 def test_whoever_may_not_know_of_a_memory_hears_of_no_policy(
@@ -244,7 +244,7 @@ def test_page_names_the_purpose_policy_and_keeps_what_was_written(notes: dict[st
     response = signed_in(world.alice).post(f"/memories/{notes['/clinic']}/edit/", form)
     page = response.content.decode()
     assert response.status_code == 403
-    assert "The policy clinic opens this for certain purposes only, and you have chosen none." in page
+    assert "The policy clinic allows this only for certain purposes, and you have chosen none." in page
     assert "Choose another purpose at the top of the page" in page
     assert "Your role does not allow it" not in page
     assert written in page

@@ -106,7 +106,7 @@ def test_the_answer_to_a_form_is_a_redirect_to_the_turn(alice: Client) -> None:
     ("question", "fault"),
     [
         ("  ", "Write something to ask."),
-        ("x" * (settings.MAX_CONTENT_CHARACTERS + 1), "That is too long: 32000 characters are the most."),
+        ("x" * (settings.MAX_CONTENT_CHARACTERS + 1), "Too long: write at most 32000 characters."),
     ],
 )
 def test_a_question_that_cannot_be_used_stays_in_its_box(alice: Client, where: str, question: str, fault: str) -> None:

@@ -40,7 +40,7 @@ def test_what_names_a_person_is_drawn_as_far_as_the_reader_sees(world: World, id
     bob = page_of(world, "bob", "?around=Marta")
     assert memories_in(bob, ids) == [True, True, False, False]
     assert "geneva" not in bob.lower()
-    assert "Nothing is linked here" in page_of(world, "charlie", "?around=Marta")
+    assert "There are no links here" in page_of(world, "charlie", "?around=Marta")
     assert signed_in(world.ada).get("/graph/").status_code == 403
 
 

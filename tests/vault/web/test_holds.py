@@ -80,7 +80,8 @@ def test_two_members_release_a_hold_on_its_page(world: World, memory: str) -> No
     address = made["Location"]
     assert "Case 17" in sam.get("/holds/").content.decode()
     assert held(world, memory)
-    assert "A legal hold keeps this memory" in signed_in(world.bob).get(f"/memories/{memory}/").content.decode()
+    page = signed_in(world.bob).get(f"/memories/{memory}/").content.decode()
+    assert "A legal hold prevents changes to this memory" in page
     assert olivia.post(f"{address}release/").status_code == 303
     page = olivia.get(address).content.decode()
     assert "one approval of two" in page
@@ -147,7 +148,7 @@ def test_a_stranger_finds_no_memory_to_hold(world: World, memory: str) -> None:
         ({"reason": "x", "memory_id": str(uuid4())}, "no memory with this id"),
         ({"reason": "x", "filters": "tags = x"}, "This is no query."),
         ({"reason": "x", "filters": "[1]"}, "This is no query."),
-        ({"reason": "x", "filters": '{"colour": 1}'}, "A query knows no field colour. There are: "),
+        ({"reason": "x", "filters": '{"colour": 1}'}, "A query has no field colour. Its fields are: "),
         ({"reason": "x", "filters": '{"tags": 1}'}, "The query cannot be used at tags: "),
         ({"reason": "x", "filters": "{}"}, "An empty query would hold everything."),
     ],

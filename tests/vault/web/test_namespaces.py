@@ -64,7 +64,7 @@ def test_owner_changes_it_and_sees_the_fault_of_a_form(world: World, team: str) 
     assert browser.post(address, {"quota": "", "kind": "expert", "read_only": "yes"}).status_code == 303
     page = browser.get(address).content.decode()
     assert "read-only" in page
-    assert "Its owner and whom a grant names write here" in page
+    assert "Its owner and grantees write here" in page
 
 
 def test_move_is_previewed_then_done_by_a_job(world: World, team: str) -> None:

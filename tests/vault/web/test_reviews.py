@@ -115,5 +115,5 @@ def test_refused_question_shows_the_reason_and_stays_in_its_box(world: World) ->
     with override_settings(PII_ACTION="refuse"):
         page = client.post("/chat/", {"content": TEXT})
     assert page.status_code == 422
-    assert "a policy refuses that here" in page.content.decode()
+    assert "a policy refuses it here" in page.content.decode()
     assert "li.lei@example.cn" in page.content.decode()
