@@ -1,5 +1,9 @@
 """One PostgreSQL and one Redis for the whole run; a database of its own for each test that asks for `database`."""
 
+import sys
+
+sys.dont_write_bytecode = False  # rewritten tests are cached between runs, also where the environment caches nothing
+
 pytest_plugins = [
     "tests.harness.servers",
     "tests.harness.order",

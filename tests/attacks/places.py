@@ -81,7 +81,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
         "paths and counts",
     ),
     **dict.fromkeys(("personas/", "api/v1/personas/", "api/v1/personas/<uuid:persona_id>/"), "names of personas"),
-    "api/v1/personas/<uuid:persona_id>/settings/": "numbers",
+    **dict.fromkeys(("api/v1/personas/<uuid:persona_id>/settings/", "api/v1/layers/settings/"), "numbers"),
     "layers/<uuid:persona_id>/tune/": "numbers",
     "layers/<uuid:persona_id>/traits/": "names of dimensions and numbers",
     "api/v1/personas/<uuid:persona_id>/working-set/": "ids and numbers",
@@ -132,7 +132,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
         ("api/v1/reviews/<uuid:review_id>/accept/", "api/v1/reviews/<uuid:review_id>/reject/"), "ids alone"
     ),
     **dict.fromkeys(("api/v1/reviews/quarantine/", "reviews/quarantine/"), "ids, counts and names of keys alone"),
-    "jobs/schedules/": "kinds of jobs, times and counts",
+    **dict.fromkeys(("jobs/schedules/", "pipelines/"), "kinds of jobs, times and counts"),
     **dict.fromkeys((f"jobs/<uuid:job_id>/{one}/" for one in ("cancel", "retry", "undo")), "POST alone"),
     "reviews/<uuid:review_id>/reject/": "POST alone; shows the review as reviews/ does",
 }

@@ -66,8 +66,10 @@ def test_bad_input_to_any_operation_is_answered_as_documented(
     key = server.first_run["api_key"] if role == "owner" else _viewers_key(server)
     phases, count = ("examples,coverage,fuzzing,stateful", EXAMPLES_FULL) if full_size else ("fuzzing", EXAMPLES_SMALL)
     generated = 0
-    for option in ("--exclude-path-regex", "--include-path-regex"):
-        done = _run(server, schema, key, "--phases", phases, "--max-examples", str(count), option, LIMITING)
+    # A viewer sets no limits, so that all may be asked at once.
+    parts = [("--exclude-path-regex", LIMITING), ("--include-path-regex", LIMITING)] if role == "owner" else [()]
+    for part in parts:
+        done = _run(server, schema, key, "--phases", phases, "--max-examples", str(count), *part)
         assert done.returncode == 0, done.stdout[-8000:]
         found = CASES.search(done.stdout)
         assert found is not None, done.stdout[-2000:]

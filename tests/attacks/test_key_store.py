@@ -298,11 +298,10 @@ def test_missing_store_of_a_former_version_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def stopped(servers: Servers) -> Iterator[RunningServer]:
-    """An installation that was started once, and stopped."""
+def started(servers: Servers) -> Iterator[RunningServer]:
+    """An installation for the test alone: it loses its keys."""
     with installation(servers.cluster) as server:
         server.start()
-        server.stop()
         yield server
 
 
@@ -334,25 +333,22 @@ def moved_away(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.long
-def test_start_without_its_keys_is_refused_with_one_line_and_makes_nothing(stopped: RunningServer) -> None:
-    keys = stopped.data_dir / "keys"
-    with moved_away(keys / "master.key"):
-        assert "master.key is missing" in refused_start(stopped)
-        with moved_away(keys / "keystore.sqlite3"):
-            assert "master.key is missing" in refused_start(stopped), "there is a database"
-        assert "master.key is missing" in stopped.manage("doctor").stderr
+def test_without_its_keys_it_is_not_ready_and_a_start_is_refused_with_one_line(started: RunningServer) -> None:
+    keys = started.data_dir / "keys"
     with moved_away(keys / "keystore.sqlite3"):
-        assert f"memos: {MISSING}" in refused_start(stopped)
-    stopped.start()
-    assert stopped.is_ready()
-    (keys / "keystore.sqlite3").rename(keys / "aside")
-    assert not stopped.is_ready()
-    doctor = stopped.manage("doctor")
-    assert doctor.returncode == 1
-    assert f"FAIL  key store: {keys / 'keystore.sqlite3'}: {MISSING}" in doctor.stdout
-    (keys / "aside").rename(keys / "keystore.sqlite3")
-    assert stopped.is_ready()
-    stopped.stop()
+        assert not started.is_ready()
+        doctor = started.manage("doctor")
+        assert doctor.returncode == 1
+        assert f"FAIL  key store: {keys / 'keystore.sqlite3'}: {MISSING}" in doctor.stdout
+    assert started.is_ready()
+    started.stop()
+    with moved_away(keys / "master.key"):
+        assert "master.key is missing" in refused_start(started)
+        with moved_away(keys / "keystore.sqlite3"):
+            assert "master.key is missing" in refused_start(started), "there is a database"
+        assert "master.key is missing" in started.manage("doctor").stderr
+    with moved_away(keys / "keystore.sqlite3"):
+        assert f"memos: {MISSING}" in refused_start(started)
 
 
 def test_another_django_key_ends_sessions_and_opens_and_loses_nothing(world: World) -> None:

@@ -54,7 +54,7 @@ class Size:
     seconds: float
 
 
-FULL, SMALL = Size((10_000, 1_000), 50, 6, 15.0), Size((1_000, 500), 20, 1, 5.0)
+FULL, SMALL = Size((10_000, 1_000), 50, 6, 15.0), Size((500, 200), 10, 1, 3.0)
 
 
 @pytest.fixture(scope="module")

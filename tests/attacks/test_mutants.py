@@ -72,7 +72,7 @@ def _searches_the_end_of_a_key_again_and_again(module: ModuleType) -> bool:
         text = (BEGIN * (length // len(BEGIN) + 1))[:length]
         return min(processor_seconds(lambda one: list(module.secrets(one)), text) for _ in range(3))
 
-    return seconds(256_000) > 20 * seconds(32_000)
+    return seconds(64_000) > 20 * seconds(8_000)
 
 
 BROKEN: list[tuple[Callable[[ModuleType], bool], ModuleType, str, str]] = [

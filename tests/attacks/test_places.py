@@ -1,5 +1,6 @@
 """Rows 8, 11 and 13 and purpose binding over every place where content can appear: what is withdrawn shows nowhere."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from secrets import token_hex
@@ -39,6 +40,7 @@ QUESTION = "Which animal guards the boathouse?"
 WAYS = ("purge", "revoke", "expire", "delete", "redact", "purpose")  # a policy stays, so that it comes last
 ROW = {8: ("purge", "redact", "delete"), 11: ("revoke", "purpose"), 13: ("expire",)}
 ROUNDS_IN_FULL = 3
+REPLAYS = "replays"
 
 
 @pytest.fixture
@@ -86,22 +88,19 @@ class Scene:
 
     def shown(self, who: str) -> tuple[dict[str, int], list[str], set[str]]:
         """By place: how many readings; those in which the canary stood; the routes that were read."""
-        person = self.world.person(who)
-        reader = Reader(self.people[who], signed_in(person))
-        asked: dict[str, int] = {}
-        leaks, seen = list[str](), set[str]()
+        readings = list(self.readings(who))
+        asked = Counter(route for route, _, _ in readings)
+        return asked, [name for _, name, shows in readings if shows], {*asked} - {REPLAYS}
+
+    def readings(self, who: str) -> Iterator[tuple[str, str, bool]]:
+        """The route, the name, and whether the canary stood in what came back."""
+        reader = Reader(self.people[who], signed_in(self.world.person(who)))
         for reading in reader.readings(self.ids, QUESTION):
-            asked[reading.route] = asked.get(reading.route, 0) + 1
-            seen.add(reading.route)
-            if self.canary in reading.words():
-                leaks.append(f"{who}: {reading.name}")
+            yield reading.route, f"{who}: {reading.name}", self.canary in reading.words()
         for sender, address, body in self.replays:
             if who == sender:
                 repeated = self.people[who].post(address, body, idempotency_key=self.canary)
-                asked["replays"] = asked.get("replays", 0) + 1
-                if self.canary in repeated.body.decode():
-                    leaks.append(f"{who}: replay of {address}")
-        return asked, leaks, seen
+                yield REPLAYS, f"{who}: replay of {address}", self.canary in repeated.body.decode()
 
 
 def scene(world: World, root: psycopg.Connection) -> Scene:
@@ -155,22 +154,21 @@ def test_what_is_withdrawn_shows_in_no_place(
     world: World, model: HTTPServer, superuser: Superuser, full_size: bool, evidence: Evidence
 ) -> None:
     """The ways that are left out of the smaller run are those of test_copies_follow.py."""
-    made_now = scene(world, superuser())
-    _, before, seen = made_now.shown("bob")
-    assert seen == CONTENT
-    assert len(before) > 20, before
-    for way in WAYS if full_size else WAYS[:3]:
+    read: set[str] = set()
+    for way in WAYS if full_size else WAYS[:2]:
         readings, readers = 0, ("bob",) if way in ROW[11] or not full_size else ("bob", "alice", "olivia")
-        for number in range(ROUNDS_IN_FULL if full_size and way != "purpose" else 1):
-            made_now = made_now if number == 0 and way == WAYS[0] else scene(world, superuser())
+        for _ in range(ROUNDS_IN_FULL if full_size and way != "purpose" else 1):
+            made_now = scene(world, superuser())
             made_now.withdraw(way)
             for who in readers:
-                asked, leaks, _ = made_now.shown(who)
+                asked, leaks, routes_read = made_now.shown(who)
+                read |= routes_read
                 assert [leak for leak in leaks if not _is_meant(way, who, leak)] == [], way
                 readings += sum(asked.values())
         row = next(number for number, ways in ROW.items() if way in ways)
         figures = {"readings after it": readings, "places": len(CONTENT), "that showed a copy": 0}
         evidence(row=row, name=f"copies-after-{way}", figures=figures)
+    assert read == CONTENT
 
 
 def _is_meant(way: str, who: str, leak: str) -> bool:
@@ -205,4 +203,4 @@ def test_a_reader_that_forgets_what_was_withdrawn_shows(
     made_now = scene(world, superuser())
     made_now.withdraw("expire")
     with broken(*change):
-        assert made_now.shown("bob")[1] != [], name
+        assert any(shows for _, _, shows in made_now.readings("bob")), name

@@ -98,8 +98,8 @@ def migrate(data_dir: Path) -> None:
 
 
 def clean_environ() -> dict[str, str]:
-    """The environment for a product process: nothing of the tests' own settings."""
-    steering = ("MEMOS_", "DATABASE_", "REDIS_", "DJANGO_", "PYTEST_")
+    """The environment for a product process: nothing of the tests' own settings. Compiled modules are cached."""
+    steering = ("MEMOS_", "DATABASE_", "REDIS_", "DJANGO_", "PYTEST_", "PYTHONDONTWRITEBYTECODE")
     return {name: value for name, value in os.environ.items() if not name.startswith(steering)}
 
 

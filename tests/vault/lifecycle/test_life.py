@@ -257,12 +257,15 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def rows_are_as_modelled(self) -> None:
         with acting(self.actor):
-            cubes = {cube.id: cube for cube in Cube.objects.select_related("namespace")}
+            ids = list(self.model.memories)  # earlier lives are stored beside this one
+            cubes = {cube.id: cube for cube in Cube.objects.select_related("namespace").filter(id__in=ids)}
+            versions = CubeVersion.objects.filter(cube_id__in=ids).order_by("number")
+            transitions = StateTransition.objects.filter(cube_id__in=ids).order_by("step")
             numbers: dict[UUID, list[int]] = {}
-            for cube_id, number in CubeVersion.objects.order_by("number").values_list("cube_id", "number"):
+            for cube_id, number in versions.values_list("cube_id", "number"):
                 numbers.setdefault(cube_id, []).append(number)
             steps: dict[UUID, list[int]] = {}
-            for cube_id, step in StateTransition.objects.order_by("step").values_list("cube_id", "step"):
+            for cube_id, step in transitions.values_list("cube_id", "step"):
                 steps.setdefault(cube_id, []).append(step)
         for one, memory in self.model.memories.items():
             cube = cubes[one]
