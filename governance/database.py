@@ -15,6 +15,7 @@ from django.db import connection, transaction
 
 from governance.actor import Actor
 from governance.backdating import backdated_moment
+from governance.errors import Reread
 from governance.prepared import ensure_connection, in_one_go, prepared_cursor
 
 # Of a list, each name is tried until one is free: the planner looks at no further row than LIMIT asks for.
@@ -24,6 +25,7 @@ SELECT name FROM unnest(%s::text[]) AS name WHERE pg_try_advisory_lock(hashtexte
 AWAITED_LOCK = "SELECT pg_advisory_lock(hashtextextended(%s, 1))"
 UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(%s, 1))"
 Known = TypeVar("Known")
+_commits: ContextVar[list[None] | None] = ContextVar("commits", default=None)
 _pinned: ContextVar[bool] = ContextVar("pinned", default=False)
 _known: ContextVar[dict[Hashable, Any] | None] = ContextVar("known", default=None)
 _acting_for: ContextVar[UUID | None] = ContextVar("acting_for", default=None)
@@ -62,7 +64,7 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
             raise RuntimeError("a transaction of one tenant cannot turn to another")
         yield
         return
-    with _transaction():
+    with _commit_noted(), _transaction():
         epoch_set(tenant_id, _enter(tenant_id))
         token, known = _acting_for.set(tenant_id), _known.set({})
         try:
@@ -70,6 +72,34 @@ def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
         finally:
             _known.reset(known)
             _acting_for.reset(token)
+
+
+@contextmanager
+def _commit_noted() -> Iterator[None]:
+    yield
+    commits = _commits.get()
+    if commits is not None:
+        commits.append(None)
+
+
+def run_again(call: Callable[[], Known], *, is_safe: bool = False) -> Known:
+    """The result of `call`, run again as often as a transaction of it raises Reread; what it lacks is read in between.
+
+    What lacks something is rolled back. Where an earlier transaction of the call was committed, it is run again only if
+    it is safe, as a reading is. Raises Reread inside a transaction, and where the call cannot be run again.
+    """
+    commits: list[None] = []
+    token = _commits.set(commits)
+    try:
+        return call()
+    except Reread as lacking:
+        if connection.in_atomic_block or (commits and not is_safe):
+            raise
+        supplied = lacking.supplied()
+    finally:
+        _commits.reset(token)
+    with supplied:
+        return run_again(call, is_safe=is_safe)
 
 
 def cached_in_transaction(name: Hashable, find: Callable[[], Known]) -> Known:

@@ -1,6 +1,7 @@
 """Errors: each knows its HTTP status and its stable code (RFC 9457 problem types)."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -169,6 +170,14 @@ class Unavailable(DomainError):
     """A dependency that this request needs is down; nothing was changed."""
 
     status, code, title = 503, "unavailable", "Temporarily unavailable"
+
+
+class Reread(Unavailable):
+    """A transaction lacks what is read outside of transactions: it is rolled back, and run again within `supplied`."""
+
+    def supplied(self) -> AbstractContextManager[None]:
+        """Read what was lacking, outside any transaction; within, it is at hand."""
+        raise NotImplementedError
 
 
 class AuditUnavailable(Unavailable):

@@ -266,6 +266,8 @@ class Topic(StrEnum):
     LAYERS_REPLAY = "layers.replay"
     INDEX_CHECK = "index.check"
     FUSIONS_PROPOSE = "fusions.propose"
+    BLOBS_DUE = "blobs.due"
+    BLOBS_ORPHANED = "blobs.orphaned"
 
 
 class ExportFormat(StrEnum):

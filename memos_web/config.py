@@ -19,6 +19,10 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_ALLOWED_HOSTS",
         "MEMOS_ALLOW_PRIVATE_ADDRESSES",
         "MEMOS_BACKUP_DAYS",
+        "MEMOS_BLOB_STORE",
+        "MEMOS_BLOB_STORE_KEY",
+        "MEMOS_BLOB_STORE_REGION",
+        "MEMOS_BLOB_STORE_URL",
         "MEMOS_DATABASE_ROLE",
         "MEMOS_DATA_DIR",
         "MEMOS_EMBEDDER",
@@ -85,6 +89,18 @@ class LlmChoice:
 
 
 @dataclass(frozen=True)
+class BlobStoreChoice:
+    """A bucket of a service that speaks S3; an empty `bucket`: a folder of the data directory."""
+
+    bucket: str
+    prefix: str
+    endpoint: str
+    region: str
+    key_id: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Mail:
     """The way of mail: the server of MEMOS_MAIL_URL, else files below the data directory."""
 
@@ -118,6 +134,7 @@ class Config:
     llm: LlmChoice
     embedder: EmbedderChoice
     reranker: RerankerChoice
+    blob_store: BlobStoreChoice
     search_weights: dict[str, float]
     master_key: bytes | None = field(repr=False)
     secret_key: str = field(repr=False)
@@ -181,6 +198,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         llm=_llm(environ),
         embedder=_embedder(environ),
         reranker=_reranker(environ),
+        blob_store=_blob_store(environ),
         search_weights=_weights(environ.get("MEMOS_SEARCH_WEIGHTS", "")),
         master_key=_key("MEMOS_MASTER_KEY", environ.get("MEMOS_MASTER_KEY", "")),
         next_master_key=_key("MEMOS_NEXT_MASTER_KEY", environ.get("MEMOS_NEXT_MASTER_KEY", "")),
@@ -300,6 +318,28 @@ def _reranker(environ: Mapping[str, str]) -> RerankerChoice:
     if family == "openai" and not url:
         raise ConfigError("MEMOS_RERANKER is openai/…: set MEMOS_RERANKER_URL (or MEMOS_EMBEDDER_URL) too")
     return RerankerChoice(family, model, url=url, key=environ.get("MEMOS_RERANKER_KEY") or beside.key)
+
+
+def _blob_store(environ: Mapping[str, str]) -> BlobStoreChoice:
+    """`s3://BUCKET[/PREFIX]` of MEMOS_BLOB_STORE, the service's address and `ID:SECRET`."""
+    text = environ.get("MEMOS_BLOB_STORE", "")
+    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9._/-]*))?", text)
+    if text and not found:
+        raise ConfigError("MEMOS_BLOB_STORE is no bucket: write s3://BUCKET or s3://BUCKET/PREFIX")
+    key_id, _, secret = environ.get("MEMOS_BLOB_STORE_KEY", "").partition(":")
+    if bool(key_id) != bool(secret):
+        raise ConfigError("MEMOS_BLOB_STORE_KEY is no key: write ID:SECRET")
+    endpoint = environ.get("MEMOS_BLOB_STORE_URL", "")
+    if endpoint and not endpoint.startswith(("http://", "https://")):
+        raise ConfigError("MEMOS_BLOB_STORE_URL is not an http:// or https:// address")
+    return BlobStoreChoice(
+        bucket=found[1] if found else "",
+        prefix=(found[2] or "").strip("/") if found else "",
+        endpoint=endpoint,
+        region=environ.get("MEMOS_BLOB_STORE_REGION", ""),
+        key_id=key_id,
+        secret=secret,
+    )
 
 
 def _weights(text: str) -> dict[str, float]:

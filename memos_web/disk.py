@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-FOLDERS = ("keys", "checkpoints", "exports", "mail", "pg")  # each may be a volume of its own
+FOLDERS = ("keys", "blobs", "checkpoints", "exports", "mail", "pg")  # each may be a volume of its own
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from governance.actor import Actor
 from governance.outbox.routes import EventHandler, Payload, Write, event_handler
 from governance.vocabulary import Topic, Weight
+from vault.cubes.blobs import with_blobs
 from vault.cubes.embeddings import model_change
 from vault.cubes.embeddings.change_progress import vectors_clear
 from vault.cubes.index.compaction import words_pack, words_place
@@ -24,7 +25,7 @@ from vault.layers.distilling import segments_distil
 from vault.layers.evicting import segments_archive
 from vault.layers.placing import pages_place, pages_reread
 from vault.layers.visiting import segments_count_visits
-from vault.lifecycle import duplicates, index_check, sweep, tiers
+from vault.lifecycle import archive, duplicates, index_check, sweep, tiers
 from vault.listing import actions
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
@@ -61,7 +62,7 @@ def all_of(*handlers: EventHandler) -> EventHandler:
     """
 
     def handle(actor: Actor, payloads: Sequence[Payload]) -> Write:
-        writes = [handler(actor, payloads) for handler in handlers]
+        writes = [with_blobs(handler)(actor, payloads) for handler in handlers]
 
         def write() -> None:
             with _WRITING.setdefault(actor.tenant_id, threading.Lock()):
@@ -87,3 +88,5 @@ event_handler(Topic.SEGMENTS_HOT)(segments_distil)
 event_handler(Topic.SEGMENTS_EVICTED)(segments_archive)
 event_handler(Topic.COUNTS_DUE)(counts_write)
 event_handler(Topic.DIGESTS_DUE)(digests_send)
+event_handler(Topic.BLOBS_DUE)(archive.blobs_move)
+event_handler(Topic.BLOBS_ORPHANED)(archive.blobs_delete)

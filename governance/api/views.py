@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 from django.conf import settings
@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from governance.actor import Actor
 from governance.api.authentication import actor_of
 from governance.api.idempotency import Once, once
-from governance.database import acting
+from governance.database import acting, run_again
 from governance.errors import DomainError, FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.policies.heavy import heavy_call
@@ -26,6 +26,8 @@ ETAG = r'(?:W/)?"[!#-~]*"'  # RFC 9110 §8.8.3, without the letters beyond ASCII
 ETAGS = re.compile(rf"{ETAG}(?:\s*,\s*{ETAG})*")
 VERSION = re.compile(r'"(\d{1,9})"')
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+METHODS = frozenset({"get", "post", "put", "patch", "delete"})
+SAFE = frozenset({"get"})
 ANY_VERSION = range(1, 10**9)
 
 
@@ -37,6 +39,11 @@ class ApiView(APIView):
     """
 
     longest_body: int = settings.BODY_BYTES
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in METHODS & vars(cls).keys():
+            setattr(cls, name, _run_again(vars(cls)[name], is_safe=name in SAFE))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Authenticate the caller (401), then check the request limits (429)."""
@@ -79,6 +86,16 @@ class ApiView(APIView):
                 with acting(self.actor()):
                     once.store(call())
         return once.response()
+
+
+def _run_again(handler: Handler, *, is_safe: bool) -> Handler:
+    """A handler that is run again once it has what its transaction lacked."""
+
+    @wraps(handler)
+    def run(view: ApiView, request: Request, *args: Any, **kwargs: Any) -> Any:
+        return run_again(partial(handler, view, request, *args, **kwargs), is_safe=is_safe)
+
+    return cast(Handler, run)
 
 
 def heavy(handler: Handler) -> Handler:

@@ -98,6 +98,10 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("The language model gave no answer."),
         _("Nothing was stored, and your question is kept. Try again in a moment."),
     ),
+    "blob_store_unavailable": Explanation(
+        _("Archived content cannot be reached."),
+        _("The archive is down, or lacks this memory. Try again in a moment, or ask whoever runs this installation."),
+    ),
     "pii_refused": Explanation(
         _("The text has personal data or a secret, and a policy refuses it here."),
         _("Remove it and send the text again."),

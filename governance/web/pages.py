@@ -1,7 +1,7 @@
 """Pages: who may open one, how one is drawn, and what a refusal looks like."""
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec
 
@@ -17,6 +17,7 @@ from django.utils.http import urlencode
 
 from governance.accounts.rules import SignedIn
 from governance.actor import Actor
+from governance.database import run_again
 from governance.denials import denial_recorded
 from governance.errors import DomainError, Forbidden, Invalid, SecondFactorRequired, Unauthenticated, Unavailable
 from governance.failures import database_failure
@@ -62,7 +63,8 @@ def page(view: PageView[Asked]) -> View[Asked]:
         actor = web_actor(request)
         request.actor = actor  # type: ignore[attr-defined]
         with timezone.override(request.timezone):  # type: ignore[attr-defined]
-            return view(request, actor, *args, **kwargs)
+            is_safe = request.method in {"GET", "HEAD"}
+            return run_again(partial(view, request, actor, *args, **kwargs), is_safe=is_safe)
 
     return answered(with_actor)
 

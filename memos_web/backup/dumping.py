@@ -21,9 +21,12 @@ from memos_web.config import Config
 from memos_web.embedded import postgres
 from memos_web.embedded.bootstrap import DATABASE
 from memos_web.installation import key_store_path
+from vault.providers.blobs_folder import FolderBlobStore
+from vault.providers.ports import BlobStoreUnavailable
+from vault.providers.registry import BLOBS, blob_store_of
 
 ROLE = "memos_backup"
-FOLDERS = ("blobs", "checkpoints")  # of the data directory, beside the database
+FOLDERS = ("checkpoints",)  # of the data directory, beside the database
 COPIES = 7  # of the key store in one folder
 KEY_STORE = "keystore-{at}.sqlite3"
 
@@ -77,6 +80,7 @@ def _write(config: Config, folder: Path) -> Manifest:
     for name in FOLDERS:
         if (config.data_dir / name).is_dir():
             shutil.copytree(config.data_dir / name, folder / name)
+    _blobs_copy(config, folder / BLOBS)
     manifest = Manifest(
         at=at[0].isoformat() if at else "",
         key_store_id=noted[0] if noted else "",
@@ -86,6 +90,18 @@ def _write(config: Config, folder: Path) -> Manifest:
     )
     manifest_write(folder, manifest)
     return manifest
+
+
+def _blobs_copy(config: Config, folder: Path) -> None:
+    """After the database: what its rows refer to stays for a day longer. What is erased meanwhile is left out."""
+    store, copy = blob_store_of(config.blob_store, config.data_dir), FolderBlobStore(folder)
+    try:
+        for entry in store.entries():
+            content = store.read(entry.name)
+            if content is not None:
+                copy.write(entry.name, content)
+    except BlobStoreUnavailable as error:
+        raise BackupError(f"the blobs of {store.name} cannot be copied: {error.detail}") from error
 
 
 @contextmanager

@@ -27,6 +27,9 @@ from memos_web.embedded.errors import StartError
 from memos_web.embedded.folders import lock_data_dir, prepare_data_dir
 from memos_web.embedded.programs import Program, last_line, spawn, stop_all
 from memos_web.installation import key_store_path, lost_master_key, master_key, secrets_make
+from vault.providers.blobs_folder import FolderBlobStore
+from vault.providers.ports import BlobStoreUnavailable
+from vault.providers.registry import BLOBS, blob_store_of
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -88,8 +91,19 @@ def _load(config: Config, folder: Path, manifest: Manifest, conninfo: str) -> No
     for name in FOLDERS:
         if (folder / name).is_dir():
             shutil.copytree(folder / name, config.data_dir / name, dirs_exist_ok=True)
+    _blobs_load(config, folder / BLOBS)
     _run(serving.command(config, "migrate", "--noinput", environ=serving.owner_environ(config)))
     _run(serving.command(config, "erasures_apply"))
+
+
+def _blobs_load(config: Config, folder: Path) -> None:
+    """Into the store that is configured now, which may be another one than that of the backup."""
+    saved, store = FolderBlobStore(folder), blob_store_of(config.blob_store, config.data_dir)
+    try:
+        for entry in saved.entries() if folder.is_dir() else ():
+            store.write(entry.name, saved.read(entry.name) or b"")
+    except BlobStoreUnavailable as error:
+        raise BackupError(f"the blobs cannot be written to {store.name}: {error.detail}") from error
 
 
 def _name_of(conninfo: str) -> str:

@@ -53,6 +53,10 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
     stays = live.done("POST", "memories/", {"content": "The heron nests by the mill."})["results"][0]["id"]
     about = {"content": f"The customer has a {CANARY} canary.", "subject": REFERENCE}
     gone = live.done("POST", "memories/", about)["results"][0]["id"]
+    archived = live.done("POST", "memories/", {"content": "The otter swims at night."})["results"][0]["id"]
+    live.done("POST", f"memories/{archived}/transition/", {"to": "archived"})
+    blobs = server.data_dir / "blobs"
+    wait_until(lambda: any(path.name == "1" for path in blobs.rglob("*")), seconds=30)
     writers = Writers(live, "/load")
     with writers.writing():
         wait_until(lambda: len(writers.acknowledged) >= 20, seconds=30)
@@ -72,10 +76,12 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
     pg = server.data_dir / "pg"
     assert "move that folder away first" in refused(server, "restore", str(folder))
     shutil.move(pg, tmp_path / "pg")
+    shutil.rmtree(blobs)
     restored = server.manage("restore", str(folder))
     assert restored.returncode == 0, restored.stderr
     server.start()
     assert live.done("GET", f"memories/{stays}/")["content"] == "The heron nests by the mill."
+    assert live.done("GET", f"memories/{archived}/")["content"] == "The otter swims at night."
     assert live.call("GET", f"memories/{gone}/")[0] == 404
     with superuser(server) as connection:
         for table in ("vault_cubeversion", "vault_embedding", "vault_posting"):

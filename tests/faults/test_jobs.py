@@ -60,6 +60,10 @@ EMITTED = (
     Topic.COUNTS_DUE,
     Topic.DIGESTS_DUE,
 )
+BLOBS: tuple[tuple[Topic, Payload], ...] = (
+    (Topic.BLOBS_DUE, {"ids": []}),
+    (Topic.BLOBS_ORPHANED, {"cube": str(UUID(int=7)), "numbers": [1]}),
+)
 LAYERS = (Topic.SEGMENTS_HOT, Topic.SEGMENTS_EVICTED)
 
 
@@ -149,6 +153,8 @@ def work(world: World, settings: Settings) -> World:
             emit(actor=actor, topic=topic, payload=payload)
         for topic in LAYERS:
             emit(actor=actor, topic=topic, payload={"segments": []})
+        for of_blobs, named in BLOBS:
+            emit(actor=actor, topic=of_blobs, payload=named)
         emit(actor=actor, topic=Topic.SIZES_DUE, payload={"namespaces": [str(added.cube.namespace_id)]})
     return world
 

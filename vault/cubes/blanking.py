@@ -11,6 +11,7 @@ from governance.audit.services import record
 from governance.idempotency.services import replies_forget
 from governance.keys.services import token_maker
 from governance.vocabulary import Verb
+from vault.cubes.blobs import blobs_forget
 from vault.cubes.index.postings import postings_delete
 from vault.models import Cube, CubeSource, CubeVersion, Embedding, PiiFinding, Review
 from vault.models.cube import CubeQuerySet
@@ -42,6 +43,7 @@ def versions_blank(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) ->
     for version in full:
         if version.number == cube.version:
             _empty(cube, version)
+    blobs_forget(actor, cube, full)
     CubeVersion.objects.filter(id__in=ids).update(sealed=b"", terms=[], tags=[])
     PiiFinding.objects.filter(version_id__in=ids).delete()
     reviews = Review.objects.filter(version_id__in=ids)

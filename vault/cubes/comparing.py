@@ -10,6 +10,7 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Verb
+from vault.cubes.blobs import with_blobs
 from vault.cubes.differences import TextDifference, text_difference
 from vault.cubes.lookup import locate_readable
 from vault.cubes.selectors import VersionView, versions_view
@@ -55,6 +56,7 @@ class VersionDifference:
         )
 
 
+@with_blobs
 def versions_compare(*, actor: Actor, cube_id: UUID, before: int, after: int) -> VersionDifference:
     """Compare two versions; either may be the later one.
 

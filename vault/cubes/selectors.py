@@ -16,6 +16,7 @@ from governance.outbox.services import record_read
 from governance.pages import Pages
 from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
+from vault.cubes.blobs import blob_ref, blobs_require, with_blobs
 from vault.cubes.lookup import locate_readable
 from vault.cubes.passages import Passages, quoted
 from vault.cubes.quoting import quotes_open
@@ -51,6 +52,7 @@ class VersionView:
     words: Words = field(repr=False)
 
 
+@with_blobs
 def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
     """Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent."""
     with acting(actor):
@@ -61,6 +63,7 @@ def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
     return found[0]
 
 
+@with_blobs
 def cubes_list(*, actor: Actor, matching: Q, pages: Pages, deleted: bool = False) -> list[CubeView]:
     """A page of the cubes that the actor may read and that match, newest first.
 
@@ -76,6 +79,7 @@ def cubes_list(*, actor: Actor, matching: Q, pages: Pages, deleted: bool = False
         return cubes_read(actor=actor, cube_ids=[cube.id for cube in page], verb=Verb.MEMORY_LISTED)
 
 
+@with_blobs
 def cubes_read(
     *,
     actor: Actor,
@@ -110,10 +114,15 @@ def record_quoted(actor: Actor, opened: Iterable[Passages]) -> None:
         record(actor=actor, verb=Verb.MEMORY_READ, object_type="memory", object_ids=list(ids))
 
 
+@with_blobs
 def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
     """`cubes_read` without its audit row, for the answer to the write that made these cubes."""
     with acting(actor):
         rows = cube_rows(tenant_id=actor.tenant_id, cube_ids=cube_ids, model=embedder().name)
+        blobs_require(
+            blob_ref(tenant_id=actor.tenant_id, cube_id=row.cube.id, number=row.cube.version, stored=row.sealed)
+            for row in rows.values()
+        )
         parents = _readable(actor, {parent for row in rows.values() for parent in row.parents})
         words = {
             row.cube.id: _open(actor.tenant_id, row.cube.id, row.cube.version, row.sealed) for row in rows.values()
@@ -122,6 +131,7 @@ def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
         return [_view(rows[one], words[one], parents, passages) for one in cube_ids if one in rows]
 
 
+@with_blobs
 def versions_list(*, actor: Actor, cube_id: UUID, pages: Pages) -> list[VersionView]:
     """The versions of a cube that the actor may read, newest first.
 
@@ -134,6 +144,7 @@ def versions_list(*, actor: Actor, cube_id: UUID, pages: Pages) -> list[VersionV
         return versions_view(actor, page)
 
 
+@with_blobs
 def version_get(*, actor: Actor, cube_id: UUID, number: int | None = None) -> VersionView:
     """One version; None: the present one. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
     with acting(actor):
@@ -151,6 +162,9 @@ def versions_view(actor: Actor, rows: Sequence[CubeVersion]) -> list[VersionView
 
     Raises KeyUnavailable. Writes: AuditEntry? for the memories whose passages they quote.
     """
+    blobs_require(
+        blob_ref(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, stored=row.sealed) for row in rows
+    )
     words = [_open(row.tenant_id, row.cube_id, row.number, row.sealed) for row in rows]
     passages = quotes_open(actor, (quote for one in words for quote in one.quotes))
     record_quoted(actor, [passages])

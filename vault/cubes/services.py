@@ -22,6 +22,7 @@ from governance.policies.quotas import usage_take
 from governance.versions import version_check
 from governance.vocabulary import Measure, Permission, Topic, Verb
 from vault.cubes.blanking import copies_blank, extracts_of
+from vault.cubes.blobs import blobs_forget, stored_length
 from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft
 from vault.cubes.filters import mark_condition
 from vault.cubes.holds import come_under_queries, refuse_held
@@ -318,6 +319,7 @@ def cubes_erase(*, actor: Actor, cubes: Sequence[Cube], permission: Permission =
 def _erase(actor: Actor, cube: Cube) -> None:
     versions = list(CubeVersion.objects.filter(cube=cube))
     copies_blank(actor, cube.id, [version.number for version in versions])
+    blobs_forget(actor, cube, versions)
     # First, as by all who change a cube: its namespace's size is held before words that are packed.
     with connection.cursor() as cursor:
         cursor.execute(DELETE_CUBE, [cube.tenant_id, cube.id])
@@ -348,7 +350,7 @@ def _bytes(built: Sequence[Built]) -> dict[Measure, int]:
 
 def _amounts_of_stored(cube: Cube) -> dict[Measure, int]:
     sealed = CubeVersion.objects.filter(cube=cube).values_list("sealed", flat=True)
-    return {Measure.MEMORIES: 1, Measure.BYTES: sum(len(blob) for blob in sealed)}
+    return {Measure.MEMORIES: 1, Measure.BYTES: sum(stored_length(blob) for blob in sealed)}
 
 
 def _ask_to_open(actor: Actor, cube: Cube, asked: CubeChanges) -> None:

@@ -16,7 +16,7 @@ BY_PRINCIPALS = """ AND EXISTS (
 """
 STATEMENTS = {
     Measure.MEMORIES: "SELECT count(*) FROM vault_cube AS cube WHERE {live}",
-    Measure.BYTES: "SELECT coalesce(sum(octet_length(version.sealed)), 0) FROM vault_cube AS cube "
+    Measure.BYTES: "SELECT coalesce(sum(vault_sealed_length(version.sealed)), 0) FROM vault_cube AS cube "
     "JOIN vault_cubeversion AS version ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id "
     "WHERE {live}",
     Measure.MODEL_TOKENS: "SELECT coalesce(sum(turn.prompt_tokens + turn.completion_tokens), 0) "
@@ -39,7 +39,7 @@ TURNS = """ AND turn.id IN (
 # All members at once. A conversation is its member's own, so that its turns need no audit row.
 STORED_BY_MEMBER = f"""
 SELECT coalesce(key.member_id, first.principal_id), count(*) FILTER (WHERE version.number = 1),
-  sum(octet_length(version.sealed))
+  sum(vault_sealed_length(version.sealed))
 FROM vault_cube AS cube
   JOIN vault_cubeversion AS first ON first.tenant_id = cube.tenant_id AND first.cube_id = cube.id AND first.number = 1
   JOIN vault_cubeversion AS version ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id

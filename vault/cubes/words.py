@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from governance.keys.services import GENERAL, member_scope, open_sealed, seal_for, subject_scope
+from vault.cubes.blobs import blob_read, blob_ref
 
 Metadata = Mapping[str, Any]  # the caller's JSON object
 WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -60,9 +61,15 @@ def words_seal(*, tenant_id: UUID, cube_id: UUID, number: int, scope: str, words
 
 
 def words_open(*, tenant_id: UUID, cube_id: UUID, number: int, blob: bytes | memoryview) -> Words:
-    """The words of one version, GONE when they were redacted or erased. Raises KeyUnavailable."""
+    """The words of one version, from its row or from the blob store; GONE when they were redacted or erased.
+
+    Raises KeyUnavailable; BlobStoreUnavailable, BlobsNeeded (vault.cubes.blobs).
+    """
     if not blob:
         return GONE
+    ref = blob_ref(tenant_id=tenant_id, cube_id=cube_id, number=number, stored=blob)
+    if ref is not None:
+        blob = blob_read(ref)
     plaintext = open_sealed(tenant_id=tenant_id, place=_place(cube_id, number), blob=blob)
     if plaintext is None:
         return GONE

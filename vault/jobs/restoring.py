@@ -17,6 +17,7 @@ from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.vocabulary import Permission, Topic, Verb
+from vault.cubes.blobs import with_blobs
 from vault.cubes.past import FIRST, PastRow, PastSummary, past_restore, past_rows, past_summary
 from vault.cubes.selectors import VersionView, versions_view
 from vault.cubes.versions import versions_open_to
@@ -52,6 +53,7 @@ class PastPage:
     next: UUID | None
 
 
+@with_blobs
 def namespace_past(*, actor: Actor, namespace_id: UUID, as_of: datetime, after: UUID | None = None) -> PastPage:
     """A page of the memories that lay in a namespace and below it at a time, and that the actor may read now and then.
 

@@ -4,11 +4,13 @@
 | --- | --- | --- |
 | postings | those of the present version, in the index that the state says, and no others | writing them anew |
 | vectors | one of the present version if searchable and not cold, else none | embedding, deleting |
+| content | that of archived memories in the blob store, whole, that of others in the row | moving it |
 | versions | numbers without a gap, each naming the hash before it; the words open and have their hash | nobody |
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -28,6 +30,7 @@ from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Topic, Verb
+from vault.cubes.blobs import BlobLost, BlobRef, BlobsNeeded, blob_read, blob_ref, blobs_given
 from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.index.eligibility import Partition, index_cubes, partition_of
 from vault.cubes.index.facets import LAYERS, TYPES
@@ -35,6 +38,7 @@ from vault.cubes.index.postings import postings_delete
 from vault.cubes.services import written_emit
 from vault.cubes.words import GONE, words_open
 from vault.cubes.writer.prepared import stored_texts_read, texts_given
+from vault.lifecycle.archive import archive_ask, orphans_collect
 from vault.models import Cube, CubeVersion, Embedding
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import Layer, MemoryType
@@ -76,6 +80,7 @@ class Fault(StrEnum):
     POSTINGS = "postings"
     VECTOR = "vector"
     DAMAGED = "damaged"
+    BLOB = "blob"
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,8 @@ def check_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     """The memories with a fault, among the first MOST_PREVIEWED. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
+        refs = _refs(list(_rows(actor, FIRST).values_list("id", flat=True)[:MOST_PREVIEWED]))
+    with blobs_given(_loaded(refs)), acting(actor):
         found = _faults(actor, list(_rows(actor, FIRST)[:MOST_PREVIEWED]))
     return Preview(len(found), tuple(found)[:MOST_NAMED])
 
@@ -102,21 +109,28 @@ def check_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
 def index_check(run: JobRun) -> Callable[[], Step]:
     """Look at the next LOOKED_AT memories. done: memories looked at. Twice, it finds nothing more to repair.
 
-    Writes: Posting …, ArchivedPosting …, Cube.is_indexed, AuditEntry?, OutboxEvent?; deletes Embedding ….
+    Raises BlobStoreUnavailable. Writes: Posting …, ArchivedPosting …, Cube.is_indexed, AuditEntry?, OutboxEvent?;
+    deletes Embedding … and blobs that no row refers to.
     """
     system, after = run.system, UUID(run.state.get("after", str(FIRST)))
     repair = SETTINGS.validate_python(dict(run.settings)).repair
     with acting(system):
         ids = list(_rows(system, after).values_list("id", flat=True)[:LOOKED_AT])
+        refs = _refs(ids)
+        total = Cube.objects.filter(tenant_id=system.tenant_id).count() if run.total is None else run.total
+    loaded = _loaded(refs)
+    with blobs_given(loaded), acting(system):
         cubes = list(_rows(system, after).filter(id__in=ids))
         found = _faults(system, cubes)
-        total = Cube.objects.filter(tenant_id=system.tenant_id).count() if run.total is None else run.total
     texts = stored_texts_read(actor=system, cube_ids=[one for one, fault in found.items() if fault is Fault.POSTINGS])
+    orphans = orphans_collect(system) if repair and len(ids) < LOOKED_AT else 0
 
     def write() -> Step:
-        with texts_given(texts), acting(system):
+        with texts_given(texts), blobs_given(loaded), acting(system):
             repaired = _repair(system, found) if repair else []
-        return _outcome(run, found, repaired, ids, total)
+            if repair:
+                archive_ask(system, [one for one in ids if found.get(one) is not Fault.BLOB])
+        return _outcome(run, found, repaired, ids, total, orphans)
 
     return write
 
@@ -138,7 +152,9 @@ def _faults(actor: Actor, cubes: Sequence[Cube]) -> dict[UUID, Fault]:
     for cube in cubes:
         partition = partition_of(cube, now)
         is_pending = cube.updated_at > now - SETTLED
-        if _is_damaged(cube, versions.get(cube.id, [])):
+        if any(_is_lost(version) for version in versions.get(cube.id, [])):
+            found[cube.id] = Fault.BLOB
+        elif _is_damaged(cube, versions.get(cube.id, [])):
             found[cube.id] = Fault.DAMAGED
         elif _has_wrong_postings(cube, partition, versions[cube.id][-1], counted[cube.id]):
             found[cube.id] = Fault.POSTINGS
@@ -192,9 +208,39 @@ def _is_damaged(cube: Cube, versions: Sequence[CubeVersion]) -> bool:
     return present != GONE and token_maker(cube.tenant_id).hash(present.content) != bytes(cube.content_hash)
 
 
+def _refs(cube_ids: Sequence[UUID]) -> list[BlobRef]:
+    rows = CubeVersion.objects.filter(cube_id__in=cube_ids).order_by("cube_id", "number")
+    return [ref for version in rows if (ref := _ref(version))]
+
+
+def _loaded(refs: Sequence[BlobRef]) -> dict[BlobRef, bytes]:
+    """The blobs that are there and whole. Outside any transaction. Raises BlobStoreUnavailable where none answers."""
+    with blobs_given({}) as loaded:
+        for ref in refs:
+            with suppress(BlobLost):
+                blob_read(ref)
+    return loaded
+
+
+def _is_lost(version: CubeVersion) -> bool:
+    """The blob is missing, or was changed. Where the store is on this machine it is looked at once more."""
+    ref = _ref(version)
+    if ref is None:
+        return False
+    try:
+        blob_read(ref)
+    except (BlobLost, BlobsNeeded):
+        return True
+    return False
+
+
+def _ref(version: CubeVersion) -> BlobRef | None:
+    return blob_ref(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, stored=version.sealed)
+
+
 def _repair(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
     """Mend what is wrong still. What a hold keeps stays as it is. Returns the memories that were repaired."""
-    wanted = [one for one, fault in found.items() if fault is not Fault.DAMAGED]
+    wanted = [one for one, fault in found.items() if fault in {Fault.POSTINGS, Fault.VECTOR}]
     rows = Cube.objects.free().filter(id__in=wanted).order_by("id").select_for_update(of=("self",))
     cubes = list(rows.select_related("namespace"))
     faults = _faults(actor, cubes)
@@ -213,9 +259,12 @@ def _repair(actor: Actor, found: Mapping[UUID, Fault]) -> list[UUID]:
 
 
 def _outcome(
-    run: JobRun, found: Mapping[UUID, Fault], repaired: Sequence[UUID], ids: Sequence[UUID], total: int
+    run: JobRun, found: Mapping[UUID, Fault], repaired: Sequence[UUID], ids: Sequence[UUID], total: int, orphans: int
 ) -> Step:
-    """changed: repaired memories. faults: all by kind. skipped: those that were not repaired, each with its fault."""
+    """changed: repaired memories. faults: all by kind. skipped: those that were not repaired, each with its fault.
+
+    orphans: blobs that no row referred to, and that were deleted; not named where there were none.
+    """
     left = {one: fault for one, fault in found.items() if one not in set(repaired)}
     result = {
         "changed": run.result.get("changed", 0) + len(repaired),
@@ -225,6 +274,8 @@ def _outcome(
             :MOST_NAMED
         ],
     }
+    if orphans:
+        result["orphans"] = orphans
     done = run.done + len(ids)
     state = {"after": str(ids[-1])} if len(ids) == LOOKED_AT else None
     return Step(state=state, done=done, total=max(total, done), result=result)

@@ -9,6 +9,7 @@ from governance.audit.services import record
 from governance.database import acting
 from governance.errors import Conflict, FieldError, Invalid
 from governance.vocabulary import Permission, Verb
+from vault.cubes.blobs import with_blobs
 from vault.cubes.changing import cube_change_ask
 from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.holds import refuse_held
@@ -88,6 +89,7 @@ def cube_promote(
     return cube
 
 
+@with_blobs
 def cube_copy(
     *,
     actor: Actor,

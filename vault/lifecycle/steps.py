@@ -10,9 +10,10 @@ from django.db.models import Max
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.errors import Conflict, IllegalTransition
-from governance.vocabulary import Verb
+from governance.outbox.services import emit
+from governance.vocabulary import Topic, Verb
 from vault.cubes.index.eligibility import index_cubes
-from vault.cubes.services import written_emit
+from vault.cubes.services import EVENT_CHUNK, written_emit
 from vault.lifecycle.rules import Cause, is_legal, legal_states
 from vault.models import Cube, StateTransition
 from vault.vocabulary import State
@@ -56,6 +57,7 @@ def steps_write(actor: Actor, steps: Sequence[PlannedStep], job_id: UUID | None 
     entered = set(index_cubes(cubes))
     if entered:
         written_emit(actor, [cube for cube in cubes if cube.id in entered])
+    _content_move(actor, groups)
     for (before, to), group in groups.items():
         record(
             actor=actor,
@@ -65,6 +67,13 @@ def steps_write(actor: Actor, steps: Sequence[PlannedStep], job_id: UUID | None 
             version=group[0].cube.version if len(group) == 1 else None,
             detail={"from": before, "to": to},
         )
+
+
+def _content_move(actor: Actor, groups: Mapping[tuple[State, State], Sequence[PlannedStep]]) -> None:
+    """The content of what enters the archive or leaves it follows by a job (vault/lifecycle/archive.py)."""
+    moving = [str(step.cube.id) for pair, group in groups.items() if State.ARCHIVED in pair for step in group]
+    for start in range(0, len(moving), EVENT_CHUNK):
+        emit(actor=actor, topic=Topic.BLOBS_DUE, payload={"ids": moving[start : start + EVENT_CHUNK]})
 
 
 def _compare_and_set(cubes: Sequence[Cube], before: State, to: State) -> None:

@@ -36,6 +36,7 @@ from governance.keys.services import token_maker
 from governance.models import Job
 from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
+from vault.cubes.blobs import with_blobs
 from vault.cubes.filters import filter_read
 from vault.cubes.index.eligibility import SEARCHABLE
 from vault.cubes.lookup import cube_target
@@ -205,17 +206,22 @@ def _export_parts(actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
     while True:
         actor = actor_now(actor)  # a download may take longer than the right to it lasts
         authorize(actor, Permission.MEMORY_READ)
-        with acting(actor):
-            items = _items(actor, job_id, last)
-            if not items:
-                return
-            last = items[-1].cube_id
-            named = [item.cube_id for item in items]
-            visible = list(
-                Cube.objects.visible_to(actor).filter(id__in=named).order_by("id").values_list("id", flat=True)
-            )
-            views = cubes_read(actor=actor, cube_ids=visible, verb=Verb.MEMORY_EXPORTED, is_use=False)
+        named, views = _export_part(actor, job_id, last)
+        if not named:
+            return
+        last = named[-1]
         yield views
+
+
+@with_blobs
+def _export_part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UUID], list[CubeView]]:
+    """The next memories that the job noted, and those of them that the actor may read. Writes: AuditEntry."""
+    with acting(actor):
+        named = [item.cube_id for item in _items(actor, job_id, last)]
+        rows = Cube.objects.visible_to(actor).filter(id__in=named).order_by("id")
+        visible = list(rows.values_list("id", flat=True))
+        views = cubes_read(actor=actor, cube_ids=visible, verb=Verb.MEMORY_EXPORTED, is_use=False)
+        return named, views
 
 
 def _permission(action: str) -> Permission:

@@ -17,6 +17,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
+from vault.cubes.blobs import with_blobs
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.listing.queries import MemoryQuery, Order
 from vault.models import Cube, Namespace
@@ -49,6 +50,7 @@ class MemoryPage:
     is_nearest: bool = False
 
 
+@with_blobs
 def memories_page(*, actor: Actor, query: MemoryQuery, after: UUID | None = None, size: int = PAGE) -> MemoryPage:
     """One page of the memories that match. after: the last row of the page before.
 

@@ -102,7 +102,7 @@ GROUP BY 3, status, member_id
 TIERS = f"""
 SELECT CASE WHEN cube.state = '{State.ARCHIVED}' THEN '{Tier.ARCHIVE}' WHEN cube.is_cold THEN '{Tier.COLD}'
     ELSE '{Tier.HOT}' END AS tier,
-  count(DISTINCT cube.id), coalesce(sum(octet_length(version.sealed)), 0)
+  count(DISTINCT cube.id), coalesce(sum(vault_sealed_length(version.sealed)), 0)
 FROM vault_cube AS cube JOIN vault_cubeversion AS version
   ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id
 WHERE cube.tenant_id = %s GROUP BY tier

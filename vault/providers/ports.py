@@ -1,7 +1,8 @@
-"""Ports for outside services: vectors of texts, relevance of texts, and a language model."""
+"""Ports for outside services: vectors of texts, relevance of texts, a language model, and blobs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
@@ -17,6 +18,12 @@ class ProviderUnavailable(Unavailable):
     """A model or its server gave no usable answer. The detail never holds a key, a prompt or a server's own words."""
 
     code, title = "provider_unavailable", "The model provider gave no usable answer"
+
+
+class BlobStoreUnavailable(Unavailable):
+    """The blob store gave no usable answer, or lacks what should be in it."""
+
+    code, title = "blob_store_unavailable", "Archived content cannot be reached"
 
 
 class ChatRole(StrEnum):
@@ -93,3 +100,38 @@ class Llm(Protocol):
         Raises ProviderUnavailable at any step; pieces already given are then no reply. Closing the iterator early
         closes the connection.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class BlobEntry:
+    """A blob in the store. written_at: with a time zone."""
+
+    name: str
+    written_at: datetime
+
+
+class BlobStore(Protocol):
+    """Sealed bytes by name. A name has parts of letters, digits, `.` and `-`, separated by `/`.
+
+    Every method raises BlobStoreUnavailable.
+    """
+
+    @property
+    def name(self) -> str:
+        """For an operator: which store it is, without secrets."""
+
+    @property
+    def is_remote(self) -> bool:
+        """True if a call goes over the network: then never inside a database transaction."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Store a blob for good before returning; one of that name is replaced."""
+
+    def read(self, name: str) -> bytes | None:
+        """The blob; None where there is none."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete blobs; names that are not there are passed over."""
+
+    def entries(self, prefix: str = "") -> Iterator[BlobEntry]:
+        """The blobs whose names begin with `prefix`, in no order."""

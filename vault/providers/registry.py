@@ -1,19 +1,42 @@
 """The providers that the settings name, built once per process.
 
-Those that speak OpenAI's protocol are imported when they are named: their client takes a second to load.
+Those that speak OpenAI's protocol or S3's are imported when they are named: their clients take a second to load.
 """
 
 from functools import cache
+from pathlib import Path
 from threading import Lock
+from typing import Protocol
 
 from django.conf import settings
 
+from vault.providers.blobs_folder import FolderBlobStore
 from vault.providers.hashing import HashingEmbedder
-from vault.providers.ports import Embedder, Llm, ProviderUnavailable, Reranker
+from vault.providers.ports import BlobStore, Embedder, Llm, ProviderUnavailable, Reranker
 from vault.providers.reranking import OverlapReranker
 from vault.providers.reranking_cross_encoder import CrossEncoderReranker
 from vault.providers.sentence_transformers import SentenceTransformersEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder
+
+BLOBS = "blobs"  # the folder of the data directory
+
+
+class BlobStoreChoice(Protocol):
+    """A bucket of a service that speaks S3 (memos_web.config)."""
+
+    @property
+    def bucket(self) -> str: ...
+    @property
+    def prefix(self) -> str: ...
+    @property
+    def endpoint(self) -> str: ...
+    @property
+    def region(self) -> str: ...
+    @property
+    def key_id(self) -> str: ...
+    @property
+    def secret(self) -> str: ...
+
 
 _BUILDING = Lock()  # `cache` alone would let two threads load the same model twice
 
@@ -56,6 +79,26 @@ def llm() -> Llm | None:
         raise ProviderUnavailable("MEMOS_LLM_URL is set but MEMOS_LLM_MODEL is not: name the model too")
     with _BUILDING:
         return _llm(choice.url, choice.key, choice.model)
+
+
+def blob_store() -> BlobStore:
+    """The store of settings.MEMOS_BLOB_STORE; a folder of the data directory where none is named."""
+    return blob_store_of(settings.MEMOS_BLOB_STORE, Path(settings.DATA_DIR))
+
+
+def blob_store_of(choice: BlobStoreChoice, data_dir: Path) -> BlobStore:
+    """The store that is chosen; a folder of `data_dir` where none is."""
+    if not choice.bucket:
+        return FolderBlobStore(data_dir / BLOBS)
+    with _BUILDING:
+        return _s3(choice.bucket, choice.prefix, choice.endpoint, choice.region, choice.key_id, choice.secret)
+
+
+@cache
+def _s3(bucket: str, prefix: str, endpoint: str, region: str, key_id: str, secret: str) -> BlobStore:
+    from vault.providers.blobs_s3 import S3BlobStore
+
+    return S3BlobStore(bucket=bucket, prefix=prefix, endpoint=endpoint, region=region, key_id=key_id, secret=secret)
 
 
 @cache

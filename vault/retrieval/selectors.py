@@ -16,6 +16,7 @@ from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
+from vault.cubes.blobs import with_blobs
 from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.filters import persona_ids
 from vault.cubes.rules import searchable
@@ -134,6 +135,7 @@ def _asked(search: SearchQuery, active: str) -> Asked:
     return Asked(active, model.name, HalfVector(model.embed([search.query])[0]))
 
 
+@with_blobs
 def _searched(actor: Actor, search: SearchQuery, asked: Asked, permission: Permission, within: Within) -> list[Hit]:
     scorer = reranker() if search.mode is SearchMode.HYBRID else None
     if scorer is None:

@@ -18,6 +18,7 @@ from governance.models import Job
 from governance.privacy.services import subject_view
 from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
+from vault.cubes.blobs import with_blobs
 from vault.cubes.selectors import versions_view
 from vault.cubes.versions import versions_open_to
 from vault.models import ActionItem, Cube, CubeLink, CubeOrigin, CubeSource, StateTransition, Turn
@@ -94,12 +95,7 @@ def _blocks(actor: Actor, job_id: UUID, heading: Heading, form: FileForm) -> Ite
     while True:
         actor = actor_now(actor)  # a download may take longer than the right to it lasts
         authorize(actor, Permission.SUBJECT_MANAGE)
-        with acting(actor):
-            items = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
-            named = list(
-                (items if last is None else items.filter(cube_id__gt=last)).values_list("cube_id", flat=True)[:PART]
-            )
-            found = _memories(actor, heading.subject_id, named)
+        named, found = _part(actor, heading.subject_id, job_id, last)
         for memory in found:
             yield memory_block(memory, form, is_first=written == 0)
             written += 1
@@ -108,6 +104,16 @@ def _blocks(actor: Actor, job_id: UUID, heading: Heading, form: FileForm) -> Ite
             break
         last = named[-1]
     yield file_end(form, withheld=withheld)
+
+
+@with_blobs
+def _part(actor: Actor, subject_id: UUID, job_id: UUID, last: UUID | None) -> tuple[list[UUID], list[SubjectMemory]]:
+    """The next PART memories that the job noted, and those of them that the actor may read. Writes: AuditEntry."""
+    with acting(actor):
+        items = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
+        items = items if last is None else items.filter(cube_id__gt=last)
+        named = list(items.values_list("cube_id", flat=True)[:PART])
+        return named, _memories(actor, subject_id, named)
 
 
 def _memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[SubjectMemory]:

@@ -12,6 +12,7 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.keys.services import token_maker
 from governance.vocabulary import Permission, Verb
+from vault.cubes.blobs import with_blobs
 from vault.cubes.filters import mark_condition
 from vault.cubes.index import marks
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
@@ -52,6 +53,7 @@ class RecalledCall:
         return self.call.outcome is ToolOutcome.FAILED
 
 
+@with_blobs
 def tool_calls_recall(*, actor: Actor, query: CallQuery) -> list[RecalledCall]:
     """The calls that the actor may read and that fit, nearest first, of equals the newest first.
 

@@ -21,11 +21,11 @@ from governance.web.paging import number_or_none, uuid_or_none
 from vault.cubes.changing import cube_change_ask
 from vault.cubes.lookup import locate_readable
 from vault.lifecycle.fusion import cube_split, cubes_fuse, fusion_propose, fusion_undo, split_propose
-from vault.lifecycle.services import cube_copy, cube_promote
+from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
 from vault.listing.selectors import paths_list
 from vault.namespaces.rules import PathError, path_checked
 from vault.reviews.feedback import Feedback, cube_feedback
-from vault.vocabulary import FeedbackKind, FeedbackOutcome, Layer
+from vault.vocabulary import FeedbackKind, FeedbackOutcome, Layer, State
 from vault.web.labels import LAYERS
 from vault.web.memory_forms import member_read
 
@@ -127,6 +127,14 @@ def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBas
     except REFUSALS as fault:
         return _form(request, "copy", context, fault)
     return _done(request, made.id, _("Copied"))
+
+
+@require_POST
+@page
+def recall(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    """Bring an archived memory back: every search finds it again."""
+    cube_transition(actor=actor, cube_id=memory_id, to=State.ACTIVATED)
+    return _done(request, memory_id, _("Recalled from the archive"))
 
 
 @require_POST

@@ -19,6 +19,7 @@ from governance.keys.rules import DataKey
 from governance.keys.services import TokenMaker, token_maker
 from governance.privacy.detecting import detector
 from governance.privacy.pii.detector import DetectorFailed
+from vault.cubes.blobs import BlobRef, blobs_at_hand, blobs_cached, blobs_given
 from vault.cubes.rules import TextIndex, Worded, text_index
 from vault.cubes.screening.texts import NOTE_PARTS, Place, Texts, note_texts, places_in
 from vault.cubes.words import Words, words_open
@@ -52,6 +53,7 @@ class PreparedTexts:
 
     key: DataKey
     texts: _Prepared
+    blobs: dict[BlobRef, bytes] = field(default_factory=dict, repr=False)
 
 
 _prepared: ContextVar[tuple[DataKey, _Prepared] | None] = ContextVar("prepared texts", default=None)
@@ -73,22 +75,23 @@ def texts_prepared(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> It
 
 @contextmanager
 def texts_given(read: PreparedTexts) -> Iterator[None]:
-    """Within, texts that were read before are not read again."""
+    """Within, texts that were read before are not read again, and archived ones are at hand."""
     token = _prepared.set((read.key, read.texts))
     try:
-        yield
+        with blobs_given(blobs_at_hand() | read.blobs):
+            yield
     finally:
         _prepared.reset(token)
 
 
 def _texts_read(tenant_id: UUID, find: Callable[[], Sequence[Reading]]) -> PreparedTexts:
     readings: Sequence[Reading] = ()
-    with suppress(DomainError):
+    with blobs_cached() as blobs, suppress(DomainError):
         readings = find()
     maker = TokenMaker(key=token_maker(tenant_id).key)  # without what was looked up, which would go along
     is_large = sum(len(one.texts.content) for one in readings) >= LARGE_CALL
     known = run_outside(_read, maker, list(readings)) if is_large else _read(maker, readings)
-    return PreparedTexts(maker.key, known)
+    return PreparedTexts(maker.key, known, blobs)
 
 
 def text_index_of(maker: TokenMaker, words: Worded) -> TextIndex:

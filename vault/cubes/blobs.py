@@ -1,0 +1,175 @@
+"""Archived content: the sealed bytes of versions in the blob store, and references to them in the rows.
+
+The row of a version keeps a reference in the place of its sealed bytes: a format byte, the SHA-256 of the bytes and
+their length. The database lets a version change in that way alone (migration 0032). Blobs are read outside of
+transactions: a request, or a function under `with_blobs`, is run again once the blobs that it lacked are there
+(governance.database.run_again); a write has them from `vault.cubes.writer.prepared`. A store on this machine is read
+where it is asked for.
+"""
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import ParamSpec, TypeVar
+from uuid import UUID
+
+from django.db import connection
+
+from governance.actor import Actor
+from governance.database import run_again
+from governance.errors import Reread
+from governance.outbox.services import emit
+from governance.vocabulary import Topic
+from vault.models import Cube, CubeVersion, StateTransition
+from vault.providers.ports import BlobStoreUnavailable
+from vault.providers.registry import blob_store
+from vault.vocabulary import State
+
+FORMAT = 2  # of a reference; sealed bytes begin with another (governance.keys.rules)
+REFERENCE = struct.Struct("!B32sI")
+AT_ONCE = 500  # blobs of one event
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class BlobRef:
+    """The bytes that a row stands for. length: in bytes."""
+
+    name: str
+    digest: bytes
+    length: int
+
+
+class BlobLost(BlobStoreUnavailable):
+    """A blob is missing, or is not the one that its row refers to."""
+
+
+class BlobsNeeded(Reread):
+    """Blobs that a transaction lacks: they are read outside of it, and the transaction is run again."""
+
+    code, title = BlobStoreUnavailable.code, BlobStoreUnavailable.title
+
+    def __init__(self, refs: Sequence[BlobRef]) -> None:
+        super().__init__("Archived content was not loaded. Send the request again.")
+        self.refs = tuple(refs)
+
+    @contextmanager
+    def supplied(self) -> Iterator[None]:
+        """Raises BlobStoreUnavailable."""
+        with blobs_given(blobs_at_hand()):
+            for ref in self.refs:
+                blob_read(ref)
+            yield
+
+
+_loaded: ContextVar[dict[BlobRef, bytes] | None] = ContextVar("loaded blobs", default=None)
+
+
+def blob_name(tenant_id: UUID, cube_id: UUID, number: int) -> str:
+    return f"{tenant_id}/{cube_id}/{number}"
+
+
+def blob_ref(*, tenant_id: UUID, cube_id: UUID, number: int, stored: bytes | memoryview) -> BlobRef | None:
+    """The reference in the `sealed` column of a version; None where it holds the bytes itself, or nothing."""
+    if len(stored) != REFERENCE.size or stored[0] != FORMAT:
+        return None
+    _, digest, length = REFERENCE.unpack(stored)
+    return BlobRef(blob_name(tenant_id, cube_id, number), digest, length)
+
+
+def stored_length(stored: bytes | memoryview) -> int:
+    """The bytes that a version takes, wherever they are."""
+    is_reference = len(stored) == REFERENCE.size and stored[0] == FORMAT
+    return int(REFERENCE.unpack(stored)[2]) if is_reference else len(stored)
+
+
+def blob_read(ref: BlobRef) -> bytes:
+    """The bytes of a reference, from what was loaded, or from the store.
+
+    Raises BlobsNeeded inside a transaction, where the store is remote; BlobStoreUnavailable, also for a blob that is
+    missing or was changed.
+    """
+    loaded = _loaded.get()
+    if loaded is not None and ref in loaded:
+        return loaded[ref]
+    store = blob_store()
+    if store.is_remote and connection.in_atomic_block:
+        raise BlobsNeeded([ref])
+    content = store.read(ref.name)
+    if content is None:
+        raise BlobLost("The content of an archived memory is missing in the archive.")
+    if len(content) != ref.length or hashlib.sha256(content).digest() != ref.digest:
+        raise BlobLost("The content of an archived memory was changed in the archive.")
+    if loaded is not None:
+        loaded[ref] = content
+    return content
+
+
+def blobs_require(refs: Iterable[BlobRef | None]) -> None:
+    """Ask for many blobs at once. Raises BlobsNeeded with all that a transaction lacks."""
+    loaded = _loaded.get() or {}
+    missing = [ref for ref in refs if ref is not None and ref not in loaded]
+    if missing and connection.in_atomic_block and blob_store().is_remote:
+        raise BlobsNeeded(missing)
+
+
+def blobs_at_hand() -> dict[BlobRef, bytes]:
+    """A copy of what was loaded."""
+    return dict(_loaded.get() or {})
+
+
+@contextmanager
+def blobs_cached() -> Iterator[dict[BlobRef, bytes]]:
+    """Within, each blob is read once; what was read stays for the transaction that comes next."""
+    outer = _loaded.get()
+    if outer is not None:
+        yield outer
+        return
+    with blobs_given({}) as loaded:
+        yield loaded
+
+
+@contextmanager
+def blobs_given(loaded: dict[BlobRef, bytes]) -> Iterator[dict[BlobRef, bytes]]:
+    """Within, blobs that were read before are not read again."""
+    token = _loaded.set(loaded)
+    try:
+        yield loaded
+    finally:
+        _loaded.reset(token)
+
+
+def with_blobs(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A function that only reads memories, run again as often as its transaction lacks blobs.
+
+    Raises BlobStoreUnavailable.
+    """
+
+    @wraps(function)
+    def run(*values: Parameters.args, **named: Parameters.kwargs) -> Result:
+        return run_again(partial(function, *values, **named), is_safe=True)
+
+    return run
+
+
+def blobs_forget(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> None:
+    """Have the blobs of versions deleted whose words go for good, with the caller's transaction.
+
+    One that was recalled may have left a blob that no row refers to. Writes: OutboxEvent …, where there may be any.
+    """
+    has_blobs = any(_ref_of(one) for one in versions)
+    if not has_blobs and not StateTransition.objects.filter(cube_id=cube.id, to_state=State.ARCHIVED).exists():
+        return
+    numbers = [one.number for one in versions]
+    for start in range(0, len(numbers), AT_ONCE):
+        part = numbers[start : start + AT_ONCE]
+        emit(actor=actor, topic=Topic.BLOBS_ORPHANED, payload={"cube": str(cube.id), "numbers": part})
+
+
+def _ref_of(version: CubeVersion) -> BlobRef | None:
+    return blob_ref(tenant_id=version.tenant_id, cube_id=version.cube_id, number=version.number, stored=version.sealed)

@@ -1,0 +1,86 @@
+"""Blobs in a bucket of any service that speaks S3, by django-storages."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from django.core.files.base import ContentFile
+from storages.backends.s3 import S3Storage
+
+from vault.providers.ports import BlobEntry, BlobStoreUnavailable
+
+TIMEOUT_SECONDS = 10
+TRIES = 3
+DELETED_AT_ONCE = 1_000  # the most that S3 takes in a call
+
+
+class S3BlobStore:
+    """bucket, prefix: where; endpoint: empty for Amazon's own; key_id, secret: empty where the machine has its own."""
+
+    is_remote = True
+
+    def __init__(self, *, bucket: str, prefix: str, endpoint: str, region: str, key_id: str, secret: str) -> None:
+        self._name = f"s3://{bucket}/{prefix}".rstrip("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._storage = S3Storage(
+            bucket_name=bucket,
+            location=prefix,
+            endpoint_url=endpoint or None,
+            region_name=region or None,
+            access_key=key_id or None,
+            secret_key=secret or None,
+            default_acl=None,
+            file_overwrite=True,
+            client_config=Config(
+                connect_timeout=TIMEOUT_SECONDS, read_timeout=TIMEOUT_SECONDS, retries={"max_attempts": TRIES}
+            ),
+        )
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def write(self, name: str, content: bytes) -> None:
+        try:
+            self._storage.save(name, ContentFile(content))
+        except (BotoCoreError, ClientError, OSError) as error:
+            raise _unavailable(error) from error
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            with self._storage.open(name) as file:
+                content: bytes = file.read()
+        except FileNotFoundError:
+            return None
+        except (BotoCoreError, ClientError, OSError) as error:
+            raise _unavailable(error) from error
+        return content
+
+    def delete(self, names: Iterable[str]) -> None:
+        wanted = [{"Key": f"{self._prefix}{name}"} for name in names]
+        try:
+            for start in range(0, len(wanted), DELETED_AT_ONCE):
+                part = wanted[start : start + DELETED_AT_ONCE]
+                answer = self._bucket.delete_objects(Delete={"Objects": part, "Quiet": True})
+                if failed := answer.get("Errors"):
+                    raise BlobStoreUnavailable(f"The archive did not delete {len(failed)} objects.")
+        except (BotoCoreError, ClientError, OSError) as error:
+            raise _unavailable(error) from error
+
+    def entries(self, prefix: str = "") -> Iterator[BlobEntry]:
+        try:
+            for found in self._bucket.objects.filter(Prefix=f"{self._prefix}{prefix}"):
+                yield BlobEntry(found.key.removeprefix(self._prefix), found.last_modified)
+        except (BotoCoreError, ClientError, OSError) as error:
+            raise _unavailable(error) from error
+
+    @property
+    def _bucket(self) -> Any:
+        return self._storage.bucket
+
+
+def _unavailable(error: Exception) -> BlobStoreUnavailable:
+    """The service's own words may hold an address or a key: its code alone is repeated."""
+    code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""
+    return BlobStoreUnavailable(f"The archive gave no usable answer: {code or type(error).__name__}.")
