@@ -122,6 +122,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     "api/v1/memories/fuse/": "POST alone; shows what it changed",
     **dict.fromkeys((f"memories/<uuid:memory_id>/{one}/" for one in ("copy", "promote")), "paths and layers"),
     "memories/<uuid:memory_id>/feedback/": "POST alone; shows what the caller sent",
+    "memories/<uuid:memory_id>/recall/": "POST alone; leads back to the memory's page",
     "memories/<uuid:memory_id>/unfuse/": "POST alone; leads back to the memory's page",
     "memories/fuse/": "POST alone; reads what the caller chose",
     "memories/<uuid:memory_id>/unfreeze/": "POST alone; leads back to the memory's page",

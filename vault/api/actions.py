@@ -1,5 +1,6 @@
 """memories/actions/ of the REST contract, and the file of an export."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.audit import FileView
 from governance.api.described import DRY_RUN, ONCE, read
-from governance.api.fields import StrictSerializer, TextField, WholeField
+from governance.api.fields import OneOfField, StrictSerializer, TextField, WholeField
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.views import ApiView, asked_only, flag
 from governance.idempotency.services import Reply
@@ -23,17 +24,19 @@ from vault.api.lines import lines_response
 from vault.api.schema import Schema
 from vault.listing.actions import EXPORT, MOST_IDS, ActionCount, ActionDraft, action_count, action_create, export_lines
 from vault.listing.bulk import BulkAction, BulkArguments
+from vault.vocabulary import Layer
 
 ACTIONS = [*BulkAction, EXPORT]
 
 
 class ArgumentsInput(StrictSerializer):
-    """Arguments of an action: a tag, the path of a namespace, a time (null: never), a reason."""
+    """Arguments of an action: a tag, the path of a namespace, a time (null: never), a reason, a layer."""
 
     tag = TextField(max_length=100, required=False)
     namespace = TextField(max_length=200, required=False)
     expires_at = MomentField(required=False, allow_null=True)
     reason = TextField(max_length=500, required=False)
+    layer = OneOfField(Layer, required=False, help_text="Of `promote`.")
 
 
 class ActionInput(StrictSerializer):
@@ -85,7 +88,7 @@ class ActionsView(ApiView):
             action=body["action"],
             ids=tuple(body.get("ids", ())),
             filters=body.get("filters"),
-            arguments=BulkArguments(**body.get("args", {})),
+            arguments=_arguments(body.get("args", {})),
         )
         if dry_run:
             return Response(_count_json(action_count(actor=actor, draft=draft)))
@@ -106,6 +109,11 @@ class ExportFileView(FileView):
         lines = export_lines(actor=actor, job_id=job_id)
         asked_only(request)
         return lines_response(lines, actor=actor, path=request.path)
+
+
+def _arguments(given: Mapping[str, Any]) -> BulkArguments:
+    layer = {"layer": Layer(given["layer"])} if "layer" in given else {}
+    return BulkArguments(**{**given, **layer})
 
 
 def _count_json(found: ActionCount) -> dict[str, Any]:

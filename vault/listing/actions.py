@@ -176,12 +176,12 @@ def memories_act_undo(run: JobRun) -> Callable[[], Step]:
         job_id = UUID(run.settings["job"])
         job = Job.objects.get(tenant_id=run.actor.tenant_id, id=job_id)
         action = BulkAction(job.settings["action"])
-        versions = {item.cube_id: item.version for item in _items(run.actor, job_id, _after(run))}
-    texts = _texts_read(run, UNDONE_BY.get(action, action), list(versions))
+        items = _items(run.actor, job_id, _after(run))
+    texts = _texts_read(run, UNDONE_BY.get(action, action), [item.cube_id for item in items])
 
     def write() -> Step:
         with texts_given(texts):
-            return _undo_step(run, job, action, versions)
+            return _undo_step(run, job, action, items)
 
     return write
 
@@ -218,6 +218,8 @@ def _export_part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UU
     """The next memories that the job noted, and those of them that the actor may read. Writes: AuditEntry."""
     with acting(actor):
         named = [item.cube_id for item in _items(actor, job_id, last)]
+        if not named:
+            return [], []
         rows = Cube.objects.visible_to(actor).filter(id__in=named).order_by("id")
         visible = list(rows.values_list("id", flat=True))
         views = cubes_read(actor=actor, cube_ids=visible, verb=Verb.MEMORY_EXPORTED, is_use=False)
@@ -258,7 +260,7 @@ def _against(actor: Actor, action: str, cube: Any) -> str:
         return Forbidden.code
     if cube.is_held and action not in {EXPORT, BulkAction.FREEZE, BulkAction.UNFREEZE}:
         return "held"
-    if action in {BulkAction.COOL, BulkAction.WARM} and cube.state not in SEARCHABLE:
+    if action in {BulkAction.COOL, BulkAction.WARM, BulkAction.SPLIT} and cube.state not in SEARCHABLE:
         return IllegalTransition.code
     to = TRANSITIONS.get(BulkAction(action)) if action != EXPORT else None
     return IllegalTransition.code if to is not None and not is_legal(State(cube.state), to) else ""
@@ -301,43 +303,55 @@ def _step(run: JobRun) -> Step:
     actor, draft = run.actor, _draft_of(run)
     authorize(actor, _permission(draft.action))
     ids = _part(run)
-    before = _versions(ids)
+    before = {cube.id: cube for cube in Cube.objects.filter(id__in=ids).only("id", "version", "layer")}
     if draft.action == EXPORT:
-        done, skipped = ids, list[tuple[UUID, DomainError]]()
+        done, skipped = {one: one for one in ids}, list[tuple[UUID, DomainError]]()
     else:
         change = change_of(actor, BulkAction(draft.action), draft.arguments or BulkArguments(), run.job_id)
         done, skipped = _tried(actor, run, change, ids)
-    after = _versions(done)
+    after = _versions(done.values())
     is_versioned = draft.action in VERSIONED
-    changed = [one for one in done if one in after and not (is_versioned and before[one] == after[one])]
+    changed = {
+        one: made
+        for one, made in done.items()
+        if made in after and not (is_versioned and before[one].version == after[made])
+    }
     ActionItem.objects.bulk_create(
-        ActionItem(tenant_id=actor.tenant_id, job_id=run.job_id, cube_id=one, version=after[one]) for one in changed
+        ActionItem(
+            tenant_id=actor.tenant_id,
+            job_id=run.job_id,
+            cube_id=made,
+            version=after[made],
+            layer=before[one].layer if draft.action == BulkAction.PROMOTE else "",
+        )
+        for one, made in changed.items()
     )
     return _outcome(run, ids, len(changed), skipped)
 
 
-def _undo_step(run: JobRun, job: Job, action: BulkAction, versions: Mapping[UUID, int]) -> Step:
-    actor, since = run.actor, job.created_at
+def _undo_step(run: JobRun, job: Job, action: BulkAction, items: Sequence[ActionItem]) -> Step:
+    actor, since, by_id = run.actor, job.created_at, {item.cube_id: item for item in items}
     authorize(actor, Permission.MEMORY_UPDATE)
 
     def undo(cube_id: UUID) -> None:
-        undo_one(actor, action, cube_id, versions[cube_id], since=since)
+        undo_one(actor, action, by_id[cube_id], since=since)
 
-    done, skipped = _tried(actor, run, undo, versions)
+    done, skipped = _tried(actor, run, undo, by_id)
     total = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job.id).count() if run.total is None else None
-    return _outcome(run, list(versions), len(done), skipped, total=total)
+    return _outcome(run, list(by_id), len(done), skipped, total=total)
 
 
 def _tried(
     actor: Actor, run: JobRun, change: Change, ids: Iterable[UUID]
-) -> tuple[list[UUID], list[tuple[UUID, DomainError]]]:
-    done: list[UUID] = []
+) -> tuple[dict[UUID, UUID], list[tuple[UUID, DomainError]]]:
+    """The memories that were changed, each with the one to be undone: itself, or its copy; and the others."""
+    done: dict[UUID, UUID] = {}
     skipped: list[tuple[UUID, DomainError]] = []
     for cube_id in ids:
         try:
             with transaction.atomic():
-                change(cube_id)
-            done.append(cube_id)
+                made = change(cube_id)
+            done[cube_id] = made.id if isinstance(made, Cube) else cube_id
         except Unavailable:
             raise
         except DomainError as failure:

@@ -12,7 +12,7 @@ from django.db import transaction
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting, database_now
-from governance.errors import DomainError, FieldError, Forbidden, Invalid
+from governance.errors import Conflict, DomainError, FieldError, Forbidden, Invalid
 from governance.vocabulary import Permission
 from vault.cubes.changing import cube_change_ask, cube_move
 from vault.cubes.drafts import CubeChanges
@@ -20,11 +20,12 @@ from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.services import cube_delete, cube_restore, cube_update
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.holds.services import LONGEST_REASON, cube_freeze, cube_refreeze, cube_unfreeze
-from vault.lifecycle.services import cube_transition
+from vault.lifecycle.fusion import MOST_PARTS, cube_split, split_propose
+from vault.lifecycle.services import cube_copy, cube_promote, cube_transition
 from vault.lifecycle.tiers import cube_tier
 from vault.models import Cube
 from vault.namespaces.rules import PathError, path_checked
-from vault.vocabulary import PiiField, State, Tier
+from vault.vocabulary import Layer, PiiField, State, Tier
 
 Change = Callable[[UUID], object]
 MOST_CHOSEN = 200  # memories of one call
@@ -42,11 +43,15 @@ class BulkAction(StrEnum):
     ACTIVATE = "activate"
     COOL = "cool"
     WARM = "warm"
+    PROMOTE = "promote"
+    COPY = "copy"
+    SPLIT = "split"
 
 
 @dataclass(frozen=True)
 class BulkArguments:
-    """tag: to be added; namespace: a path; expires_at None: never again; reason: of a freeze.
+    """tag: to be added; namespace: a path, of a move or a copy; expires_at None: never again; reason: of a freeze.
+    layer: of a promotion.
 
     since: instead of a reason, freeze again what the actor unfroze after this time.
     """
@@ -56,6 +61,7 @@ class BulkArguments:
     expires_at: datetime | None = None
     reason: str = field(default="", repr=False)
     since: datetime | None = None
+    layer: Layer | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,8 @@ READING = frozenset(
         BulkAction.RESTORE,
         BulkAction.ARCHIVE,
         BulkAction.ACTIVATE,
+        BulkAction.PROMOTE,
+        BulkAction.COPY,
     }
 )
 
@@ -143,7 +151,9 @@ def bulk_check(action: BulkAction, arguments: BulkArguments) -> None:
     """Raises Invalid for arguments that no memory could take."""
     if action is BulkAction.TAG:
         _check_tag(arguments.tag)
-    if action is BulkAction.MOVE:
+    if action is BulkAction.PROMOTE:
+        _layer(arguments)
+    if action in {BulkAction.MOVE, BulkAction.COPY}:
         try:
             path_checked(arguments.namespace)
         except PathError as fault:
@@ -175,10 +185,22 @@ def change_of(actor: Actor, action: BulkAction, arguments: BulkArguments, job: U
             return lambda cube_id: cube_tier(actor=actor, cube_id=cube_id, to=TIERS[action], job_id=job)
         case BulkAction.MOVE:
             return lambda cube_id: cube_move(actor=actor, cube_id=cube_id, namespace=arguments.namespace)
+        case BulkAction.PROMOTE | BulkAction.COPY | BulkAction.SPLIT:
+            return _operation_of(actor, action, arguments)
         case BulkAction.TAG:
             return lambda cube_id: _tag(actor, cube_id, arguments.tag)
         case BulkAction.EXPIRE:
             return lambda cube_id: _expire(actor, cube_id, arguments.expires_at)
+
+
+def _operation_of(actor: Actor, action: BulkAction, arguments: BulkArguments) -> Change:
+    """A copy is returned by its change: it is the one to be deleted by an undo."""
+    if action is BulkAction.PROMOTE:
+        layer = _layer(arguments)
+        return lambda cube_id: cube_promote(actor=actor, cube_id=cube_id, layer=layer)
+    if action is BulkAction.COPY:
+        return lambda cube_id: cube_copy(actor=actor, cube_id=cube_id, namespace=arguments.namespace)
+    return lambda cube_id: _split(actor, cube_id, arguments.reason)
 
 
 def _tag(actor: Actor, cube_id: UUID, tag: str) -> None:
@@ -186,6 +208,21 @@ def _tag(actor: Actor, cube_id: UUID, tag: str) -> None:
     cube = cube_change_ask(actor=actor, cube_id=cube_id)
     if tag not in cube.tags:
         _update(actor, cube, CubeChanges(tags=(*cube.tags, tag)))
+
+
+def _layer(arguments: BulkArguments) -> Layer:
+    """Raises Invalid where none is named."""
+    if arguments.layer is None:
+        raise Invalid(errors=[FieldError("layer", f"one of {', '.join(Layer)}")])
+    return arguments.layer
+
+
+def _split(actor: Actor, cube_id: UUID, reason: str) -> None:
+    """Split at the parts that are proposed. Raises Conflict for a memory of one part, or of more than MOST_PARTS."""
+    parts = split_propose(actor=actor, cube_id=cube_id)
+    if not 2 <= len(parts) <= MOST_PARTS:
+        raise Conflict(f"This memory has {len(parts)} parts; 2 to {MOST_PARTS} are needed.")
+    cube_split(actor=actor, cube_id=cube_id, parts=parts, reason=reason)
 
 
 def _expire(actor: Actor, cube_id: UUID, expires_at: datetime | None) -> None:

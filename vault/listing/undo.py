@@ -1,7 +1,6 @@
 """Undoing what a bulk action did to one memory, as its versions tell it."""
 
 from datetime import datetime
-from uuid import UUID
 
 from governance.actor import Actor
 from governance.errors import Conflict
@@ -9,22 +8,24 @@ from vault.cubes.changing import cube_change_ask, cube_move
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.services import cube_delete, cube_restore, cube_update
 from vault.holds.services import cube_refreeze, cube_unfreeze
-from vault.lifecycle.services import cube_transition
+from vault.lifecycle.fusion import fusion_undo
+from vault.lifecycle.services import cube_promote, cube_transition
 from vault.lifecycle.tiers import cube_tier
 from vault.listing.bulk import BulkAction
-from vault.models import Cube, CubeVersion
-from vault.vocabulary import State, Tier
+from vault.models import ActionItem, Cube, CubeVersion
+from vault.vocabulary import Layer, State, Tier
 
 CHANGED = "The memory was changed once more since then."
 
 
-def undo_one(actor: Actor, action: BulkAction, cube_id: UUID, version: int, *, since: datetime) -> None:
-    """Take back what `action` did to a memory when it made `version` of it. Use inside `acting`.
+def undo_one(actor: Actor, action: BulkAction, item: ActionItem, *, since: datetime) -> None:
+    """Take back what `action` did to a memory, as its item names it. Use inside `acting`.
 
     since: when the action was asked for.
 
     Raises Conflict where what was changed is not as the action left it; else as the service that changes it back.
     """
+    cube_id = item.cube_id
     match action:
         case BulkAction.DELETE:
             cube_restore(actor=actor, cube_id=cube_id)
@@ -33,17 +34,30 @@ def undo_one(actor: Actor, action: BulkAction, cube_id: UUID, version: int, *, s
         case BulkAction.FREEZE:
             cube_unfreeze(actor=actor, cube_id=cube_id, only_own=True)
         case BulkAction.TAG | BulkAction.MOVE | BulkAction.EXPIRE:
-            _version_undo(actor, action, cube_change_ask(actor=actor, cube_id=cube_id), version)
+            _version_undo(actor, action, cube_change_ask(actor=actor, cube_id=cube_id), item.version)
         case BulkAction.ARCHIVE:
             cube_transition(actor=actor, cube_id=cube_id, to=State.ACTIVATED)
         case BulkAction.COOL:
             cube_tier(actor=actor, cube_id=cube_id, to=Tier.HOT)
         case BulkAction.WARM:
             cube_tier(actor=actor, cube_id=cube_id, to=Tier.COLD)
+        case BulkAction.PROMOTE:
+            cube_promote(actor=actor, cube_id=cube_id, layer=Layer(item.layer))
+        case BulkAction.COPY:
+            _copy_undo(actor, item)
+        case BulkAction.SPLIT:
+            fusion_undo(actor=actor, cube_id=cube_id)
         case BulkAction.ACTIVATE:
             raise Conflict("An activation is not taken back; archive the memory.")
         case BulkAction.UNFREEZE:
             cube_refreeze(actor=actor, cube_id=cube_id, since=since)
+
+
+def _copy_undo(actor: Actor, item: ActionItem) -> None:
+    """Raises Conflict where the copy has words of its own by now."""
+    if Cube.objects.filter(id=item.cube_id).exclude(version=item.version).exists():
+        raise Conflict(CHANGED)
+    cube_delete(actor=actor, cube_id=item.cube_id)
 
 
 def _version_undo(actor: Actor, action: BulkAction, cube: Cube, number: int) -> None:

@@ -7,12 +7,14 @@ from governance.models.job import Job
 class ActionItem(TenantModel):
     """A memory that a bulk action changed, so that the action can be undone, or that an export holds.
 
-    cube_id: no foreign key, since the memory may be erased. version: after the action.
+    cube_id: no foreign key, since the memory may be erased; of a copying, the copy. version: after the action. layer:
+    before a promotion.
     """
 
     job = models.ForeignKey(Job, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     cube_id = models.UUIDField()
     version = models.PositiveIntegerField()
+    layer = models.CharField(max_length=12, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [

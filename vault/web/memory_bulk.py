@@ -22,8 +22,10 @@ from governance.web.paging import uuid_or_none
 from governance.web.return_page import is_here
 from vault.listing.actions import EXPORT
 from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, bulk_apply, bulk_rehearse
+from vault.vocabulary import Layer
+from vault.web.labels import LAYERS
 from vault.web.memory_actions import act_as_job, draft_read, skipped_words
-from vault.web.memory_forms import day_read
+from vault.web.memory_forms import day_read, member_read
 
 TITLES: dict[str, Promise] = {
     BulkAction.TAG: gettext_lazy("Tag memories"),
@@ -38,6 +40,9 @@ TITLES: dict[str, Promise] = {
     BulkAction.ACTIVATE: gettext_lazy("Activate memories"),
     BulkAction.COOL: gettext_lazy("Store memories cold"),
     BulkAction.WARM: gettext_lazy("Make memories hot"),
+    BulkAction.PROMOTE: gettext_lazy("Change the layer of memories"),
+    BulkAction.COPY: gettext_lazy("Copy memories"),
+    BulkAction.SPLIT: gettext_lazy("Split memories"),
 }
 BUTTONS: dict[str, Promise] = {
     BulkAction.TAG: gettext_lazy("Tag"),
@@ -52,6 +57,9 @@ BUTTONS: dict[str, Promise] = {
     BulkAction.ACTIVATE: gettext_lazy("Activate"),
     BulkAction.COOL: gettext_lazy("Store cold"),
     BulkAction.WARM: gettext_lazy("Make hot"),
+    BulkAction.PROMOTE: gettext_lazy("Change the layer"),
+    BulkAction.COPY: gettext_lazy("Copy"),
+    BulkAction.SPLIT: gettext_lazy("Split"),
 }
 UNDO = {
     BulkAction.DELETE: BulkAction.RESTORE,
@@ -62,6 +70,7 @@ UNDO = {
     BulkAction.COOL: BulkAction.WARM,
     BulkAction.WARM: BulkAction.COOL,
 }
+AS_JOB = frozenset({EXPORT, BulkAction.PROMOTE, BulkAction.COPY, BulkAction.SPLIT})  # undone on the page of the job
 CLOCKS_DIFFER = timedelta(seconds=5)  # of this machine and the database
 # With these, the rehearsal finds who may and what is held; the real ones are checked when they are known.
 REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")
@@ -75,9 +84,9 @@ def memories_bulk(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if form.get("action", "") not in TITLES:
         raise Invalid(errors=[FieldError("action", "choose one")])
     ids = [one for one in (uuid_or_none(text) for text in form.getlist("id")) if one]
-    if form.get("all") == "yes" or (form["action"] == EXPORT and ids):
+    if form.get("all") == "yes" or (form["action"] in AS_JOB and ids):
         return _as_job(request, actor, form["action"], ids)
-    if not ids or form["action"] == EXPORT:
+    if not ids or form["action"] in AS_JOB:
         return see_other(_next(form, request))
     action = BulkAction(form["action"])
     if form.get("confirmed") != "yes":
@@ -97,6 +106,7 @@ def _as_job(request: HttpRequest, actor: Actor, action: str, ids: list[UUID]) ->
     form = request.POST
     draft = draft_read(form, action, ids)
     shown = {**_words(action), "next": _next(form, request), "given": form, "query": form.get("query", "")}
+    shown |= {"layers": LAYERS} if action == BulkAction.PROMOTE else {}
     shown |= {"ids": draft.ids, "is_all": draft.filters is not None}
     arguments = None
     try:
@@ -146,6 +156,7 @@ def _arguments(form: QueryDict) -> BulkArguments:
         expires_at=day_read(form, "expires_at"),
         reason=form.get("reason", "").strip(),
         since=_since(form),
+        layer=member_read(Layer, form, "layer") if form.get("layer") else None,
     )
 
 

@@ -34,6 +34,79 @@ def ids(world: World) -> list[str]:
     return found
 
 
+def contents(world: World, namespace: str) -> list[str]:
+    found = world.client("alice").get(f"memories/?namespace={namespace}").json["results"]
+    return sorted(one["content"] for one in found)
+
+
+def test_all_that_match_are_promoted_and_taken_back(world: World, ids: list[str]) -> None:
+    body = {"action": "promote", "filters": ALL, "args": {"layer": "mid_term"}}
+    counted = ask(world, "alice", body, dry=True).json
+    assert (counted["count"], [one["code"] for one in counted["skipped"]]) == (4, ["held"])
+    job = job_of(world, "alice", body)
+    assert (job["result"]["changed"], job["result"]["codes"]) == (4, {"held": 1})
+    assert [memory(world, one)["layer"] for one in ids] == ["mid_term"] * 4 + ["long_term"]
+    assert undo(world, job)["result"]["changed"] == 4
+    assert {memory(world, one)["layer"] for one in ids} == {"long_term"}
+
+
+def test_all_that_match_are_copied_and_the_copies_taken_back(world: World, ids: list[str]) -> None:
+    job = job_of(world, "alice", {"action": "copy", "filters": ALL, "args": {"namespace": "/team/copies"}})
+    assert (job["result"]["changed"], job["result"]["codes"]) == (4, {"held": 1})
+    assert contents(world, "/team/copies") == [f"Shift {one}." for one in range(4)]
+    changed = world.client("alice").get("memories/?namespace=/team/copies").json["results"][0]["id"]
+    assert world.client("alice").patch(f"memories/{changed}/", {"title": "Mine"}, if_match='"1"').status == 200
+    undone = undo(world, job)["result"]
+    assert (undone["changed"], undone["codes"]) == (3, {"conflict": 1})
+    assert len(contents(world, "/team/copies")) == 1
+    assert {memory(world, one)["state"] for one in ids} == {"generated"}
+
+
+def test_all_that_match_are_split_and_the_whole_taken_back(world: World) -> None:
+    alice = world.client("alice")
+    two = alice.post("memories/", {"content": "The heron nests.\n\nThe otter swims.", "namespace": "/team/split"})
+    one = alice.post("memories/", {"content": "One part", "namespace": "/team/split"})
+    whole, single = (reply.json["results"][0]["id"] for reply in (two, one))
+    job = job_of(world, "alice", {"action": "split", "ids": [whole, single]})
+    assert (job["result"]["changed"], job["result"]["codes"]) == (1, {"conflict": 1})
+    assert contents(world, "/team/split") == ["One part", "The heron nests.", "The otter swims."]
+    assert memory(world, whole)["state"] == "merged"
+    assert undo(world, job)["result"]["changed"] == 1
+    assert contents(world, "/team/split") == ["One part", "The heron nests.\n\nThe otter swims."]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"action": "promote", "args": {"layer": "mid_term"}},
+        {"action": "copy", "args": {"namespace": "/team/copies"}},
+        {"action": "split"},
+    ],
+    ids=lambda body: str(body["action"]),
+)
+def test_reader_and_stranger_promote_copy_and_split_nothing(world: World, ids: list[str], body: dict[str, Any]) -> None:
+    assert ask(world, "bob", {**body, "ids": ids}).status == 403
+    assert job_of(world, "charlie", {**body, "ids": ids})["result"]["changed"] == 0
+    assert {memory(world, one)["layer"] for one in ids} == {"long_term"}
+
+
+def test_promotion_without_a_layer_and_copy_without_a_place_are_refused(world: World, ids: list[str]) -> None:
+    assert ask(world, "alice", {"action": "promote", "ids": ids}).status == 400
+    assert ask(world, "alice", {"action": "copy", "ids": ids}).status == 400
+
+
+def test_page_counts_before_it_promotes_what_was_chosen(world: World, ids: list[str]) -> None:
+    client = signed_in(world.alice)
+    form = {"id": ids, "action": "promote", "next": "/memories/"}
+    asked = client.post("/memories/bulk/", form).content.decode()
+    assert "<b>4</b>" in asked
+    assert 'name="layer"' in asked
+    answer = client.post("/memories/bulk/", {**form, "confirmed": "yes", "layer": "mid_term"})
+    assert (answer.status_code, answer.headers["Location"].startswith("/jobs/")) == (303, True)
+    run_jobs()
+    assert [memory(world, one)["layer"] for one in ids] == ["mid_term"] * 4 + ["long_term"]
+
+
 def ask(world: World, name: str, body: dict[str, Any], *, dry: bool = False, **headers: str) -> ApiReply:
     address = f"{ACTIONS}?dry_run=true" if dry else ACTIONS
     reply = world.client(name).post(address, body, **headers)
