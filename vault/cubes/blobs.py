@@ -1,7 +1,7 @@
 """Archived content: the sealed bytes of versions in the blob store, and references to them in the rows.
 
 The row of a version keeps a reference in the place of its sealed bytes: a format byte, the SHA-256 of the bytes and
-their length. The database lets a version change in that way alone (migration 0032). Blobs are read outside of
+their length. The database lets a version change in that way alone (migration 0034). Blobs are read outside of
 transactions: a request, or a function under `with_blobs`, is run again once the blobs that it lacked are there
 (governance.database.run_again); a write has them from `vault.cubes.writer.prepared`. A store on this machine is read
 where it is asked for.

@@ -36,7 +36,7 @@ END $$
 
 
 class Migration(migrations.Migration):
-    dependencies = [("vault", "0031_fusion_proposals")]
+    dependencies = [("vault", "0033_index_of_the_trash")]
 
     operations = [
         RunSQL(REFERENCE, "DROP FUNCTION vault_blob_reference(bytea)"),

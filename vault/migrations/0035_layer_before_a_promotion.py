@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("vault", "0032_blobs")]
+    dependencies = [("vault", "0034_blobs")]
 
     operations = [
         migrations.AddField(
