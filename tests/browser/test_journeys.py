@@ -208,3 +208,63 @@ def test_a_key_is_made_bound_used_and_revoked(page: Page, server: RunningServer)
     row.get_by_role("button", name="Revoke").click()
     expect(page.locator("tr", has_text="tablet").get_by_role("button", name="Revoke")).to_have_count(0)
     assert api(server, "GET", "memories/", key=key)[0] == 401
+
+
+def test_a_new_admin_corrects_shares_traces_deletes_and_restores_what_is_known_of_a_person(
+    page: Page, server: RunningServer, colleague: SignIn
+) -> None:
+    name = f"Ottilie{uuid4().hex[:6]}"
+    memory_add(server, content=f"{name} takes sugar in her coffee.", namespace="/plant")
+    colleague("marc", "viewer")
+    page.goto("/overview/")
+    page.locator("#search").click()
+    page.keyboard.type(name)
+    page.get_by_role("option", name=re.compile("^Show all")).click()
+    page.locator("#rows .memory-text").first.click()
+    page.locator("#reader").get_by_role("link", name="Open", exact=True).click()
+    page.wait_for_url(re.compile(r"/memories/[0-9a-f-]{36}/$"))
+    memory = page.url
+    page.get_by_role("link", name="Edit").first.click()
+    page.locator("#edit-content").fill(f"{name} takes milk in her coffee.")
+    page.get_by_role("button", name=re.compile("^Save version")).click()
+    expect(page.locator(".diff ins")).to_have_text("milk")
+    page.get_by_role("link", name="Add a grant").click()
+    options = page.locator("#holder option").all_text_contents()
+    page.locator("#holder").select_option(label=next(one for one in options if one.startswith("member: marc")))
+    page.get_by_role("button", name="Give", exact=True).click()
+    expect(page.locator(".grants tbody tr")).to_contain_text("may read")
+    page.goto(memory)
+    readers = page.locator("section[aria-labelledby=readers-title]")
+    readers.scroll_into_view_if_needed()
+    expect(readers).to_contain_text("Versions compared")
+    page.get_by_role("button", name="Delete…").click()
+    expect(page.locator(".bulk-form")).to_contain_text(f"{name} takes milk")
+    page.get_by_role("button", name="Delete 1").click()
+    expect(page.locator(".toast")).to_contain_text("1 memory deleted")
+    page.locator(".toast").get_by_role("button", name=re.compile("Undo")).click()
+    page.goto(memory)
+    expect(page.locator(".memory-content .content")).to_have_text(f"{name} takes milk in her coffee.")
+
+
+def test_the_keyboard_alone_finds_corrects_deletes_and_restores(page: Page, server: RunningServer) -> None:
+    word = f"Cello{uuid4().hex[:6]}"
+    memory_add(server, content=f"{word} lessons are on Fridays.", namespace="/plant")
+    page.goto("/overview/")
+    page.keyboard.press("/")
+    page.keyboard.type(word)
+    expect(page.locator("#palette-memory-1 mark").first).to_have_text(word)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/memories/[0-9a-f-]{36}/$"))
+    page.wait_for_load_state()
+    page.keyboard.press("e")
+    expect(page.locator("#edit-content")).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type(f"{word} lessons are on Mondays.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".diff ins")).to_have_text("Mondays")
+    page.keyboard.press("#")
+    expect(page.get_by_role("button", name="Delete 1")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast")).to_contain_text("1 memory deleted")
+    page.keyboard.press("z")
+    expect(page.locator(".toast")).to_contain_text("1 memory restored")

@@ -2,12 +2,17 @@
 
 import json
 import re
+import urllib.request
+from typing import Any
 from urllib.parse import quote, urlsplit
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Page, Request, expect
 
+from scripts.screenshots import PAGES
 from tests.browser.conftest import memory_add
+from tests.browser.test_every_page import MORE
 from tests.browser.visit import ask
 from tests.harness.product import RunningServer
 
@@ -49,6 +54,8 @@ PAYLOADS = [
     "[1](javascript:window.executed=1) ![x](/attacked) [1]",
 ]
 
+EVERYWHERE = "".join(PAYLOADS[number] for number in (0, 1, 11, 12, 16, 20)) + PAYLOADS[-3]
+
 
 @pytest.fixture(scope="module")
 def poisoned(server: RunningServer) -> list[str]:
@@ -64,6 +71,56 @@ def poisoned(server: RunningServer) -> list[str]:
         )
         for number, payload in enumerate(PAYLOADS)
     ]
+
+
+def stored(server: RunningServer, address: str, body: dict[str, object]) -> dict[str, Any]:
+    """What the API made of the body; it must have taken it."""
+    request = urllib.request.Request(
+        f"{server.base_url}/api/v1/{address}",
+        data=json.dumps(body).encode(),
+        headers={"Authorization": f"Bearer {server.first_run['api_key']}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        made: dict[str, Any] = json.load(answer)
+        return made
+
+
+@pytest.fixture(scope="module")
+def addresses(server: RunningServer) -> list[str]:
+    """Every page about a tenant whose names, titles, reasons and references are payloads."""
+    text, place = EVERYWHERE, f"/p{uuid4().hex[:6]}"
+    memory = memory_add(
+        server, content=f"Write to mallory@example.org {text}", title=text, namespace=place, tags=["<b>"]
+    )
+    id = memory.split("/")[2]
+    subject = stored(server, "subjects/", {"reference": text[:200]})["id"]
+    stored(server, f"subjects/{subject}/assign/", {"ids": [id]})
+    hold = stored(server, "holds/", {"reason": text, "subject": text[:200]})["id"]
+    policy = {"kind": "retention", "document": {"where": {"tags": [text[:100]]}, "ttl_seconds": 10**8}}
+    policy_id = stored(server, "policies/", policy | {"name": text[:100], "reason": text})["id"]
+    persona = stored(server, "personas/", {"name": f"P {uuid4().hex[:6]}", "attributes": {"tone": text}})["id"]
+    template = {"name": f"t{uuid4().hex[:6]}", "role": "viewer", "persona_attributes": {"title": text}}
+    stored(server, "role-templates/", template)
+    stored(server, "api-keys/", {"name": text[:100], "scopes": ["memories:read"]})
+    stored(server, "views/", {"name": text[:60], "query": f"q={quote(text)}"})
+    conversation = stored(server, "conversations/", {"title": text[:200]})["id"]
+    stored(server, f"conversations/{conversation}/turns/", {"content": f"Remember that {text}"})
+    tool = {"name": "book", "arguments": {"to": text}, "outcome": "failed", "error": text}
+    stored(server, "memories/tool-calls/", tool)
+    stored(server, f"memories/{id}/feedback/", {"kind": "outdated", "note": text[:200]})
+    found = {"memory": id, "subject": subject, "hold": hold, "policy": policy_id, "persona": persona}
+    found |= {"conversation": conversation, "namespace": _namespace(server, place)}
+    return [one.format(**found) for one in (*PAGES.values(), *MORE)]
+
+
+def _namespace(server: RunningServer, path: str) -> str:
+    request = urllib.request.Request(
+        f"{server.base_url}/api/v1/namespaces/?page_size=200",
+        headers={"Authorization": f"Bearer {server.first_run['api_key']}"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        rows = json.load(answer)["results"]
+    return str(next(row["id"] for row in rows if row["path"] == path))
 
 
 def watch(page: Page) -> list[str]:
@@ -141,4 +198,13 @@ def test_nothing_runs_in_a_chat_neither_while_it_comes_nor_later(page: Page, poi
     page.reload()
     expect(page.locator(".turn").first).to_be_attached()
     assert not executed(page)
+    assert attacks == []
+
+
+def test_nothing_runs_on_any_page_whatever_its_rows_are_called(page: Page, addresses: list[str]) -> None:
+    attacks = watch(page)
+    for address in addresses:
+        page.goto(address)
+        page.wait_for_load_state()
+        assert not executed(page), address
     assert attacks == []

@@ -3,7 +3,7 @@
 To look at a list is no use of a memory: nothing here makes one hotter.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -65,6 +65,19 @@ def memories_page(*, actor: Actor, query: MemoryQuery, after: UUID | None = None
             ids = list(rows.values_list("id", flat=True)[: size + 1])
         views = cubes_read(actor=actor, cube_ids=ids[:size], verb=Verb.MEMORY_LISTED, is_use=False)
         return MemoryPage(views=tuple(views), next=ids[size - 1] if len(ids) > size else None)
+
+
+def memories_chosen(*, actor: Actor, ids: Sequence[UUID], deleted: bool = False) -> list[CubeView]:
+    """Those of `ids` that the actor may read, in their order; of the trash, those that it could restore.
+
+    Raises Forbidden; KeyUnavailable. Writes: AuditEntry.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        rows = deleted_of(actor) if deleted else Cube.objects.visible_to(actor)
+        found = set(rows.filter(id__in=ids).values_list("id", flat=True))
+        chosen = [one for one in ids if one in found]
+        return cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_LISTED, is_use=False)
 
 
 def rows_of(actor: Actor, query: MemoryQuery, *, without: str = "") -> CubeQuerySet:

@@ -14,14 +14,17 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
+from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.denials import denial_recorded
 from governance.errors import FieldError, Invalid
+from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other
 from governance.web.paging import uuid_or_none
 from governance.web.return_page import is_here
 from vault.listing.actions import EXPORT
 from vault.listing.bulk import BulkAction, BulkArguments, BulkOutcome, bulk_apply, bulk_rehearse
+from vault.listing.selectors import memories_chosen
 from vault.vocabulary import Layer
 from vault.web.labels import LAYERS
 from vault.web.memory_actions import act_as_job, draft_read, skipped_words
@@ -71,6 +74,7 @@ UNDO = {
     BulkAction.WARM: BulkAction.COOL,
 }
 AS_JOB = frozenset({EXPORT, BulkAction.PROMOTE, BulkAction.COPY, BulkAction.SPLIT})  # undone on the page of the job
+NAMED = 5  # memories that the question names; of more, their number alone
 CLOCKS_DIFFER = timedelta(seconds=5)  # of this machine and the database
 # With these, the rehearsal finds who may and what is held; the real ones are checked when they are known.
 REHEARSED = BulkArguments(tag="-", namespace="", expires_at=None, reason="-")
@@ -135,12 +139,24 @@ def _asked(
         **_words(action),
         "ids": ids,
         "count": len(outcome.done),
+        "named": _named(actor, action, ids),
         "skipped": _reasons(outcome),
         "next": _next(request.POST, request),
         "given": request.POST,
         **more,
     }
     return draw(request, "vault/memories/bulk.html", context, status=status)
+
+
+def _named(actor: Actor, action: BulkAction, ids: list[UUID]) -> list[str]:
+    """The titles of a few memories, or how their words begin."""
+    if len(ids) > NAMED or not is_allowed(actor, Permission.MEMORY_READ):
+        return []
+    deleted = action is BulkAction.RESTORE
+    if deleted and not is_allowed(actor, Permission.MEMORY_DELETE):
+        return []
+    views = memories_chosen(actor=actor, ids=ids, deleted=deleted)
+    return [view.words.title or view.words.content for view in views]
 
 
 def _reasons(outcome: BulkOutcome) -> list[tuple[int, str | Promise]]:

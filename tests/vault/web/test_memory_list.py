@@ -265,3 +265,17 @@ def test_a_search_that_nothing_matches_says_so_above_the_nearest(world: World, i
     assert "No memory matches this search." not in page_of(client, "/memories/?q=green+tea")
     assert "No match. The nearest memories" in page_of(client, "/palette/?q=Zebulon+on+a+holiday")
     assert "No match" not in page_of(client, "/palette/?q=tea")
+
+
+def test_a_question_before_a_deed_names_what_its_reader_may_see(world: World, ids: list[str]) -> None:
+    asked = {"action": "delete", "id": ids[:2]}
+    page = unescape(signed_in(world.alice).post("/memories/bulk/", asked).content.decode())
+    assert "will be deleted" in page
+    assert "Ana travels by train." in page
+    assert "Bo likes green tea." in page
+    assert "Ana cooks on Sundays." not in page
+    assert "Ana travels by train." not in signed_in(world.charlie).post("/memories/bulk/", asked).content.decode()
+    alice = signed_in(world.alice)
+    alice.post("/memories/bulk/", {"action": "delete", "id": ids[0], "confirmed": "yes"})
+    back = unescape(alice.post("/memories/bulk/", {"action": "restore", "id": ids[0]}).content.decode())
+    assert "Ana travels by train." in back
