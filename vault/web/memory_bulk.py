@@ -1,6 +1,7 @@
 """One action on the memories that were selected: first what would happen, with counts, then the deed, then Undo."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
@@ -139,7 +140,7 @@ def _asked(
         **_words(action),
         "ids": ids,
         "count": len(outcome.done),
-        "named": _named(actor, action, ids),
+        "named": _named(actor, action, outcome.done),
         "skipped": _reasons(outcome),
         "next": _next(request.POST, request),
         "given": request.POST,
@@ -148,7 +149,7 @@ def _asked(
     return draw(request, "vault/memories/bulk.html", context, status=status)
 
 
-def _named(actor: Actor, action: BulkAction, ids: list[UUID]) -> list[str]:
+def _named(actor: Actor, action: BulkAction, ids: Sequence[UUID]) -> list[str]:
     """The titles of a few memories, or how their words begin."""
     if len(ids) > NAMED or not is_allowed(actor, Permission.MEMORY_READ):
         return []

@@ -132,8 +132,9 @@ def test_a_deletion_is_counted_first_then_done_then_taken_back(world: World, ids
     assert world.client("olivia").post(f"memories/{ids[2]}/freeze/", {"reason": "Case 17"}).status == 200
     asked = client.post(BULK, {"action": "delete", "id": ids})
     page = unescape(asked.content.decode())
-    assert "<b>2</b><span>will be changed</span>" in page
+    assert "<b>2</b><span>will be deleted</span>" in page
     assert "<b>1</b><span>stay: a hold covers them</span>" in page
+    assert "Ana cooks on Sundays." not in page
     assert "Delete 2" in page
     assert len(rows_of(page_of(client, "/memories/"))) == 3
     client.post(BULK, {"action": "delete", "id": ids, "confirmed": "yes"})
