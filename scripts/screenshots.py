@@ -70,7 +70,7 @@ PAGES = {
     "quotas": "/quotas/",
     "holds": "/holds/",
     "hold": "/holds/{hold}/",
-    "audit": "/audit/",
+    "audit": "/audit/?kind=writes",
     "audit-verify": "/audit/verify/",
     "audit-checkpoints": "/audit/checkpoints/",
     "audit-unusual-reads": "/audit/unusual-reads/",
