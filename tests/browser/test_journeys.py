@@ -210,7 +210,7 @@ def test_a_key_is_made_bound_used_and_revoked(page: Page, server: RunningServer)
     assert api(server, "GET", "memories/", key=key)[0] == 401
 
 
-def test_a_new_admin_corrects_shares_traces_deletes_and_restores_what_is_known_of_a_person(
+def test_a_new_admin_corrects_shares_traces_deletes_and_restores_a_memory(
     page: Page, server: RunningServer, colleague: SignIn
 ) -> None:
     name = f"Ottilie{uuid4().hex[:6]}"
@@ -246,7 +246,7 @@ def test_a_new_admin_corrects_shares_traces_deletes_and_restores_what_is_known_o
     expect(page.locator(".memory-content .content")).to_have_text(f"{name} takes milk in her coffee.")
 
 
-def test_the_keyboard_alone_finds_corrects_deletes_and_restores(page: Page, server: RunningServer) -> None:
+def test_a_memory_is_corrected_deleted_and_restored_by_keyboard(page: Page, server: RunningServer) -> None:
     word = f"Cello{uuid4().hex[:6]}"
     memory_add(server, content=f"{word} lessons are on Fridays.", namespace="/plant")
     page.goto("/overview/")

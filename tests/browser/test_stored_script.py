@@ -3,6 +3,7 @@
 import json
 import re
 import urllib.request
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
@@ -73,11 +74,11 @@ def poisoned(server: RunningServer) -> list[str]:
     ]
 
 
-def stored(server: RunningServer, address: str, body: dict[str, object]) -> dict[str, Any]:
-    """What the API made of the body; it must have taken it."""
+def stored(server: RunningServer, address: str, body: Mapping[str, object]) -> dict[str, Any]:
+    """Store something through the API; its reply. Raises HTTPError."""
     request = urllib.request.Request(
         f"{server.base_url}/api/v1/{address}",
-        data=json.dumps(body).encode(),
+        data=json.dumps(dict(body)).encode(),
         headers={"Authorization": f"Bearer {server.first_run['api_key']}", "Content-Type": "application/json"},
     )
     with urllib.request.urlopen(request, timeout=10) as answer:
