@@ -268,6 +268,7 @@ class Topic(StrEnum):
     FUSIONS_PROPOSE = "fusions.propose"
     BLOBS_DUE = "blobs.due"
     BLOBS_ORPHANED = "blobs.orphaned"
+    CONFLICTS_PROPOSE = "conflicts.propose"
 
 
 class ExportFormat(StrEnum):

@@ -25,7 +25,7 @@ from vault.layers.distilling import segments_distil
 from vault.layers.evicting import segments_archive
 from vault.layers.placing import pages_place, pages_reread
 from vault.layers.visiting import segments_count_visits
-from vault.lifecycle import archive, duplicates, index_check, sweep, tiers
+from vault.lifecycle import archive, contradictions, duplicates, index_check, sweep, tiers
 from vault.listing import actions
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
@@ -37,6 +37,7 @@ from vault.subjects import erasing, exports
 JOBS = (
     actions,
     adding,
+    contradictions,
     duplicates,
     erasing,
     exports,
@@ -75,7 +76,7 @@ def all_of(*handlers: EventHandler) -> EventHandler:
 
 
 event_handler(Topic.CUBES_WRITTEN, weight=Weight.INTERACTIVE)(
-    all_of(cubes_index, cubes_link, statistics_count, pages_reread)
+    all_of(cubes_index, cubes_link, contradictions.linked_conflicts_propose, statistics_count, pages_reread)
 )
 event_handler(Topic.CUBES_READ)(all_of(cubes_count_reads, segments_count_visits))
 event_handler(Topic.REEMBED_CANCELLED)(vectors_clear)

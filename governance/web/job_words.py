@@ -31,6 +31,7 @@ KINDS: dict[str, Promise] = {
     Topic.LIFECYCLE_SWEEP: _("Sweep memories"),
     Topic.INDEX_CHECK: _("Check the index and the versions"),
     Topic.FUSIONS_PROPOSE: _("Propose fusions of duplicates"),
+    Topic.CONFLICTS_PROPOSE: _("Ask about contradictions"),
 }
 MEANINGS: dict[str, Promise] = {
     Topic.AUDIT_EXPORT: _("Writes the audit log into a signed file to download."),
@@ -39,6 +40,7 @@ MEANINGS: dict[str, Promise] = {
     Topic.LIFECYCLE_SWEEP: _("Expires, archives and removes memories that are due."),
     Topic.INDEX_CHECK: _("Finds memories that the search index lacks, and repairs their entries."),
     Topic.FUSIONS_PROPOSE: _("Proposes fusions of memories that say the same, or nearly."),
+    Topic.CONFLICTS_PROPOSE: _("Asks which one holds of two memories that contradict each other."),
 }
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),

@@ -147,6 +147,7 @@ def work(world: World, settings: Settings) -> World:
     job_create(actor=actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
     job_create(actor=actor, kind=Topic.INDEX_CHECK, settings={})
     job_create(actor=actor, kind=Topic.FUSIONS_PROPOSE, settings={})
+    job_create(actor=actor, kind=Topic.CONFLICTS_PROPOSE, settings={})
     with acting(actor):
         for topic in EMITTED:
             payload = {"user": str(world.olivia.member.user_id)} if topic == Topic.PASSWORD_RESET_ASKED else {}

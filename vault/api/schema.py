@@ -298,7 +298,9 @@ class ReviewSchema(Schema):
     status = serializers.ChoiceField(choices=list(ReviewStatus))
     memory_id = serializers.UUIDField()
     other_memory_id = serializers.UUIDField(
-        allow_null=True, help_text="Of a `fusion`: the memory that it would be fused with."
+        allow_null=True,
+        help_text="Of a `fusion`: the memory that it would be fused with. "
+        "Of a `conflict` that nothing was changed for yet: the later statement.",
     )
     version = serializers.IntegerField()
     is_current = serializers.BooleanField()

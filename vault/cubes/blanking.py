@@ -50,8 +50,8 @@ def versions_blank(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) ->
     feedback = reviews.filter(kind=ReviewKind.FEEDBACK, status=ReviewStatus.OPEN)
     feedback.update(status=ReviewStatus.SUPERSEDED, decided_at=Now(), sealed=b"")
     undecided = reviews.filter(status__in=[ReviewStatus.OPEN, ReviewStatus.SUPERSEDED])
-    # A proposed fusion is about what the memory states now.
-    undecided.exclude(kind__in=[ReviewKind.FEEDBACK, ReviewKind.FUSION]).update(
+    # A review of two memories is about what they state now.
+    undecided.filter(other=None).exclude(kind=ReviewKind.FEEDBACK).update(
         status=ReviewStatus.ACCEPTED, decided_at=Now(), decided_kind=actor.principal_kind, decided_by=actor.principal_id
     )
     Embedding.objects.filter(cube_id=cube.id, version__in=[version.number for version in full]).delete()

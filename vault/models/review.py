@@ -9,8 +9,8 @@ from vault.vocabulary import FeedbackKind, PiiField, ReviewKind, ReviewStatus
 class Review(TenantModel):
     """Something about one version of a cube that a person should decide.
 
-    `other`: the cube that it may be fused with. `feedback`, `asked_kind`, `asked_by`, `sealed`: of a feedback what a
-    reader says, who, and the correction and note until it is decided.
+    `other`: the cube that it may be fused with, or that contradicts it later. `feedback`, `asked_kind`, `asked_by`,
+    `sealed`: of a feedback what a reader says, who, and the correction and note until it is decided.
     """
 
     kind = models.CharField(max_length=20, choices=[(kind, kind) for kind in ReviewKind])

@@ -55,7 +55,7 @@ class FindingView:
 class ReviewView:
     """`is_current`: it is about the memory as it is now. `words`: the text that waits, where it may be shown.
 
-    other: of a conflict, the statement that closed this memory's validity; of a fusion, the other memory.
+    other: of a conflict, the later statement; of a fusion, the other memory.
     feedback: what a reader, the `author`, asks for; shown to who may decide and to that reader.
     """
 
@@ -154,15 +154,15 @@ def _views(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
 def _with_pairs(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView]:
     """With both texts of each conflict and fusion, the other one where the actor may read it. Writes: AuditEntry?."""
     others = {view.row.id: view.row.other_id or view.cube.superseded_by for view in views if view.row.kind in PAIRS}
-    fused = {view.cube.id for view in views if view.row.kind == ReviewKind.FUSION}
-    named = {one for one in others.values() if one} | fused
+    proposed = {view.cube.id for view in views if view.row.other_id}  # shown as both are now
+    named = {one for one in others.values() if one} | proposed
     readable = Cube.objects.visible_to(actor).filter(id__in=named).values_list("id", flat=True)
     opened = cubes_read(actor=actor, cube_ids=list(readable), verb=Verb.MEMORY_READ, is_use=False) if named else []
     words = {view.cube.id: view.words for view in opened}
     return [
         replace(
             view,
-            words=words.get(view.cube.id) if view.cube.id in fused else _words_of(view.row.version),
+            words=words.get(view.cube.id) if view.row.other_id else _words_of(view.row.version),
             other=words.get(others[view.row.id] or view.cube.id),
         )
         if view.row.id in others

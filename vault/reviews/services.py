@@ -30,6 +30,7 @@ from vault.cubes.services import cubes_hide
 from vault.cubes.versions import versions_open_to
 from vault.cubes.writer.prepared import Reading, places_prepared, texts_of_version, texts_prepared
 from vault.layers.contradictions import contradiction_undo
+from vault.lifecycle.contradictions import contradiction_settle
 from vault.lifecycle.fusion import cubes_fuse
 from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepared
@@ -44,8 +45,9 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
     """Redact what was found: in a new version of the memory, or the whole of a version that is no longer the present.
 
     Of a memory whose source was withdrawn: keep its present text, which is the one that was looked at; the words of
-    earlier versions go. Of a quarantine: let the memory be read. Of a conflict: the later statement holds, as it does
-    already. Of a fusion: fuse both memories, with the proposed text. Of a feedback: change the memory as it asks.
+    earlier versions go. Of a quarantine: let the memory be read. Of a conflict: the later statement holds; the validity
+    of the earlier one ends, unless it has already. Of a fusion: fuse both memories, with the proposed text. Of a
+    feedback: change the memory as it asks.
     What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
     decided already; PiiUnavailable; of a fusion, as `cubes_fuse`. Writes: as a redaction or a fusion does, Review,
     AuditEntry.
@@ -59,6 +61,8 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
             withdrawn_sources_drop(cube)
         elif review.kind == ReviewKind.CONFLICT:
             _refuse_decided(review)
+            if review.other_id is not None:
+                contradiction_settle(actor=actor, cube_id=cube.id, later_id=review.other_id)
         elif review.other_id is not None:
             _refuse_decided(review)
             cubes_fuse(actor=actor, cube_ids=[review.cube_id, review.other_id], reason=DUPLICATES)
@@ -142,7 +146,7 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
         _refuse_decided(review)
         if review.kind in WITHHELD:
             cubes_hide(actor=actor, cubes=[cube])
-        if review.kind == ReviewKind.CONFLICT:
+        if review.kind == ReviewKind.CONFLICT and review.other_id is None:
             contradiction_undo(actor=actor, cube_id=cube.id)
         _decide(actor, review, ReviewStatus.REJECTED)
         record(actor=actor, verb=Verb.REVIEW_REJECTED, object_type="review", object_ids=[review.id])

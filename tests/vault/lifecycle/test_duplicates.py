@@ -11,7 +11,7 @@ from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
-from vault.lifecycle import duplicates
+from vault.lifecycle import pairs
 from vault.models import Review
 
 PROPOSE = {"kind": "fusions.propose", "cron": "0 5 * * *"}
@@ -63,7 +63,7 @@ def test_duplicates_are_proposed_and_fused_where_the_review_is_accepted(
     few: int,
 ) -> None:
     settings.MEMOS_EMBEDDER = EmbedderChoice(family=family, model="", url="", key="")  # wordllama's has an index
-    monkeypatch.setattr(duplicates, "FEW", few)
+    monkeypatch.setattr(pairs, "FEW", few)
     older, later = stored(alice), stored(alice, text)
     stored(alice, OTHER)
     assert proposed(olivia) == 1
@@ -155,7 +155,7 @@ def test_fused_or_archived_memories_leave_the_inbox(world: World, olivia: Contra
 def test_run_that_stops_goes_on_behind_its_last_step(
     olivia: Contract, alice: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duplicates, "LOOKED_AT", 1)
+    monkeypatch.setattr(pairs, "LOOKED_AT", 1)
     ids = [stored(alice) for _ in range(4)]
     assert proposed(olivia) == 2
     assert open_pairs(alice) == {(ids[1], ids[0]), (ids[3], ids[2])}

@@ -1,0 +1,160 @@
+"""Contradictions: asked once, settled by validity, and nothing changes before a person decides."""
+
+from typing import Any
+
+import pytest
+
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract, fields_at_fault
+from tests.vault.outbox import run_jobs
+
+ASK = {"kind": "conflicts.propose", "cron": "0 4 * * *"}
+NINE = "The library by the river opens at 9 in the morning."
+TEN = "The library by the river opens at 10 in the morning."
+OTHER = "Invoices are due on the first Friday of the month."
+
+
+def stored(client: Contract, content: str, **fields: Any) -> str:
+    return str(client.add(content, **{"namespace": "/team", **fields})["id"])
+
+
+def asked(client: Contract, kind: str = "conflicts.propose", **chosen: Any) -> int:
+    """Run the job to its end; how many reviews it opened."""
+    run_jobs()
+    made = client.post("schedules/", ASK | {"kind": kind, "settings": chosen})
+    assert made.status == 201, made
+    started = client.post(f"schedules/{made.json['id']}/run/", {})
+    assert started.status == 202, started
+    run_jobs()
+    job = client.get(f"jobs/{started.json['job']['id']}/").json
+    assert job["status"] == "succeeded", job
+    return int(job["result"]["proposed"])
+
+
+def open_pairs(client: Contract) -> set[tuple[str, str]]:
+    found = client.get("reviews/?kind=conflict").json["results"]
+    return {(one["memory_id"], one["other_memory_id"]) for one in found}
+
+
+def review_id(client: Contract) -> str:
+    (review,) = client.get("reviews/?kind=conflict").json["results"]
+    return str(review["id"])
+
+
+def validity(client: Contract, memory_id: str) -> tuple[str | None, str | None]:
+    memory = client.get(f"memories/{memory_id}/").json
+    return memory["valid_to"], memory["superseded_by"]
+
+
+def test_job_asks_about_stored_contradiction_and_later_statement_holds(olivia: Contract, alice: Contract) -> None:
+    earlier, later = stored(alice, NINE), stored(alice, TEN)
+    stored(alice, OTHER)
+    assert asked(olivia) == 1
+    assert open_pairs(alice) == {(earlier, later)}
+    assert validity(alice, earlier) == (None, None)
+    accepted = alice.post(f"reviews/{review_id(alice)}/accept/", {})
+    assert (accepted.status, accepted.json["status"]) == (200, "accepted")
+    assert validity(alice, earlier) == (alice.get(f"memories/{later}/").json["created_at"], later)
+    assert validity(alice, later) == (None, None)
+    assert asked(olivia) == 0
+
+
+def test_contradiction_of_one_subject_is_asked_when_it_is_written(alice: Contract) -> None:
+    earlier = stored(alice, "Mara likes her coffee black.", subject="mara")
+    run_jobs()
+    assert open_pairs(alice) == set()
+    later = stored(alice, "Mara does not like her coffee black.", subject="mara")
+    run_jobs()
+    assert open_pairs(alice) == {(earlier, later)}
+
+
+def test_statement_of_an_earlier_time_is_the_earlier_one_whenever_it_was_written(
+    olivia: Contract, alice: Contract
+) -> None:
+    later = stored(alice, TEN, event_time="2026-03-01T00:00:00Z")
+    earlier = stored(alice, NINE, event_time="2025-03-01T00:00:00Z")
+    assert asked(olivia) == 1
+    assert open_pairs(alice) == {(earlier, later)}
+
+
+def test_statements_whose_validity_does_not_overlap_are_no_contradiction(olivia: Contract, alice: Contract) -> None:
+    stored(alice, NINE, valid_from="2024-01-01T00:00:00Z", valid_to="2025-01-01T00:00:00Z")
+    stored(alice, TEN, valid_from="2025-01-01T00:00:00Z")
+    assert asked(olivia) == 0
+
+
+def test_rejected_contradiction_is_remembered_and_changes_nothing(
+    world: World, olivia: Contract, alice: Contract
+) -> None:
+    earlier, later = stored(alice, NINE), stored(alice, TEN)
+    asked(olivia)
+    assert signed_in(world.alice).post(f"/reviews/{review_id(alice)}/reject/").status_code == 303
+    assert asked(olivia) == 0
+    assert (validity(alice, earlier), validity(alice, later)) == ((None, None), (None, None))
+
+
+def test_page_shows_both_statements_and_settles_them(world: World, olivia: Contract, alice: Contract) -> None:
+    earlier, later = stored(alice, NINE), stored(alice, TEN)
+    asked(olivia)
+    for person in (world.alice, world.bob):
+        page = signed_in(person).get("/reviews/").text
+        assert NINE in page
+        assert f"/memories/{later}/" in page
+        assert ("Both hold" in page) is (person is world.alice)
+    done = signed_in(world.alice).post(f"/reviews/{review_id(alice)}/accept/")
+    assert (done.status_code, done["Location"]) == (303, "/reviews/")
+    assert validity(alice, earlier)[1] == later
+    assert NINE not in signed_in(world.alice).get("/reviews/").text
+
+
+def test_reader_and_stranger_decide_no_contradiction(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    earlier, later = stored(alice, NINE), stored(alice, TEN)
+    stored(charlie, NINE)
+    assert asked(olivia) == 1
+    assert asked(charlie) == 0
+    review = review_id(alice)
+    for client, status in ((bob, 403), (charlie, 404)):
+        for verb in ("accept", "reject"):
+            assert client.post(f"reviews/{review}/{verb}/", {}).status == status
+    assert open_pairs(charlie) == set()
+    assert open_pairs(alice) == {(earlier, later)}
+    assert validity(alice, earlier) == (None, None)
+
+
+def test_statement_that_ended_meanwhile_cannot_be_settled(olivia: Contract, alice: Contract) -> None:
+    earlier = stored(alice, NINE, event_time="2025-03-01T00:00:00Z")
+    stored(alice, TEN, event_time="2026-03-01T00:00:00Z")
+    asked(olivia)
+    ended = {"valid_to": "2025-06-01T00:00:00Z"}
+    assert alice.patch(f"memories/{earlier}/", ended, if_match='"1"').status == 200
+    assert alice.post(f"reviews/{review_id(alice)}/accept/", {}).status == 409
+    assert validity(alice, earlier) == ("2025-06-01T00:00:00Z", None)
+
+
+def test_contradicting_texts_are_not_proposed_as_duplicates(olivia: Contract, alice: Contract) -> None:
+    stored(alice, NINE)
+    stored(alice, TEN)
+    assert asked(olivia, kind="fusions.propose", threshold=0.6) == 0
+
+
+@pytest.mark.parametrize("held", ["earlier", "later"])
+def test_held_statement_is_not_asked_about(olivia: Contract, alice: Contract, held: str) -> None:
+    ids = {"earlier": stored(alice, NINE), "later": stored(alice, TEN)}
+    assert alice.post(f"memories/{ids[held]}/freeze/", {"reason": "An audit."}).status == 200
+    assert asked(olivia) == 0
+
+
+def test_preview_counts_and_asks_nothing(olivia: Contract, alice: Contract, charlie: Contract) -> None:
+    earlier = stored(alice, NINE)
+    stored(alice, TEN)
+    run_jobs()
+    made = olivia.post("schedules/", ASK).json["id"]
+    previewed = olivia.post(f"schedules/{made}/run/?dry_run=true", {})
+    assert (previewed.status, previewed.json["count"], previewed.json["ids"]) == (200, 1, [earlier])
+    assert open_pairs(alice) == set()
+    assert alice.post("schedules/", ASK).status == 403
+    assert charlie.post(f"schedules/{made}/run/", {}).status == 404
+    assert fields_at_fault(olivia.post("schedules/", ASK | {"settings": {"threshold": 2}})) == {"settings.threshold"}

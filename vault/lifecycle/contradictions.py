@@ -1,0 +1,157 @@
+"""Contradictions: of two memories that state opposite things of the same time, a person is asked which one holds.
+
+The rules of links judge the texts. What is linked as a contradiction when it is written is asked at once; a job
+compares what is stored already. Nothing is changed before the person decides.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q
+from pydantic import Field, TypeAdapter
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Conflict
+from governance.jobs.kinds import JobRun, Preview, Step
+from governance.jobs.registry import handler
+from governance.outbox.routes import Payload, Write
+from governance.vocabulary import Permission, Topic
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.jobs import ids_of
+from vault.cubes.lookup import cube_target, locate
+from vault.cubes.services import cube_update
+from vault.lifecycle.pairs import (
+    Pair,
+    comparable_cubes,
+    contradicting,
+    fields_in_common,
+    near_candidates,
+    pairs_preview,
+    pairs_propose,
+    pairs_reviewed,
+    pairs_step,
+    pairs_waiting,
+)
+from vault.models import Cube, CubeLink, CubeSource
+from vault.models.cube import CubeQuerySet
+from vault.vocabulary import Layer, LinkKind, ReviewKind, SourceKind
+
+LATER_HOLDS = "A person decided that the later statement holds."
+
+
+@dataclass(frozen=True)
+class ContradictionSettings:
+    """threshold: the cosine similarity from which the texts of two memories are compared."""
+
+    threshold: Annotated[float, Field(ge=0.5, le=1)] = 0.8
+
+
+SETTINGS = TypeAdapter(ContradictionSettings)
+
+
+def conflicts_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
+    """The earlier memories of what a run would ask about, among those that it looks at first. Raises Forbidden."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    return pairs_preview(actor, partial(_pairs, threshold=SETTINGS.validate_python(dict(chosen)).threshold))
+
+
+@handler(Topic.CONFLICTS_PROPOSE, settings=ContradictionSettings, preview=conflicts_preview)
+def conflicts_propose(run: JobRun) -> Callable[[], Step]:
+    """Look for contradictions of the next memories. Two runs at once ask once. Writes: Review …."""
+    threshold = SETTINGS.validate_python(dict(run.settings)).threshold
+    return pairs_step(run, ReviewKind.CONFLICT, partial(_pairs, threshold=threshold))
+
+
+def linked_conflicts_propose(actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Ask about the contradictions that the links of the written cubes name. Goes behind `cubes_link`.
+
+    Writes: Review ….
+    """
+
+    def write() -> None:
+        linked = _linked(ids_of(payloads))
+        if linked:
+            pairs_propose(actor, ReviewKind.CONFLICT, _overlapping(actor, linked))
+
+    return write
+
+
+def contradiction_settle(*, actor: Actor, cube_id: UUID, later_id: UUID) -> None:
+    """End the validity of the earlier of two statements where the later one begins, and name that one its successor.
+
+    Raises NotFound; Forbidden; Held; Conflict where the validity ended before, or does not begin earlier.
+    Writes: Cube, CubeVersion, AuditEntry, OutboxEvent.
+    """
+    with acting(actor):
+        cube, later = locate(actor, cube_id, lock=True), locate(actor, later_id)
+        authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
+        until = _begins(later)
+        if cube.valid_to is not None and cube.valid_to <= until:
+            raise Conflict("The validity of the earlier statement has ended already.")
+        if cube.valid_from is not None and cube.valid_from >= until:
+            raise Conflict("The earlier statement does not begin before the later one. Edit the validity of one.")
+        changes = CubeChanges(valid_to=until)
+        cube_update(actor=actor, cube_id=cube.id, expected_versions={cube.version}, changes=changes, reason=LATER_HOLDS)
+        Cube.objects.filter(id=cube.id).update(superseded_by=later.id)
+
+
+def _pairs(actor: Actor, ids: Sequence[UUID], threshold: float) -> list[Pair]:
+    near = {_ordered(one, other) for one, other, _ in near_candidates(actor, ids, threshold)}
+    linked = _linked(ids)
+    return _overlapping(actor, linked | contradicting(near - linked))
+
+
+def _linked(ids: Sequence[UUID]) -> set[Pair]:
+    rows = CubeLink.objects.filter(kind=LinkKind.CONTRADICTS).filter(Q(source__in=ids) | Q(target__in=ids))
+    return {_ordered(one, other) for one, other in rows.values_list("source_id", "target_id")}
+
+
+def _overlapping(actor: Actor, candidates: Iterable[Pair]) -> list[Pair]:
+    """New pairs of memories of which both claim to hold at one time: the earlier statement first.
+
+    A statement is in one open review as the earlier one; of several later ones, the latest is asked about.
+    """
+    pairs = [frozenset(pair) for pair in candidates]
+    named = {cube_id for pair in pairs for cube_id in pair}
+    cubes = {cube.id: cube for cube in _outside_pages(comparable_cubes(actor)).free().filter(id__in=named)}
+    asked = pairs_reviewed(named, {ReviewKind.CONFLICT})
+    taken = {earlier for earlier, _ in pairs_waiting(named, ReviewKind.CONFLICT)}
+    chosen: list[Pair] = []
+    possible = [sorted((cubes[one] for one in pair), key=_moment) for pair in pairs if pair <= cubes.keys()]
+    for earlier, later in sorted(possible, key=lambda pair: _moment(pair[1]), reverse=True):
+        is_new = frozenset((earlier.id, later.id)) not in asked and earlier.id not in taken
+        is_pair = fields_in_common(earlier) == fields_in_common(later)
+        if is_new and is_pair and _overlap(earlier, later):
+            chosen.append((earlier.id, later.id))
+            taken.add(earlier.id)
+    return chosen
+
+
+def _outside_pages(rows: CubeQuerySet) -> CubeQuerySet:
+    """Without the pages of conversations and what was extracted from them: distilling them closes validities itself."""
+    pages = Cube.objects.exclude(layer=Layer.LONG_TERM).filter(id=OuterRef("source_id"))
+    extracts = CubeSource.objects.filter(Exists(pages), cube_id=OuterRef("pk"), kind=SourceKind.EXTRACT)
+    return rows.filter(Q(has_sources=False) | ~Exists(extracts), layer=Layer.LONG_TERM)
+
+
+def _overlap(earlier: Cube, later: Cube) -> bool:
+    return earlier.valid_to is None or earlier.valid_to > _begins(later)
+
+
+def _begins(cube: Cube) -> datetime:
+    """The time from which a statement holds, as far as it was stated."""
+    return cube.valid_from or cube.event_time or cube.created_at
+
+
+def _moment(cube: Cube) -> tuple[datetime, UUID]:
+    return _begins(cube), cube.id
+
+
+def _ordered(one: UUID, other: UUID) -> Pair:
+    return (one, other) if one > other else (other, one)

@@ -1,0 +1,172 @@
+"""Pairs of memories that a person is asked about: which memories are compared, and the reviews that are made of them.
+
+Both memories of a pair have one namespace, owner, persona, subject, access level and layer. Vectors that are stored
+already are compared: no model is asked.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Exists, F, OuterRef, Q
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.jobs.kinds import JobRun, Preview, Step
+from vault.cubes.embeddings.vector_index import nearest_by_index
+from vault.cubes.embeddings.vectors import active_model, answering
+from vault.cubes.index.eligibility import SEARCHABLE
+from vault.graph.gathering import words_of
+from vault.graph.rules import contradict
+from vault.models import Cube, CubeVersion, Embedding, LayerEntry, Review
+from vault.models.cube import CubeQuerySet
+from vault.retrieval.ranking import EF_SEARCH, FEW
+from vault.retrieval.sql import NEAREST_BY_SCAN
+from vault.retrieval.statements import PLANS_AS_BEFORE, STEADY_PLANS
+from vault.vocabulary import MemoryType, Modality, ReviewKind, ReviewStatus, SemanticType
+
+FIRST = UUID(int=0)
+LOOKED_AT = 500  # memories of one step
+MOST_PREVIEWED = 2_000  # memories that a preview looks at
+MOST_NAMED = 100  # ids in a preview
+NEAREST = 10  # memories that one is compared with
+OPEN_STATES: Mapping[str, Any] = {"state__in": SEARCHABLE, "deleted_at": None}
+NEAR = """
+SELECT one.cube_id, other.cube_id, 1 - other.distance FROM vault_embedding AS one CROSS JOIN LATERAL (
+  SELECT embedding.cube_id, {distance} AS distance FROM vault_embedding AS embedding
+  WHERE embedding.tenant_id = %(tenant)s AND embedding.model = %(model)s AND embedding.namespace_id = %(namespace)s
+  ORDER BY {distance} LIMIT %(nearest)s + 1
+) AS other
+WHERE one.tenant_id = %(tenant)s AND one.model = %(model)s AND one.cube_id = ANY(%(ids)s::uuid[])
+  AND other.cube_id <> one.cube_id AND 1 - other.distance >= %(threshold)s
+"""
+
+Pair = tuple[UUID, UUID]  # the memory that the review is about comes first
+Candidate = tuple[UUID, UUID, float]  # two memories and their similarity
+Finder = Callable[[Actor, Sequence[UUID]], list[Pair]]  # new pairs that some memories are part of
+
+
+def pairs_preview(actor: Actor, find: Finder) -> Preview:
+    """The first memories of the pairs that a run would propose among the first MOST_PREVIEWED memories."""
+    with acting(actor):
+        pairs = find(actor, _next_ids(actor, FIRST, MOST_PREVIEWED))
+    return Preview(len(pairs), tuple(one for one, _ in pairs[:MOST_NAMED]))
+
+
+def pairs_step(run: JobRun, kind: ReviewKind, find: Finder) -> Callable[[], Step]:
+    """Propose the pairs of the next LOOKED_AT memories. done: memories looked at. Writes: Review …."""
+    with acting(run.system):
+        ids = _next_ids(run.system, UUID(run.state.get("after", str(FIRST))), LOOKED_AT)
+        pairs = find(run.system, ids)
+        total = comparable_cubes(run.system).count() if run.total is None else run.total
+
+    def write() -> Step:
+        with acting(run.system):
+            proposed = pairs_propose(run.system, kind, pairs)
+        done = run.done + len(ids)
+        state = {"after": str(ids[-1])} if len(ids) == LOOKED_AT else None
+        result = {"proposed": run.result.get("proposed", 0) + proposed}
+        return Step(state=state, done=done, total=max(total, done), result=result)
+
+    return write
+
+
+def pairs_propose(actor: Actor, kind: ReviewKind, pairs: Sequence[Pair]) -> int:
+    """Open a review of each pair that has none, about the first one's present version. Returns how many were new."""
+    about = [one for one, _ in pairs]
+    versions = CubeVersion.objects.filter(cube_id__in=about, number=F("cube__version"))
+    present = dict(versions.exclude(sealed=b"").values_list("cube_id", "id"))
+    asked = pairs_reviewed(about, {kind})
+    new = [
+        Review(
+            tenant_id=actor.tenant_id,
+            kind=kind,
+            cube_id=one,
+            other_id=other,
+            version_id=present[one],
+            status=ReviewStatus.OPEN,
+        )
+        for one, other in pairs
+        if one in present and frozenset((one, other)) not in asked
+    ]
+    Review.objects.bulk_create(new, ignore_conflicts=True)
+    return len(new)
+
+
+def comparable_cubes(actor: Actor) -> CubeQuerySet:
+    """Searchable texts, but for turns of conversations and what a persona's queues have, which reconcile themselves."""
+    queued = LayerEntry.objects.filter(cube_id=OuterRef("pk"), left_at=None)
+    rows = Cube.objects.readable().filter(
+        tenant_id=actor.tenant_id,
+        state__in=SEARCHABLE,
+        is_indexed=True,
+        type=MemoryType.PLAINTEXT,
+        modality=Modality.TEXT,
+    )
+    return rows.exclude(semantic_type=SemanticType.DIALOGUE).exclude(Exists(queued))
+
+
+def fields_in_common(cube: Cube) -> tuple[object, ...]:
+    """Equal for two memories that can be a pair."""
+    return (cube.namespace_id, cube.owner_id, cube.persona_id, cube.subject_id, cube.access_level, cube.layer)
+
+
+def pairs_reviewed(cube_ids: Collection[UUID], kinds: Collection[ReviewKind]) -> set[frozenset[UUID]]:
+    """The pairs with one of these memories that a review of these kinds was ever made of."""
+    rows = Review.objects.filter(kind__in=kinds).exclude(other=None)
+    named = rows.filter(Q(cube__in=cube_ids) | Q(other__in=cube_ids))
+    return {frozenset(pair) for pair in named.values_list("cube_id", "other_id")}
+
+
+def pairs_waiting(cube_ids: Collection[UUID], kind: ReviewKind) -> list[Pair]:
+    """The pairs with one of these memories whose review is open and can still be accepted."""
+    rows = Review.objects.filter(kind=kind, status=ReviewStatus.OPEN).exclude(other=None)
+    possible = {f"{name}__{field}": value for name in ("cube", "other") for field, value in OPEN_STATES.items()}
+    named = rows.filter(Q(cube__in=cube_ids) | Q(other__in=cube_ids), **possible)
+    return [(one, other) for one, other in named.values_list("cube_id", "other_id") if other is not None]
+
+
+def contradicting(pairs: Iterable[Pair]) -> set[Pair]:
+    """Those whose present texts contradict each other by the rules of links. Raises KeyUnavailable."""
+    asked = list(pairs)
+    words = words_of(Cube.objects.filter(id__in={cube_id for pair in asked for cube_id in pair}))
+    opened = [(one, other) for one, other in asked if one in words and other in words]
+    return {(one, other) for one, other in opened if contradict(words[one].content, words[other].content)}
+
+
+def near_candidates(actor: Actor, cube_ids: Sequence[UUID], threshold: float) -> list[Candidate]:
+    """By the vectors of the model that answers questions. Two queries for each namespace, and one more."""
+    model = answering(active_model(actor)).name
+    rows = Embedding.objects.filter(cube_id__in=cube_ids, model=model)
+    places: dict[UUID, list[UUID]] = defaultdict(list)
+    for cube_id, place in rows.values_list("cube_id", "namespace_id"):
+        places[place].append(cube_id)
+    values = {"tenant": actor.tenant_id, "model": model, "threshold": threshold, "nearest": NEAREST}
+    return [
+        candidate
+        for place, inside in places.items()
+        for candidate in _near_inside(model, {**values, "namespace": place, "ids": inside})
+    ]
+
+
+def _near_inside(model: str, values: Mapping[str, Any]) -> list[Candidate]:
+    """Up to FEW vectors of a namespace are compared one by one; of more, the vector index finds the nearest."""
+    rows = Embedding.objects.filter(namespace_id=values["namespace"], model=model)
+    is_large = rows[: FEW + 1].count() > FEW
+    index = nearest_by_index(model, len(rows.values_list("vector", flat=True)[0])) if is_large else None
+    distance = (index or NEAREST_BY_SCAN).replace("%(vector)s", "one.vector")
+    with connection.cursor() as cursor:
+        if index:
+            cursor.execute(STEADY_PLANS, [str(EF_SEARCH)])
+        cursor.execute(NEAR.format(distance=distance), values)
+        found = [(one, other, similarity) for one, other, similarity in cursor.fetchall()]
+        if index:
+            cursor.execute(PLANS_AS_BEFORE)
+    return found
+
+
+def _next_ids(actor: Actor, after: UUID, most: int) -> list[UUID]:
+    rows = comparable_cubes(actor).filter(id__gt=after).order_by("id")
+    return list(rows.values_list("id", flat=True)[:most])
