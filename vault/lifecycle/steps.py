@@ -3,20 +3,34 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Max
+from django.db import connection
 
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.errors import Conflict, IllegalTransition
+from governance.ids import uuid7
 from governance.outbox.services import emit
 from governance.vocabulary import Topic, Verb
-from vault.cubes.index.eligibility import index_cubes
+from vault.cubes.index.eligibility import SEARCHABLE, index_cubes
 from vault.cubes.services import EVENT_CHUNK, written_emit
 from vault.lifecycle.rules import Cause, is_legal, legal_states
-from vault.models import Cube, StateTransition
+from vault.models import Cube
 from vault.vocabulary import State
+
+INSERT = """
+INSERT INTO vault_statetransition
+  (id, tenant_id, cube_id, step, from_state, to_state, principal_kind, principal_id, reason, job_id)
+SELECT entry.id, %(tenant)s::uuid, entry.cube_id, coalesce(former.step, 0) + 1, %(before)s, %(to)s, %(kind)s,
+  %(principal)s::uuid, entry.reason, %(job)s::uuid
+FROM unnest(%(ids)s::uuid[], %(cubes)s::uuid[], %(reasons)s::text[]) AS entry (id, cube_id, reason)
+CROSS JOIN LATERAL (
+  SELECT max(step) AS step FROM vault_statetransition
+  WHERE tenant_id = %(tenant)s::uuid AND cube_id = entry.cube_id
+) AS former
+"""
 
 
 @dataclass(frozen=True)
@@ -45,14 +59,12 @@ def steps_write(actor: Actor, steps: Sequence[PlannedStep], job_id: UUID | None 
     """
     if not steps:
         return
-    numbers = _last_numbers(actor, [step.cube.id for step in steps])
-    rows = [_row(actor, step, numbers.get(step.cube.id, 0) + 1, job_id) for step in steps]
     groups: dict[tuple[State, State], list[PlannedStep]] = defaultdict(list)
     for step in steps:
         groups[State(step.cube.state), step.to].append(step)
     for (before, to), group in groups.items():
+        _insert(actor, group, before, to, job_id)
         _compare_and_set([step.cube for step in group], before, to)
-    StateTransition.objects.bulk_create(rows)
     cubes = [step.cube for step in steps]
     entered = set(index_cubes(cubes))
     if entered:
@@ -76,28 +88,29 @@ def _content_move(actor: Actor, groups: Mapping[tuple[State, State], Sequence[Pl
         emit(actor=actor, topic=Topic.BLOBS_DUE, payload={"ids": moving[start : start + EVENT_CHUNK]})
 
 
+def _insert(actor: Actor, steps: Sequence[PlannedStep], before: State, to: State, job_id: UUID | None) -> None:
+    """A row of each step, numbered behind the last one of its memory."""
+    values: dict[str, Any] = {
+        "tenant": actor.tenant_id,
+        "ids": [uuid7() for _ in steps],
+        "cubes": [step.cube.id for step in steps],
+        "reasons": [step.reason for step in steps],
+        "before": before,
+        "to": to,
+        "kind": actor.principal_kind,
+        "principal": actor.principal_id,
+        "job": job_id,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT, values)
+
+
 def _compare_and_set(cubes: Sequence[Cube], before: State, to: State) -> None:
-    changed = Cube.objects.filter(id__in=[cube.id for cube in cubes], state=before).update(state=to)
+    """Also what leaves the index is marked here: a second UPDATE would write each row twice."""
+    left = {} if to in SEARCHABLE else {"is_indexed": False}
+    changed = Cube.objects.filter(id__in=[cube.id for cube in cubes], state=before).update(state=to, **left)
     if changed != len(cubes):
         raise Conflict("The state of the memory was changed meanwhile.")
     for cube in cubes:
         cube.state = to
-
-
-def _last_numbers(actor: Actor, cube_ids: Sequence[UUID]) -> Mapping[UUID, int]:
-    rows = StateTransition.objects.filter(tenant_id=actor.tenant_id, cube_id__in=cube_ids).order_by()
-    return dict(rows.values("cube_id").annotate(last=Max("step")).values_list("cube_id", "last"))
-
-
-def _row(actor: Actor, step: PlannedStep, number: int, job_id: UUID | None) -> StateTransition:
-    return StateTransition(
-        tenant_id=actor.tenant_id,
-        cube=step.cube,
-        step=number,
-        from_state=step.cube.state,
-        to_state=step.to,
-        principal_kind=actor.principal_kind,
-        principal_id=actor.principal_id,
-        reason=step.reason,
-        job_id=job_id,
-    )
+        cube.is_indexed = cube.is_indexed and not left

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 from uuid import UUID
 
 from django.conf import settings
@@ -35,9 +35,11 @@ from vault.models.cube import CubeQuerySet
 from vault.vocabulary import Layer, State
 
 FIRST = UUID(int=0)
-LOOKED_AT = 2_000  # memories of one step
+LOOKED_AT = 10_000  # memories of one step
+MOST_CHANGED = 2_000  # memories that one step changes
 MOST_PREVIEWED = 10_000  # memories that a preview looks at
 MOST_NAMED = 100  # ids in a preview or a result
+JUDGED = ("id", "state", "deleted_at", "expires_at", "created_at", "updated_at", "importance", "priority")
 FORGETTABLE = (State.GENERATED, State.ACTIVATED)
 
 
@@ -53,6 +55,18 @@ class SweepSettings:
     youngest_days: Annotated[int, Field(ge=0, le=3_650)] = 30
     archive: bool = True
     purge: bool = True
+
+
+class Judged(Protocol):
+    """The columns that a memory is judged by: its row, or JUDGED of it."""
+
+    id: UUID
+    state: str
+    expires_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    importance: float
+    priority: float
 
 
 class Deed(StrEnum):
@@ -76,8 +90,10 @@ SETTINGS = TypeAdapter(SweepSettings)
 def sweep_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     """The memories that a run would change now, among the first MOST_PREVIEWED that it looks at. Raises Forbidden."""
     authorize(actor, Permission.OPERATIONS_MANAGE)
+    settings = SETTINGS.validate_python(dict(chosen))
     with acting(actor):
-        plans, _, _ = _plans(actor, SETTINGS.validate_python(dict(chosen)), FIRST, MOST_PREVIEWED)
+        due = _due(actor, settings, FIRST, MOST_PREVIEWED, MOST_PREVIEWED)
+        plans = _plans(actor, settings, due.ids)
     return Preview(len(plans), tuple(plan.cube.id for plan in plans[:MOST_NAMED]))
 
 
@@ -90,27 +106,20 @@ def lifecycle_sweep(run: JobRun) -> Callable[[], Step]:
     chosen = SETTINGS.validate_python(dict(run.settings))
     after = UUID(run.state.get("after", str(FIRST)))
     with acting(run.system):
-        ahead = [plan.cube.id for plan in _plans(run.system, chosen, after, LOOKED_AT)[0] if plan.deed is Deed.ARCHIVED]
+        due = _due(run.system, chosen, after, LOOKED_AT, MOST_CHANGED)
         total = _candidates(run.system, chosen).count() if run.total is None else run.total
-    texts = stored_texts_read(actor=run.system, cube_ids=ahead)
+    texts = stored_texts_read(actor=run.system, cube_ids=due.archived)
 
     def write() -> Step:
         with texts_given(texts), acting(run.system):
-            plans, looked_at, last = _plans(run.system, chosen, after, LOOKED_AT, lock=True)
+            plans = _plans(run.system, chosen, due.ids, lock=True)
             failed = _done(run, plans)
-        return _outcome(run, plans, failed, looked_at, total, last)
+        return _outcome(run, plans, failed, due, total)
 
     return write
 
 
-def _outcome(
-    run: JobRun,
-    plans: Sequence[Plan],
-    failed: Mapping[UUID, str],
-    looked_at: int,
-    total: int,
-    last: UUID | None,
-) -> Step:
+def _outcome(run: JobRun, plans: Sequence[Plan], failed: Mapping[UUID, str], due: "Due", total: int) -> Step:
     """Counts by deed so far, and the memories that could not be changed: the job can be run again for them."""
     done = Counter(plan.deed for plan in plans if plan.cube.id not in failed)
     counts = {str(deed): run.result.get(deed, 0) + done[deed] for deed in Deed}
@@ -122,8 +131,9 @@ def _outcome(
         "codes": dict(codes),
         "skipped": [*run.result.get("skipped", ()), *named][:MOST_NAMED],
     }
-    state = {"after": str(last)} if last else None
-    return Step(state=state, done=run.done + looked_at, total=max(total, run.done + looked_at), result=result)
+    state = {"after": str(due.last)} if due.last else None
+    looked_at = run.done + due.looked_at
+    return Step(state=state, done=looked_at, total=max(total, looked_at), result=result)
 
 
 def _done(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
@@ -160,21 +170,48 @@ def _do(run: JobRun, plans: Sequence[Plan]) -> None:
     steps_write(run.system, steps, run.job_id)
 
 
-def _plans(
-    actor: Actor, chosen: SweepSettings, after: UUID, most: int, *, lock: bool = False
-) -> tuple[list[Plan], int, UUID | None]:
-    """Plan the next `most` memories after `after`; return the plans, the number of memories, and the last id, None at
-    the end.
+@dataclass(frozen=True)
+class Due:
+    """ids: memories that may be due, in order; archived: those of them that were forgotten. looked_at: how many were
+    judged; last: the last of these, None at the end of all.
     """
-    rows = _candidates(actor, chosen).filter(id__gt=after).select_related("namespace").order_by("id")
-    rows = rows.select_for_update(of=("self",)) if lock else rows
-    cubes = list(rows[:most])
+
+    ids: tuple[UUID, ...]
+    archived: tuple[UUID, ...]
+    looked_at: int
+    last: UUID | None
+
+
+def _due(actor: Actor, chosen: SweepSettings, after: UUID, most: int, most_due: int) -> Due:
+    """Judge the next `most` memories behind `after`, until `most_due` may be due. Three queries, of few columns.
+
+    Whether a deleted or expired one is over is for `_plans` to say.
+    """
+    rows = list(_candidates(actor, chosen).filter(id__gt=after).order_by("id").values_list(*JUDGED, named=True)[:most])
+    uses, now = _uses([row.id for row in rows]), database_now()
+    ids: list[UUID] = []
+    archived: list[UUID] = []
+    for number, row in enumerate(rows, 1):
+        is_gone = row.deleted_at is not None or row.state == State.EXPIRED
+        deed = None if is_gone else _deed(row, chosen, uses, now)
+        if is_gone or deed:
+            ids.append(row.id)
+        if deed and deed[0] is Deed.ARCHIVED:
+            archived.append(row.id)
+        if len(ids) == most_due:
+            return Due(tuple(ids), tuple(archived), number, row.id)
+    return Due(tuple(ids), tuple(archived), len(rows), rows[-1].id if len(rows) == most else None)
+
+
+def _plans(actor: Actor, chosen: SweepSettings, ids: Sequence[UUID], *, lock: bool = False) -> list[Plan]:
+    """Plan those of these memories that are due now and that no hold keeps."""
+    rows = _candidates(actor, chosen).filter(id__in=ids).select_related("namespace").order_by("id")
+    cubes = list(rows.select_for_update(of=("self",)) if lock else rows)
     uses = _uses([cube.id for cube in cubes])
     now, policies = database_now(), policies_active(actor)
     plans = [plan for cube in cubes if (plan := _plan(cube, chosen, policies, uses, now))]
     free = _free([plan.cube.id for plan in plans])  # asked of few: the database looks at each memory's holds
-    plans = [plan for plan in plans if plan.cube.id in free]
-    return plans, len(cubes), cubes[-1].id if len(cubes) == most else None
+    return [plan for plan in plans if plan.cube.id in free]
 
 
 def _candidates(actor: Actor, chosen: SweepSettings) -> CubeQuerySet:
@@ -200,13 +237,21 @@ def _plan(
     if cube.deleted_at is not None or cube.state == State.EXPIRED:
         over = _ends(cube, policies)
         return Plan(cube, Deed.PURGED) if chosen.purge and over is not None and over < now else None
-    if cube.expires_at is not None and cube.expires_at <= now:
-        return Plan(cube, Deed.EXPIRED, f"Expired because its time ended on {cube.expires_at:%Y-%m-%d}.")
-    used = uses.get(cube.id, Used())
-    times = [one for one in (cube.created_at, cube.updated_at, used.at, used.stepped_at) if one is not None]
-    use = Use(now - max(times), used.recalls, cube.importance, cube.priority)
+    deed = _deed(cube, chosen, uses, now)
+    return Plan(cube, *deed) if deed else None
+
+
+def _deed(judged: Judged, chosen: SweepSettings, uses: Mapping[UUID, "Used"], now: datetime) -> tuple[Deed, str] | None:
+    """The deed that is due and its reason, of a memory neither deleted nor marked as expired; None: nothing is due."""
+    if judged.expires_at is not None and judged.expires_at <= now:
+        return Deed.EXPIRED, f"Expired because its time ended on {judged.expires_at:%Y-%m-%d}."
+    if judged.state not in FORGETTABLE:
+        return None
+    used = uses.get(judged.id, Used())
+    times = [one for one in (judged.created_at, judged.updated_at, used.at, used.stepped_at) if one is not None]
+    use = Use(now - max(times), used.recalls, judged.importance, judged.priority)
     reason = archived_because(chosen.forgetting, use, chosen.limit)
-    return Plan(cube, Deed.ARCHIVED, reason) if reason else None
+    return (Deed.ARCHIVED, reason) if reason else None
 
 
 def _ends(cube: Cube, policies: ActivePolicies) -> datetime | None:

@@ -22,7 +22,7 @@ from django.db.models import F
 
 from governance.actor import Actor
 from governance.database import database_now
-from vault.cubes.index.postings import postings_delete, postings_insert
+from vault.cubes.index.postings import postings_delete_many, postings_insert
 from vault.cubes.index.statistics import namespaces_measure
 from vault.cubes.writer.building import rebuilt
 from vault.models import Cube, CubeVersion, Embedding
@@ -72,11 +72,14 @@ def index_cubes(cubes: Sequence[Cube]) -> list[UUID]:
     `cubes.written` for them, and their vectors follow. Raises KeyUnavailable.
     Writes: Cube.is_indexed, Posting …, ArchivedPosting …; deletes Embedding ….
     """
+    if not cubes:
+        return []
     now = database_now()
     wanted = {cube.id: partition_of(cube, now) for cube in cubes}
-    versions = {row.cube_id: row for row in CubeVersion.objects.filter(cube_id__in=wanted, number=F("cube__version"))}
-    for cube in cubes:
-        postings_delete(cube.id, versions[cube.id].terms)
+    rows = CubeVersion.objects.filter(cube_id__in=wanted, number=F("cube__version"))
+    leaving = all(partition is Partition.NONE for partition in wanted.values())
+    versions = {row.cube_id: row for row in (rows.defer("sealed") if leaving else rows)}
+    postings_delete_many(list(versions.values()))
     for partition in (Partition.SEARCHABLE, Partition.ARCHIVED):
         entering = [rebuilt(cube, versions[cube.id]) for cube in cubes if wanted[cube.id] is partition]
         if entering:
