@@ -13,7 +13,7 @@ EXAMPLES: dict[str, Any] = {
     "memories_add_bulk": {"items": [{"content": "Ana prefers the train to flying."}, {"content": "Bo likes tea."}]},
     "memories_search": {"query": "How does Ana travel?", "top_k": 5},
     "memories_context": {"query": "How does Ana travel?", "token_budget": 500},
-    "memories_calls_read": {"text": "What was decided last week?"},
+    "memories_calls_read": {"text": "Remember that Ana prefers the train.", "execute": True},
     "memories_tool_calls_add": {
         "name": "book_flight",
         "arguments": {"from": "Berlin", "to": "Lisbon"},

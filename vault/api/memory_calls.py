@@ -1,4 +1,4 @@
-"""memory-calls/ of the REST contract: what a text asks of the memory."""
+"""memory-calls/ of the REST contract: what a text asks of the memory, read and, if asked for, carried out."""
 
 from typing import Any
 
@@ -7,14 +7,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.fields import StrictSerializer
+from governance.api.described import ONCE
+from governance.api.fields import FlagField, StrictSerializer
 from governance.api.views import ApiView, asked_only
+from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.described import of_memories
 from vault.api.fields import ContentField
 from vault.api.inputs import read
-from vault.api.schema import Schema
-from vault.chat.calls import call_read, last_questions
+from vault.api.representations import memory_json
+from vault.api.schema import MemorySchema, Schema
+from vault.chat.calls import CallOutcome, CallPlace, call_execute, call_read, last_questions
 from vault.reader.rules import Intent, MemoryCall
 from vault.reader.rules.calls import ALL, OWN
 
@@ -25,6 +28,13 @@ class MemoryCallInput(StrictSerializer):
     text = ContentField()
     session_id = serializers.UUIDField(
         required=False, help_text="Id of a conversation of the caller's, whose last questions complete a follow-up."
+    )
+    persona = serializers.CharField(
+        required=False, max_length=200, help_text="Id or name of the persona that speaks, whose memories are meant."
+    )
+    execute = FlagField(default=False, help_text="Carry the call out. A deletion lists first what would go.")
+    confirm = serializers.CharField(
+        required=False, max_length=4_000, help_text="Token of a `confirmation`: deletes what it lists."
     )
 
 
@@ -45,21 +55,70 @@ class MemoryCallSchema(Schema):
     confidence = serializers.FloatField(min_value=0, max_value=1)
 
 
+class CallResultSchema(Schema):
+    memories = MemorySchema(
+        many=True, help_text="Stored by `add` and `update`; found by `search`, `summarise`, `delete`."
+    )
+    deleted = serializers.ListField(child=serializers.UUIDField())
+
+
+class ConfirmationSchema(Schema):
+    token = serializers.CharField(help_text="Send it back as `confirm`, with the same text, within ten minutes.")
+    count = serializers.IntegerField()
+    ids = serializers.ListField(child=serializers.UUIDField())
+
+
 class MemoryCallReplySchema(Schema):
     call = MemoryCallSchema()
+    result = CallResultSchema(required=False, help_text="With `execute`.")
+    confirmation = ConfirmationSchema(required=False, help_text="Of a `delete` that was not confirmed.")
 
 
 class MemoryCallsView(ApiView):
-    @of_memories("memories_calls_read", MemoryCallReplySchema, request=MemoryCallInput, may=[404])
+    @of_memories(
+        "memories_calls_read", MemoryCallReplySchema, request=MemoryCallInput, parameters=[ONCE], may=[404, 423]
+    )
     def post(self, request: Request) -> Response:
-        """Interpret a text as a request to the memory: intent, query, entities, time range. Nothing is carried out."""
+        """Interpret a text as a request to the memory: intent, query, entities, time range.
+
+        With `execute` the call is carried out. A `delete` first answers with a `confirmation`, and deletes what that
+        lists once its token comes back as `confirm`. An `update` stores the correction beside what it corrects.
+        """
         actor = self.actor()
         authorize(actor, Permission.CONVERSATION_USE)
         asked_only(request)
         body = read(MemoryCallInput, request)
-        past = last_questions(actor=actor, conversation_id=body["session_id"]) if "session_id" in body else []
+        place = CallPlace(body.get("persona", ""), body.get("session_id"))
+        past = last_questions(actor=actor, conversation_id=place.conversation_id) if place.conversation_id else []
         call = call_read(actor=actor, text=body["text"], past=past)
-        return Response({"call": _call_json(call)})
+        if not body["execute"]:
+            return Response({"call": _call_json(call)})
+        with self.once() as once:
+            if once.reply is None:
+                call_execute(
+                    actor=actor,
+                    text=body["text"],
+                    call=call,
+                    place=place,
+                    confirm=body.get("confirm", ""),
+                    within=lambda outcome: once.store(_executed(call, outcome)),
+                )
+        return once.response()
+
+
+def _executed(call: MemoryCall, outcome: CallOutcome) -> Reply:
+    body: dict[str, Any] = {"call": _call_json(call), "result": _result_json(outcome)}
+    if outcome.confirmation is not None:
+        ids = [str(one) for one in outcome.confirmation.ids]
+        body["confirmation"] = {"token": outcome.confirmation.token, "count": len(ids), "ids": ids}
+    return Reply(200, body, shows=tuple(view.cube.id for view in outcome.memories))
+
+
+def _result_json(outcome: CallOutcome) -> dict[str, Any]:
+    return {
+        "memories": [memory_json(view) for view in outcome.memories],
+        "deleted": [str(one) for one in outcome.deleted],
+    }
 
 
 def _call_json(call: MemoryCall) -> dict[str, Any]:

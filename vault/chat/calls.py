@@ -1,16 +1,69 @@
-"""The call that a text makes of the memory, read and not carried out."""
+"""The call that a text makes of the memory: read, and carried out where the caller asks for that."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from governance.access.decisions.services import authorize
+from django.core import signing
+
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
+from governance.database import acting
+from governance.errors import FieldError, Invalid
 from governance.pages import Last
+from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
+from vault.chat.commands import hits_meant
 from vault.chat.selectors import turns_list
 from vault.chat.services import FOLLOWED
-from vault.reader.rules import MemoryCall, memory_call
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.lookup import cube_target
+from vault.cubes.selectors import CubeView, cubes_view
+from vault.cubes.services import cube_delete, cubes_add
+from vault.cubes.writer.building import texts_index
+from vault.models import Cube
+from vault.reader.rules import Intent, MemoryCall, memory_call, read_statements
+from vault.reader.services import statement_draft
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import memories_search
+from vault.vocabulary import MessageRole
+
+MOST_RETURNED = 10  # memories of a search
+CONFIRM_SECONDS = 600  # for which a list of what would be deleted can be confirmed
+SALT = "memory-calls"
+
+
+@dataclass(frozen=True)
+class CallPlace:
+    """persona: id or name; conversation_id: of the caller's own conversation. Both are optional."""
+
+    persona: str = ""
+    conversation_id: UUID | None = None
+
+    @property
+    def personas(self) -> tuple[str, ...]:
+        return (self.persona,) if self.persona else ()
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """token: deletes `ids` if it comes back with the same text within CONFIRM_SECONDS."""
+
+    token: str
+    ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True)
+class CallOutcome:
+    """memories: stored or found; deleted: ids; confirmation: what a deletion would take, before anything is deleted."""
+
+    memories: tuple[CubeView, ...] = ()
+    deleted: tuple[UUID, ...] = ()
+    confirmation: Confirmation | None = None
+
+
+Within = Callable[[CallOutcome], None]
 
 
 def call_read(*, actor: Actor, text: str, past: Sequence[str] = ()) -> MemoryCall:
@@ -26,3 +79,93 @@ def last_questions(*, actor: Actor, conversation_id: UUID) -> list[str]:
     """
     turns = turns_list(actor=actor, conversation_id=conversation_id, pages=Last(FOLLOWED))
     return [turn.question for turn in turns if turn.question]
+
+
+def call_execute(
+    *, actor: Actor, text: str, call: MemoryCall, place: CallPlace, confirm: str = "", within: Within
+) -> CallOutcome:
+    """Carry a call out: store what the text states, search, list what a summary is of, or delete.
+
+    A deletion without `confirm` deletes nothing and lists what would go. `within` runs in the transaction that writes
+    the outcome. Raises Forbidden; NotFound; Held; Invalid, also for a token that is not this caller's or is too old;
+    what `cubes_add` and `memories_search` raise. Writes what `cubes_add`, `cube_delete` or `memories_search` write.
+    """
+    authorize(actor, Permission.CONVERSATION_USE)
+    if place.persona:
+        with acting(actor):
+            actor = actor.speaking_as(persona_get(actor=actor, reference=place.persona).id)
+    if call.intent in {Intent.ADD, Intent.UPDATE}:
+        return _add(actor, text, place, within)
+    if call.intent is Intent.DELETE:
+        return _delete(actor, confirm, within) if confirm else _list_deletable(actor, call, place, within)
+    if call.intent is Intent.CHAT:
+        return _finished(actor, CallOutcome(), within)
+    return _found(actor, call, place, within)
+
+
+def _add(actor: Actor, text: str, place: CallPlace, within: Within) -> CallOutcome:
+    """Store each statement as a memory of its own."""
+    session = str(place.conversation_id) if place.conversation_id else ""
+    base = CubeDraft(
+        content=text, persona=place.persona or None, session_id=session, speaker=MessageRole.USER, is_message=True
+    )
+    found = read_statements(text, speaker=MessageRole.USER, said_at=datetime.now(UTC))
+    drafts = [replace(statement_draft(base, one, parent=0), parent=None) for one in found]
+    texts = texts_index(actor.tenant_id, drafts)
+    with acting(actor):
+        added = cubes_add(actor=actor, drafts=drafts, texts=texts)
+        views = cubes_view(actor=actor, cube_ids=[one.cube.id for one in added])
+        return _finished(actor, CallOutcome(memories=tuple(views)), within)
+
+
+def _found(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
+    authorize(actor, Permission.MEMORY_READ)
+    if call.intent is Intent.SUMMARISE:
+        hits = hits_meant(actor, call, place.conversation_id, frozenset(), place.personas)
+    else:
+        search = SearchQuery(
+            query=call.rewritten,
+            top_k=MOST_RETURNED,
+            personas=place.personas,
+            conversation_id=place.conversation_id,
+        )
+        hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+    return _finished(actor, CallOutcome(memories=tuple(hit.view for hit in hits)), within)
+
+
+def _list_deletable(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
+    """List what the actor may delete of what is meant."""
+    authorize(actor, Permission.MEMORY_READ)
+    meant = hits_meant(actor, call, place.conversation_id, frozenset(), place.personas)
+    with acting(actor):
+        hits = [one for one in meant if is_allowed(actor, Permission.MEMORY_DELETE, cube_target(one.view.cube))]
+    ids = tuple(hit.view.cube.id for hit in hits)
+    body = {"principal": str(actor.principal_id), "ids": [str(one) for one in ids]}
+    confirmation = Confirmation(signing.dumps(body, salt=SALT), ids)
+    return _finished(actor, CallOutcome(memories=tuple(hit.view for hit in hits), confirmation=confirmation), within)
+
+
+def _delete(actor: Actor, confirm: str, within: Within) -> CallOutcome:
+    """Delete what a token lists and is still there, all or nothing."""
+    try:
+        body = signing.loads(confirm, salt=SALT, max_age=CONFIRM_SECONDS)
+    except signing.BadSignature as error:
+        raise _unconfirmed() from error
+    if body["principal"] != str(actor.principal_id):
+        raise _unconfirmed()
+    with acting(actor):
+        named = Cube.objects.visible_to(actor).filter(id__in=[UUID(one) for one in body["ids"]])
+        ids = tuple(named.order_by("id").values_list("id", flat=True))
+        for cube_id in ids:
+            cube_delete(actor=actor, cube_id=cube_id)
+        return _finished(actor, CallOutcome(deleted=ids), within)
+
+
+def _unconfirmed() -> Invalid:
+    return Invalid(errors=[FieldError("confirm", "unknown or too old: leave it out for a new list and token")])
+
+
+def _finished(actor: Actor, outcome: CallOutcome, within: Within) -> CallOutcome:
+    with acting(actor):
+        within(outcome)
+    return outcome

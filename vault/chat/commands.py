@@ -22,17 +22,23 @@ STATED = (
 )
 
 
-def hits_meant(actor: Actor, call: MemoryCall, asked_in: UUID, excluded: frozenset[UUID]) -> list[Hit]:
+def hits_meant(
+    actor: Actor,
+    call: MemoryCall,
+    asked_in: UUID | None,
+    excluded: frozenset[UUID],
+    personas: tuple[str, ...] = (),
+) -> list[Hit]:
     """The memories that a summary or a deletion is about: by kind in the order of STATED, the newest first.
 
-    asked_in: the conversation, which decides what is mounted.
+    asked_in: the conversation, which decides what is mounted. personas: whose memories alone; none: of all.
 
     Raises what `memories_search` raises. Writes what it writes.
     """
     is_self = call.scope == OWN and not _topic(call)
     query = _topic(call) or call.rewritten
     filters = {"semantic_type": {"in": list(STATED)}}
-    search = SearchQuery(query=query, top_k=LOOKED_AT, filters=filters, conversation_id=asked_in)
+    search = SearchQuery(query=query, top_k=LOOKED_AT, filters=filters, conversation_id=asked_in, personas=personas)
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     hits = [hit for hit in hits if hit.view.cube.id not in excluded and not hit.view.words.quotes]
     if is_self:

@@ -28,7 +28,7 @@ from vault.providers.registry import embedder, reranker
 from vault.providers.reranking import RERANKED, blended
 from vault.retrieval.finding import Asked, OtherModel, check_model, find, newest
 from vault.retrieval.queries import SearchQuery, narrowing, states, within_asked
-from vault.retrieval.ranking import DENSE, GRAPH, HYBRID, LEXICAL, Parts, Weights
+from vault.retrieval.ranking import DENSE, GRAPH, HYBRID, LEXICAL, NO_PARTS, Parts, Weights
 from vault.retrieval.scoring import Ranked
 from vault.vocabulary import SearchMode
 
@@ -176,8 +176,27 @@ def _read(
         actor=actor, cube_ids=list(rows), verb=Verb.MEMORY_SEARCHED, permission=permission, is_use=search.is_use
     )
     hits = [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]
+    hits = _sentences_last(hits, search.min_score)
     within(hits)
     return hits
+
+
+def _sentences_last(hits: Sequence[Hit], min_score: float) -> list[Hit]:
+    """The hits without second ones: of a message and a sentence of it, the lower one fills the answer with a score of 0.
+
+    A search with `min_score` is not filled.
+    """
+    first: list[Hit] = []
+    second: list[Hit] = []
+    for hit in hits:
+        said_twice = any(_is_sentence_of(hit, one) or _is_sentence_of(one, hit) for one in first)
+        (second if said_twice else first).append(hit)
+    filling = [replace(hit, score=0.0, parts=NO_PARTS) for hit in second]
+    return first if min_score > 0 else first + filling
+
+
+def _is_sentence_of(one: Hit, other: Hit) -> bool:
+    return other.view.cube.id in one.view.parents and one.view.words.content in other.view.words.content
 
 
 def _ranked(actor: Actor, search: SearchQuery, asked: Asked, limit: int) -> list[Ranked]:

@@ -1,4 +1,4 @@
-"""memory-calls/: what a text asks of the memory, read and not carried out."""
+"""memory-calls/: what a text asks of the memory, read, and carried out where that is asked for."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -102,7 +102,8 @@ def test_who_may_not_use_the_chat_is_refused(world: World) -> None:
         ({}, "text"),
         ({"text": " "}, "text"),
         ({"text": "Hello", "session_id": "monday"}, "session_id"),
-        ({"text": "Hello", "execute": True}, "execute"),
+        ({"text": "Hello", "execute": "maybe"}, "execute"),
+        ({"text": "Forget my dog", "execute": True, "confirm": "made up"}, "confirm"),
     ],
 )
 def test_a_body_that_cannot_be_read_names_its_field(alice: Contract, body: dict[str, Any], field: str) -> None:
@@ -111,3 +112,91 @@ def test_a_body_that_cannot_be_read_names_its_field(alice: Contract, body: dict[
 
 def test_a_text_over_the_limit_is_413(alice: Contract) -> None:
     assert alice.post(ADDRESS, {"text": "x" * 32_001}).status == 413
+
+
+def executed(who: Contract, text: str, **fields: Any) -> dict[str, Any]:
+    reply = who.post(ADDRESS, {"text": text, "execute": True, **fields})
+    assert reply.status == 200, reply
+    body: dict[str, Any] = reply.json
+    return body
+
+
+def contents(body: dict[str, Any]) -> list[str]:
+    return [one["content"] for one in body["result"]["memories"]]
+
+
+@pytest.mark.parametrize(
+    ("told", "asked", "summary", "forget"),
+    [
+        (
+            "Remember that my dog is called Rex.",
+            "What is my dog called?",
+            "What do you know about me?",
+            "Forget my dog",
+        ),
+        ("记住我的狗叫小黑。", "我的狗叫什么？", "你知道我的哪些事？", "忘掉关于狗的事"),
+    ],
+)
+def test_executed_call_stores_finds_sums_up_and_deletes_once_confirmed(
+    alice: Contract, told: str, asked: str, summary: str, forget: str
+) -> None:
+    (memory,) = executed(alice, told)["result"]["memories"]
+    assert (memory["layer"], memory["speaker"]) == ("long_term", "user")
+    assert memory["content"] in contents(executed(alice, asked))
+    assert contents(executed(alice, summary)) == [memory["content"]]
+    listed = executed(alice, forget)
+    assert (listed["confirmation"]["count"], listed["confirmation"]["ids"]) == (1, [memory["id"]])
+    assert alice.get(f"memories/{memory['id']}/").status == 200
+    done = executed(alice, forget, confirm=listed["confirmation"]["token"])
+    assert (done["result"]["deleted"], "confirmation" in done) == ([memory["id"]], False)
+    assert alice.get(f"memories/{memory['id']}/").status == 404
+    assert executed(alice, forget, confirm=listed["confirmation"]["token"])["result"]["deleted"] == []
+
+
+def test_repeated_call_with_its_key_stores_once(alice: Contract) -> None:
+    body = {"text": "Remember that my cat is called Tom.", "execute": True}
+    first, second = (alice.post(ADDRESS, body, idempotency_key="once") for _ in range(2))
+    assert first.json == second.json
+    assert alice.get("memories/").json["count"] == 1
+
+
+def test_greeting_stores_and_finds_nothing(alice: Contract) -> None:
+    alice.add("My dog is called Rex.")
+    assert executed(alice, "Hello")["result"] == {"memories": [], "deleted": []}
+
+
+def test_statement_belongs_to_the_persona_that_speaks(alice: Contract) -> None:
+    persona = alice.post("personas/", {"name": "Traveller"}).json["id"]
+    (memory,) = executed(alice, "Remember that I prefer trains.", persona=persona)["result"]["memories"]
+    assert memory["persona"]["id"] == persona
+    assert contents(executed(alice, "What do I prefer?", persona="Traveller")) == [memory["content"]]
+    unknown = alice.post(ADDRESS, {"text": "Hello", "execute": True, "persona": "Nobody"})
+    assert unknown.status in {400, 404}
+
+
+@pytest.mark.parametrize("who", ["bob", "charlie"])
+def test_deletion_of_others_lists_nothing_and_refuses_their_token(world: World, alice: Contract, who: str) -> None:
+    memory = alice.add("The boiler is in the cellar.", namespace="/team")
+    other = contract(world, who)
+    assert executed(other, "Forget the boiler")["confirmation"]["ids"] == []
+    token = executed(alice, "Forget the boiler")["confirmation"]["token"]
+    refused = other.post(ADDRESS, {"text": "Forget the boiler", "execute": True, "confirm": token})
+    assert fields_at_fault(refused) == {"confirm"}
+    assert alice.get(f"memories/{memory['id']}/").status == 200
+
+
+def test_key_for_chats_alone_reads_and_stores_no_memory(world: World, alice: Contract) -> None:
+    alice.add("My dog is called Rex.")
+    chats = contract(world, "alice", Scope.CHAT)
+    for text in ("Remember that my cat is called Tom.", "What is my dog called?", "Forget my dog"):
+        assert chats.post(ADDRESS, {"text": text, "execute": True}).status == 403
+    assert alice.get("memories/").json["count"] == 1
+
+
+def test_statement_of_a_message_is_no_second_hit_beside_it(alice: Contract) -> None:
+    said = "Good morning! I moved to Oslo in May. How are you?"
+    body = {"messages": [{"role": "user", "content": said}], "session_id": "monday", "infer": True}
+    page, statement = alice.post("memories/", body).json["results"]
+    assert (statement["session_id"], statement["parents"]) == ("monday", [page["id"]])
+    found = [one["id"] for one in alice.search("Where did I move in May?", min_score=0.01)]
+    assert len({page["id"], statement["id"]} & set(found)) == 1
