@@ -182,7 +182,7 @@ def _read(
 
 
 def _sentences_last(hits: Sequence[Hit], min_score: float) -> list[Hit]:
-    """The hits without second ones: of a message and a sentence of it, the lower one fills the answer with a score of 0.
+    """Put second hits last: of a message and a sentence of it, the lower one fills the answer with a score of 0.
 
     A search with `min_score` is not filled.
     """
