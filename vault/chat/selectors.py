@@ -20,9 +20,13 @@ from governance.vocabulary import Permission, Verb
 from vault.chat.rules import title_of
 from vault.cubes.drafts import SourceRef
 from vault.cubes.selectors import CubeView, cubes_view, record_quoted
-from vault.models import Conversation, Cube, CubeSource, Turn
-from vault.vocabulary import SourceKind, TurnEnd
+from vault.models import Conversation, Cube, CubeSource, Namespace, Turn
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import memories_search
+from vault.vocabulary import SearchMode, SourceKind, TurnEnd
 
+MOST_SAID = 50  # messages that a search of conversations looks through
+LEAST_SAID = 0.01  # score of such a message
 EXTRACTIVE = "extractive"  # the `model` of a turn that no language model answered
 
 
@@ -127,14 +131,39 @@ def conversations_list(*, actor: Actor, pages: Pages) -> list[ConversationView]:
 
 
 def conversations_find(*, actor: Actor, words: str, pages: Pages) -> list[ConversationView]:
-    """Those of `conversations_list` whose titles have each of the words, in any case.
+    """Those of `conversations_list` whose titles have each of the words, then others in which one message has them all.
 
-    Raises Forbidden. Writes: AuditEntry, AuditEntry?.
+    Any case. At most MOST_SAID messages are looked through. Raises Forbidden; KeyUnavailable. Writes: AuditEntry …,
+    OutboxEvent.
     """
     authorize(actor, Permission.CONVERSATION_USE)
     wanted = words.casefold().split()
-    found = conversations_list(actor=actor, pages=pages)
-    return [one for one in found if all(word in one.title.casefold() for word in wanted)]
+    titles = conversations_list(actor=actor, pages=pages)
+    titled = [one for one in titles if all(word in one.title.casefold() for word in wanted)]
+    with acting(actor):
+        named = {one.id for one in titled}
+        said = [row for row in _conversations_saying(actor, words, wanted) if row.id not in named]
+        return [*titled, *conversation_views(actor, said)]
+
+
+def _conversations_saying(actor: Actor, words: str, wanted: Sequence[str]) -> list[Conversation]:
+    """The actor's own conversations with a message that has each of the words, the newest first."""
+    chats = Namespace.objects.chats().filter(tenant_id=actor.tenant_id, owner_id=actor.member_id)
+    search = SearchQuery(
+        query=words,
+        top_k=MOST_SAID,
+        mode=SearchMode.LEXICAL,
+        namespaces=tuple(chats.values_list("path", flat=True)),
+        min_score=LEAST_SAID,
+        is_use=False,
+    )
+    if not search.namespaces:
+        return []
+    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+    ids = [hit.view.cube.id for hit in hits if all(word in hit.view.words.content.casefold() for word in wanted)]
+    turns = Turn.objects.filter(Q(question_id__in=ids) | Q(answer_id__in=ids)).values("conversation_id")
+    mine = _in_reach(actor).filter(member_id=actor.member_id, deleted_at=None, id__in=turns)
+    return list(mine.order_by("-id"))
 
 
 def conversation_get(*, actor: Actor, conversation_id: UUID) -> ConversationView:

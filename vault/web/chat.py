@@ -13,11 +13,13 @@ from django.utils.translation import get_language, override
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from governance.access.decisions.services import is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import DomainError, Invalid, PiiRefused, TooLarge, Unavailable
 from governance.pages import Last
-from governance.vocabulary import Channel
+from governance.personas.selectors import personas_list
+from governance.vocabulary import Channel, Permission, PersonaKind
 from governance.web.explanations import explanation_of
 from governance.web.pages import draw, page, see_other, wants_events
 from governance.web.paging import Newest, NewestLast, number_or_none, uuid_or_none
@@ -54,6 +56,7 @@ from vault.web.answers import shown_turn, shown_turns
 
 CONVERSATIONS, TURNS = 50, 30  # of one page
 SEARCHED = 200  # of the newest conversations, by title
+PERSONAS = 50  # of each kind, that a new conversation offers
 LONGEST_WORDS = 100
 
 
@@ -65,7 +68,7 @@ def chat(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         return _show(request, actor, question=request.GET.get("q", "")[:500])
     question = _question(request)
     if question is None:
-        begun = conversation_create(actor=actor.within(Channel.CHAT), draft=ConversationDraft())
+        begun = conversation_create(actor=actor.within(Channel.CHAT), draft=_draft(request))
         return see_other(_address(begun.id))
     return _ask(request, actor, None, question)
 
@@ -200,6 +203,8 @@ def _show(
         context["quoting"] = is_extractive(context["conversation"])
         if not context["turns"]:
             context["suggestions"] = [_suggestion(topic) for topic in topics_newest(actor=actor)]
+        if conversation_id is None and is_allowed(actor, Permission.PERSONA_USE):
+            context |= _choices(actor)
         return draw(request, "vault/chat/chat.html", context, status=status)
 
 
@@ -209,7 +214,7 @@ def is_extractive(conversation: ConversationView | None) -> bool:
 
 
 def _listed(request: HttpRequest, actor: Actor) -> dict[str, Any]:
-    """The conversations at the left; `find`: those with these words in their titles."""
+    """The conversations at the left; `find`: those with these words in their titles or messages."""
     words = " ".join(request.GET.get("find", "").split())[:LONGEST_WORDS]
     if words:
         newest = Newest(size=SEARCHED, key="id")
@@ -244,6 +249,24 @@ def _fault(failure: DomainError) -> str:
     if not isinstance(failure, ProviderUnavailable):
         return told
     return _("%(told)s (%(detail)s)") % {"told": told, "detail": failure.detail}
+
+
+def _draft(request: HttpRequest) -> ConversationDraft:
+    """A conversation as the form of the empty chat chooses it; an empty choice is the usual one."""
+    return ConversationDraft(
+        persona=request.POST.get("persona") or None,
+        agent_persona=request.POST.get("agent_persona") or None,
+        model=request.POST.get("model", ""),
+    )
+
+
+def _choices(actor: Actor) -> dict[str, Any]:
+    """The personas and models that a new conversation can have."""
+    newest = [
+        personas_list(actor=actor, pages=Newest(size=PERSONAS, key="id"), kind=kind)
+        for kind in (PersonaKind.USER, PersonaKind.AGENT)
+    ]
+    return {"personas": newest[0], "agents": newest[1], "model": settings.MEMOS_LLM.model, "extractive": EXTRACTIVE}
 
 
 def _question(request: HttpRequest) -> str | None:

@@ -89,10 +89,36 @@ def test_conversations_are_listed_by_words_of_their_titles(world: World, alice: 
     assert listed(alice, "TRAVEL ana") == ["How does Ana travel?"]
     assert listed(alice, "小雨") == ["小雨喜欢什么？"]
     assert listed(alice, "ana oslo") == []
-    assert "has these words in its title" in text(alice, "/chat/?find=nothing")
+    assert "has these words." in text(alice, "/chat/?find=nothing")
     assert len(listed(alice, " ")) == 3
     for who in ("bob", "charlie"):
         assert listed(signed_in(world.person(who)), "ana") == []
+
+
+def test_conversations_are_listed_by_words_of_one_of_their_messages(world: World, alice: Client) -> None:
+    address = begun(alice, "How does Ana travel?")
+    alice.post(f"{address}turns/", {"content": "I saw a squirrel in the wetland park."})
+    alice.post(f"{address}turns/", {"content": "今天我在湿地公园跑步。"})
+    begun(alice, "Where is Oslo?")
+    for words in ("squirrel", "PARK wetland", "湿地公园"):
+        assert listed(alice, words) == ["How does Ana travel?"]
+    assert listed(alice, "squirrel oslo") == []
+    for who in ("bob", "charlie"):
+        assert listed(signed_in(world.person(who)), "squirrel") == []
+    alice.post(f"{address}delete/")
+    assert listed(alice, "squirrel") == []
+
+
+def test_new_conversation_has_the_chosen_persona_and_agent(world: World, alice: Client) -> None:
+    agent = world.client("olivia").post("personas/", {"name": "Guide", "kind": "agent"}).json["id"]
+    persona = world.client("alice").post("personas/", {"name": "Traveller"}).json["id"]
+    page = text(alice, "/chat/")
+    assert f'<option value="{agent}">Guide</option>' in page
+    assert f'<option value="{persona}">Traveller</option>' in page
+    chosen = {"persona": persona, "agent_persona": agent, "model": "extractive"}
+    address = alice.post("/chat/", chosen)["Location"]
+    stored = world.client("alice").get(f"conversations/{address.split('/')[-2]}/").json
+    assert (stored["persona"], stored["agent_persona"], stored["model"]) == (persona, agent, "extractive")
 
 
 def test_an_open_conversation_stays_open_while_others_are_looked_for(alice: Client) -> None:
