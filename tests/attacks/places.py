@@ -96,7 +96,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     ),
     **dict.fromkeys(("policies/", "api/v1/policies/", "purpose/", "quotas/", "api/v1/quotas/"), "rules and counts"),
     **dict.fromkeys(("api/v1/provenance/key/", "api/v1/provenance/verify/"), "a verdict about what was sent"),
-    "api/v1/memory-calls/": "shows what the caller sent and asked: tests/vault/api/test_memory_calls.py",
+    "api/v1/memory-calls/": "shows what the caller sent, or finds as memories/search/ does",
     "api/v1/memories/tool-calls/": "shows what the caller sent, as memories/ does",
     "api/v1/memories/tool-calls/search/": "shows visible_to alone, as memories/search/ does: tests/vault/tools",
     "api/v1/memories/bulk/": "shows what the caller sent, as memories/ does",

@@ -185,7 +185,11 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("api-keys/<uuid:key_id>/", "patch"): [Call("api-keys/{key}/", {"name": "newer"})],
     ("api-keys/<uuid:key_id>/", "delete"): [Call("api-keys/{key}/")],
     ("api-keys/<uuid:key_id>/rotate/", "post"): [Call("api-keys/{key}/rotate/", {})],
-    ("memory-calls/", "post"): [Call("memory-calls/", {"text": "And the lark?", "session_id": "{conversation}"})],
+    ("memory-calls/", "post"): [
+        Call("memory-calls/", {"text": "And the lark?", "session_id": "{conversation}"}),
+        Call("memory-calls/", {"text": "Remember that I like larks.", "execute": True}),
+        Call("memory-calls/", {"text": "Where is the nightingale?", "execute": True}),
+    ],
     ("memories/tool-calls/", "post"): [Call("memories/tool-calls/", {"name": "nightingale", "outcome": "failed"})],
     ("memories/tool-calls/search/", "post"): [Call("memories/tool-calls/search/", {"name": "nightingale"})],
     ("memories/facets/", "get"): [Call("memories/facets/")],
