@@ -162,7 +162,7 @@ def _conversations_saying(actor: Actor, words: str, wanted: Sequence[str]) -> li
     hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
     ids = [hit.view.cube.id for hit in hits if all(word in hit.view.words.content.casefold() for word in wanted)]
     turns = Turn.objects.filter(Q(question_id__in=ids) | Q(answer_id__in=ids)).values("conversation_id")
-    mine = _in_reach(actor).filter(member_id=actor.member_id, deleted_at=None, id__in=turns)
+    mine = _in_reach(actor).filter(Q(member_id=actor.member_id), deleted_at=None, id__in=turns)
     return list(mine.order_by("-id"))
 
 
