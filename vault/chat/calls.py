@@ -100,7 +100,7 @@ def call_execute(
         return _delete(actor, confirm, within) if confirm else _list_deletable(actor, call, place, within)
     if call.intent is Intent.CHAT:
         return _finished(actor, CallOutcome(), within)
-    return _found(actor, call, place, within)
+    return _search(actor, call, place, within)
 
 
 def _add(actor: Actor, text: str, place: CallPlace, within: Within) -> CallOutcome:
@@ -118,7 +118,7 @@ def _add(actor: Actor, text: str, place: CallPlace, within: Within) -> CallOutco
         return _finished(actor, CallOutcome(memories=tuple(views)), within)
 
 
-def _found(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
+def _search(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
     authorize(actor, Permission.MEMORY_READ)
     if call.intent is Intent.SUMMARISE:
         hits = hits_meant(actor, call, place.conversation_id, frozenset(), place.personas)

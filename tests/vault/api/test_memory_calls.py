@@ -185,7 +185,7 @@ def test_deletion_of_others_lists_nothing_and_refuses_their_token(world: World, 
     assert alice.get(f"memories/{memory['id']}/").status == 200
 
 
-def test_key_for_chats_alone_reads_and_stores_no_memory(world: World, alice: Contract) -> None:
+def test_key_that_may_only_chat_reads_and_stores_no_memory(world: World, alice: Contract) -> None:
     alice.add("My dog is called Rex.")
     chats = contract(world, "alice", Scope.CHAT)
     for text in ("Remember that my cat is called Tom.", "What is my dog called?", "Forget my dog"):
