@@ -11,7 +11,7 @@ from governance.database import acting, release_connection
 from governance.errors import Forbidden
 from governance.tenants.principals import actor_now
 from governance.vocabulary import Permission
-from vault.models import Cube
+from vault.retrieval.visibility import visible_ids
 
 ASKED_EVERY = 0.5  # seconds; what comes later than that after a revocation is not sent
 
@@ -34,7 +34,7 @@ class Watch:
         reader = actor_now(self.actor)
         authorize(reader, Permission.CONVERSATION_USE)
         with acting(reader):
-            seen = Cube.objects.visible_to(reader).filter(id__in=self.memory_ids).count()
+            seen = len(visible_ids(reader, self.memory_ids))
         release_connection()
         if seen < len(self.memory_ids):
             detail = "What this answer rests on may no longer be read."

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.database import acting
+from governance.database import acting, cached_in_transaction
 from governance.ids import uuid7
 from governance.keys.services import token_maker
 from governance.models import Persona
@@ -124,10 +124,15 @@ def pages_append(*, actor: Actor, stream: StreamRef, drafts: Sequence[PageDraft]
 
 def persona_of_member(actor: Actor) -> UUID | None:
     """The persona under whose name the actor speaks: the one that it named, else its member's first."""
-    if actor.persona_id is not None or actor.member_id is None:
+    member_id = actor.member_id
+    if actor.persona_id is not None or member_id is None:
         return actor.persona_id
-    rows = Persona.objects.filter(tenant_id=actor.tenant_id, member_id=actor.member_id, removed_at=None)
-    return rows.filter(kind=PersonaKind.USER).order_by("id").values_list("id", flat=True).first()
+
+    def find() -> UUID | None:
+        rows = Persona.objects.filter(tenant_id=actor.tenant_id, member_id=member_id, removed_at=None)
+        return rows.filter(kind=PersonaKind.USER).order_by("id").values_list("id", flat=True).first()
+
+    return cached_in_transaction(("persona of member", member_id), find)
 
 
 def _paired(messages: Sequence[tuple[MessageRole, Added]]) -> list[PageDraft]:
