@@ -1,7 +1,7 @@
 """The long-term layer: what a hot segment says of its persona becomes entries and traits."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -12,14 +12,18 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.outbox.routes import Payload, Write
+from governance.policies.quotas import tokens_add
 from governance.vocabulary import Verb
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.services import cube_update
+from vault.cubes.usage import usage_count
 from vault.layers.constants import constants_in_force
+from vault.layers.modelled import ModelReading, model_read
 from vault.layers.placing import persona_lock
 from vault.layers.reading import PageText, pages_open, words_of_cubes
 from vault.layers.scoring import hot_segments
 from vault.layers.statements import (
+    Distilled,
     Reconciled,
     StoredStatement,
     agent_statements,
@@ -37,24 +41,13 @@ MOST_HISTORY = 50  # changes of a trait that are kept
 
 
 @dataclass(frozen=True)
-class Distilled:
-    """The part of a page that becomes a memory: the question itself, one that was derived from it, or the answer."""
-
-    page_id: UUID
-    queue: EntryQueue
-    persona_id: UUID
-    cube_id: UUID
-    at: datetime
-    text: str = field(repr=False)
-
-
-@dataclass(frozen=True)
 class Reading:
     """A segment's pages as they were read outside the transaction."""
 
-    pages: tuple[UUID, ...]
+    pages: Mapping[UUID, tuple[int, ...]]  # with the versions of their memories that were read
     found: tuple[Distilled, ...]
     signs: Mapping[UUID, Mapping[str, int]]
+    modelled: ModelReading | None = None
 
 
 def segments_distil(actor: Actor, payloads: Sequence[Payload]) -> Write:
@@ -81,7 +74,11 @@ def _read(actor: Actor, segment_id: UUID) -> Reading:
         derived = _derived([page.query_id for page in pages if page.query_id])
         found = tuple(one for text in texts for one in _statements_of(text, derived))
     signs = {text.page.id: trait_signs(text.query.content) for text in texts if text.query is not None}
-    return Reading(tuple(page.id for page in pages), found, signs)
+    read = {text.page.id: text.versions for text in texts}
+    modelled = model_read(actor, texts, found)
+    if modelled is None:
+        return Reading(read, found, signs)
+    return Reading(read, modelled.found, {**signs, **modelled.signs}, modelled)
 
 
 def _derived(cube_ids: Sequence[UUID]) -> dict[UUID, list[tuple[UUID, SemanticType, str]]]:
@@ -116,8 +113,10 @@ def _statements_of(
 
 
 def _queue_of(kind: SemanticType, content: str) -> EntryQueue:
-    slot = slot_of(content) if kind is SemanticType.PROFILE else None
-    return EntryQueue.PROFILE if slot is not None and slot.is_profile else EntryQueue.KNOWLEDGE
+    """A field of the profile, however it was said ("I moved to Leeds" is an event, too); else knowledge."""
+    slot = slot_of(content)
+    is_field = slot is not None and (slot.is_field or (kind is SemanticType.PROFILE and slot.is_profile))
+    return EntryQueue.PROFILE if is_field else EntryQueue.KNOWLEDGE
 
 
 def _distil(actor: Actor, segment_id: UUID, reading: Reading) -> None:
@@ -128,8 +127,9 @@ def _distil(actor: Actor, segment_id: UUID, reading: Reading) -> None:
     constants = constants_in_force(segment.persona_id)
     if not hot_segments(segment.persona_id, constants).filter(id=segment_id).exists():
         return
-    pages = Page.objects.filter(id__in=reading.pages, promoted_at=None).select_for_update().order_by("id")
-    fresh = {page.id for page in pages.defer("vector")}
+    pages = Page.objects.filter(id__in=list(reading.pages), promoted_at=None).select_for_update().order_by("id")
+    rows = list(pages.defer("vector"))
+    fresh = {page.id for page in rows}
     queues = _Queues(actor, constants.entries)
     for one in reading.found:
         if one.page_id in fresh:
@@ -139,8 +139,20 @@ def _distil(actor: Actor, segment_id: UUID, reading: Reading) -> None:
     left = Page.objects.filter(segment_id=segment_id, promoted_at=None).count()
     Segment.objects.filter(id=segment_id).update(unpromoted=left)
     counts = {str(action): queues.counts.get(action, 0) for action in EntryAction}
-    detail = {"pages": len(fresh), **counts}
+    detail: dict[str, int | str] = {"pages": len(fresh), **counts}
+    if reading.modelled is not None:
+        _gists_update(rows, reading, reading.modelled)
+        tokens_add(actor, reading.modelled.tokens, usage_count)
+        detail |= {"model": reading.modelled.model, "tokens": reading.modelled.tokens}
     record(actor=actor, verb=Verb.SEGMENT_CHANGED, object_type="segment", object_ids=[segment_id], detail=detail)
+
+
+def _gists_update(pages: Sequence[Page], reading: Reading, modelled: ModelReading) -> None:
+    """Let the chosen passages stand for their pages, but for those whose memories were changed meanwhile."""
+    for page in pages:
+        gist = modelled.gists.get(page.id)
+        if gist and page.read_versions == list(reading.pages[page.id]):
+            Page.objects.filter(id=page.id).update(gist=gist)
 
 
 class _Queues:
@@ -154,7 +166,7 @@ class _Queues:
     def take(self, one: Distilled) -> None:
         """Reconcile a statement with its queue, and write what follows."""
         stored = self._entries(one.persona_id, one.queue)
-        outcome = reconcile(one.text, one.at, stored)
+        outcome = reconcile(one.text, one.at, stored, one.name)
         self.counts[outcome.action] = self.counts.get(outcome.action, 0) + 1
         if outcome.action is EntryAction.NOTHING:
             return
@@ -163,7 +175,8 @@ class _Queues:
             self._contradict(one, outcome, outcome.other, cube)
         if outcome.is_older:
             return
-        name = slot.name if one.queue is EntryQueue.PROFILE and (slot := slot_of(one.text)) else ""
+        slot = slot_of(one.text) if one.queue is EntryQueue.PROFILE and not one.name else None
+        name = one.name or (slot.name if slot else "")
         entry = LayerEntry(
             tenant_id=self.actor.tenant_id,
             persona_id=one.persona_id,
@@ -176,7 +189,7 @@ class _Queues:
         present = LayerEntry.objects.filter(persona_id=one.persona_id, queue=one.queue, cube=cube).first()
         if present is None:
             entry.save(force_insert=True)
-            stored.append(StoredStatement(entry.id, one.text, one.at))
+            stored.append(StoredStatement(entry.id, one.text, one.at, entry.name))
         self._overflow(one.persona_id, one.queue)
 
     def _entries(self, persona_id: UUID, queue: EntryQueue) -> list[StoredStatement]:
@@ -185,7 +198,9 @@ class _Queues:
             entries = list(rows.select_related("cube").order_by("id"))
             words = words_of_cubes([entry.cube_id for entry in entries])
             self._stored[persona_id, queue] = [
-                StoredStatement(entry.id, words[entry.cube_id][1].content, entry.cube.event_time or entry.created_at)
+                StoredStatement(
+                    entry.id, words[entry.cube_id][1].content, entry.cube.event_time or entry.created_at, entry.name
+                )
                 for entry in entries
                 if entry.cube_id in words
             ]

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from vault.lexicon.tokens import terms
 from vault.reader.rules import is_question, sentences
-from vault.vocabulary import EntryAction
+from vault.vocabulary import EntryAction, EntryQueue
 
 SAME = 0.8  # Jaccard similarity of the terms from which two statements say the same
 ABOUT_THE_SAME = 0.5  # from which one that takes something back is about the other
@@ -79,6 +79,22 @@ _FAILURE = re.compile(
 
 
 @dataclass(frozen=True)
+class Distilled:
+    """The part of a page that becomes a memory: the question itself, one that was derived from it, or the answer.
+
+    name: of the profile field that a model saw in it; empty where the words decide.
+    """
+
+    page_id: UUID
+    queue: EntryQueue
+    persona_id: UUID
+    cube_id: UUID
+    at: datetime
+    text: str = field(repr=False)
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class Slot:
     """The slot that a statement fills: one slot has one valid value at a time."""
 
@@ -89,18 +105,24 @@ class Slot:
     def is_profile(self) -> bool:
         return not self.name.startswith("likes ")
 
+    @property
+    def is_field(self) -> bool:
+        """True for one of the profile's usual fields."""
+        return any(self.name == name for name, _ in _FIELDS)
+
 
 @dataclass(frozen=True)
 class StoredStatement:
-    """An entry of a queue, as reconciling sees it."""
+    """An entry of a queue, as reconciling sees it. name: of the profile field that it fills."""
 
     id: UUID
     text: str = field(repr=False)
     said_at: datetime
+    name: str = ""
 
     @cached_property
     def slot(self) -> "Slot | None":
-        return slot_of(self.text)
+        return slot_named(self.text, self.name)
 
     @cached_property
     def terms(self) -> frozenset[str]:
@@ -146,6 +168,11 @@ def slot_of(text: str) -> Slot | None:
     return None
 
 
+def slot_named(text: str, name: str) -> Slot | None:
+    """`slot_of`; where no pattern fits, the field `name` with the whole statement as its value."""
+    return slot_of(text) or (Slot(name, text) if name else None)
+
+
 def agent_statements(text: str) -> list[str]:
     """Return an assistant's recommendations and promises, sentence by sentence; never a provider's failure."""
     if not is_worth_keeping(text):
@@ -153,9 +180,9 @@ def agent_statements(text: str) -> list[str]:
     return [one for one in sentences(text) if _AGENT.search(one) and not is_question(one)]
 
 
-def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement]) -> Reconciled:
-    """Hold a statement against the entries of its queue."""
-    slot, words = slot_of(text), set(terms(text))
+def reconcile(text: str, said_at: datetime, stored: Sequence[StoredStatement], name: str = "") -> Reconciled:
+    """Hold a statement against the entries of its queue. name: of the profile field that it is known to fill."""
+    slot, words = slot_named(text, name), set(terms(text))
     for entry in stored:
         theirs = entry.slot
         if slot is not None and theirs is not None and slot.name == theirs.name:

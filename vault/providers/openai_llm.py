@@ -1,11 +1,13 @@
 """Chat completions from any server that speaks OpenAI's protocol, whole or streamed."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
+from openai import Omit, omit
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageParam
+from openai.types.shared_params import ResponseFormatJSONSchema
 
 from vault.providers.openai_endpoint import Endpoint
 from vault.providers.ports import ChatMessage, Completion, TextDelta
@@ -54,9 +56,11 @@ class OpenAiLlm:
         self._endpoint = endpoint
         self._client = endpoint.client()
 
-    def complete(self, messages: Sequence[ChatMessage]) -> Completion:
+    def complete(self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any] | None = None) -> Completion:
         with self._endpoint.calling():
-            answer = self._client.chat.completions.create(model=self._endpoint.model, messages=_wire(messages))
+            answer = self._client.chat.completions.create(
+                model=self._endpoint.model, messages=_wire(messages), response_format=_format(schema)
+            )
         reply = _Reply(self._endpoint)
         reply.note(answer)
         try:
@@ -93,6 +97,12 @@ def _wire(messages: Sequence[ChatMessage]) -> list[ChatCompletionMessageParam]:
         cast(ChatCompletionMessageParam, {"role": message.role.value, "content": message.content})
         for message in messages
     ]
+
+
+def _format(schema: Mapping[str, Any] | None) -> ResponseFormatJSONSchema | Omit:
+    if schema is None:
+        return omit
+    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": dict(schema), "strict": True}}
 
 
 def _count(usage: object, name: str, known: int | None) -> int | None:

@@ -1,10 +1,10 @@
 """Ports for outside services: vectors of texts, relevance of texts, a language model, and blobs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,8 +91,11 @@ class Llm(Protocol):
     def name(self) -> str:
         """The model's name as configured."""
 
-    def complete(self, messages: Sequence[ChatMessage]) -> Completion:
-        """The whole reply. Raises ProviderUnavailable, also for an empty one."""
+    def complete(self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        """The whole reply, as JSON of `schema` where one is given and the server knows schemas.
+
+        Raises ProviderUnavailable, also for an empty reply.
+        """
 
     def stream(self, messages: Sequence[ChatMessage]) -> Iterator[TextDelta | Completion]:
         """The reply in pieces as they arrive, then one Completion that holds all of it.
