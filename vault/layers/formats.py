@@ -15,6 +15,9 @@ from vault.reader.services import Message
 from vault.vocabulary import MessageRole
 
 MOST_BYTES = 200 * 2**20  # of one file
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+SIDES = (("user_input", MessageRole.USER), ("agent_response", MessageRole.ASSISTANT))
+LOCOMO_TIME = "%I:%M %p on %d %B, %Y"  # "1:56 pm on 8 May, 2023"
 _SESSION = re.compile(r"session_(\d+)")
 
 
@@ -31,13 +34,17 @@ class Turn:
 class Imported:
     """The content of imported files.
 
-    facts: sentences about the user; profiles: texts; skipped: lines without content.
+    facts: sentences about the user; profiles: texts.
+
+    skipped: how many messages and lines say nothing, or that a provider failed; pictures: how many messages came with
+    one, of which only the words are taken.
     """
 
     turns: tuple[Turn, ...]
     facts: tuple[str, ...] = field(default=(), repr=False)
     profiles: tuple[str, ...] = field(default=(), repr=False)
     skipped: int = 0
+    pictures: int = 0
 
 
 def memoryos_read(folder: Path) -> Imported:
@@ -54,28 +61,32 @@ def memoryos_read(folder: Path) -> Imported:
 def locomo_read(path: Path) -> Imported:
     """A file in LoCoMo's layout: both speakers are people, the first one's turns are questions. Raises Invalid."""
     try:
-        turns = tuple(turn for sample in _json(path) for turn in _locomo_turns(sample))
+        samples = _json(path)
+        turns = tuple(turn for sample in samples for turn in _locomo_turns(sample))
+        said = [one for sample in samples for _, _, turns_said in _sessions(sample) for one in turns_said]
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise Invalid(f"{path.name} is not in LoCoMo's layout.") from error
-    return Imported(turns)
+    return Imported(turns, skipped=len(said) - len(turns), pictures=sum("img_url" in one for one in said))
 
 
 def _memoryos(folder: Path, session: str) -> Imported:
     short, mid = _json(folder / "short_term.json"), _json(folder / "mid_term.json")
     long = _json(folder / "long_term_user.json") or {}
     details = [page for one in ((mid or {}).get("sessions") or {}).values() for page in one.get("details", ())]
-    pages = sorted([*details, *(short or ())], key=lambda page: str(page.get("timestamp", "")))
+    pages = sorted([*details, *(short or ())], key=lambda page: _moment(str(page.get("timestamp", ""))) or EARLIEST)
     turns = tuple(turn for page in pages for turn in _page_turns(page, session))
     lines = [str(one.get("knowledge", "")) for one in long.get("knowledge_base") or ()]
     texts = [str(one.get("data", "")) for one in (long.get("user_profiles") or {}).values()]
     facts = tuple(dict.fromkeys(line.strip(" -*•\n") for line in lines if is_worth_keeping(line)))
     profiles = tuple(text.strip() for text in texts if is_worth_keeping(text))
-    return Imported(turns, facts, profiles, len(lines) + len(texts) - len(facts) - len(profiles))
+    sides = sum(bool(str(page.get(name) or "").strip()) for page in pages for name, _ in SIDES)
+    skipped = sides + len(lines) + len(texts) - len(turns) - len(facts) - len(profiles)
+    return Imported(turns, facts, profiles, skipped)
 
 
 def _page_turns(page: dict[str, Any], session: str) -> Iterator[Turn]:
     at = _moment(str(page.get("timestamp", "")))
-    for name, role in (("user_input", MessageRole.USER), ("agent_response", MessageRole.ASSISTANT)):
+    for name, role in SIDES:
         text = str(page.get(name) or "").strip()
         if text and is_worth_keeping(text):
             digest = sha256(f"{page.get('timestamp')}\x00{name}\x00{text}".encode()).hexdigest()[:32]
@@ -84,11 +95,8 @@ def _page_turns(page: dict[str, Any], session: str) -> Iterator[Turn]:
 
 
 def _locomo_turns(sample: dict[str, Any]) -> Iterator[Turn]:
-    conversation = sample["conversation"]
-    numbers = sorted(int(match[1]) for key in conversation if (match := _SESSION.fullmatch(key)))
-    for number in numbers:
-        at = datetime.strptime(conversation[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-        for turn in conversation[f"session_{number}"]:
+    for number, at, said in _sessions(sample):
+        for turn in said:
             if not str(turn["text"]).strip():
                 continue
             message = Message(
@@ -99,7 +107,15 @@ def _locomo_turns(sample: dict[str, Any]) -> Iterator[Turn]:
                 message_id=turn["dia_id"],
             )
             session = f"{sample['sample_id']}/session-{number}"
-            yield Turn(session, message, answers=turn["speaker"] == conversation.get("speaker_b"))
+            yield Turn(session, message, answers=turn["speaker"] == sample["conversation"].get("speaker_b"))
+
+
+def _sessions(sample: dict[str, Any]) -> Iterator[tuple[int, datetime, list[dict[str, Any]]]]:
+    """The number, the time and the turns of each session, in order."""
+    conversation = sample["conversation"]
+    for number in sorted(int(match[1]) for key in conversation if (match := _SESSION.fullmatch(key))):
+        at = datetime.strptime(conversation[f"session_{number}_date_time"], LOCOMO_TIME).replace(tzinfo=UTC)
+        yield number, at, conversation[f"session_{number}"]
 
 
 def _json(path: Path) -> Any:
@@ -112,8 +128,11 @@ def _json(path: Path) -> Any:
 
 
 def _moment(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    """A time in ISO 8601 or as LoCoMo writes it; UTC where it names no zone. None for anything else."""
+    for read in (datetime.fromisoformat, lambda one: datetime.strptime(one, LOCOMO_TIME)):
+        try:
+            moment = read(text)
+        except ValueError:
+            continue
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return None

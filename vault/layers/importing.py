@@ -4,14 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from django.db.models import Q
+
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
+from governance.database import acting
 from governance.vocabulary import Permission
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import Added
 from vault.cubes.writer.building import texts_index
 from vault.layers.formats import Imported, Turn
 from vault.layers.services import memories_add
+from vault.models import Page
 from vault.reader.services import messages_read
 from vault.vocabulary import MessageRole, SemanticType, Source
 
@@ -20,14 +24,20 @@ PART = 100  # messages of one transaction
 
 @dataclass(frozen=True)
 class ImportReport:
-    """messages, facts, profiles: stored now; derived: statements of the messages; present: stored before."""
+    """Counts of an import.
+
+    messages, facts, profiles: stored now; pages: of the messages, in their streams; derived: statements of the
+    messages, stored beside them; present: stored before; skipped, pictures: as in `Imported`.
+    """
 
     messages: int = 0
+    pages: int = 0
     derived: int = 0
     facts: int = 0
     profiles: int = 0
     present: int = 0
     skipped: int = 0
+    pictures: int = 0
 
 
 def conversations_import(
@@ -39,7 +49,7 @@ def conversations_import(
     """
     authorize(actor, Permission.MEMORY_CREATE)
     common = CubeDraft(content="", persona=persona, namespace=namespace, source=Source.IMPORT)
-    messages = derived = present = 0
+    messages = pages = derived = present = 0
     for part in _parts(imported.turns):
         drafts = _drafts(part, common)
         added = _store(actor, drafts)
@@ -47,6 +57,7 @@ def conversations_import(
         new = [draft for draft, one in zip(drafts, added, strict=True) if not one.duplicate]
         messages += sum(draft.is_message for draft in new)
         derived += sum(not draft.is_message for draft in new)
+        pages += _pages_of(actor, [one for draft, one in zip(drafts, added, strict=True) if draft.page_role])
     facts = [replace(common, content=text, semantic_type=SemanticType.FACT) for text in imported.facts]
     profiles = [replace(common, content=text, semantic_type=SemanticType.PROFILE) for text in imported.profiles]
     stored = [_store(actor, some[at : at + PART]) for some in (facts, profiles) for at in range(0, len(some), PART)]
@@ -54,11 +65,13 @@ def conversations_import(
     kinds = [one.cube.semantic_type for some in stored for one in some if not one.duplicate]
     return ImportReport(
         messages=messages,
+        pages=pages,
         derived=derived,
         facts=kinds.count(SemanticType.FACT),
         profiles=kinds.count(SemanticType.PROFILE),
         present=present + repeated,
         skipped=imported.skipped,
+        pictures=imported.pictures,
     )
 
 
@@ -77,6 +90,13 @@ def _drafts(turns: Sequence[Turn], common: CubeDraft) -> list[CubeDraft]:
         replace(draft, page_role=MessageRole.ASSISTANT) if draft.page_role and draft.message_id in answers else draft
         for draft in drafts
     ]
+
+
+def _pages_of(actor: Actor, added: Sequence[Added]) -> int:
+    """Count the pages of the messages that were stored now."""
+    ids = [one.cube.id for one in added if not one.duplicate]
+    with acting(actor):
+        return Page.objects.filter(Q(query_id__in=ids) | Q(response_id__in=ids)).count()
 
 
 def _store(actor: Actor, drafts: Sequence[CubeDraft]) -> list[Added]:

@@ -1,10 +1,13 @@
 """Files of MemoryOS and LoCoMo become memories and pages, once."""
 
 import json
+import os
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from governance.database import acting
@@ -12,6 +15,9 @@ from tests.benchmarks.conftest import sample
 from tests.factories import World
 from vault.models import Cube, Page
 
+SHARED = Path(settings.BASE_DIR).parent / "shared" / "data" / "locomo" / "locomo-dev5.json"
+NAMED = Path(os.environ.get("LOCOMO_FILE", SHARED))
+LOCOMO = NAMED if NAMED.is_file() else None
 SHORT = [
     {"user_input": "I adopted a dog named Max.", "agent_response": "Lovely!", "timestamp": "2026-05-02 10:00:00"},
     {
@@ -46,7 +52,8 @@ def imported(world: World, path: Path, form: str) -> dict[str, int]:
 
 def test_memoryos_folder_becomes_pages_in_order_and_facts(world: World, folder: Path) -> None:
     report = imported(world, folder, "memoryos")
-    assert (report["messages"], report["facts"], report["profiles"], report["skipped"]) == (5, 1, 0, 2)
+    assert (report["messages"], report["pages"], report["facts"], report["profiles"]) == (5, 3, 1, 0)
+    assert report["skipped"] == 3  # a failure of a provider, and two lines that say nothing
     with acting(world.alice.actor):
         pages = list(Page.objects.order_by("position"))
         assert [page.at.day for page in pages] == [1, 2, 3]
@@ -54,10 +61,24 @@ def test_memoryos_folder_becomes_pages_in_order_and_facts(world: World, folder: 
         assert {cube.source for cube in Cube.objects.all()} == {"import"}
 
 
+def test_times_as_locomo_writes_them_are_read_and_others_left_out(world: World, tmp_path: Path) -> None:
+    pages = [
+        {"user_input": "We met in Porto.", "agent_response": "Nice.", "timestamp": "1:56 pm on 8 May, 2023"},
+        {"user_input": "We met in Oslo.", "agent_response": "Nice.", "timestamp": "once upon a time"},
+    ]
+    (tmp_path / "short_term.json").write_text(json.dumps(pages), encoding="utf-8")
+    assert imported(world, tmp_path, "memoryos")["pages"] == 2
+    with acting(world.alice.actor):
+        undated, dated = Page.objects.select_related("query").order_by("position")
+        assert dated.at == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+        assert undated.query is not None
+        assert (undated.query.event_time, undated.at) == (None, undated.query.created_at)
+
+
 def test_second_import_stores_nothing_twice(world: World, folder: Path) -> None:
     first = imported(world, folder, "memoryos")
     again = imported(world, folder, "memoryos")
-    assert (again["messages"], again["facts"]) == (0, 0)
+    assert (again["messages"], again["pages"], again["facts"]) == (0, 0, 0)
     assert again["present"] >= first["messages"] + first["facts"]
     with acting(world.alice.actor):
         assert Page.objects.count() == 3
@@ -70,6 +91,43 @@ def test_locomo_file_becomes_a_stream_for_each_session(world: World, tmp_path: P
     with acting(world.alice.actor):
         assert Page.objects.exclude(query=None).exclude(response=None).count() == 2
         assert Page.objects.values("stream").distinct().count() == 2
+
+
+def test_report_of_a_locomo_file_counts_what_it_left_out(world: World, tmp_path: Path) -> None:
+    one = sample("conv-26")
+    one["conversation"]["session_1"][0]["img_url"] = ["https://pictures.example/1.jpg"]
+    one["conversation"]["session_2"][1]["text"] = " "
+    path = tmp_path / "made-up.json"
+    path.write_text(json.dumps([one]), encoding="utf-8")
+    report = imported(world, path, "locomo")
+    assert (report["messages"], report["pages"], report["skipped"], report["pictures"]) == (3, 2, 1, 1)
+
+
+@pytest.mark.skipif(LOCOMO is None, reason="no LoCoMo file beside the project: set LOCOMO_FILE to one")
+def test_report_of_a_published_conversation_is_true(world: World, tmp_path: Path) -> None:
+    assert LOCOMO is not None
+    published = json.loads(LOCOMO.read_text(encoding="utf-8"))[0]
+    spoken = published["conversation"]
+    kept = {name: part for name, part in spoken.items() if not name.startswith("session_")}
+    for name in ("session_1", "session_2"):
+        kept |= {name: spoken[name], f"{name}_date_time": spoken[f"{name}_date_time"]}
+    path = tmp_path / "published.json"
+    path.write_text(json.dumps([{**published, "conversation": kept}]), encoding="utf-8")
+    turns = [*kept["session_1"], *kept["session_2"]]
+    report = imported(world, path, "locomo")
+    said = [turn for turn in turns if turn["text"].strip()]
+    assert (report["messages"], report["skipped"]) == (len(said), len(turns) - len(said))
+    assert report["pictures"] == sum("img_url" in turn for turn in turns)
+    with acting(world.alice.actor):
+        cubes = Cube.objects.all()
+        assert cubes.count() == report["messages"] + report["derived"]
+        assert Page.objects.count() == report["pages"]
+        assert cubes.filter(has_sources=True).count() == report["derived"]
+        sides = Page.objects.values_list("query_id", "response_id")
+        assert sum(side is not None for pair in sides for side in pair) == report["messages"]
+    again = imported(world, path, "locomo")
+    assert (again["messages"], again["pages"], again["derived"]) == (0, 0, 0)
+    assert again["present"] >= report["messages"]
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", '[{"conversation": {}}]'])
