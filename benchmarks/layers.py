@@ -7,14 +7,17 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.db.models.functions import Now
+
 from benchmarks.client import Target
 from benchmarks.report import timing
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
-from benchmarks.tenants import owner_of
+from benchmarks.tenants import jobs_awaited, owner_of
 from governance.actor import Actor, system_actor
 from governance.database import acting
-from governance.vocabulary import Permission
+from governance.models import OutboxEvent
+from governance.vocabulary import Permission, Topic
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import Added, cubes_add
 from vault.cubes.writer.building import texts_index
@@ -22,7 +25,7 @@ from vault.layers.constants import constants_in_force
 from vault.layers.distilling import segments_distil
 from vault.layers.placing import pages_place
 from vault.layers.scoring import hot_segments
-from vault.layers.searching import context_assemble
+from vault.layers.searching import context_assemble, layers_search
 from vault.layers.services import PageDraft, StreamRef, pages_append, persona_of_member
 from vault.models import Stream
 from vault.reader.services import Message, messages_read
@@ -34,6 +37,7 @@ WINDOW = 50  # turns timed one by one at each size
 PART = 100  # turns stored at once between the sizes
 QUESTIONS = 20
 SESSION = "benchmark"
+PARTS = ("append", "place", "distil")
 
 
 def layers(target: Target, sizes: Sequence[int]) -> dict[str, Any]:
@@ -43,7 +47,7 @@ def layers(target: Target, sizes: Sequence[int]) -> dict[str, Any]:
 
 
 def layers_measured(actor: Actor, sizes: Sequence[int]) -> dict[str, Any]:
-    """For each size: milliseconds of a turn's append, of its jobs, of both, and of a context."""
+    """For each size: milliseconds of each part of a turn, of all of them, of a context and of its layers alone."""
     with acting(actor):
         persona_id = persona_of_member(actor)
     assert persona_id is not None
@@ -57,13 +61,15 @@ def layers_measured(actor: Actor, sizes: Sequence[int]) -> dict[str, Any]:
             done += count
         times = [_turns(actor, persona_id, texts[2 * at : 2 * at + 2]) for at in range(done, size)]
         done = size
-        contexts = [_timed(partial(_context, actor, texts[at])) for at in range(QUESTIONS)]
-        figures[f"{size} turns"] = {
-            "append": asdict(timing([append for append, _ in times])),
-            "jobs": asdict(timing([jobs for _, jobs in times])),
-            "turn": asdict(timing([append + jobs for append, jobs in times])),
-            "context": asdict(timing(contexts)),
+        jobs_awaited(actor)  # the memories have their vectors
+        asked = texts[:QUESTIONS]
+        parts = {
+            **{part: [one[place] for one in times] for place, part in enumerate(PARTS)},
+            "turn": [sum(one) for one in times],
+            "layers of a context": [_timed(partial(_layers, actor, text)) for text in asked],
+            "context": [_timed(partial(_context, actor, text)) for text in asked],
         }
+        figures[f"{size} turns"] = {part: asdict(timing(some)) for part, some in parts.items()}
     return figures
 
 
@@ -78,8 +84,8 @@ def layers_table(figures: dict[str, Any]) -> str:
     return markdown(headers, rows)
 
 
-def _turns(actor: Actor, persona_id: UUID, texts: Sequence[str]) -> tuple[float, float]:
-    """Store turns as memories, then append them and run their jobs; the milliseconds of the last two."""
+def _turns(actor: Actor, persona_id: UUID, texts: Sequence[str]) -> tuple[float, float, float]:
+    """Store turns as memories, then append, place and distil them; the milliseconds of these three."""
     roles = (MessageRole.USER, MessageRole.ASSISTANT)
     messages = [Message(roles[at % 2], text) for at, text in enumerate(texts)]
     drafts = messages_read(messages, infer=True, common=CubeDraft(content="", session_id=SESSION))
@@ -87,23 +93,39 @@ def _turns(actor: Actor, persona_id: UUID, texts: Sequence[str]) -> tuple[float,
     sides = [one for draft, one in zip(drafts, added, strict=True) if draft.page_role is not None]
     pages = [_page(*sides[at : at + 2]) for at in range(0, len(sides), 2)]
     stream = StreamRef(persona_id, SESSION)
-    append = _timed(lambda: pages_append(actor=actor, stream=stream, drafts=pages, permission=Permission.MEMORY_CREATE))
-    return append, _timed(lambda: _jobs(actor, persona_id))
+    append = _timed(lambda: _append(actor, stream, pages))
+    system = system_actor(tenant_id=actor.tenant_id, request_id="benchmark")
+    return append, _timed(lambda: _place(system, persona_id)), _timed(lambda: _distil(system, persona_id))
 
 
 def _page(question: Added, answer: Added) -> PageDraft:
     return PageDraft(question.cube.id, answer.cube.id, question.cube.created_at)
 
 
-def _jobs(actor: Actor, persona_id: UUID) -> None:
-    """Run the jobs of the layers that the worker runs after a turn."""
-    system = system_actor(tenant_id=actor.tenant_id, request_id="benchmark")
+def _append(actor: Actor, stream: StreamRef, pages: Sequence[PageDraft]) -> None:
+    with acting(actor):
+        pages_append(actor=actor, stream=stream, drafts=pages, permission=Permission.MEMORY_CREATE)
+        _claim()
+
+
+def _claim() -> None:
+    """Take the events of the layers from the server's worker, before it sees them: their work is measured here."""
+    OutboxEvent.objects.filter(topic__in=[Topic.PAGES_WRITTEN, Topic.SEGMENTS_HOT], done_at=None).update(done_at=Now())
+
+
+def _place(system: Actor, persona_id: UUID) -> None:
+    """The worker's first job after a turn: chains and segments."""
     with acting(system):
         streams = [str(one) for one in Stream.objects.filter(persona_id=persona_id).values_list("id", flat=True)]
     for stream in streams:
         write = pages_place(system, [{"stream": stream}])
         with acting(system):
             write()
+            _claim()
+
+
+def _distil(system: Actor, persona_id: UUID) -> None:
+    """The worker's second job, where a segment is hot."""
     with acting(system):
         found = hot_segments(persona_id, constants_in_force(persona_id)).values_list("id", flat=True)
         hot = [str(key) for key in found]
@@ -111,6 +133,10 @@ def _jobs(actor: Actor, persona_id: UUID) -> None:
         write = segments_distil(system, [{"segments": hot}])
         with acting(system):
             write()
+
+
+def _layers(actor: Actor, text: str) -> None:
+    layers_search(actor=actor, search=SearchQuery(query=text, top_k=100, is_use=False))
 
 
 def _context(actor: Actor, text: str) -> None:
