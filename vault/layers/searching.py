@@ -24,7 +24,7 @@ from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import cubes_read
 from vault.layers.constants import constants_in_force
 from vault.layers.reading import keyword_marks
-from vault.layers.rules import Constants, Selection, fit, select_pages, select_segments
+from vault.layers.rules import Constants, Key, Selection, fit, select_pages, select_segments
 from vault.layers.scoring import SegmentQuery
 from vault.layers.services import persona_of_member
 from vault.models import Cube
@@ -33,6 +33,7 @@ from vault.retrieval.composing import compose, composed, visibility_number
 from vault.retrieval.queries import SearchQuery, narrowing, states, within_asked
 from vault.retrieval.ranking import NO_PARTS
 from vault.retrieval.selectors import Hit, memories_search
+from vault.retrieval.visibility import among
 from vault.vocabulary import EntryQueue, SearchMode
 
 FREE = 10  # memories beside the layers that a context may have
@@ -208,7 +209,7 @@ def _scored(
         scores: dict[UUID, float] = {}
         for query_id, response_id, near in queue.fetchall():
             _score_sides(scores, (query_id, response_id), near)
-        of_entries = _best_entries(entries.fetchall(), constants)
+        of_entries = best_entries(entries.fetchall(), constants)
         segments = select_segments(wanted.scores(resident.fetchall()), constants)
     found, sides = _best_pages(values, segments, constants)
     for page_id, near in found.pages:
@@ -235,12 +236,12 @@ def _best_pages(
     return select_pages(segments, near, constants), sides
 
 
-def _best_entries(rows: Sequence[tuple[str, UUID, float]], constants: Constants) -> list[tuple[UUID, float]]:
+def best_entries(rows: Sequence[tuple[str, Key, float]], constants: Constants) -> list[tuple[Key, float]]:
     """The whole profile, and the best of each queue."""
-    queues: dict[str, list[tuple[UUID, float]]] = {}
+    queues: dict[str, list[tuple[Key, float]]] = {}
     for queue, cube_id, near in rows:
         queues.setdefault(queue, []).append((cube_id, near))
-    found: list[tuple[UUID, float]] = []
+    found: list[tuple[Key, float]] = []
     for queue, some in queues.items():
         ranked = sorted(some, key=lambda pair: -pair[1])
         found += ranked if queue == EntryQueue.PROFILE else ranked[: constants.top_entries]
@@ -277,10 +278,7 @@ def _visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> set
 
     place = (search.namespaces, search.names_place, search.mounted, search.include_archived)
     made = compose("layered", rows()) if condition else composed("layered", rows, key=(visibility_number(actor), place))
-    with prepared_cursor() as cursor:
-        statement = f"SELECT seen.id FROM ({made.statement}) AS seen WHERE seen.id = ANY(%(ids)s::uuid[])"
-        cursor.execute(statement, {**made.parameters, "ids": sql_array(cube_ids)})
-        return {row[0] for row in cursor.fetchall()}
+    return among(made, cube_ids)
 
 
 def _clamped(score: float) -> float:

@@ -27,6 +27,8 @@ from vault.layers.rules import (
     select_pages,
     select_segments,
 )
+from vault.layers.searching import best_entries
+from vault.vocabulary import EntryQueue
 
 FIGURES: dict[str, Any] = json.loads(Path(__file__).with_name("memoryos.json").read_text(encoding="utf-8"))
 DEFAULTS = Constants()
@@ -122,6 +124,7 @@ def test_first_promotion_is_strictly_over_tau() -> None:
 
 
 def test_promoted_segment_keeps_its_visits_and_is_no_longer_hot() -> None:
+    assert FIGURES["promotion"]["after"] == {"visits": "unchanged", "pages": 0}
     assert heat(SegmentState(30, 0, 0), DEFAULTS) == 31.0
     assert not is_hot(SegmentState(30, 0, 0), DEFAULTS)
 
@@ -203,6 +206,26 @@ def test_full_queue_of_entries_loses_its_oldest() -> None:
     for entry in FIGURES["lpm"]["add_order"]:
         queue, _ = queue_append(queue, entry, FIGURES["lpm"]["capacity"])
     assert queue == FIGURES["lpm"]["queue_after"]
+
+
+def test_entries_are_ranked_by_their_cosine_and_cut_to_the_best() -> None:
+    row = FIGURES["lpm"]
+    rows = [(EntryQueue.KNOWLEDGE, name, row["cosines"][name]) for name in row["queue_after"]]
+    assert [name for name, _ in best_entries(rows, DEFAULTS)] == row["ranked"]
+    assert [name for name, _ in best_entries(rows, constants_of({"top_entries": 2}))] == row["ranked"][:2]
+    profile = [(EntryQueue.PROFILE, name, near) for _, name, near in rows]
+    assert [name for name, _ in best_entries(profile, constants_of({"top_entries": 1}))] == row["ranked"]
+
+
+def test_every_figure_is_used() -> None:
+    """Each part of the file is named by a test, and no row was lost from it."""
+    folder = Path(__file__).parent
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("test_*.py")))
+    parts = [*FIGURES, *(name for part in FIGURES.values() if isinstance(part, dict) for name in part)]
+    assert [name for name in parts if f'"{name}"' not in tests] == []
+    rows = {name: len(part["rows"]) for name, part in FIGURES.items() if isinstance(part, dict) and "rows" in part}
+    assert rows == {"recency": 9, "fscore": 10}
+    assert (len(FIGURES["heat"]), len(FIGURES["fifo"]["steps"]), len(FIGURES["robustness"])) == (11, 10, 4)
 
 
 def test_constants_have_the_values_of_the_paper_and_stay_in_their_ranges() -> None:
