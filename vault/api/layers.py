@@ -100,8 +100,8 @@ class SegmentListSchema(PageSchema):
 class ProfileFieldSchema(Schema):
     name = serializers.CharField()
     value = serializers.CharField()
-    memory_id = serializers.UUIDField()
-    updated_at = serializers.DateTimeField()
+    memory_id = serializers.UUIDField(allow_null=True, help_text="null for an agent's, which is no memory.")
+    updated_at = serializers.DateTimeField(allow_null=True)
 
 
 class QueueEntrySchema(Schema):
@@ -350,8 +350,8 @@ def _profile_json(actor: Actor, persona_id: UUID, found: Sequence[ProfileField])
             {
                 "name": one.name,
                 "value": one.value,
-                "memory_id": str(one.view.cube.id),
-                "updated_at": time_json(one.view.cube.updated_at),
+                "memory_id": str(one.view.cube.id) if one.view else None,
+                "updated_at": time_json(one.view.cube.updated_at) if one.view else None,
             }
             for one in found
         ],

@@ -27,6 +27,7 @@ from vault.chat.commands import goal_of, hits_meant
 from vault.chat.memory_changes import turn_forget
 from vault.chat.rules import (
     LONGEST_MARKER,
+    Agent,
     Evidence,
     Extract,
     PastTurn,
@@ -132,7 +133,7 @@ class TurnPlan:
     citations: tuple[Citation, ...]
     model: str
     past: tuple[PastTurn, ...] = ()
-    agent: str = ""
+    agent: Agent | None = None
     sources: tuple[SourceRef, ...] = ()  # what a model is shown, and what that rests on
     stated: tuple[Statement, ...] = ()
     asked: str = field(default="", repr=False)  # the question as it was searched for
@@ -272,7 +273,8 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
         return _fixed_plan(actor, asked, _screened(actor, content), reply)
     past_questions = tuple(turn.question for turn in before if turn.question)
     plan = _planned(actor, replace(asked, past=past_questions), content)
-    agent = conversation.agent_persona.name if conversation.agent_persona else ""
+    persona = conversation.agent_persona
+    agent = Agent(persona.name, persona.attributes) if persona else None
     if plan.reply is not None:
         return replace(plan, agent=agent)
     past, rested_on = _past(actor, conversation)
@@ -520,7 +522,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             id=plan.turn_id,
             tenant_id=actor.tenant_id,
             conversation=row,
-            position=Turn.objects.filter(conversation=row).count(),
+            position=_next_position(row),
             question=asked.cube,
             answer=answered.cube,
             model=completion.model,
@@ -545,6 +547,13 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
         )
     shown = said if answered.words.quotes else answered.content
     return _stored_view(turn, asked.content, shown, tuple(cited))
+
+
+def _next_position(conversation: Conversation) -> int:
+    """The place of the next turn; the caller has locked the conversation. One look-up, however long it is."""
+    turns = Turn.objects.filter(tenant_id=conversation.tenant_id, conversation=conversation).order_by("-position")
+    last = turns.values_list("position", flat=True).first()
+    return 0 if last is None else last + 1
 
 
 def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, ...]) -> TurnView:

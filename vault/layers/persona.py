@@ -12,9 +12,11 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import FieldError, Invalid
+from governance.models import Persona
 from governance.pages import Pages
 from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
-from governance.vocabulary import Permission, Verb
+from governance.personas.services import PersonaChanges, persona_update
+from governance.vocabulary import Permission, PersonaKind, Verb
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import cube_delete, cubes_add
@@ -25,17 +27,18 @@ from vault.models import Cube, LayerEntry, Trait, TraitEvidence
 from vault.vocabulary import EntryAction, EntryQueue, SemanticType, Source
 
 FIELDS = ("name", "gender", "birth_year", "home", "origin", "work")
+AGENT_FIELDS = ("role", "character")
 LONGEST_NAME, LONGEST_VALUE, MOST_FIELDS = 40, 200, 50
 VALUE = "profile_value"  # in the metadata of a memory that a person wrote into the profile
 
 
 @dataclass(frozen=True)
 class ProfileField:
-    """A field of a profile, and the memory that it rests on."""
+    """A field of a profile. view: the memory that it rests on; None for an agent's, which its maker wrote."""
 
     name: str
     value: str = field(repr=False)
-    view: CubeView = field(repr=False)
+    view: CubeView | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,17 @@ class TraitView:
 
 
 def profile_get(*, actor: Actor, persona_id: UUID) -> list[ProfileField]:
-    """The profile of a persona, the usual fields first. Raises NotFound; Forbidden; KeyUnavailable.
+    """The profile of a persona, the usual fields first; an agent's are labels of its own, as its presets set them.
 
-    Writes: AuditEntry naming the memories.
+    Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories, or the agent.
     """
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
-        persona_asked(actor, persona_id)
+        persona = persona_asked(actor, persona_id)
+        if persona.kind == PersonaKind.AGENT:
+            record(actor=actor, verb=Verb.PERSONA_READ, object_type=OBJECT_TYPE, object_ids=[persona_id])
+            named_values = sorted(persona.attributes.items(), key=lambda pair: _order(pair[0]))
+            return [ProfileField(name, value) for name, value in named_values]
         entries = _entries(actor, persona_id, EntryQueue.PROFILE)
         by_name = {one.row.name: one for one in reversed(entries)}
         named = sorted(by_name.items(), key=lambda pair: _order(pair[0]))
@@ -105,22 +112,32 @@ def traits_list(*, actor: Actor, persona_id: UUID) -> list[TraitView]:
         return sorted(views, key=lambda one: (groups.index(one.dimension.group), -one.confidence, one.dimension.code))
 
 
-def profile_set_ask(*, actor: Actor, persona_id: UUID) -> None:
-    """Check that the actor may write a profile. Raises NotFound; Forbidden."""
+def profile_set_ask(*, actor: Actor, persona_id: UUID) -> Persona:
+    """The persona, if the actor may write its profile. Raises NotFound; Forbidden."""
     with acting(actor):
-        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, persona_id)))
+        persona = persona_locate(actor, persona_id)
+        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
         authorize(actor, Permission.MEMORY_CREATE)
+        return persona
 
 
 def profile_set(*, actor: Actor, persona_id: UUID, values: Mapping[str, str | None]) -> list[ProfileField]:
     """Write fields of a profile; null removes one, and the memory that it rests on where a person wrote it.
 
+    An agent's fields are labels of the persona and no memories.
+
     Raises NotFound; Forbidden; Invalid; Held; QuotaExceeded. Writes: Cube …, LayerEntry …, AuditEntry …, OutboxEvent ….
     """
     with acting(actor):
-        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona_locate(actor, persona_id, lock=True)))
+        persona = persona_locate(actor, persona_id, lock=True)
+        authorize(actor, Permission.PERSONA_UPDATE, persona_target(persona))
         authorize(actor, Permission.MEMORY_CREATE)
         _refuse_odd(values)
+        if persona.kind == PersonaKind.AGENT:
+            merged = {**persona.attributes, **values}
+            attributes = {name: value for name, value in merged.items() if value is not None}
+            persona_update(actor=actor, persona_id=persona_id, changes=PersonaChanges(attributes=attributes))
+            return profile_get(actor=actor, persona_id=persona_id)
         for name, value in sorted(values.items()):
             _field_leave(actor, persona_id, name)
             if value is not None:
@@ -186,7 +203,8 @@ def _value(view: CubeView) -> str:
 
 
 def _order(name: str) -> tuple[int, str]:
-    return (FIELDS.index(name) if name in FIELDS else len(FIELDS), name)
+    usual = (*FIELDS, *AGENT_FIELDS)
+    return (usual.index(name) if name in usual else len(usual), name)
 
 
 def _trait_view(dimension: Dimension, row: Trait, pages: list[UUID]) -> TraitView:

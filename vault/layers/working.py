@@ -39,7 +39,8 @@ def working_set(*, actor: Actor, persona_id: UUID, budget: int = BUDGET) -> list
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ)
         persona_asked(actor, persona_id)
-        items = [WorkingItem(one.view, "profile") for one in profile_get(actor=actor, persona_id=persona_id)]
+        fields = profile_get(actor=actor, persona_id=persona_id)
+        items = [WorkingItem(one.view, "profile") for one in fields if one.view]
         recent = stm_list(actor=actor, persona_id=persona_id, pages=First(7))
         items += [WorkingItem(side, "recent") for page in recent for side in (page.query, page.response) if side]
         hot = segments_list(actor=actor, persona_id=persona_id, pages=First(HOT))

@@ -114,4 +114,4 @@ def numbers(form: QueryDict) -> dict[str, float | None]:
 
 
 def shown(value: float) -> str:
-    return f"{value:.10g}"
+    return f"{value:.12g}"

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
@@ -25,7 +26,9 @@ from governance.web.pages import draw, page, see_other
 from governance.web.paging import uuid_or_none
 from vault.layers.constants import constants_get, constants_set
 from vault.layers.persona import (
+    AGENT_FIELDS,
     FIELDS,
+    ProfileField,
     TraitView,
     entries_list,
     profile_get,
@@ -37,26 +40,20 @@ from vault.layers.replaying import LATEST, Outcome, layers_replay
 from vault.layers.rules import NAMES, Constants, is_hot
 from vault.layers.selectors import SegmentView, layer_counts, segment_get, segments_list, stm_list, streams_list
 from vault.layers.traits import dimensions
+from vault.layers.validity import validity_list
 from vault.layers.working import BUDGET, working_set
 from vault.vocabulary import EntryQueue
 from vault.web.layer_settings import inputs, numbers, shown
 from vault.web.memory_rows import HEAT_STEPS
+from vault.web.validity import FIELDS as PROFILE_FIELDS
+from vault.web.validity import drawing_of
 
-SEGMENTS, TRAITS, FACTS, PERSONAS = 24, 12, 5, 50
+SEGMENTS, TRAITS, FACTS, STATEMENTS, PERSONAS = 24, 12, 5, 100, 50
 LARGE, MEDIUM = 2, 4  # so many segments are drawn large, and so many after them of middle size
 GROUPS: dict[str, Promise] = {
     "personality": _("Personality and needs"),
     "alignment": _("Alignment preferences"),
     "interest": _("Content interests"),
-}
-PROFILE: dict[str, Promise] = {
-    "name": _("Name"),
-    "gender": _("Gender"),
-    "birth_year": _("Born"),
-    "home": _("Home"),
-    "origin": _("From"),
-    "work": _("Work"),
-    "age": _("Age"),
 }
 REASONS: dict[str, Promise] = {
     "profile": _("always"),
@@ -92,13 +89,16 @@ class Tile:
 @page
 def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     authorize(actor, Permission.MEMORY_READ)
-    personas = personas_list(actor=actor, pages=First(PERSONAS), kind=PersonaKind.USER)
+    personas = personas_list(actor=actor, pages=First(PERSONAS))
     wanted = uuid_or_none(request.GET.get("persona", "")) or actor.persona_id
-    own = [one for one in personas if one.member_id == actor.member_id]
+    own = [one for one in personas if one.member_id == actor.member_id and one.kind == PersonaKind.USER]
     if not personas:
         return draw(request, "vault/layers/layers.html", {"persona": None})
     chosen = next((one for one in personas if one.id == wanted), (own or personas)[-1])
-    context = _mind(actor, chosen.id, uuid_or_none(request.GET.get("stream", "")))
+    if chosen.kind == PersonaKind.AGENT:
+        context = _agent(actor, chosen.id)
+    else:
+        context = _mind(actor, chosen.id, uuid_or_none(request.GET.get("stream", "")))
     may_edit = is_allowed(actor, Permission.PERSONA_UPDATE, persona_target(chosen))
     return draw(
         request, "vault/layers/layers.html", context | {"personas": personas, "persona": chosen, "may_edit": may_edit}
@@ -124,7 +124,7 @@ def traits(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponse
 @page
 def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpResponseBase:
     """GET shows the fields, POST writes those that were changed."""
-    profile_set_ask(actor=actor, persona_id=persona_id)
+    is_agent = profile_set_ask(actor=actor, persona_id=persona_id).kind == PersonaKind.AGENT
     present = {one.name: one.value for one in profile_get(actor=actor, persona_id=persona_id)}
     fault, typed, status = None, present, HTTPStatus.OK
     if request.method == "POST":
@@ -135,8 +135,8 @@ def profile(request: HttpRequest, actor: Actor, persona_id: UUID) -> HttpRespons
             return see_other(f"{reverse('layers')}?persona={persona_id}")
         except Invalid as failure:
             fault, status = failure, HTTPStatus.UNPROCESSABLE_ENTITY
-    names = list(dict.fromkeys([*FIELDS, *typed]))
-    fields = [(name, PROFILE.get(name, name), typed.get(name, "")) for name in names]
+    names = list(dict.fromkeys([*(AGENT_FIELDS if is_agent else FIELDS), *typed]))
+    fields = [(name, PROFILE_FIELDS.get(name, name), typed.get(name, "")) for name in names]
     return draw(
         request,
         "vault/layers/profile.html",
@@ -196,16 +196,29 @@ def _mind(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dict[str, A
         "tiles": _tiles(segments, constants, counts.last_segment),
         "hidden_segments": max(counts.segments - len(segments), 0),
         "last": counts,
-        "profile": [(PROFILE.get(one.name, one.name), one) for one in profile_get(actor=actor, persona_id=persona_id)],
+        "profile": _profile(actor, persona_id),
+        "statements": entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.AGENT, pages=First(FACTS)),
         "groups": _grouped(found[:TRAITS]),
         "known_traits": len(found),
         "all_traits": len(dimensions()),
         "facts": entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.KNOWLEDGE, pages=First(FACTS)),
+        "timeline": drawing_of(validity_list(actor=actor, persona_id=persona_id), timezone.now()),
         "working": [(item, REASONS[item.reason]) for item in working[:6]],
         "tokens": tokens,
         "budget": BUDGET,
         "filled": round(tokens * 100 / BUDGET, 1),
     }
+
+
+def _agent(actor: Actor, persona_id: UUID) -> dict[str, Any]:
+    return {
+        "profile": _profile(actor, persona_id),
+        "statements": entries_list(actor=actor, persona_id=persona_id, queue=EntryQueue.AGENT, pages=First(STATEMENTS)),
+    }
+
+
+def _profile(actor: Actor, persona_id: UUID) -> list[tuple[Promise | str, ProfileField]]:
+    return [(PROFILE_FIELDS.get(one.name, one.name), one) for one in profile_get(actor=actor, persona_id=persona_id)]
 
 
 def _tiles(segments: Sequence[SegmentView], constants: Constants, target: UUID | None) -> list[Tile]:

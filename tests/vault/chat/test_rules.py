@@ -7,6 +7,7 @@ import pytest
 
 from vault.chat.rules import (
     INSTRUCTIONS,
+    Agent,
     Evidence,
     PastTurn,
     attributed,
@@ -97,10 +98,11 @@ def test_an_extract_that_was_cut_keeps_the_quotes_before_the_cut() -> None:
     assert (cut.frame, cut.quotes) == (("From your memories:",), ())
 
 
-def test_the_name_of_an_agent_stands_as_data_and_not_in_the_system_role() -> None:
-    messages = prompt("Q?", evidence("Tea."), [], agent=POISON)
+def test_name_and_profile_of_an_agent_are_data_and_not_in_the_system_role() -> None:
+    messages = prompt("Q?", evidence("Tea."), [], agent=Agent(POISON, {"role": POISON}))
     assert messages[0].content == INSTRUCTIONS
-    assert json.loads(messages[-1].content.partition("\n\nQuestion: ")[0])["answer_as"] == POISON
+    data = json.loads(messages[-1].content.partition("\n\nQuestion: ")[0])
+    assert (data["answer_as"], data["profile"]) == (POISON, {"role": POISON})
 
 
 def test_without_evidence_or_question_it_says_so_in_the_language_asked() -> None:

@@ -1,13 +1,17 @@
 """The page of one persona's mind, and what can be changed there without JavaScript."""
 
+from datetime import timedelta
+
 import pytest
 
 from governance.database import acting
+from governance.personas.services import PersonaDraft, persona_create
+from governance.vocabulary import PersonaKind
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.layers.test_layers_api import persona_of
-from tests.vault.layers.test_long_term import say
+from tests.vault.layers.test_long_term import MONDAY, say
 from tests.vault.layers.test_searching import STORY
 from vault.models import LayerSettings, Segment
 
@@ -61,6 +65,37 @@ def test_profile_is_written_and_refused_in_words(world: World, mind: str) -> Non
     refused = client.post(f"/layers/{mind}/profile/", {"new_name": "a/b", "new_value": "x"})
     assert refused.status_code == 422
     assert 'role="alert"' in refused.content.decode()
+
+
+def test_timeline_shows_what_was_true_when(world: World, alice: Contract, mind: str) -> None:
+    assert alice.patch(f"personas/{mind}/settings/", {"stm_pages": 1, "theta": -1}).status == 200
+    say(alice, "I live in Oslo.", start=MONDAY)
+    say(alice, "I moved to Lisbon.", "Thanks!", start=MONDAY + timedelta(days=30))
+    client = signed_in(world.alice)
+    page = client.get(f"/layers/?persona={mind}").content.decode()
+    assert "what was true when" in page
+    assert "Home: Oslo, 2026-05-04 to 2026-06-03" in page
+    assert "Home: Lisbon, since 2026-06-03" in page
+    assert page.index("Home: Oslo") < page.index("Home: Lisbon") < page.index("Name: Maya Okafor, since")
+    assert 'class="gantt-bar is-past"' in page
+    client.cookies["django_language"] = "zh-hans"
+    assert "2026-05-04 至 2026-06-03" in client.get(f"/layers/?persona={mind}").content.decode()
+
+
+def test_agent_is_shown_with_its_profile_and_edited_by_its_maker(world: World) -> None:
+    draft = PersonaDraft("Concierge", PersonaKind.AGENT, attributes={"role": "Keeper of the calendar"})
+    agent = persona_create(actor=world.alice.actor, draft=draft).id
+    client, address = signed_in(world.alice), f"/layers/{agent}/profile/"
+    page = client.get(f"/layers/?persona={agent}").content.decode()
+    assert "Keeper of the calendar" in page
+    assert "Recommended or promised" in page
+    assert address in page
+    assert 'name="field:character"' in client.get(address).content.decode()
+    assert client.post(address, {"field:role": "Cook", "field:character": "Warm"}).status_code == 303
+    assert "Warm" in client.get(f"/layers/?persona={agent}").content.decode()
+    assert address not in signed_in(world.bob).get(f"/layers/?persona={agent}").content.decode()
+    assert signed_in(world.bob).get(address).status_code == 403
+    assert signed_in(world.charlie).get(address).status_code == 404
 
 
 def test_other_constants_are_tried_without_being_stored(world: World, mind: str) -> None:

@@ -239,6 +239,24 @@ def test_profile_is_edited_only_by_its_owner(
     assert profile(alice, mind) == {"name": "May"}
 
 
+def test_agents_profile_is_written_by_its_maker_and_read_by_all_who_use_it(
+    world: World, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    attributes = {"role": "Concierge of the house", "tone": "brief"}
+    draft = PersonaDraft("Concierge", PersonaKind.AGENT, attributes=attributes)
+    agent = str(persona_create(actor=world.alice.actor, draft=draft).id)
+    address = f"personas/{agent}/profile/"
+    assert alice.patch(address, {"character": "Patient, exact", "tone": None}).status == 200
+    expected = {"role": "Concierge of the house", "character": "Patient, exact"}
+    assert profile(alice, agent) == profile(bob, agent) == expected
+    assert [one["memory_id"] for one in alice.get(address).json["profile"]] == [None, None]
+    assert bob.patch(address, {"role": "Spy"}).status == 403
+    assert charlie.get(address).status == charlie.patch(address, {"role": "Spy"}).status == 404
+    assert alice.patch(address, {"role": "x" * 201}).status == 400
+    assert profile(alice, agent) == expected
+    assert alice.get(f"personas/{agent}/working-set/").json["results"] == []
+
+
 def test_agent_persona_has_what_its_assistant_recommended(world: World, alice: Contract, mind: str) -> None:
     draft = PersonaDraft("Concierge", PersonaKind.AGENT)
     agent = str(persona_create(actor=world.alice.actor, draft=draft).id)

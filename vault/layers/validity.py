@@ -1,0 +1,75 @@
+"""The values that a persona's statements give to each thing, one after the other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.vocabulary import Permission, Verb
+from vault.cubes.selectors import CubeView, cubes_read
+from vault.layers.persona import VALUE
+from vault.layers.selectors import persona_asked
+from vault.layers.statements import Slot, slot_of
+from vault.models import Cube, LayerEntry
+from vault.vocabulary import EntryQueue
+
+LATEST = 80  # entries that are looked at
+MOST_ROWS = 6
+
+
+@dataclass(frozen=True)
+class Validity:
+    """A value and when it held. until: None while it holds, or until nobody knows when."""
+
+    value: str = field(repr=False)
+    since: datetime
+    until: datetime | None
+    cube_id: UUID
+
+
+@dataclass(frozen=True)
+class ValidityRow:
+    """A thing of which one value holds at a time, with its values, oldest first."""
+
+    slot: str = field(repr=False)
+    values: tuple[Validity, ...]
+
+
+def validity_list(*, actor: Actor, persona_id: UUID) -> list[ValidityRow]:
+    """List the things whose values changed last, each with its earlier values.
+
+    Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry naming the memories.
+    """
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        queues = (EntryQueue.PROFILE, EntryQueue.KNOWLEDGE)
+        rows = LayerEntry.objects.filter(persona_id=persona_id, queue__in=queues).order_by("-id")
+        seen = rows.filter(cube__in=Cube.objects.visible_to(actor)).values_list("cube_id", "name")
+        names = dict(seen[:LATEST])
+        views = cubes_read(actor=actor, cube_ids=list(names), verb=Verb.MEMORY_READ, is_use=False)
+    return _rows([(slot, view) for view in views if (slot := _slot(view, names[view.cube.id])) is not None])
+
+
+def _slot(view: CubeView, name: str) -> Slot | None:
+    """The slot that a memory fills; a field that a person wrote has its name and value beside its words."""
+    written = view.words.metadata.get(VALUE)
+    return Slot(name, written) if name and isinstance(written, str) else slot_of(view.words.content)
+
+
+def _rows(stated: Sequence[tuple[Slot, CubeView]]) -> list[ValidityRow]:
+    by_slot: dict[str, list[Validity]] = {}
+    for slot, view in stated:
+        cube = view.cube
+        since = cube.valid_from or cube.event_time or cube.created_at
+        by_slot.setdefault(slot.name, []).append(Validity(slot.value, since, cube.valid_to, cube.id))
+    rows = [
+        ValidityRow(slot, tuple(sorted(some, key=lambda one: (one.since, one.cube_id))))
+        for slot, some in by_slot.items()
+    ]
+    # What has changed says more than what never did.
+    rows.sort(key=lambda row: (len(row.values) > 1, row.values[-1].since), reverse=True)
+    return rows[:MOST_ROWS]
