@@ -17,7 +17,7 @@ from vault.models.cube import CubeQuerySet
 
 Superuser = Callable[[], psycopg.Connection]
 Way = Callable[[], bool]
-READS, READS_IN_FULL = 130, 3_000
+READS, READS_IN_FULL = 65, 3_000
 EDGE = 0.03  # seconds before and after now
 TEXT = "The curlew calls at the ford."
 
