@@ -1,10 +1,9 @@
 """Visibility by single grants and bindings, as exceptions to the rule of namespaces, in statements that rank and walk.
 
-Those statements go by namespaces: what an actor sees is what lies in the ones that it sees. Where that is not all (a
-memory is granted or denied by itself, a policy binds some to a purpose, a key is bound to a persona), the exceptions
-stand beside it as two sets of ids: `granted`, outside those namespaces and yet seen, and `hidden`, inside and yet not;
-so that what is hidden leaves no trace in a score, and what is granted is found. Without exceptions the statements are
-the same as if there were none.
+An actor sees the memories in its visible namespaces. Exceptions are a grant or denial of one memory, a policy that
+binds memories to a purpose, and a key that is bound to a persona. They are two sets of ids: `granted` memories are
+visible outside of those namespaces, `denied` ones are invisible inside them and change no score. Without exceptions
+the statements are the plain ones.
 """
 
 import re
@@ -29,28 +28,30 @@ PLACEHOLDER = re.compile(r"(?<!%)%s")
 
 @dataclass(frozen=True)
 class Exceptions:
-    """granted: the statement for the ids of what is seen beyond the namespaces; empty: nothing is. hidden: statements
-    for the ids of what is not seen within them. parameters: of both, by name."""
+    """Statements for the ids of memories that are exceptions.
+
+    granted: visible outside of the namespaces; empty: none. denied: invisible inside them. parameters: by name.
+    """
 
     granted: str = ""
-    hidden: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.granted or self.hidden)
+        return bool(self.granted or self.denied)
 
     @property
     def parts(self) -> dict[str, str]:
         """The places that the statements have for them."""
         return {
             "granted": f"granted (id) AS NOT MATERIALIZED ({self.granted})," if self.granted else "",
-            "hidden": "".join(f" UNION ALL ({one})" for one in self.hidden),
+            "denied": "".join(f" UNION ALL ({one})" for one in self.denied),
             "beyond": "OR cube_id IN (SELECT id FROM granted)" if self.granted else "",
             # Where few are asked about, each by its key: a table of all that is granted would cost more than it saves.
             "beyond_one": "OR EXISTS (SELECT 1 FROM granted WHERE granted.id = cube_id OFFSET 0)"
             if self.granted
             else "",
-            "unhidden": "AND cube_id NOT IN (SELECT id FROM gone)" if self.hidden else "",
+            "not_denied": "AND cube_id NOT IN (SELECT id FROM excluded)" if self.denied else "",
         }
 
 
@@ -63,8 +64,8 @@ def exceptions_of(actor: Actor, seen: Callable[[], NamespaceQuerySet], *, among:
         return NO_EXCEPTIONS
     statements: list[str] = []
     parameters: dict[str, Any] = {}
-    for index, hidden in enumerate(_excluded(actor, seen)):
-        statement, values = named(hidden, f"hidden_{index}")
+    for index, rows in enumerate(_denied(actor, seen)):
+        statement, values = named(rows, f"denied_{index}")
         statements.append(statement)
         parameters |= values
     granted = ""
@@ -83,18 +84,18 @@ def named(rows: QuerySet[Any], prefix: str) -> tuple[str, dict[str, Any]]:
     return statement, dict(zip(names, values, strict=True))
 
 
-def _excluded(actor: Actor, seen: Callable[[], NamespaceQuerySet]) -> list[QuerySet[Any]]:
-    hidden: list[QuerySet[Any]] = []
+def _denied(actor: Actor, seen: Callable[[], NamespaceQuerySet]) -> list[QuerySet[Any]]:
+    denied: list[QuerySet[Any]] = []
     if principal_grants(actor).has(OBJECT_TYPE, Effect.DENY):
-        hidden.append(cubes_granted(actor, Effect.DENY).values("content_object_id"))
-    denied = denied_by_purpose(actor)
-    if denied is not None and namespaces_denied_by_purpose(actor) is None:
-        hidden.append(_inside(actor, seen).filter(denied).values("id"))
+        denied.append(cubes_granted(actor, Effect.DENY).values("content_object_id"))
+    by_purpose = denied_by_purpose(actor)
+    if by_purpose is not None and namespaces_denied_by_purpose(actor) is None:
+        denied.append(_inside(actor, seen).filter(by_purpose).values("id"))
     if actor.binding is not None and actor.binding.persona_id is not None:
         others = ~Q(persona_id=actor.binding.persona_id) | Q(persona_id=None)
-        hidden.append(_inside(actor, seen).filter(others).values("id"))
+        denied.append(_inside(actor, seen).filter(others).values("id"))
     derived = CubeSource.objects.exclude(kind=SourceKind.QUOTE)
-    return [*hidden, *(derived.filter(source_id__in=rows).values("cube_id") for rows in hidden)]
+    return [*denied, *(derived.filter(source_id__in=rows).values("cube_id") for rows in denied)]
 
 
 def _inside(actor: Actor, seen: Callable[[], NamespaceQuerySet]) -> QuerySet[Cube]:

@@ -32,17 +32,17 @@ MOST_NAMED = 50  # cubes by which one entity of a question begins a walk, the ne
 # and whether it was found would tell of them.
 STEPS_OVER = (LinkKind.FOLLOWS, LinkKind.CAUSES, LinkKind.DERIVED, LinkKind.PARENT)
 
-# The newest cubes that name each of `marks` where the reader sees: what is hidden takes no place among them.
+# The newest visible cubes that name each of `marks`; denied cubes are not among them.
 _NAMED = f"""
-gone AS MATERIALIZED (
+excluded AS MATERIALIZED (
   (SELECT id FROM vault_cube WHERE tenant_id = %(tenant)s AND is_indexed AND expires_at <= transaction_timestamp()
-   ORDER BY expires_at LIMIT {MOST_EXPIRED}){{hidden}}
+   ORDER BY expires_at LIMIT {MOST_EXPIRED}){{denied}}
 ), named AS MATERIALIZED (
   SELECT marks.mark, posting.cube_id AS id, count(*) OVER (PARTITION BY marks.mark) AS namers
   FROM marks CROSS JOIN LATERAL (
     SELECT cube_id FROM vault_posting
     WHERE tenant_id = %(tenant)s AND term = marks.mark AND frequency = 0
-      AND (namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}}) AND cube_id NOT IN (SELECT id FROM gone)
+      AND (namespace_id = ANY(%(namespaces)s::uuid[]) {{beyond}}) AND cube_id NOT IN (SELECT id FROM excluded)
     ORDER BY cube_id DESC LIMIT %(most_named)s
   ) AS posting
 )"""

@@ -104,7 +104,7 @@ def overview_get(*, actor: Actor, days: int, group: Counted = Counted.LAYER) -> 
     with acting(actor):
         today = database_now().date()
         span = tuple(today - timedelta(days=back) for back in range(days - 1, -1, -1))
-        is_live = bool(exceptions_of(actor, lambda: Namespace.objects.visible_to(actor)).hidden)
+        is_live = bool(exceptions_of(actor, lambda: Namespace.objects.visible_to(actor)).denied)
         counts, counted_at = _counts(actor, span, group)
         shown = _live(actor) if is_live else _memories(actor, counts, span, group)
         return Overview(

@@ -7,7 +7,7 @@ from uuid import UUID
 from governance.actor import Actor
 from governance.prepared import prepared_cursor, sql_array
 from vault.cubes.visibility import Exceptions
-from vault.retrieval.sql import HIDDEN
+from vault.retrieval.sql import EXCLUDED_SIZES
 
 MOST_KEPT = 2_000
 
@@ -44,6 +44,6 @@ def excluded_statistics(
 def _look(actor: Actor, namespaces: Sequence[UUID], excepted: Exceptions) -> tuple[ExcludedStatistics, str]:
     parameters = {**excepted.parameters, "tenant": actor.tenant_id, "namespaces": sql_array(namespaces)}
     with prepared_cursor() as cursor:
-        cursor.execute(HIDDEN.format(**excepted.parts), parameters)
+        cursor.execute(EXCLUDED_SIZES.format(**excepted.parts), parameters)
         cubes, words, counted = cursor.fetchone()
     return ExcludedStatistics(cubes, words), counted

@@ -1,29 +1,28 @@
-"""The statements that a ranking asks. Every name in them is ours; every value is a parameter.
+"""SQL statements of a ranking. Every name in them is a constant; every value is a parameter.
 
-A ranking has a *pool*: the best visible cubes by words, the nearest by vector, and what was said next to the best; on
-the development conversations ranking all would bring nothing more. WORDS reads where the words of a question stand,
-POOL what may be shown of the best by words and of what was said around them, NEAR the same of the nearest by vector.
-What words say of a cube is reckoned in between (vault/retrieval/words.py). Document frequencies are those of the
-namespaces that the actor sees: what is hidden leaves no trace in a score.
+A ranking scores a pool of candidates: the best visible cubes by words, the nearest by vector, and the messages next to
+the best. Scoring all cubes would bring no recall on the development conversations. WORDS reads the postings of the
+question's terms, POOL the visible ones of the best by words with their context windows, NEAR the nearest by vector.
+Lexical scores are computed in between (vault/retrieval/words.py). Document frequencies count the namespaces that the
+actor sees, so that denied cubes change no score.
 
-What is read of many rows comes as one value, which is read as an array: making a row of each would take longer than all
-that is done with them.
+Values of many rows are read as one array, because building a Python row of each would take longer than scoring them.
 """
 
 from vault.cubes.index.compaction import ENTRY
 from vault.cubes.index.eligibility import MOST_EXPIRED
 from vault.cubes.index.statistics import COUNTED
 
-# {granted}, {hidden}, {beyond} …: what grants except from the rule (vault/cubes/visibility.py). Of what has expired and
-# is still in the index, the first MOST_EXPIRED; what may be shown is asked again of each candidate.
+# {granted}, {denied}, {beyond} …: exceptions by grants (vault/cubes/visibility.py). Of expired cubes that are still in
+# the index the first MOST_EXPIRED are excluded here; visibility is checked again for each candidate.
 EXPIRED = f"""
   SELECT id FROM vault_cube
   WHERE tenant_id = %(tenant)s AND is_indexed AND expires_at <= transaction_timestamp()
   ORDER BY expires_at LIMIT {MOST_EXPIRED}
 """
-_GONE = f"""
+_EXCLUDED = f"""
 {{granted}}
-gone AS MATERIALIZED (({EXPIRED}){{hidden}})
+excluded AS MATERIALIZED (({EXPIRED}){{denied}})
 """
 
 MOST_BYTES = 16 * 1024 * 1024  # of packed values that one question reads: half a million postings
@@ -35,7 +34,7 @@ NO_ENTRIES = "NULL::bytea"  # in the place of a part that a search has no use fo
 # they tell least, and what one question may take of the server's memory has an end.
 # {facets}: filters on columns of the index; packed entries are filtered in arrays, by {packed_facets}.
 WORDS = f"""
-WITH {_GONE}
+WITH {_EXCLUDED}
 SELECT
   CASE WHEN asked.until <> {NONE} THEN (
     SELECT string_agg(packed.postings, '' ORDER BY packed.namespace_id) FROM vault_packedpostings AS packed
@@ -50,7 +49,7 @@ SELECT
   ),
   {{granted_entries}},
   {{archived_entries}},
-  CASE WHEN asked.number = 1 THEN (SELECT string_agg(uuid_send(id), '') FROM gone) END
+  CASE WHEN asked.number = 1 THEN (SELECT string_agg(uuid_send(id), '') FROM excluded) END
 FROM (
   SELECT sized.*, row_number() OVER (ORDER BY bytes, place) AS number, sum(bytes) OVER (ORDER BY bytes, place) AS so_far
   FROM (
@@ -155,7 +154,7 @@ _HAPPENED_AT = "(CASE WHEN cube.event_time IS NULL THEN cube.created_at ELSE cub
 # each speaker, and of what has their name, the latest. {passing}: a filter that is no column of the index.
 _FIT = f"{_ENTITY} + coalesce({_TIME}, 0)"
 SPEAKER_AND_TIME = f"""
-WITH {_GONE}{{passing}},
+WITH {_EXCLUDED}{{passing}},
 fitting AS MATERIALIZED (
   (SELECT pool.id FROM vault_cube AS pool
    WHERE pool.tenant_id = %(tenant)s AND pool.id = ANY(%(others)s::uuid[]) AND {_FIT} > 0
@@ -167,7 +166,7 @@ fitting AS MATERIALIZED (
      SELECT * FROM vault_cube AS cube
      WHERE cube.tenant_id = %(tenant)s AND cube.namespace_id = place.namespace_id AND cube.deleted_at IS NULL
        AND NOT cube.is_quarantined
-       AND {_HAPPENED_AT} >= asked.start AND {_HAPPENED_AT} < asked.stop AND cube.id NOT IN (SELECT id FROM gone)
+       AND {_HAPPENED_AT} >= asked.start AND {_HAPPENED_AT} < asked.stop AND cube.id NOT IN (SELECT id FROM excluded)
        AND cube.state = ANY(%(states)s::text[]){{facets_of_cubes}}{{cubes_passing}}
      ORDER BY {_HAPPENED_AT} DESC LIMIT %(dated)s
    ) AS pool
@@ -176,7 +175,7 @@ fitting AS MATERIALIZED (
   (SELECT said.cube_id FROM unnest(%(marks)s::bigint[]) AS named (mark) CROSS JOIN LATERAL (
      SELECT posting.cube_id FROM vault_posting AS posting
      WHERE posting.tenant_id = %(tenant)s AND posting.term = named.mark
-       AND posting.cube_id NOT IN (SELECT id FROM gone)
+       AND posting.cube_id NOT IN (SELECT id FROM excluded)
        AND (posting.namespace_id = ANY(%(namespaces)s::uuid[]) {{hits_beyond}}){{facets}}{{postings_passing}}
      ORDER BY posting.cube_id DESC LIMIT %(latest)s
    ) AS said){{granted_in_time}}
@@ -187,19 +186,19 @@ GRANTED_IN_TIME = f"""
   UNION
   (SELECT pool.id FROM granted JOIN vault_cube AS pool ON pool.id = granted.id
    WHERE pool.tenant_id = %(tenant)s AND pool.deleted_at IS NULL AND {_TIME} > 0
-     AND pool.id NOT IN (SELECT id FROM gone)
+     AND pool.id NOT IN (SELECT id FROM excluded)
    ORDER BY {_FIT} DESC, coalesce(pool.event_time, pool.created_at) DESC LIMIT %(latest)s)
 """
 
 NEAREST_BY_SCAN = "vector <=> %(vector)s::halfvec"
 # {embeddings}: the table, or where filters leave few rows, these rows alone.
 DENSE = f"""
-WITH {_GONE}{{passing}},
+WITH {_EXCLUDED}{{passing}},
 near AS MATERIALIZED (
   SELECT embedding.cube_id AS id FROM {{embeddings}} AS embedding
   WHERE embedding.tenant_id = %(tenant)s AND embedding.model = {{model}}
     AND (embedding.namespace_id = ANY(%(namespaces)s::uuid[]) {{near_beyond}})
-    AND embedding.cube_id NOT IN (SELECT id FROM gone){{facets_of_embeddings}}{{embeddings_passing}}
+    AND embedding.cube_id NOT IN (SELECT id FROM excluded){{facets_of_embeddings}}{{embeddings_passing}}
   ORDER BY {{distance}} LIMIT %(nearest)s
 ),
 """ + _shown(
@@ -250,9 +249,9 @@ SELECT ARRAY(SELECT id FROM seen), {_SIZES}  ARRAY(SELECT mark FROM unnest(%(mar
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
 
-# What tells one hidden set, and sizes as they were counted or corrected once, from another: `xmin` is who wrote them.
+# Identifies one set of excluded cubes, and one state of the sizes: `xmin` is the transaction that wrote them.
 _COUNTED = """(
-  SELECT format('%%s %%s %%s', count(*), sum(uuid_hash_extended(id, 0)), sum(uuid_hash_extended(id, 1))) FROM gone
+  SELECT format('%%s %%s %%s', count(*), sum(uuid_hash_extended(id, 0)), sum(uuid_hash_extended(id, 1))) FROM excluded
 ) || encode(sha256(convert_to(coalesce(
   string_agg(concat_ws(' ', size.namespace_id, size.refreshed_at, size.xmin), ' ' ORDER BY size.namespace_id), ''
 ), 'UTF8')), 'hex')
@@ -260,24 +259,24 @@ _COUNTED = """(
 # The same where grants except something from the rule of namespaces.
 INDEX_STATISTICS_EXCEPTED = f"""
 WITH {{granted}} seen AS MATERIALIZED ({{seen}}),
-gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{hidden}}),
-{_EXPIRED.format(unless="AND expired.id NOT IN (SELECT id FROM gone)")}
+excluded AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{denied}}),
+{_EXPIRED.format(unless="AND expired.id NOT IN (SELECT id FROM excluded)")}
 SELECT ARRAY(SELECT id FROM seen), {_SIZES}  ARRAY(SELECT mark FROM unnest(%(marks)s::bigint[]) AS mark WHERE EXISTS (
     SELECT 1 FROM vault_posting AS posting WHERE posting.tenant_id = %(tenant)s AND posting.term = mark
-      AND (posting.namespace_id IN (SELECT id FROM seen) {{beyond}}) {{unhidden}}
+      AND (posting.namespace_id IN (SELECT id FROM seen) {{beyond}}) {{not_denied}}
       AND cube_id NOT IN (SELECT id FROM expired) OFFSET 0)),
   (SELECT model FROM vault_embeddingmodel WHERE tenant_id = %(tenant)s),
   (SELECT reltuples::bigint FROM pg_class WHERE oid = 'vault_embedding'::regclass),
   transaction_timestamp(), ({{more}}), {_COUNTED}
 FROM vault_namespacesize AS size WHERE size.namespace_id IN (SELECT id FROM seen)
 """
-# What is hidden of what was counted, and of which hidden set and count that is.
-HIDDEN = f"""
-WITH gone AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{hidden}}),
+# The counted cubes and words that are excluded, and the identity of that set and count.
+EXCLUDED_SIZES = f"""
+WITH excluded AS MATERIALIZED (SELECT NULL::uuid AS id WHERE false{{denied}}),
 taken AS MATERIALIZED (
   SELECT count(*) AS cubes, coalesce(sum(cube.term_count), 0)::float8 AS words
   FROM vault_cube AS cube JOIN vault_namespacesize AS size ON size.namespace_id = cube.namespace_id
-  WHERE cube.tenant_id = %(tenant)s AND cube.id IN (SELECT id FROM gone)
+  WHERE cube.tenant_id = %(tenant)s AND cube.id IN (SELECT id FROM excluded)
     AND cube.namespace_id = ANY(%(namespaces)s::uuid[]) AND {COUNTED}
 )
 SELECT (SELECT cubes FROM taken), (SELECT words FROM taken), {_COUNTED}
@@ -292,5 +291,5 @@ GRANTED_COUNT = f"""
         AND cube.deleted_at IS NULL AND (cube.expires_at IS NULL OR cube.expires_at > transaction_timestamp())
         AND cube.namespace_id NOT IN (SELECT id FROM seen) OFFSET 0
     ) AS beyond
-    WHERE granted.id NOT IN (SELECT id FROM gone) LIMIT {MANY_GRANTED}) AS counted
+    WHERE granted.id NOT IN (SELECT id FROM excluded) LIMIT {MANY_GRANTED}) AS counted
 """

@@ -63,10 +63,10 @@ def _statistics_excepted(actor: Actor, question: Question, seen: Composed, excep
         with prepared_cursor() as cursor:
             cursor.execute(statement, parameters)
             namespaces, cubes, words, speakers, model, vectors, now, more, counted = cursor.fetchone()
-        if not excepted.hidden:
+        if not excepted.denied:
             break
-        hidden, is_of_these = excluded_statistics(actor, namespaces, excepted, counted=counted)
-        cubes, words = max(0, cubes - hidden.cubes), max(0.0, words - hidden.words)
+        excluded, is_of_these = excluded_statistics(actor, namespaces, excepted, counted=counted)
+        cubes, words = max(0, cubes - excluded.cubes), max(0.0, words - excluded.words)
         if is_of_these:
             break
     typical = words / cubes if cubes else TYPICAL_LENGTH  # of what is granted by itself, too

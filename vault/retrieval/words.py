@@ -48,7 +48,7 @@ class WordPostings(NamedTuple):
     """The postings of one word as PostgreSQL sends them.
 
     packed, facets: compacted postings and the columns that filters compare; rows: postings that are not compacted;
-    granted: of memories granted one by one; archived: of archived memories. gone: ids that must not be returned, sent
+    granted: of memories granted one by one; archived: of archived memories. excluded: ids that are not returned, sent
     with one word for all words of a question.
     """
 
@@ -57,7 +57,7 @@ class WordPostings(NamedTuple):
     rows: bytes | None
     granted: bytes | None
     archived: bytes | None
-    gone: bytes | None
+    excluded: bytes | None
 
     def entries(self, facets: Facets) -> bytes:
         """The postings that pass the filters. The statement has filtered all but the compacted ones."""
@@ -132,8 +132,8 @@ class LexicalScores:
         sent = [one.entries(facets) for one in found]
         numbers = np.frombuffer(b"".join(sent), ">u8").astype(np.uint64).reshape(-1, NUMBERS)
         word = np.repeat(np.arange(len(sent)), np.array([len(one) // WORD.itemsize for one in sent], np.int64))
-        if gone := b"".join(one.gone or b"" for one in found):
-            there = ~np.isin(numbers[:, 1], np.frombuffer(gone, ID)["low"].astype(np.uint64))
+        if excluded := b"".join(one.excluded or b"" for one in found):
+            there = ~np.isin(numbers[:, 1], np.frombuffer(excluded, ID)["low"].astype(np.uint64))
             numbers, word = numbers[there], word[there]
         if only is not None:
             there = np.isin(numbers[:, 1], np.frombuffer(only, ID)["low"].astype(np.uint64))

@@ -18,7 +18,7 @@ from vault.retrieval import excluded, finding, sql, statistics
 from vault.retrieval.statistics import IndexStatistics
 
 TEXTS = ("The otter swims at noon.", "The heron waits.", "Zelda feeds the otter by the weir.", "Ada paints.")
-LOOKS = "cube.id IN (SELECT id FROM gone)"  # the statement that looks at what is hidden
+LOOKS = "cube.id IN (SELECT id FROM excluded)"  # in the statement that counts excluded cubes
 
 
 @pytest.fixture
@@ -103,9 +103,9 @@ def test_result_for_another_excluded_set_is_not_cached(
     for memory_id in ids[:2]:
         given(olivia, world, "bob", "memory", memory_id, effect="deny")
     with monkeypatch.context() as meanwhile:
-        fewer = sql.HIDDEN.replace("WHERE false{hidden}", "WHERE false{hidden} LIMIT 1")
-        assert fewer != sql.HIDDEN
-        meanwhile.setattr(excluded, "HIDDEN", fewer)
+        fewer = sql.EXCLUDED_SIZES.replace("WHERE false{denied}", "WHERE false{denied} LIMIT 1")
+        assert fewer != sql.EXCLUDED_SIZES
+        meanwhile.setattr(excluded, "EXCLUDED_SIZES", fewer)
         bob.search("otter")
         assert measured[-1].cubes == 3
     bob.search("otter")

@@ -60,7 +60,7 @@ def test_compacted_and_uncompacted_postings_are_one_term() -> None:
 
 def test_deleted_memory_is_no_candidate_and_not_counted() -> None:
     kept, gone = Entry(uuid7()), Entry(uuid7())
-    said = LexicalScores([_postings(kept.sent + gone.sent, gone=gone.cube_id.bytes)], cubes=CUBES, length=LENGTH)
+    said = LexicalScores([_postings(kept.sent + gone.sent, excluded=gone.cube_id.bytes)], cubes=CUBES, length=LENGTH)
     assert [place.cube_id for place in said.best(10).places(10)] == [kept.cube_id]
     assert said.best(10).scores.tolist() == pytest.approx([_bm25(kept, 1)])
 
@@ -195,9 +195,9 @@ def _scores(*words: Sequence[Entry]) -> LexicalScores:
 
 
 def _postings(
-    rows: bytes | None, *, packed: bytes | None = None, facets: bytes | None = None, gone: bytes | None = None
+    rows: bytes | None, *, packed: bytes | None = None, facets: bytes | None = None, excluded: bytes | None = None
 ) -> WordPostings:
-    return WordPostings(packed, facets, rows, None, None, gone)
+    return WordPostings(packed, facets, rows, None, None, excluded)
 
 
 def _facet(persona: UUID | None, at: datetime, *, layer: int) -> bytes:
