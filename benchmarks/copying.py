@@ -1,4 +1,4 @@
-"""The fastest that PostgreSQL takes the same rows: COPY into tables like ours, with their indexes, without policies."""
+"""Upper bound of ingestion: COPY of the same rows into equal tables with indexes, without row-level security."""
 
 import time
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from psycopg import sql
 from benchmarks.databases import product_database, superuser_conninfo
 
 SCHEMA = sql.Identifier("benchmark")
-TABLES = ("vault_cube", "vault_cubeversion", "vault_posting")  # what an acknowledged, searchable memory consists of
+TABLES = ("vault_cube", "vault_cubeversion", "vault_posting")  # the rows of a stored, searchable memory
 
 
 def why_no_copy() -> str | None:
@@ -22,14 +22,14 @@ def why_no_copy() -> str | None:
 
 
 def copied(tenant: UUID) -> dict[str, Any]:
-    """Take all rows of a tenant out, put them into empty copies, count and time the latter; one commit for all."""
+    """Copy all rows of a tenant into empty tables in one transaction; return their number and rate."""
     conninfo = superuser_conninfo(product_database())
     assert conninfo is not None  # see why_no_copy
     with psycopg.connect(conninfo, autocommit=True) as superuser, _copies(superuser):
-        rows = {table: _taken(superuser, table, tenant) for table in TABLES}
+        rows = {table: _copy_out(superuser, table, tenant) for table in TABLES}
         started = time.perf_counter()
         with superuser.transaction():
-            counts = {table: _put(superuser, table, blocks) for table, blocks in rows.items()}
+            counts = {table: _copy_in(superuser, table, blocks) for table, blocks in rows.items()}
         seconds = time.perf_counter() - started
     cubes = counts["vault_cube"]
     return {"cubes": cubes, "per_s": round(cubes / seconds, 1), "rows": sum(counts.values())}
@@ -47,7 +47,7 @@ def _copies(superuser: psycopg.Connection[Any]) -> Iterator[None]:
     superuser.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(SCHEMA))
 
 
-def _taken(superuser: psycopg.Connection[Any], table: str, tenant: UUID) -> list[bytes]:
+def _copy_out(superuser: psycopg.Connection[Any], table: str, tenant: UUID) -> list[bytes]:
     statement = sql.SQL("COPY (SELECT * FROM {} WHERE tenant_id = {}) TO STDOUT (FORMAT binary)").format(
         sql.Identifier(table), sql.Literal(tenant)
     )
@@ -55,7 +55,7 @@ def _taken(superuser: psycopg.Connection[Any], table: str, tenant: UUID) -> list
         return [bytes(block) for block in copy]
 
 
-def _put(superuser: psycopg.Connection[Any], table: str, blocks: list[bytes]) -> int:
+def _copy_in(superuser: psycopg.Connection[Any], table: str, blocks: list[bytes]) -> int:
     cursor = superuser.cursor()
     statement = sql.SQL("COPY {}.{} FROM STDIN (FORMAT binary)").format(SCHEMA, sql.Identifier(table))
     with cursor.copy(statement) as copy:

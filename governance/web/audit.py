@@ -1,4 +1,4 @@
-"""The auditor's pages: the audit log, one entry, whether it is intact, its checkpoints, reports."""
+"""Pages of auditors: the audit log, one entry, verification, checkpoints, reports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -94,7 +94,7 @@ def audit_entry(request: HttpRequest, actor: Actor, entry_id: UUID) -> HttpRespo
 @require_http_methods([*SAFE, "POST"])
 @page
 def audit_verify(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Asked for by a button: it reads the whole trail. A long one is checked in pieces, each behind the last."""
+    """Verify the audit log after a POST, because it reads every entry. A long log is verified in several requests."""
     authorize(actor, Permission.AUDIT_READ)
     found = None
     if request.method == "POST":

@@ -1,4 +1,4 @@
-"""The data directory of one installation: its layout, the lock that admits one start, and the port."""
+"""The data directory of an installation: its folders, the lock against a second start, and the port."""
 
 import errno
 import fcntl
@@ -12,17 +12,17 @@ from memos_web.config import Config
 from memos_web.embedded.account import Account, give
 from memos_web.embedded.errors import StartError
 
-PORT_PATIENCE = 1.0  # seconds; a server killed with its parent lets go of its port a moment later
+PORT_PATIENCE = 1.0  # seconds; a server that was killed with its parent releases its port a moment later
 
 
 def prepare_data_dir(folder: Path) -> None:
-    """Make the data directory and what is in it, and prove that it can be written. Raises StartError."""
+    """Make the data directory with its folders, and check that it can be written. Raises StartError."""
     probe = folder / f".writable.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name in ("logs", "beat"):
             (folder / name).mkdir(exist_ok=True, mode=0o700)
-        _close_to_others(folder)
+        _deny_listing(folder)
         probe.touch()
         probe.unlink()
     except OSError as error:
@@ -31,8 +31,8 @@ def prepare_data_dir(folder: Path) -> None:
         ) from error
 
 
-def _close_to_others(folder: Path) -> None:
-    """Nobody else may list it. Passing through stays as it is: the servers' account may need that."""
+def _deny_listing(folder: Path) -> None:
+    """Remove others' right to list the folder. The right to pass through stays, for the account of the servers."""
     mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & 0o066:
         folder.chmod(mode & ~0o066)

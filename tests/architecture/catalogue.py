@@ -284,7 +284,7 @@ HERE = "relnamespace = 'public'::regnamespace"
 
 
 def findings(connection: psycopg.Connection[Any]) -> list[str]:
-    """Every difference between the database and what is meant; none: the walls stand. `connection`: a superuser's."""
+    """Return the differences between the database and the intended rights. `connection`: a superuser's."""
     checks = (_tables, _policies, _references, _unique, _triggers, _roles, _rights, _columns, _functions, _others)
     return [finding for check in checks for finding in check(connection)]
 

@@ -1,4 +1,4 @@
-"""The walls between tenants, as the database's own catalogue has them; and a hole in each wall, which must show."""
+"""Tests of tenant separation in the database's catalogue; each removed protection must be reported."""
 
 import psycopg
 import pytest

@@ -123,7 +123,7 @@ LISTED_ABOVE = {
 
 
 def _modules() -> dict[str, Module]:
-    """Every module of the law and the product, by its dotted name."""
+    """Every module of governance and the vault, by its dotted name."""
     files = [path for house in ("governance", "vault") for path in (ROOT / house).rglob("*.py")]
     names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files}
     return {name: module_read(name, path.read_text(encoding="utf-8")) for path, name in names.items()}

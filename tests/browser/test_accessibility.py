@@ -1,4 +1,4 @@
-"""axe finds nothing serious on any page, light on a desk and dark on a phone; at full size the other way round too."""
+"""Tests of accessibility by axe: every page, light on a desktop and dark on a phone; at full size all four looks."""
 
 from typing import Any
 
@@ -49,9 +49,9 @@ def test_no_page_has_a_serious_finding(server: RunningServer, visit: OpenVisit, 
     found += findings(page)
     own = ("/account/", "/account/second-factor/", "/account/organisations/")
     tenants = ("/settings/members/", "/settings/keys/", "/settings/sign-in/")
-    ruling = (f"/access{memory.replace('memories', 'memory')}", "/access/", "/personas/", "/presets/")
+    access = (f"/access{memory.replace('memories', 'memory')}", "/access/", "/personas/", "/presets/")
     plain = (f"{conversation}rename/", f"{conversation}delete/", "/you/", "/nope/")
-    for address in (memory, *plain, *own, *tenants, *ruling):
+    for address in (memory, *plain, *own, *tenants, *access):
         page.goto(address)
         found += findings(page)
     outside = visit(signed_in=False, **look).page

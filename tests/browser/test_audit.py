@@ -1,4 +1,4 @@
-"""The auditor's pages in a real browser, over a trail that the real worker has sealed, signed and exported."""
+"""The auditor's pages in a real browser, over an audit log that the real worker has sealed, signed and exported."""
 
 import json
 import urllib.request

@@ -1,4 +1,4 @@
-"""`/readyz` and `doctor` say what does not work, and nothing else."""
+"""Tests of `/readyz` and `doctor`: each part that does not work is reported."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ SECONDS_AGO = "clock_timestamp() - make_interval(secs => %s)"
 
 @pytest.fixture(autouse=True)
 def working(world: World, redis_address: str) -> None:
-    """Every part has just been at work."""
+    """Write a heartbeat of every part."""
     for tenant in (world.acme, world.other):
         seal_all(tenant.id)
     for part in Part:
@@ -89,7 +89,7 @@ def test_heartbeat_is_written_once_in_a_while_and_by_beat_when_it_sends(superuse
 
 
 def test_each_kind_of_worker_gets_a_task_that_shows_it_at_work() -> None:
-    """Sent to a queue of each: a worker that lives, and takes nothing, does not run it."""
+    """The task goes through the queue of each worker. A worker that runs but takes no tasks does not execute it."""
     sent = {
         entry["args"][0]: entry.get("options", {}).get("queue", settings.CELERY_TASK_DEFAULT_QUEUE)
         for entry in app.conf.beat_schedule.values()

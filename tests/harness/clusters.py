@@ -1,4 +1,4 @@
-"""The files of a migrated PostgreSQL, cached from one run of the tests to the next until what makes them changes."""
+"""Cache of the files of a migrated PostgreSQL between test runs, until one of their sources changes."""
 
 import ast
 import hashlib
@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("governance", "memos_web", "vault")  # packages
-MOST = 8  # clusters: of branches that are worked on in turns
+MOST = 8  # cached clusters: work alternates between branches
 MAKERS = (  # besides the migrations and what they import
     "deploy/*.sql",
     "memos_web/embedded/bootstrap.py",
@@ -38,7 +38,7 @@ def cached_cluster(make: Callable[[], AbstractContextManager[Path]]) -> Path:
 
 
 def _place() -> Path:
-    """A folder that this user alone may enter."""
+    """A folder that only this user may enter."""
     place = Path(tempfile.gettempdir()) / f"memos-clusters-{os.geteuid()}"
     place.mkdir(mode=0o700, exist_ok=True)
     assert place.stat().st_uid == os.geteuid(), f"{place} belongs to another user"

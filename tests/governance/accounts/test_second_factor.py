@@ -1,4 +1,4 @@
-"""The second factor: asked of whoever has one, whatever way they come; and of all, where their organisation says so."""
+"""Tests of the second factor: required of everybody who has one, and of all members if their organisation says so."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ from tests.governance.web.visitors import link_for, signed_in
 Superuser = Callable[[], psycopg.Connection]
 
 
-def test_it_is_asked_after_the_password(world: World, superuser: Superuser) -> None:
+def test_second_factor_is_required_after_a_password(world: World, superuser: Superuser) -> None:
     give_password(world.alice)
     secret, _ = set_up_factor(sign_in(world.alice.email))
     client = sign_in(world.alice.email)
@@ -47,7 +47,7 @@ def test_it_is_asked_after_the_password(world: World, superuser: Superuser) -> N
     assert len(audited(superuser, "sign_in.failed", world.alice.member.id)) == 1
 
 
-def test_it_is_asked_after_a_link_too(world: World) -> None:
+def test_second_factor_is_required_after_a_link(world: World) -> None:
     secret, _ = set_up_factor(signed_in(world.alice))
     client = browser()
     assert client.post(link_for(world.alice))["Location"] == "/sign-in/~/code/"
@@ -56,7 +56,7 @@ def test_it_is_asked_after_a_link_too(world: World) -> None:
     assert is_in(client)
 
 
-def test_the_step_before_cannot_be_jumped(world: World) -> None:
+def test_second_step_without_the_first_is_refused(world: World) -> None:
     set_up_factor(signed_in(world.alice))
     for address in ("/sign-in/~/code/", "/sign-in/~/organisation/"):
         assert browser().post(address, {"code": "1", "organisation": world.alice.member.id})["Location"] == "/sign-in/"
@@ -94,7 +94,7 @@ def test_codes_are_not_guessed_not_even_from_many_addresses(world: World, superu
     assert len(audited(superuser, "sign_in.locked", world.alice.member.id)) == 1
 
 
-def test_a_lock_holds_for_the_right_code_for_recovery_codes_and_for_whoever_begins_anew(world: World) -> None:
+def test_locked_person_is_refused_with_every_code_and_in_every_new_sign_in(world: World) -> None:
     give_password(world.alice)
     secret, codes = set_up_factor(sign_in(world.alice.email))
     client = sign_in(world.alice.email)
@@ -112,7 +112,7 @@ def test_a_lock_holds_for_the_right_code_for_recovery_codes_and_for_whoever_begi
     assert again.post("/sign-in/~/code/", {"code": codes[0]}).status_code == 303, "a refused code was not spent"
 
 
-def test_the_right_code_begins_a_new_count_and_a_first_factor_does_not(world: World) -> None:
+def test_right_code_resets_the_count_of_attempts_and_a_first_factor_does_not(world: World) -> None:
     give_password(world.alice)
     secret, _ = set_up_factor(sign_in(world.alice.email))
     for _ in range(4):
@@ -123,7 +123,7 @@ def test_the_right_code_begins_a_new_count_and_a_first_factor_does_not(world: Wo
     assert tried == [422] * 5 + [429]
 
 
-def test_a_code_that_let_in_does_nothing_else_and_neither_does_one_before_it(world: World) -> None:
+def test_used_code_and_earlier_codes_are_refused_everywhere(world: World) -> None:
     give_password(world.alice)
     secret, _ = set_up_factor(sign_in(world.alice.email))
     client, code = sign_in(world.alice.email), code_of(secret)
@@ -135,7 +135,7 @@ def test_a_code_that_let_in_does_nothing_else_and_neither_does_one_before_it(wor
 
 
 @pytest.mark.parametrize("kind", ["totp", "recovery"])
-def test_of_many_who_use_one_code_at_once_one_gets_in(world: World, kind: str) -> None:
+def test_concurrent_uses_of_one_code_succeed_once(world: World, kind: str) -> None:
     secret, codes = set_up_factor(signed_in(world.alice))
     code = code_of(secret) if kind == "totp" else codes[0]
     first = FirstFactor(user_id=world.alice.member.user_id, bound_to=None, way=Way.PASSWORD)
@@ -165,7 +165,7 @@ def test_new_recovery_codes_end_the_old_ones(world: World) -> None:
     assert again.post("/sign-in/~/code/", {"code": codes[1]}).status_code == 422
 
 
-def test_it_is_removed_with_a_code_of_it_and_not_without(world: World, superuser: Superuser) -> None:
+def test_removal_needs_a_valid_code(world: World, superuser: Superuser) -> None:
     client = signed_in(world.alice)
     secret, _ = set_up_factor(client)
     assert client.post("/account/second-factor/remove/", {"code": "1"}).status_code == 422
@@ -176,7 +176,7 @@ def test_it_is_removed_with_a_code_of_it_and_not_without(world: World, superuser
     assert len(audited(superuser, "second_factor.removed", world.alice.member.id)) == 1
 
 
-def test_sessions_begun_without_it_end(world: World) -> None:
+def test_sessions_without_a_second_factor_end_when_one_is_set_up(world: World) -> None:
     give_password(world.alice)
     here, there = sign_in(world.alice.email), sign_in(world.alice.email)
     set_up_factor(here)
@@ -184,7 +184,7 @@ def test_sessions_begun_without_it_end(world: World) -> None:
     assert not is_in(there)
 
 
-def test_its_secrets_are_sealed_and_bound_to_their_person(world: World, superuser: Superuser) -> None:
+def test_stored_secrets_are_sealed_and_bound_to_their_person(world: World, superuser: Superuser) -> None:
     secret, codes = set_up_factor(signed_in(world.alice))
     stored = str(superuser().execute("SELECT t::text FROM mfa_authenticator AS t").fetchall())
     for plain in (secret, *codes):
@@ -211,7 +211,7 @@ def test_rows_of_a_person_are_visible_as_that_person_only(world: World, app_conn
         assert Authenticator.objects.count() == 0
 
 
-def test_an_organisation_may_require_it_of_all(world: World) -> None:
+def test_required_second_factor_stops_members_without_one(world: World) -> None:
     owner, alice = signed_in(world.olivia), signed_in(world.alice)
     assert owner.post("/settings/sign-in/second-factor/", {"required": "yes"}).status_code == 303
     for client in (owner, alice):
@@ -222,10 +222,10 @@ def test_an_organisation_may_require_it_of_all(world: World) -> None:
     secret, _ = set_up_factor(alice)
     assert is_in(alice)
     assert alice.post("/account/second-factor/remove/", {"code": code_of(secret)}).status_code == 403
-    assert world.client("bob").get("me/").status == 200  # a key is no person: it has no phone
+    assert world.client("bob").get("me/").status == 200  # API keys need no second factor
 
 
-def test_who_has_one_shows_it_when_it_becomes_required(world: World) -> None:
+def test_session_with_a_second_factor_goes_on_when_it_becomes_required(world: World) -> None:
     client = signed_in(world.alice)
     secret, _ = set_up_factor(client)
     late = browser()
@@ -236,7 +236,7 @@ def test_who_has_one_shows_it_when_it_becomes_required(world: World) -> None:
 
 
 @pytest.mark.parametrize("who", ["alice", "bob", "ada"])
-def test_only_who_manages_members_may_require_it(world: World, superuser: Superuser, who: str) -> None:
+def test_member_who_does_not_manage_members_cannot_require_it(world: World, superuser: Superuser, who: str) -> None:
     before = everything(superuser())
     with pytest.raises(Forbidden):
         second_factor_require(actor=world.person(who).actor, required=True)
@@ -255,7 +255,7 @@ def test_another_organisations_link_cannot_lock_a_person_out(world: World) -> No
     assert sign_in(world.alice.email, PASSWORD).get("/sign-in/~/organisation/").status_code == 200
 
 
-def test_the_operator_helps_who_lost_both(world: World, superuser: Superuser) -> None:
+def test_operator_removes_a_lost_second_factor(world: World, superuser: Superuser) -> None:
     set_up_factor(signed_in(world.alice))
     call_command("second_factor_remove", "--email", world.alice.email, "--json")
     client = browser()

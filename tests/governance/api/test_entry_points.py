@@ -1,4 +1,4 @@
-"""Doors that an attacker tried: each answers plainly, and none with a fault of ours."""
+"""Tests of addresses that an attacker tried: each answers with a clear error and none with 5xx."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""Row 24 of the promises: no key in plain anywhere, an ended key is 401, no header is an address, no clock tells.
+"""Tests of promise 24: keys are stored hashed, ended keys are 401, forwarded addresses are ignored, times tell nothing.
 
-Each promise has its mutant: the same question, asked of code that was broken on purpose, must find the break.
+Each test has a control: code that was broken on purpose must fail the same check.
 """
 
 import logging
@@ -35,11 +35,11 @@ CONTEXT = CallContext(channel=Channel.API)
 ROUNDS = 6_000
 
 
-# -- no key in plain
+# -- keys are stored hashed
 
 
 def _dump(superuser: Superuser) -> str:
-    """All that a dump of the database would hold, of every table there is."""
+    """Return the content of every table, as a dump of the database has it."""
     connection = superuser()
     tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
     rows = [connection.execute(f'SELECT t::text FROM "{name}" AS t'.encode()).fetchall() for (name,) in tables]
@@ -54,7 +54,7 @@ def _redis_content(address: str) -> str:
 
 
 def _forms(text: str) -> list[str]:
-    """The ways in which a secret could stand somewhere."""
+    """Return the forms in which a secret may be stored."""
     secret = text.rsplit("_", 1)[1]
     return [secret, secret.encode().hex(), secret[:24], secret[-24:]]
 
@@ -92,8 +92,8 @@ def test_key_stored_in_plain_text_is_detected(world: World, superuser: Superuser
 
 
 def test_the_database_files_hold_no_key_either(world: World, clone: Clone, servers: Servers) -> None:
-    """Also what a hash alone would not hide: the server's files, searched as bytes, by what searches best."""
-    text = key_for(world.alice, Scope.CHAT).text  # of this test alone: others may have left theirs in the server's log
+    """The files of the server are searched for the bytes of the key."""
+    text = key_for(world.alice, Scope.CHAT).text  # a fresh key: other tests may have left theirs in the server's log
     with clone.connect("postgres") as superuser:
         superuser.execute("CHECKPOINT")
         where = superuser.execute("SELECT pg_relation_filepath('governance_apikey')").fetchone()
@@ -120,7 +120,7 @@ def test_the_hash_is_keyed(world: World) -> None:
     assert stored != keyed_hash(bytes(32), text)
 
 
-# -- an ended key is 401
+# -- ended keys are refused
 
 
 def _lets_in(module: ModuleType, text: str) -> bool:
@@ -148,7 +148,7 @@ LENIENT = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_key_that_has_ended_is_401_and_code_that_forgot_to_look_shows(
+def test_ended_key_is_refused_and_code_without_the_check_is_detected(
     world: World, superuser: Superuser, ending: str
 ) -> None:
     assert _lets_in(selectors, world.alice.key.text)
@@ -158,13 +158,13 @@ def test_a_key_that_has_ended_is_401_and_code_that_forgot_to_look_shows(
     assert _lets_in(mutant(selectors, *LENIENT[ending]), world.alice.key.text)
 
 
-def test_a_secret_that_is_not_compared_shows(world: World) -> None:
+def test_code_that_does_not_compare_the_secret_is_detected(world: World) -> None:
     wrong = world.alice.key.text[:-2] + "xx"
     assert not _lets_in(selectors, wrong)
     assert _lets_in(mutant(selectors, "key.secret_hash = %(digest)s", "%(digest)s::bytea IS NOT NULL"), wrong)
 
 
-def test_an_old_secret_that_outlives_its_overlap_shows(world: World, superuser: Superuser) -> None:
+def test_code_that_accepts_a_former_secret_for_too_long_is_detected(world: World, superuser: Superuser) -> None:
     superuser().execute(
         "UPDATE governance_apikey SET previous_hash = secret_hash, secret_hash = %s, previous_until = now()",
         [bytes(31) + b"x"],
@@ -174,10 +174,10 @@ def test_an_old_secret_that_outlives_its_overlap_shows(world: World, superuser: 
     assert _lets_in(careless, world.alice.key.text)
 
 
-# -- no header is an address
+# -- forwarded addresses are ignored
 
 
-def test_a_forwarded_address_is_not_believed_and_code_that_did_would_show(world: World, superuser: Superuser) -> None:
+def test_forwarded_address_is_ignored_and_code_that_uses_it_is_detected(world: World, superuser: Superuser) -> None:
     spoofed = "203.0.113.66"
     reply = world.client("alice").post("memories/", {"content": "x"}, x_forwarded_for=spoofed, x_real_ip=spoofed)
     assert reply.status == 201
@@ -192,7 +192,7 @@ def test_a_forwarded_address_is_not_believed_and_code_that_did_would_show(world:
     assert believing.client_address(request) == spoofed
 
 
-# -- no clock tells
+# -- times tell nothing
 
 HASTY = (
     "    with prepared_cursor() as entering,",
@@ -205,7 +205,7 @@ HASTY = (
 
 
 def _work(module: ModuleType, text: str) -> tuple[list[str], int]:
-    """The statements that a try costs (without their values), and how many hashes are compared."""
+    """Return the statements of an attempt without their values, and their number."""
     with CaptureQueriesContext(connection) as queries:
         _lets_in(module, text)
     return [query["sql"].split("(")[0][:60] for query in queries], len(queries)
@@ -230,7 +230,7 @@ def auc(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _times(module: ModuleType, known: str, unknown: str, rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds of each try, the two kinds in random order, so that nothing else that changes falls on one of them."""
+    """Return the seconds of each attempt. Both kinds alternate in random order, so that other load affects both."""
     chance, times = Random(24), ([], [])  # type: ignore[var-annotated]
     for _ in range(rounds):
         for kind in chance.sample((0, 1), 2):
@@ -247,9 +247,9 @@ def test_difference_between_two_samples_is_detected() -> None:
 
 
 def test_existing_prefix_cannot_be_recognised_by_time(world: World, full_size: bool, evidence: Evidence) -> None:
-    """At full size; a run on a machine that does other things at once says nothing at a small one."""
+    """Runs at full size only: with few samples the noise of a busy machine hides any difference."""
     if not full_size:
-        pytest.skip("a matter of statistics: with --full-size")
+        pytest.skip("needs many samples: run with --full-size")
     known = world.alice.key.text[:-2] + "xx"
     unknown = known.replace(world.alice.key.prefix, "0123456789ab")
     _times(selectors, known, unknown, 500)

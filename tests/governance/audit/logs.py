@@ -1,4 +1,4 @@
-"""A sealed trail of some length, signed here and there; and a superuser who bends it."""
+"""Sealed audit logs with checkpoints, and a superuser's connection that changes them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -174,7 +174,7 @@ def cut_off(bender: Bender, rng: random.Random) -> Expected:
 
 
 def restore_an_older_copy(bender: Bender, rng: random.Random) -> Expected:
-    """The whole trail as it was at an earlier time, and then it went on."""
+    """Restore an older copy of the whole log, and append new entries."""
     bender.back_to("older")
     kept = bender.places()[-1][0]
     return Expected(kept + 1)

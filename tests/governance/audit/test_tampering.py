@@ -37,7 +37,7 @@ Superuser = Callable[[], psycopg.Connection]
 
 @pytest.fixture
 def bender(world: World, superuser: Superuser) -> Bender:
-    """A trail of 100 seals with several checkpoints, a copy of its first 60, and who bends it."""
+    """A log of 100 seals with several checkpoints, a copy of its first 60, and the attacker."""
     actor = world.alice.actor
     log_make(actor, 60)
     bender = Bender(superuser(), actor.tenant_id)

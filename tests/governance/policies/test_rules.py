@@ -96,7 +96,7 @@ piis = st.builds(
 
 
 def oracle(found: list[Rule[Any]], one: Facts) -> list[Rule[Any]]:
-    """The deciding policies, told by comparing each with each."""
+    """Return the policies that apply, by comparing each with every other."""
     meant = [
         rule
         for rule in found
@@ -120,7 +120,9 @@ def test_the_most_specific_that_match_decide(found: list[Rule[Purposes]], one: F
 
 @settings(max_examples=300, deadline=None)
 @given(rules(purposes), facts, st.sampled_from([*PURPOSES, "", "other"]))
-def test_all_memories_at_once_are_bound_as_each_one_is(found: list[Rule[Purposes]], one: Facts, purpose: str) -> None:
+def test_condition_for_many_memories_equals_the_decision_for_each(
+    found: list[Rule[Purposes]], one: Facts, purpose: str
+) -> None:
     binding = binding_of(found, one)
     denied = binding is not None and purpose not in binding.purposes
     assert is_denied(purpose_levels(found, purpose), one) is denied
@@ -246,7 +248,7 @@ def test_a_quota_of_one_stands_before_that_of_each_and_equals_give_the_smallest(
         ),
     ],
 )
-def test_a_document_that_cannot_be_is_refused_field_by_field(kind: PolicyKind, raw: object, fields: set[str]) -> None:
+def test_invalid_document_is_refused_with_each_wrong_field(kind: PolicyKind, raw: object, fields: set[str]) -> None:
     with pytest.raises(Invalid) as refusal:
         document_read(kind, raw, TERMS)
     assert {fault.field for fault in refusal.value.errors} == fields

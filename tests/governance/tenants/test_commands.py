@@ -1,4 +1,4 @@
-"""The command line of the law: one JSON line, or one line of what is wrong and exit code 1."""
+"""Tests of governance's commands: one JSON line, or one line with the error and exit code 1."""
 
 import base64
 import io

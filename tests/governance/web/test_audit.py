@@ -40,7 +40,7 @@ SINK = {"name": "log", "kind": "syslog", "address": "syslog+tls://log.example"}
 
 @pytest.fixture
 def ada(world: World) -> Client:
-    """The auditor, with a trail of 60 entries."""
+    """The auditor, with an audit log of 60 entries."""
     log_make(world.alice.actor, 60)
     return signed_in(world.ada)
 

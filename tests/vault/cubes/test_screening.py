@@ -1,4 +1,4 @@
-"""Personal data on its way into memory, by every door: allowed, flagged, redacted, refused; never lost sight of."""
+"""Tests of personal data in every way of writing: allowed, flagged, redacted or refused."""
 
 import json
 from collections.abc import Callable, Iterator

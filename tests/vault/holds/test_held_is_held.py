@@ -1,4 +1,4 @@
-"""Promise 12: nothing changes a byte of what is held, by any path; and each wall of it, taken away, shows."""
+"""Tests of promise 12: no path changes a byte of a held memory, and removing any protection is detected."""
 
 import random
 from pathlib import Path

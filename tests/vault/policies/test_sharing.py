@@ -1,4 +1,4 @@
-"""A sharing policy is law: what it forbids is not given, by API, page or preset; what was given before is found."""
+"""Tests of sharing policies: forbidden grants are refused by API, page and preset; earlier ones are listed."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The statements of a text that are worth storing: no greeting, question, command or remark on the talk. Pure."""
+"""Extraction of statements from a text, without greetings, questions, commands and remarks on the talk. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,18 +23,18 @@ from vault.reader.rules.remarks import (
 )
 from vault.reader.rules.sentences import sentences
 
-MOST_STATEMENTS = 500  # of one text; its page holds all of it
+MOST_STATEMENTS = 500  # stored of one text; the page of the conversation has the whole text
 NOT_PEOPLE = frozenset({"assistant", "system", "tool"})
-REQUESTED_CONFIDENCE = 0.95  # of a statement that its speaker asks to have stored
-LONGEST_REMARK = 200  # characters in which a greeting or thanks stand
-SHORTEST_BARE_FACT = 5  # terms of a sentence that begins with a pronoun and is of no kind that a pattern names
+REQUESTED_CONFIDENCE = 0.95  # of a statement that its speaker asked to store
+LONGEST_REMARK = 200  # characters that are searched for a greeting or thanks
+SHORTEST_BARE_FACT = 5  # terms; shorter facts that begin with a pronoun are not stored
 
 
 def read_statements(text: str, *, speaker: str, said_at: datetime) -> tuple[Statement, ...]:
-    """The statements of `text` that are worth storing, in order, each once, verbatim; empty where there are none.
+    """Return the statements of `text` that are worth storing, verbatim, in order, without duplicates.
 
-    speaker: a role or a name; what an assistant, a system or a tool says states nothing about anyone. said_at: aware;
-    `yesterday` is the day before it. English and Chinese; each sentence is of one language.
+    speaker: a role or a name; texts of assistants, systems and tools have no statements. said_at: aware; `yesterday`
+    is the day before it. English and Chinese; each sentence is of one language.
     """
     if speaker.casefold() in NOT_PEOPLE:
         return ()
@@ -52,7 +52,7 @@ def read_statements(text: str, *, speaker: str, said_at: datetime) -> tuple[Stat
 
 
 def unstated_kind(text: str) -> str:
-    """`greeting`, `thanks` or `not_noted`: what a text is that states nothing."""
+    """Return the kind of a text without statements: `greeting`, `thanks` or `not_noted`."""
     folded = text[:LONGEST_REMARK].casefold().strip()
     return "thanks" if THANKS.search(folded) else "greeting" if GREETING.search(folded) else "not_noted"
 
