@@ -1,5 +1,5 @@
 -- The four roles, and the database. Run once as a superuser, with psql-free SQL so that any client can send it.
--- owner migrates · app serves and owns nothing · router owns the few functions that look across tenants · auditor reads the trail.
+-- owner migrates · app serves and owns nothing · router owns the few functions that look across tenants · auditor reads the audit log.
 -- memos_backup is made by backup.sql: it reads all tenants' rows for backups. A sixth, memos_maintainer, is made by maintenance.sql: it removes purged bytes and reads no row.
 CREATE ROLE memos_owner LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
 CREATE ROLE memos_app LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;

@@ -1,4 +1,4 @@
-"""Migration operations that put a table under the law: row-level security, composite keys, the rights it needs.
+"""Migration operations that protect a tenant's table: row-level security, composite keys, the rights it needs.
 
 Roles are made by deploy/roles.sql before the first migration. See docs/decisions/0002.
 """

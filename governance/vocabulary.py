@@ -1,4 +1,4 @@
-"""The closed sets of the law. Values are stored and sent to clients: they never change."""
+"""The closed sets of governance. Values are stored and sent to clients: they never change."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Personas as what grants can be about: declared to the law as it starts."""
+"""Personas as objects of grants, registered at start."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Finding the one persona that a call names, and what the law must know of it."""
+"""Look-up of the persona that a call names, with the facts that decisions need."""
 
 from uuid import UUID
 

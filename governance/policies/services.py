@@ -45,7 +45,7 @@ class PolicyChanges:
 
 
 def terms() -> Terms:
-    """The product's words that a policy may name; the law knows none of its own."""
+    """The product's words that a policy may name; governance itself has none."""
     return {name: frozenset(words) for name, words in settings.POLICY_TERMS.items()}
 
 

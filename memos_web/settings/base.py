@@ -270,7 +270,7 @@ BACKUP_DAYS = CONFIG.backup_days  # how long the operator keeps one: receipts of
 # Health
 DISK_LEAST_FREE_BYTES = 100 * 1024 * 1024  # with less the product says that it is not ready
 
-# Policies: the product's closed sets, which the law does not know
+# Policies: the product's closed sets, which governance does not know
 POLICY_TERMS = {
     "types": [*MemoryType],
     "semantic_types": [*SemanticType],

@@ -1,4 +1,4 @@
-"""The kinds of objects that grants can be about. Each house declares its own; the law knows none above it."""
+"""The kinds of objects that grants can be about. Each package registers its own; governance knows none above it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from governance.vocabulary import Action, Permission
 
 @dataclass(frozen=True)
 class Grantable:
-    """One kind of object. locate: what the law must know of one of them; raises NotFound.
+    """One kind of object. locate: the facts of one that decisions need; raises NotFound.
 
     family: the first part of the permissions that grants on it give. permissions: what an action on it is, as one.
     within_bonds: the grants on what the actor's key is bound to. readable: those that the actor may read now. by_name:

@@ -97,7 +97,7 @@ def closing(action: Action) -> frozenset[Action]:
 
 @dataclass(frozen=True)
 class Target:
-    """The object of a decision, as far as the law must know it.
+    """The object of a decision, as far as the rules need it.
 
     private_to: whom it is kept to, if private. owner_id: the member who may share it. within: what it lies in; grants
     on that count for it too, allowances only if `open_within`. locked: nobody writes. curated: its owner writes, and

@@ -1,4 +1,4 @@
-"""Sharing policies as law: no grant is given that they forbid, and those that were given before are found.
+"""Sharing policies: grants that they forbid are refused, and earlier ones are listed.
 
 What was given before a policy forbade it holds until it is revoked: a decision would otherwise have to weigh every
 policy against every grant, in every search. The simulator counts such grants, and the page of a policy lists them.

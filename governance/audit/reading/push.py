@@ -146,7 +146,7 @@ def _move_on(sink_id: UUID, tenant_id: UUID, before: int, seq: int) -> None:
 
 
 def _pause(sink_id: UUID, tenant_id: UUID, error: str) -> None:
-    """Two seconds, four, eight … up to LONGEST_PAUSE; for ever, since a trail is never given up."""
+    """Two seconds, four, eight … up to LONGEST_PAUSE, without end, because no audit entry may be lost."""
     with tenant_transaction(tenant_id):
         sink = AuditSink.objects.filter(id=sink_id)
         failures = sink.values_list("failures", flat=True).first() or 0
