@@ -20,11 +20,13 @@ from governance.tenants.binding import UnsafeRole
 from governance.tenants.serving import refuse_unsafe_role
 from memos_web.handler import ThreadedHandler
 from memos_web.mcp.app import WithMcp
+from memos_web.mem0.app import WithMem0
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import llm
 from vault.retrieval.warming import load_models
 
-application = WithMcp(ThreadedHandler())
+django_application = ThreadedHandler()
+application = WithMem0(WithMcp(django_application), api=django_application)
 YOUNG = 50_000  # objects that are made before the collector looks at them; Python's own 700 costs a bulk call a tenth
 
 # Python lets a thread run for 5 ms before another's turn; a request waits so long after each statement.

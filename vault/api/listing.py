@@ -1,6 +1,8 @@
 """`?namespace=&persona=&state=…` of GET memories/."""
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from django.db.models import Q
 from drf_spectacular.utils import OpenApiParameter
@@ -28,7 +30,7 @@ SAME = {
     "task_id": None,
 }
 TOLD = {"namespace": "Path, with all below it; or an id, without.", "persona": "Id or name."}
-FILTERS = (*SAME, "tag", "created_after", "created_before", "deleted")
+FILTERS = (*SAME, "tag", "created_after", "created_before", "deleted", "filters")
 LIST_PARAMETERS = [
     *(
         OpenApiParameter(name, str, enum=[*kind] if kind else None, description=TOLD.get(name, ""))
@@ -38,6 +40,7 @@ LIST_PARAMETERS = [
     OpenApiParameter("tag", str),
     OpenApiParameter("created_after", str, description="RFC 3339, or a date: its first moment in UTC."),
     OpenApiParameter("created_before", str, description="RFC 3339, or a date: its first moment in UTC."),
+    OpenApiParameter("filters", str, description="A filter as in the body of a search, as JSON. It is ANDed."),
     *PAGE,
 ]
 
@@ -55,8 +58,21 @@ def list_condition(actor: Actor, asked: Mapping[str, str]) -> Q:
             condition &= found | Q(namespace__path__startswith=f"{value}/") if name == "namespace" else found
     if "tag" in asked:
         condition &= Q(tags__contains=[asked["tag"]])
+    if "filters" in asked:
+        condition &= filter_read(maker, _json_object(asked["filters"]))
     if "created_after" in asked:
         condition &= Q(created_at__gt=moment_or_date(asked["created_after"], "created_after"))
     if "created_before" in asked:
         condition &= Q(created_at__lt=moment_or_date(asked["created_before"], "created_before"))
     return condition
+
+
+def _json_object(text: str) -> Mapping[str, Any]:
+    """Raises Invalid."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(errors=[FieldError("filters", "no JSON")]) from error
+    if not isinstance(found, dict):
+        raise Invalid(errors=[FieldError("filters", "an object is needed")])
+    return found

@@ -1,8 +1,11 @@
 """GET memories/: filters in the address, pages that stay true under writes."""
 
+import json
 from datetime import timedelta
+from urllib.parse import quote
 from uuid import UUID
 
+import pytest
 from django.conf import settings
 
 from governance.database import acting
@@ -159,3 +162,18 @@ def test_a_date_is_a_time_in_filters_of_a_search_too(alice: Contract) -> None:
     for after, expected in (("2001-01-01", ["Anna sings."]), ("2199-01-01", [])):
         reply = alice.post("memories/search/", {"query": "Anna", "filters": {"created_at": {"gt": after}}})
         assert [one["content"] for one in reply.json["results"]] == expected
+
+
+def test_a_list_takes_the_filters_of_a_search(alice: Contract) -> None:
+    alice.add("tea", tags=["food"])
+    alice.add("rain", tags=["weather"])
+    alice.add("bread", tags=["food"], metadata={"kind": "baked"})
+    either = quote(json.dumps({"AND": [{"tags": {"contains": "food"}}, {"NOT": {"metadata.kind": "baked"}}]}))
+    assert alice.listed(f"filters={either}") == ["tea"]
+
+
+@pytest.mark.parametrize("filters", ["{", "[]", "7", '{"colour": "red"}', '{"tags": "\\u0000"}'])
+def test_a_list_with_broken_filters_names_them(alice: Contract, filters: str) -> None:
+    assert any(
+        field.startswith("filters") for field in fields_at_fault(alice.get(f"memories/?filters={quote(filters)}"))
+    )

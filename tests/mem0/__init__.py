@@ -1,0 +1,1 @@
+"""The routes of mem0 with its own, unchanged client."""

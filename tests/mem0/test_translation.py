@@ -1,0 +1,110 @@
+"""Filters and options of mem0 in our words; what has no equal is refused, never left out."""
+
+from typing import Any
+
+import pytest
+
+from memos_web.mem0.translation import NotTranslated, added, changed, end_of, filters_of, history, moment
+
+
+@pytest.mark.parametrize(
+    ("asked", "ours"),
+    [
+        ({"filters": {"user_id": "anna"}}, {"persona": "anna"}),
+        ({"user_id": "anna", "run_id": 7}, {"AND": [{"persona": "anna"}, {"session_id": 7}]}),
+        ({"filters": {"agent_id": {"in": ["a", "b"]}}}, {"metadata.agent_id": {"in": ["a", "b"]}}),
+        ({"filters": {"metadata": {"topic": "tea"}}}, {"metadata.topic": "tea"}),
+        (
+            {"filters": {"OR": [{"user_id": "anna"}, {"categories": {"icontains": "food"}}]}},
+            {"OR": [{"persona": "anna"}, {"tags": {"contains": "food"}}]},
+        ),
+        (
+            {"filters": {"NOT": [{"user_id": "a"}, {"user_id": "b"}]}},
+            {"NOT": {"OR": [{"persona": "a"}, {"persona": "b"}]}},
+        ),
+        ({"filters": {"created_at": {"gte": "2026-01-01"}}}, {"created_at": {"gte": "2026-01-01"}}),
+        (
+            {"filters": {"user_id": "anna"}, "start_date": "2026-01-01", "categories": ["food"]},
+            {"AND": [{"persona": "anna"}, {"tags": {"in": ["food"]}}, {"created_at": {"gte": "2026-01-01"}}]},
+        ),
+        ({}, None),
+    ],
+)
+def test_filters_say_the_same(asked: dict[str, Any], ours: Any) -> None:
+    assert filters_of(asked) == ours
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ({"filters": {"user_id": "*"}}, "user_id"),
+        ({"filters": {"keywords": {"contains": "tea"}}}, "keywords"),
+        ({"filters": {"user_id": {"like": "a"}}}, "like"),
+        ({"filters": ["user_id"]}, "object"),
+        ({"filters": {"AND": []}}, "empty"),
+        ({"filters": {"AND": ["user_id"]}}, "object"),
+        ({"show_expired": True}, "show_expired"),
+    ],
+)
+def test_a_filter_without_an_equal_is_refused_by_name(asked: dict[str, Any], names: str) -> None:
+    with pytest.raises(NotTranslated, match=names.replace("*", r"\*")):
+        filters_of(asked)
+
+
+def test_messages_are_added_with_their_user_run_agent_and_times() -> None:
+    asked = {
+        "messages": [{"role": "user", "content": "tea"}],
+        "user_id": "anna",
+        "filters": {"agent_id": "kettle"},
+        "run_id": 7,
+        "metadata": {"topic": "tea"},
+        "timestamp": 0,
+        "expiration_date": "2026-12-31",
+    }
+    assert added(asked) == {
+        "messages": [{"role": "user", "content": "tea"}],
+        "infer": True,
+        "persona": "anna",
+        "session_id": "7",
+        "metadata": {"topic": "tea", "agent_id": "kettle"},
+        "event_time": "1970-01-01T00:00:00+00:00",
+        "expires_at": "2027-01-01T00:00:00+00:00",
+    }
+
+
+@pytest.mark.parametrize("option", ["custom_instructions", "custom_categories", "structured_data_schema", "immutable"])
+def test_an_option_that_would_be_ignored_is_refused(option: str) -> None:
+    with pytest.raises(NotTranslated, match=option):
+        added({"messages": [], option: "x"})
+
+
+def test_a_change_keeps_agent_and_app_and_can_end_an_expiry() -> None:
+    changes = changed(
+        {"text": "coffee", "metadata": {"topic": "coffee"}, "expiration_date": None}, {"agent_id": "kettle"}
+    )
+    assert changes == {
+        "content": "coffee",
+        "metadata": {"topic": "coffee", "agent_id": "kettle"},
+        "expires_at": None,
+    }
+    with pytest.raises(NotTranslated, match="Nothing to change"):
+        changed({}, {})
+
+
+def test_history_is_told_from_the_oldest_with_the_text_before() -> None:
+    rows: list[dict[str, Any]] = [{"version": n, "content": f"v{n}", "metadata": {}, "created_at": "t"} for n in (2, 1)]
+    assert [(one["event"], one["old_memory"], one["new_memory"]) for one in history("m", rows)] == [
+        ("ADD", None, "v1"),
+        ("UPDATE", "v1", "v2"),
+    ]
+
+
+@pytest.mark.parametrize("value", ["soon", 7, "9999-12-31"])
+def test_a_date_that_is_none_is_refused(value: Any) -> None:
+    with pytest.raises(NotTranslated, match="expiration_date"):
+        end_of(value)
+
+
+def test_a_time_that_is_none_is_refused() -> None:
+    with pytest.raises(NotTranslated, match="timestamp"):
+        moment(10**30)
