@@ -68,7 +68,8 @@ class Preview:
 class JobKind:
     """A kind of job. permission: to ask for it, to run it again, to undo it.
 
-    settings: a dataclass that checks the settings of a schedule; None: it cannot be scheduled. undo: the kind that
+    settings: a dataclass that checks the settings of a schedule; None: it cannot be scheduled. default_cron: when a new
+    tenant's schedule runs it, in UTC; empty: it has none. undo: the kind that
     undoes it, within `undo_for`. cancelled: writes what follows a cancellation, with its transaction.
     """
 
@@ -80,6 +81,7 @@ class JobKind:
     undo: str | None = None
     undo_for: timedelta = timedelta(0)
     cancelled: Callable[[Actor, Job], None] | None = None
+    default_cron: str = ""
 
 
 _kinds: dict[str, JobKind] = {}
@@ -100,3 +102,8 @@ def kind_of(name: str) -> JobKind:
 
 def schedulable_kinds() -> list[str]:
     return sorted(kind.name for kind in _kinds.values() if kind.settings is not None)
+
+
+def default_kinds() -> list[JobKind]:
+    """Those that a new tenant has a schedule of, by name."""
+    return sorted((kind for kind in _kinds.values() if kind.default_cron), key=lambda kind: kind.name)

@@ -24,11 +24,12 @@ def handler(
     undo: str | None = None,
     undo_for: timedelta = timedelta(0),
     cancelled: Callable[[Actor, Job], None] | None = None,
+    default_cron: str = "",
 ) -> Callable[[JobHandler], JobHandler]:
     """Make a function the handler of a topic's jobs; see JobKind. limit: of one run, which is one step or more."""
 
     def register(function: JobHandler) -> JobHandler:
-        kind = JobKind(topic, function, permission, settings, preview, undo, undo_for, cancelled)
+        kind = JobKind(topic, function, permission, settings, preview, undo, undo_for, cancelled, default_cron)
         route_for(kind, weight=weight, limit=limit)
         add_kind(kind)
         return function

@@ -17,7 +17,7 @@ from governance.audit.services import record
 from governance.database import acting, database_now, no_tenant, tenant_transaction
 from governance.errors import Conflict, DomainError, FieldError, Forbidden, Invalid, NotFound
 from governance.jobs.cron import next_run
-from governance.jobs.kinds import JobKind, Preview, kind_of, schedulable_kinds
+from governance.jobs.kinds import JobKind, Preview, default_kinds, kind_of, schedulable_kinds
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.models import Schedule
@@ -29,6 +29,7 @@ from governance.vocabulary import Channel, Permission, PrincipalKind, Verb
 MOST = 100  # schedules of one look
 MOST_OF_TENANT = 100
 LASTING = (Forbidden, NotFound, Invalid)  # refusals that the next time would meet again
+ALONE = "SELECT pg_advisory_xact_lock(hashtextextended('default schedules ' || %s, 0))"
 logger = logging.getLogger(__name__)
 
 
@@ -80,6 +81,27 @@ def schedule_create(*, actor: Actor, draft: ScheduleDraft) -> Schedule:
         schedule.save(force_insert=True)
         _record(actor, Verb.SCHEDULE_CREATED, schedule)
     return schedule
+
+
+def schedules_create_defaults(*, actor: Actor) -> list[Schedule]:
+    """Schedule, at its default time, each kind that has one and no schedule yet. Twice, or two at once, adds each once.
+
+    Raises Forbidden; Conflict as `schedule_create`. Writes: Schedule …, AuditEntry ….
+    """
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        with connection.cursor() as cursor:
+            cursor.execute(ALONE, [str(actor.tenant_id)])
+        drafts = [ScheduleDraft(kind.name, kind.default_cron) for kind in kinds_without_schedule(actor=actor)]
+        return [schedule_create(actor=actor, draft=draft) for draft in drafts]
+
+
+def kinds_without_schedule(*, actor: Actor) -> list[JobKind]:
+    """The kinds that `schedules_create_defaults` would schedule. Raises Forbidden."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    with acting(actor):
+        scheduled = set(Schedule.objects.filter(tenant_id=actor.tenant_id).values_list("kind", flat=True))
+        return [kind for kind in default_kinds() if kind.name not in scheduled]
 
 
 def schedule_update(*, actor: Actor, schedule_id: UUID, changes: Mapping[str, Any]) -> Schedule:

@@ -8,19 +8,25 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.jobs.kinds import Preview, kind_of, schedulable_kinds
-from governance.jobs.schedules import schedule_preview, schedules_list
+from governance.jobs.schedules import (
+    kinds_without_schedule,
+    schedule_preview,
+    schedules_create_defaults,
+    schedules_list,
+)
 from governance.naming import Name, names_find
 from governance.pages import First
 from governance.vocabulary import JobStatus, Permission
 from governance.web.job_words import STATUSES, cron_words, kind_words, meaning_words
-from governance.web.pages import draw, page
+from governance.web.pages import draw, page, see_other
 
 if TYPE_CHECKING:
     from governance.models import Schedule
@@ -65,10 +71,19 @@ def pipelines(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         "soon": [one for one in shown if _is_soon(one.row)],
         "schedules": shown,
         "unscheduled": _unscheduled(rows),
+        "defaults": [kind_words(kind.name) for kind in kinds_without_schedule(actor=actor)],
         "is_counted": bool(counted),
         "here": request.get_full_path(),
     }
     return draw(request, "governance/jobs/pipelines.html", context)
+
+
+@require_POST
+@page
+def pipelines_default(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Schedule the jobs that a new tenant has scheduled."""
+    schedules_create_defaults(actor=actor)
+    return see_other(reverse("pipelines"))
 
 
 def _by_next_run(rows: "Sequence[Schedule]") -> "list[Schedule]":

@@ -69,6 +69,7 @@ urlpatterns = [
     path("jobs/schedules/<uuid:schedule_id>/run/", schedules.schedule_start, name="schedule_run"),
     path("jobs/schedules/<uuid:schedule_id>/remove/", schedules.schedule_end, name="schedule_remove"),
     path("pipelines/", pipelines.pipelines, name="pipelines"),
+    path("pipelines/defaults/", pipelines.pipelines_default, name="pipelines_default"),
     # who may do what
     path("access/", access.access_list, name="access_list"),
     path("access/ask/", access.access_ask, name="access_ask"),

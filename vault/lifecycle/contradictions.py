@@ -61,7 +61,7 @@ def conflicts_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     return pairs_preview(actor, partial(_pairs, threshold=SETTINGS.validate_python(dict(chosen)).threshold))
 
 
-@handler(Topic.CONFLICTS_PROPOSE, settings=ContradictionSettings, preview=conflicts_preview)
+@handler(Topic.CONFLICTS_PROPOSE, settings=ContradictionSettings, preview=conflicts_preview, default_cron="30 4 * * *")
 def conflicts_propose(run: JobRun) -> Callable[[], Step]:
     """Look for contradictions of the next memories. Two runs at once ask once. Writes: Review …."""
     threshold = SETTINGS.validate_python(dict(run.settings)).threshold

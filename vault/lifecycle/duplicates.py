@@ -61,7 +61,7 @@ def fusions_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     return pairs_preview(actor, partial(_pairs, threshold=SETTINGS.validate_python(dict(chosen)).threshold))
 
 
-@handler(Topic.FUSIONS_PROPOSE, settings=DuplicateSettings, preview=fusions_preview)
+@handler(Topic.FUSIONS_PROPOSE, settings=DuplicateSettings, preview=fusions_preview, default_cron="0 5 * * *")
 def fusions_propose(run: JobRun) -> Callable[[], Step]:
     """Look for duplicates of the next memories. Two runs at once propose each fusion once. Writes: Review …."""
     threshold = SETTINGS.validate_python(dict(run.settings)).threshold

@@ -105,7 +105,7 @@ def check_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     return Preview(len(found), tuple(found)[:MOST_NAMED])
 
 
-@handler(Topic.INDEX_CHECK, settings=CheckSettings, preview=check_preview)
+@handler(Topic.INDEX_CHECK, settings=CheckSettings, preview=check_preview, default_cron="0 4 * * 0")
 def index_check(run: JobRun) -> Callable[[], Step]:
     """Look at the next LOOKED_AT memories. done: memories looked at. Twice, it finds nothing more to repair.
 

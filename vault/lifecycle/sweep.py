@@ -97,7 +97,7 @@ def sweep_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     return Preview(len(plans), tuple(plan.cube.id for plan in plans[:MOST_NAMED]))
 
 
-@handler(Topic.LIFECYCLE_SWEEP, settings=SweepSettings, preview=sweep_preview)
+@handler(Topic.LIFECYCLE_SWEEP, settings=SweepSettings, preview=sweep_preview, default_cron="0 3 * * *")
 def lifecycle_sweep(run: JobRun) -> Callable[[], Step]:
     """Look at the next LOOKED_AT memories, as the product itself. done: memories looked at.
 

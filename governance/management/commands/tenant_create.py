@@ -1,11 +1,14 @@
-"""Found a tenant with its owner, an API key and a sign-in link."""
+"""Found a tenant with its owner, the default schedules, an API key and a sign-in link."""
 
 from argparse import ArgumentParser
 from typing import Any
 
+from governance.actor import CallContext
+from governance.jobs.schedules import schedules_create_defaults
 from governance.management.base import DomainCommand
+from governance.tenants.principals import actor_again
 from governance.tenants.services import apikey_create, command_line_actor, sign_in_link_create, tenant_create
-from governance.vocabulary import Scope
+from governance.vocabulary import Channel, PrincipalKind, Scope
 
 
 class Command(DomainCommand):
@@ -22,6 +25,11 @@ class Command(DomainCommand):
         actor = command_line_actor(tenant.id)
         key = apikey_create(actor=actor, member=owner, scopes=list(Scope), name="first")
         link = sign_in_link_create(actor=actor, member=owner)
+        kind, context = PrincipalKind.MEMBER, CallContext(channel=Channel.COMMAND_LINE)
+        founder = actor_again(
+            tenant_id=tenant.id, kind=kind, principal_id=owner.id, request_id=actor.request_id, context=context
+        )
+        schedules_create_defaults(actor=founder)  # they run with the rights of the owner
         reply = {
             "tenant": {"id": str(tenant.id), "slug": tenant.slug},
             "owner": {"id": str(owner.id), "email": options["owner"]},

@@ -11,10 +11,17 @@ from governance.errors import Invalid
 from governance.jobs.cron import next_run
 from governance.tasks import schedules_start_task
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import MISSING, Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
 Superuser = Callable[[], psycopg.Connection]
+DEFAULTS = {
+    "lifecycle.sweep": "0 3 * * *",
+    "index.check": "0 4 * * 0",
+    "conflicts.propose": "30 4 * * *",
+    "fusions.propose": "0 5 * * *",
+}
 NIGHTLY = {"kind": "audit.export", "cron": "0 3 * * *", "timezone": "Europe/Berlin", "settings": {"format": "csv"}}
 
 
@@ -138,3 +145,35 @@ def test_only_who_manages_operations_may_and_a_refusal_leaves_no_row(
     for address in (f"schedules/{made['id']}/", f"schedules/{MISSING}/"):
         assert charlie.patch(address, {"enabled": False}).status in {403, 404}
     assert olivia.get("schedules/").json["results"] == [made]
+
+
+def test_default_schedules_are_added_once_at_their_times(world: World, olivia: Contract) -> None:
+    client = signed_in(world.olivia)
+    assert "Add the default schedules" in client.get("/pipelines/").text
+    for _ in range(2):
+        added = client.post("/pipelines/defaults/")
+        assert (added.status_code, added["Location"]) == (303, "/pipelines/")
+    assert crons(olivia) == DEFAULTS
+    assert "Add the default schedules" not in client.get("/pipelines/").text
+
+
+def test_kind_with_a_schedule_keeps_the_one_it_has(world: World, olivia: Contract) -> None:
+    _add(olivia, kind="lifecycle.sweep", cron="0 1 * * 1", settings={})
+    assert signed_in(world.olivia).post("/pipelines/defaults/").status_code == 303
+    assert crons(olivia) == DEFAULTS | {"lifecycle.sweep": "0 1 * * 1"}
+
+
+def test_editor_adds_no_default_schedules_and_no_tenant_adds_anothers(
+    world: World, olivia: Contract, charlie: Contract
+) -> None:
+    for person in (world.alice, world.bob):
+        assert signed_in(person).post("/pipelines/defaults/").status_code == 403
+    assert signed_in(world.charlie).post("/pipelines/defaults/").status_code == 303
+    assert (crons(olivia), crons(charlie)) == ({}, DEFAULTS)
+
+
+def crons(client: Contract) -> dict[str, str]:
+    rows = client.get("schedules/").json["results"]
+    found = {row["kind"]: row["cron"] for row in rows}
+    assert len(found) == len(rows)
+    return found

@@ -16,6 +16,8 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from governance.jobs.schedules import schedules_list
+from governance.pages import First
 from governance.tenants.services import sign_in_link_use
 from memos_web.config import read_config
 from memos_web.installation import secrets_make
@@ -43,6 +45,9 @@ def test_tenant_create_answers_with_a_key_and_a_link_that_work(database: Clone) 
     assert (reply["tenant"]["slug"], reply["owner"]["email"]) == ("acme", "olivia@acme.example")
     actor = sign_in_link_use(token=reply["sign_in_link"].rsplit("/", 2)[1], request_id="request-of-a-test", address="")
     assert (str(actor.tenant_id), str(actor.member_id)) == (reply["tenant"]["id"], reply["owner"]["id"])
+    schedules = schedules_list(actor=actor, pages=First(10))
+    assert {row.kind for row in schedules} == {"lifecycle.sweep", "index.check", "conflicts.propose", "fusions.propose"}
+    assert {(row.principal_id, row.enabled) for row in schedules} == {(actor.member_id, True)}
 
 
 def test_member_add_answers_with_the_member_and_a_link(world: World) -> None:

@@ -5,13 +5,17 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from governance.actor import Actor, system_actor
 from governance.database import acting
+from governance.ids import uuid7
+from governance.jobs.kinds import JobRun
 from memos_web.config import EmbedderChoice
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 from vault.lifecycle import pairs
+from vault.lifecycle.duplicates import fusions_propose
 from vault.models import Review
 
 PROPOSE = {"kind": "fusions.propose", "cron": "0 5 * * *"}
@@ -183,3 +187,18 @@ def test_preview_counts_and_proposes_nothing(
     assert fields_at_fault(olivia.post("schedules/", PROPOSE | {"settings": {"threshold": 2}})) == {
         "settings.threshold"
     }
+
+
+def test_two_runs_at_once_propose_each_fusion_once(world: World, alice: Contract) -> None:
+    older, later = stored(alice), stored(alice, NEARLY)
+    run_jobs()
+    system = system_actor(tenant_id=world.acme.id, request_id="test")
+    writes = [fusions_propose(run_of(system)) for _ in range(2)]  # both have read before one writes
+    with acting(system):
+        proposals = [write().result for write in writes if callable(write)]
+    assert proposals == [{"proposed": 1}, {"proposed": 0}]
+    assert open_pairs(alice) == {(later, older)}
+
+
+def run_of(system: Actor) -> JobRun:
+    return JobRun(uuid7(), system, system, {}, {}, 0, None, None, {}, lambda done, total: None)
