@@ -23,7 +23,7 @@ from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
-from vault.chat.commands import goal_of, hits_meant
+from vault.chat.commands import STATED, goal_of, hits_meant
 from vault.chat.memory_changes import turn_forget
 from vault.chat.rules import (
     LONGEST_MARKER,
@@ -66,12 +66,21 @@ from vault.cubes.sources import sources_of
 from vault.cubes.usage import usage_count
 from vault.cubes.writer.building import TextIndexes, texts_index
 from vault.layers.services import turn_append
-from vault.lexicon.temporal_expressions import asks_for_time
+from vault.lexicon.temporal_expressions import asks_for_time, time_ranges_of
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.namespaces.services import chat_namespace
 from vault.providers.ports import Completion, Llm, TextDelta
 from vault.providers.registry import llm
-from vault.reader.rules import Intent, MemoryCall, Statement, confirms, memory_call, needs_past, read_statements
+from vault.reader.rules import (
+    Intent,
+    MemoryCall,
+    Statement,
+    asks_for_topics,
+    confirms,
+    memory_call,
+    needs_past,
+    read_statements,
+)
 from vault.reader.services import statement_draft
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.relevance import is_relevant
@@ -309,9 +318,12 @@ def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
     call = memory_call(content, said_at=datetime.now(UTC), past=asked.past)
     if call.intent in {Intent.SUMMARISE, Intent.DELETE}:
         return _command_plan(actor, asked, content, call)
-    search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id)
-    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
-    usable = [hit for hit in _about(call.rewritten, hits) if hit.view.cube.id not in asked.excluded]
+    hits = about = _topics(actor, asked, call)
+    if not about:
+        search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id)
+        hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+        about = _about(call.rewritten, hits)
+    usable = [hit for hit in about if hit.view.cube.id not in asked.excluded]
     usable = _within(call, usable)
     found = _quoted_first(call.rewritten, usable) if _model(asked.model) is None else usable
     goal = _goal(actor, asked, call)
@@ -446,6 +458,28 @@ def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
     return [hit for hit in own if is_relevant(hit.parts, question)]
 
 
+def _topics(actor: Actor, asked: _Asked, call: MemoryCall) -> list[Hit]:
+    """What was stated in the time that is named by a question about what was talked of; none for other questions.
+
+    Of a day without a year: in the last year in which something was stated on it.
+    """
+    if call.time_range is None or not asks_for_topics(call.rewritten):
+        return []
+    filters = {"semantic_type": {"in": list(STATED)}}
+    search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, filters=filters, conversation_id=asked.conversation_id)
+    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+    ranges = time_ranges_of(call.rewritten, datetime.now(UTC))
+    meant = [one for one in ranges if one.weight == max(other.weight for other in ranges)]
+    latest = sorted(meant, key=lambda one: one.start, reverse=True)
+    found = ([hit for hit in hits if one.start <= _moment(hit) < one.end] for one in latest)
+    return next((inside for inside in found if inside), [])
+
+
+def _moment(hit: Hit) -> datetime:
+    """The time when it happened, else when it was stored."""
+    return hit.view.cube.event_time or hit.view.cube.created_at
+
+
 def _within(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
     """For a question about a day or a week, keep the results of that time, if there are any."""
     if (
@@ -455,7 +489,7 @@ def _within(call: MemoryCall, hits: Sequence[Hit]) -> list[Hit]:
     ):
         return list(hits)
     start, end = call.time_range
-    inside = [hit for hit in hits if start <= (hit.view.cube.event_time or hit.view.cube.created_at) < end]
+    inside = [hit for hit in hits if start <= _moment(hit) < end]
     return inside or list(hits)
 
 

@@ -5,7 +5,7 @@ from vault.reader.rules.calls import Intent, MemoryCall, confirms, memory_call, 
 from vault.reader.rules.extraction import read_statements, unstated_kind
 from vault.reader.rules.goals import goal_touched, may_touch_goal
 from vault.reader.rules.kinds import Statement, is_question, semantic_type_of, statements
-from vault.reader.rules.questions import speaks_of_self
+from vault.reader.rules.questions import asks_for_topics, speaks_of_self
 from vault.reader.rules.sentences import sentences
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Statement",
     "about",
     "answer_of",
+    "asks_for_topics",
     "confirms",
     "goal_touched",
     "is_question",

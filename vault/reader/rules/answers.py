@@ -40,7 +40,7 @@ _NUMBER = re.compile(
     r"|sixty|seventy|eighty|ninety|hundred|thousand|once|twice|half|one)\b"
 )
 _PLACE = re.compile(
-    r"\b(?:in|at|to|from|near|into|around) (?:the |a |my |our |his |her )?[^\W\d]"
+    r"\b(?:in|at|to|from|near|into|around|through|across|along) (?:the |a |my |our |his |her )?[^\W\d]"
     r"|在(?![0-9一二三四五六七八九十]{1,3}月)|去|到|从|住|搬"
 )
 _REASON = re.compile(

@@ -113,7 +113,8 @@ def memory_call(text: str, *, said_at: datetime, past: Sequence[str] = ()) -> Me
     intent, query, confidence = _intent(rewritten, said_at)
     is_own = bool(_SELF.match(query)) or bool(_OWN_WORDS.search(rewritten))
     spans = time_ranges_of(rewritten, said_at)
-    best = max(spans, key=lambda one: one.weight, default=None)
+    # A day without a year is that of the last year in which it has been.
+    best = max(spans, key=lambda one: (one.weight, one.start <= said_at, one.start), default=None)
     return MemoryCall(
         intent=intent,
         query=query,

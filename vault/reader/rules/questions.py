@@ -82,6 +82,11 @@ class QuestionParts:
     is_english: bool
 
 
+def asks_for_topics(question: str) -> bool:
+    """Tell whether a question asks what was talked about at some time."""
+    return question_parts(question).kind is QuestionKind.TOPICS
+
+
 def speaks_of_self(text: str) -> bool:
     """Return whether `text` says something about its writer."""
     return _FIRST_PERSON.search(text.casefold()) is not None

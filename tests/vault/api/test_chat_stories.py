@@ -1,0 +1,114 @@
+"""What was told weeks ago is recalled: by what happened, by its day, with yes or no, and with its reason."""
+
+from datetime import timedelta
+
+import pytest
+
+from governance.database import database_now
+from tests.factories import World
+from tests.vault.api.contract import Contract
+from tests.vault.api.test_chat_commands import ask, begin
+from tests.vault.outbox import run_jobs
+
+SMALL_TALK = ("Good morning!", "How are you?", "Thanks, see you.", "早上好！", "谢谢。")
+
+
+def tell(who: Contract, session: str, at: str, *contents: str) -> None:
+    messages = [{"role": "user", "content": one, "timestamp": at} for one in contents]
+    reply = who.post("memories/", {"messages": messages, "session_id": session, "infer": True})
+    assert reply.status == 201, reply
+
+
+@pytest.mark.parametrize(
+    ("told", "others", "questions", "recalled"),
+    [
+        (
+            "I went for a run in the wetland park this morning and saw a red squirrel.",
+            ("I cooked lentil soup for Ben.", "My sister is looking for a flat.", "I repaired my bicycle."),
+            ("What did I see in the wetland park?", "Where did I go for a run?", "Where did I see a squirrel?"),
+            ("squirrel", "wetland park", "wetland park"),
+        ),
+        (
+            "今天早上我在湿地公园跑步，看到了一只松鼠。",
+            ("我给小本做了扁豆汤。", "我姐姐在找房子。", "我修好了自行车。"),
+            ("我在湿地公园看到了什么？", "我在哪里跑步？", "我在哪里看到了松鼠？"),
+            ("松鼠", "湿地公园", "湿地公园"),
+        ),
+    ],
+    ids=["en", "zh"],
+)
+def test_event_of_three_weeks_ago_is_recalled_by_its_place_and_by_what_was_seen(
+    world: World,
+    alice: Contract,
+    told: str,
+    others: tuple[str, ...],
+    questions: tuple[str, ...],
+    recalled: tuple[str, ...],
+) -> None:
+    now = database_now()
+    tell(alice, "first", (now - timedelta(days=21)).isoformat(), *SMALL_TALK, told)
+    for number, other in enumerate(others):
+        tell(alice, f"later {number}", (now - timedelta(days=14 - number)).isoformat(), *SMALL_TALK, other)
+    run_jobs()
+    turns = begin(alice)
+    for question, part in zip(questions, recalled, strict=True):
+        answer = ask(alice, turns, question)
+        assert part in answer, (question, answer)
+        assert not [other for other in others if other in answer], (question, answer)
+
+
+@pytest.mark.parametrize(
+    ("topics", "other", "question"),
+    [
+        (
+            ("I ordered the kitchen tiles.", "My sister is looking for a flat."),
+            "I repaired my bicycle.",
+            "What did we talk about on 27 April?",
+        ),
+        (("我订了厨房的瓷砖。", "我姐姐在找房子。"), "我修好了自行车。", "4月27日我们聊了什么？"),
+    ],
+    ids=["en", "zh"],
+)
+def test_question_about_a_day_is_answered_with_its_topics(
+    alice: Contract, topics: tuple[str, ...], other: str, question: str
+) -> None:
+    tell(alice, "april", "2026-04-27T10:00:00Z", *SMALL_TALK, *topics)
+    tell(alice, "may", "2026-05-03T10:00:00Z", *SMALL_TALK, other)
+    run_jobs()
+    answer = ask(alice, begin(alice), question)
+    assert [topic for topic in topics if topic not in answer] == [], answer
+    assert other not in answer
+
+
+@pytest.mark.parametrize(
+    ("told", "question", "opening"),
+    [
+        ("I don't like badminton.", "I don't like badminton, right?", "Yes."),
+        ("I don't like badminton.", "Do I like badminton?", "No."),
+        ("我不喜欢打羽毛球。", "我不喜欢打羽毛球，对吧？", "是的。"),
+        ("我不喜欢打羽毛球。", "我喜欢打羽毛球吗？", "不是。"),
+    ],
+)
+def test_question_for_yes_or_no_is_answered_with_it_and_the_evidence(
+    alice: Contract, told: str, question: str, opening: str
+) -> None:
+    tell(alice, "first", "2026-04-27T10:00:00Z", told)
+    run_jobs()
+    answer = ask(alice, begin(alice), question)
+    assert answer.startswith(opening), answer
+    assert told in answer
+
+
+@pytest.mark.parametrize(
+    ("told", "question"),
+    [
+        ("I moved to Ghent because my daughter lives there.", "Why did I move to Ghent?"),
+        ("我搬到了根特，因为我女儿住在那里。", "我为什么搬到根特？"),
+    ],
+)
+def test_question_for_a_reason_is_answered_with_the_statement_that_has_it(
+    alice: Contract, told: str, question: str
+) -> None:
+    tell(alice, "first", "2026-04-27T10:00:00Z", told, "I like Ghent.")
+    run_jobs()
+    assert told in ask(alice, begin(alice), question)
