@@ -459,7 +459,7 @@ def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _topics(actor: Actor, asked: _Asked, call: MemoryCall) -> list[Hit]:
-    """What was stated in the time that is named by a question about what was talked of; none for other questions.
+    """Find the statements of the time that a question about topics names; none for other questions.
 
     Of a day without a year: in the last year in which something was stated on it.
     """

@@ -1,4 +1,4 @@
-"""What was told weeks ago is recalled: by what happened, by its day, with yes or no, and with its reason."""
+"""Statements of weeks ago are recalled: by an event, by their day, with yes or no, and with their reason."""
 
 from datetime import timedelta
 
@@ -37,7 +37,7 @@ def tell(who: Contract, session: str, at: str, *contents: str) -> None:
     ],
     ids=["en", "zh"],
 )
-def test_event_of_three_weeks_ago_is_recalled_by_its_place_and_by_what_was_seen(
+def test_event_of_three_weeks_ago_is_recalled_by_its_place_and_its_animal(
     world: World,
     alice: Contract,
     told: str,
