@@ -96,7 +96,6 @@ def addresses(server: RunningServer) -> list[str]:
     id = memory.split("/")[2]
     subject = stored(server, "subjects/", {"reference": text[:200]})["id"]
     stored(server, f"subjects/{subject}/assign/", {"ids": [id]})
-    hold = stored(server, "holds/", {"reason": text, "subject": text[:200]})["id"]
     policy = {"kind": "retention", "document": {"where": {"tags": [text[:100]]}, "ttl_seconds": 10**8}}
     policy_id = stored(server, "policies/", policy | {"name": text[:100], "reason": text})["id"]
     persona = stored(server, "personas/", {"name": f"P {uuid4().hex[:6]}", "attributes": {"tone": text}})["id"]
@@ -109,6 +108,7 @@ def addresses(server: RunningServer) -> list[str]:
     tool = {"name": "book", "arguments": {"to": text}, "outcome": "failed", "error": text}
     stored(server, "memories/tool-calls/", tool)
     stored(server, f"memories/{id}/feedback/", {"kind": "outdated", "note": text[:200]})
+    hold = stored(server, "holds/", {"reason": text, "subject": text[:200]})["id"]
     found = {"memory": id, "subject": subject, "hold": hold, "policy": policy_id, "persona": persona}
     found |= {"conversation": conversation, "namespace": _namespace(server, place)}
     return [one.format(**found) for one in (*PAGES.values(), *MORE)]
