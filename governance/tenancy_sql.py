@@ -98,7 +98,8 @@ def append_only(table: str) -> RunSQL:
 
 
 def router_function(signature: str, returns: str, body: str, *, volatility: str = "STABLE") -> RunSQL:
-    """A SECURITY DEFINER function of the router role: what must be known before a tenant is. It returns ids only."""
+    """A SECURITY DEFINER function of the router role: what must be known before a tenant is, as ids; and what tenants
+    published for others."""
     return _forward(
         [
             f"CREATE FUNCTION {signature} RETURNS {returns} LANGUAGE sql {volatility} SECURITY DEFINER "

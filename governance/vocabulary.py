@@ -35,6 +35,7 @@ class Permission(StrEnum):
     PERSONA_CREATE = "persona.create"
     PERSONA_UPDATE = "persona.update"
     TEMPLATE_MANAGE = "template.manage"
+    STORE_MANAGE = "store.manage"
 
 
 class Scope(StrEnum):
@@ -229,6 +230,21 @@ class Verb(StrEnum):
     OPERATOR_CHANGED = "operator.changed"
     OPERATOR_VIEWED = "operator.viewed"
     SEGMENT_CHANGED = "segment.changed"
+    # MemStore
+    PACK_CREATED = "pack.created"
+    PACK_CHANGED = "pack.changed"
+    PACK_READ = "pack.read"
+    PACK_LISTED = "pack.listed"
+    PACK_REMOVED = "pack.removed"
+    PACK_VERSION_CREATED = "pack_version.created"
+    PACK_VERSION_READ = "pack_version.read"
+    PACK_VERSION_CHANGED = "pack_version.changed"
+    PACK_VERSION_YANKED = "pack_version.yanked"
+    PUBLICATION_CREATED = "publication.created"
+    PUBLICATION_READ = "publication.read"
+    PUBLICATION_LISTED = "publication.listed"
+    PUBLICATION_ACCEPTED = "publication.accepted"
+    PUBLICATION_REJECTED = "publication.rejected"
 
 
 class Topic(StrEnum):
@@ -269,6 +285,7 @@ class Topic(StrEnum):
     BLOBS_DUE = "blobs.due"
     BLOBS_ORPHANED = "blobs.orphaned"
     CONFLICTS_PROPOSE = "conflicts.propose"
+    PACK_BUILD = "pack.build"
 
 
 class ExportFormat(StrEnum):

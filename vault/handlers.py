@@ -29,6 +29,7 @@ from vault.lifecycle import archive, contradictions, duplicates, index_check, sw
 from vault.listing import actions
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
+from vault.packs import services as packs
 from vault.policies import jobs as retention
 from vault.reviews import quarantine
 from vault.subjects import erasing, exports
@@ -45,6 +46,7 @@ JOBS = (
     model_change,
     moving,
     quarantine,
+    packs,
     replaying,
     restoring,
     retention,

@@ -261,3 +261,81 @@ class Counted(StrEnum):
     AUDIT = "audit"
     TIER = "tier"
     TIER_BYTES = "tier_bytes"
+
+
+class PackTopic(StrEnum):
+    """The shelf of the MemStore that a pack stands on."""
+
+    FAMILY = "family"
+    HEALTH = "health"
+    HOME = "home"
+    FOOD = "food"
+    WORK = "work"
+    TRAVEL = "travel"
+    LEARNING = "learning"
+    TECHNOLOGY = "technology"
+    OTHER = "other"
+
+
+class PackState(StrEnum):
+    """The state of a version. `blocked`: the scan has findings, and a new build replaces it.
+
+    From `ready` on its content never changes.
+    """
+
+    SCANNING = "scanning"
+    BLOCKED = "blocked"
+    READY = "ready"
+    DEPRECATED = "deprecated"
+    YANKED = "yanked"
+
+
+class FindingRule(StrEnum):
+    """The treatment of memories with personal data or secrets in the scan of a pack."""
+
+    BLOCK = "block"
+    REDACT = "redact"
+    DROP = "drop"
+
+
+class SubjectRule(StrEnum):
+    """The treatment of memories about data subjects in the scan of a pack."""
+
+    DROP = "drop"
+    ANONYMISE = "anonymise"
+
+
+class Treatment(StrEnum):
+    """The decision on a memory in the scan of a pack."""
+
+    AS_IS = "as_is"
+    REDACTED = "redacted"
+    ANONYMISED = "anonymised"
+    DROPPED = "dropped"
+    BLOCKED = "blocked"
+
+
+class Visibility(StrEnum):
+    """The readers of a publication: its own tenant, tenants that it names, every tenant of the installation."""
+
+    TENANT = "tenant"
+    TENANTS = "tenants"
+    INSTALLATION = "installation"
+
+
+class PublicationState(StrEnum):
+    """`waiting`: another member's approval is needed before anybody finds it."""
+
+    WAITING = "waiting"
+    PUBLISHED = "published"
+    REJECTED = "rejected"
+    HIDDEN = "hidden"
+    BANNED = "banned"
+
+
+class QuotaPeriod(StrEnum):
+    """After which the reads of a contract are counted anew."""
+
+    DAY = "day"
+    MONTH = "month"
+    YEAR = "year"

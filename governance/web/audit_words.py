@@ -59,6 +59,7 @@ ENDINGS: dict[str, Promise] = {
     "reported": gettext_lazy("made a report of %(what)s"),
     "linked": gettext_lazy("linked %(what)s to a sign-in server"),
     "used": gettext_lazy("used %(what)s"),
+    "yanked": gettext_lazy("yanked %(what)s"),
 }
 PHRASES: dict[str, Promise] = {
     Verb.KEYS_ROTATED: gettext_lazy("rotated the keys of %(what)s"),
@@ -122,6 +123,9 @@ def _nouns() -> dict[str, Callable[[int], str]]:
         "audit_sink": lambda n: ngettext("%(n)s destination of the log", "%(n)s destinations of the log", n),
         "tenant": lambda n: ngettext("%(n)s organisation", "%(n)s organisations", n),
         "view": lambda n: ngettext("%(n)s saved view", "%(n)s saved views", n),
+        "pack": lambda n: ngettext("%(n)s pack", "%(n)s packs", n),
+        "pack_version": lambda n: ngettext("%(n)s version of a pack", "%(n)s versions of a pack", n),
+        "publication": lambda n: ngettext("%(n)s publication", "%(n)s publications", n),
     }
 
 

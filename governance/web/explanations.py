@@ -102,6 +102,10 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("Archived content cannot be reached."),
         _("The archive is down, or lacks this memory. Try again in a moment, or ask whoever runs this installation."),
     ),
+    "pack_invalid": Explanation(
+        _("The file is no valid memory pack."),
+        _("Ask its publisher for the file again."),
+    ),
     "pii_refused": Explanation(
         _("The text has personal data or a secret, and a policy refuses it here."),
         _("Remove it and send the text again."),

@@ -41,6 +41,7 @@ RIGHTS: dict[Permission, Promise] = {
     Permission.PERSONA_CREATE: _("make personas"),
     Permission.PERSONA_UPDATE: _("change personas"),
     Permission.TEMPLATE_MANAGE: _("manage presets"),
+    Permission.STORE_MANAGE: _("publish packs and subscribe to them"),
 }
 
 

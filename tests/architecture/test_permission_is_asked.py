@@ -65,6 +65,8 @@ ASK_NOBODY = {
     ("governance.access.grants.selectors", "objects_readable"): "is the filter itself: what the actor may read",
     ("governance.access.grants.selectors", "actor_like"): "makes the actor that is asked about",
     ("governance.personas.locating", "persona_locate"): "the caller asks about what it found",
+    ("vault.packs.locating", "pack_locate"): "the caller asks about what it found",
+    ("vault.packs.locating", "version_locate"): "the caller asks about what it found",
     ("governance.idempotency.services", "reply_lock"): "a lock on the caller's own key",
     ("governance.idempotency.services", "reply_stored"): "the caller's own; the call was asked about before",
     ("governance.idempotency.services", "reply_store"): "the caller's own; the call was asked about before",
@@ -98,6 +100,9 @@ LISTED_ABOVE = {
     ("governance.access.grants.selectors", "grant_get"),
     ("governance.access.grants.selectors", "access_check"),
     ("governance.personas.locating", "persona_locate"),
+    ("vault.packs.locating", "pack_locate"),
+    ("vault.packs.locating", "version_locate"),
+    ("vault.store.publishing", "publication_locate"),
     ("vault.cubes.blanking", "copies_blank"),  # part of an erasure that was allowed
     ("vault.reviews.withdrawn", "withdrawn_locate"),  # the caller asks about what it found
     ("vault.namespaces.managing", "namespace_locate"),  # the caller asks about what it found

@@ -42,6 +42,7 @@ from vault.listing.actions import EXPORT, ActionDraft, action_create
 from vault.listing.bulk import BulkAction, BulkArguments
 from vault.models import Cube, CubeUse, Embedding
 from vault.namespaces.managing import NamespaceDraft, namespace_create, namespace_move_later
+from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.reader.services import Message, messages_read
 from vault.reviews.quarantine import writer_quarantine
 from vault.subjects.services import subject_create, subject_erase, subject_export
@@ -144,6 +145,8 @@ def work(world: World, settings: Settings) -> World:
     person = subject_create(actor=actor, reference="a person")
     subject_export(actor=actor, subject_id=person)
     subject_erase(actor=actor, subject_id=person)
+    pack = pack_create(actor=actor, draft=PackDraft("herons", "Herons"))
+    version_build(actor=actor, pack_id=pack.id, draft=VersionDraft("1.0.0", ids=(added.cube.id,)))
     job_create(actor=actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
     job_create(actor=actor, kind=Topic.INDEX_CHECK, settings={})
     job_create(actor=actor, kind=Topic.FUSIONS_PROPOSE, settings={})

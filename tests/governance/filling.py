@@ -48,11 +48,14 @@ from vault.lifecycle.services import cube_transition
 from vault.listing.actions import ActionDraft, action_create
 from vault.listing.bulk import BulkArguments
 from vault.listing.views import ViewDraft, view_create
-from vault.models import ArchivedPosting, CompactedPostings, CompactedTerm, Compaction, Namespace
+from vault.models import ArchivedPosting, CompactedPostings, CompactedTerm, Compaction, Namespace, PackVersion
 from vault.namespaces.mounting import MountDraft, mount_create
 from vault.overview.counting import counts_write
+from vault.packs.scanning import LeavingRules
+from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.reader.services import Message, messages_read
-from vault.vocabulary import MessageRole, State
+from vault.store.publishing import PublicationDraft, publication_create
+from vault.vocabulary import MessageRole, State, SubjectRule
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ def fill(person: Person, canary: str) -> Filled:
     _layers_fill(person, canary)
     policy_id = _policies_fill(actor)
     mount_create(actor=actor, draft=MountDraft(namespace=f"/{canary}", task_id=f"{canary}-task"))
+    _packs_fill(actor, canary, cube_id)
     _words_pack(actor, cube_id)
     _grant(person, canary, cube_id)
     _fill_audit_log(person)
@@ -129,6 +133,17 @@ def _policies_fill(actor: Actor) -> UUID:
     quota_set(actor=actor, quota=Quota(QuotaTargetChoice(QuotaTargetKind.TENANT), Limits(memories=1_000)))
     cubes_add(actor=actor, drafts=[CubeDraft(content="It counts.")])
     return policy.id
+
+
+def _packs_fill(actor: Actor, canary: str, cube_id: UUID) -> None:
+    """A pack with one memory, published to its own tenant alone."""
+    pack = pack_create(actor=actor, draft=PackDraft(canary, f"{canary} pack", readme=canary, keywords=(canary,)))
+    rules = LeavingRules(subjects=SubjectRule.ANONYMISE)
+    version_build(actor=actor, pack_id=pack.id, draft=VersionDraft("1.0.0", ids=(cube_id,), rules=rules))
+    drain()
+    with acting(actor):
+        version = PackVersion.objects.get(pack=pack)
+    publication_create(actor=actor, draft=PublicationDraft(version.id))
 
 
 def _words_pack(actor: Actor, cube_id: UUID) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 MEMORY = "0198f3a0-0000-7000-8000-000000000001"
 MEMBER = "0198f3a0-0000-7000-8000-000000000002"
 OTHER_MEMORY = "0198f3a0-0000-7000-8000-000000000005"
+PACK_VERSION = "0198f3a0-0000-7000-8000-000000000006"
 EXAMPLES: dict[str, Any] = {
     "memories_add": {"content": "Ana prefers the train to flying.", "tags": ["travel"]},
     "memories_add_bulk": {"items": [{"content": "Ana prefers the train to flying."}, {"content": "Bo likes tea."}]},
@@ -98,6 +99,25 @@ EXAMPLES: dict[str, Any] = {
         "action": "read",
         "context": {"purpose": "support"},
     },
+    "packs_create": {
+        "name": "travel-phrases",
+        "title": "Travel phrases",
+        "description": "What to say at the station and at dinner.",
+        "topic": "travel",
+        "licence": "CC-BY-4.0",
+        "keywords": ["phrases"],
+    },
+    "packs_update": {"readme": "Each phrase in English and Chinese."},
+    "packs_preview": {"ids": [MEMORY]},
+    "packs_versions_create": {"version": "1.1.0", "ids": [MEMORY], "findings": "redact", "changelog": "Adds dinner."},
+    "packs_versions_deprecate": {"reason": "Prices have changed."},
+    "packs_versions_yank": {"reason": "One phrase is wrong."},
+    "publications_create": {
+        "pack_version": PACK_VERSION,
+        "visibility": "installation",
+        "terms": {"reads": 10000, "period": "month", "days": 365, "price": "free"},
+    },
+    "publications_reject": {"reason": "Two phrases name a customer."},
     "personas_create": {"name": "Concierge", "kind": "agent", "attributes": {"tone": "friendly"}},
     "personas_replay": {"settings": {"theta": 0.5, "stm_pages": 10}},
     "personas_profile_update": {"name": "Ana Silva", "home": "Lisbon", "gender": None},

@@ -21,10 +21,29 @@ from vault.api.memories import BulkView, ContextView, MemoriesView, MemoryView, 
 from vault.api.memory_calls import MemoryCallsView
 from vault.api.mounts import EntryView, MountDetailView, MountsView, SessionEndView
 from vault.api.namespaces import NamespaceMoveView, NamespaceRestoreView, NamespacesView, NamespaceView
+from vault.api.packs import (
+    PackPreviewView,
+    PacksView,
+    PackVerifyView,
+    PackVersionDeprecateView,
+    PackVersionFileView,
+    PackVersionPreviewView,
+    PackVersionsView,
+    PackVersionView,
+    PackVersionYankView,
+    PackView,
+)
 from vault.api.policies import PoliciesView, PolicySimulateView, PolicyVersionsView, PolicyView
 from vault.api.provenance import MemoryProvenanceView, SigningKeyView, VerifyView
 from vault.api.quotas import QuotasView
 from vault.api.reviews import QuarantineView, RedactView, ReviewAcceptView, ReviewRejectView, ReviewsView
+from vault.api.store import (
+    OwnPublicationsView,
+    PublicationApproveView,
+    PublicationRejectView,
+    PublicationsView,
+    PublicationView,
+)
 from vault.api.subjects import (
     SubjectAssignView,
     SubjectEraseView,
@@ -102,6 +121,21 @@ urlpatterns = [
     path("holds/", HoldsView.as_view()),
     path("holds/<uuid:hold_id>/", HoldView.as_view()),
     path("holds/<uuid:hold_id>/release/", HoldReleaseView.as_view()),
+    path("packs/", PacksView.as_view()),
+    path("packs/verify/", PackVerifyView.as_view()),
+    path("packs/<uuid:pack_id>/", PackView.as_view()),
+    path("packs/<uuid:pack_id>/preview/", PackPreviewView.as_view()),
+    path("packs/<uuid:pack_id>/versions/", PackVersionsView.as_view()),
+    path("packs/<uuid:pack_id>/versions/<str:number>/", PackVersionView.as_view()),
+    path("packs/<uuid:pack_id>/versions/<str:number>/preview/", PackVersionPreviewView.as_view()),
+    path("packs/<uuid:pack_id>/versions/<str:number>/file/", PackVersionFileView.as_view()),
+    path("packs/<uuid:pack_id>/versions/<str:number>/deprecate/", PackVersionDeprecateView.as_view()),
+    path("packs/<uuid:pack_id>/versions/<str:number>/yank/", PackVersionYankView.as_view()),
+    path("publications/", PublicationsView.as_view()),
+    path("publications/own/", OwnPublicationsView.as_view()),
+    path("publications/<uuid:publication_id>/", PublicationView.as_view()),
+    path("publications/<uuid:publication_id>/approve/", PublicationApproveView.as_view()),
+    path("publications/<uuid:publication_id>/reject/", PublicationRejectView.as_view()),
     path("subjects/", SubjectsView.as_view()),
     path("subjects/<uuid:subject_id>/", SubjectView.as_view()),
     path("subjects/<uuid:subject_id>/assign/", SubjectAssignView.as_view()),

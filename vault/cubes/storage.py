@@ -20,6 +20,7 @@ from psycopg import sql
 TABLES = (
     "governance_idempotencykey", "governance_job", "vault_archivedposting", "vault_conversation", "vault_cube",
     "vault_cubelink", "vault_cubeversion", "vault_embedding", "vault_packedpostings", "vault_packedword",
+    "vault_packversion",
     "vault_piifinding", "vault_posting", "vault_review", "vault_turn",
 )  # fmt: skip
 WITHIN_HOURS = 24  # what was purged is gone by then: the task looks every hour, and writes anew once in PAUSE_SECONDS

@@ -16,6 +16,7 @@ from vault.models.index import (
 from vault.models.layers import LayerEntry, LayerSettings, Page, Segment, Stream, Trait, TraitEvidence
 from vault.models.mount import Mount
 from vault.models.namespace import Namespace, NamespaceGrant
+from vault.models.pack import Listing, Pack, PackVersion, Publication
 from vault.models.review import PiiFinding, Review
 from vault.models.saved_view import SavedView
 from vault.models.state_transition import StateTransition
@@ -42,13 +43,17 @@ __all__ = [
     "HoldReleaseApproval",
     "LayerEntry",
     "LayerSettings",
+    "Listing",
     "Mount",
     "Namespace",
     "NamespaceGrant",
     "NamespaceSize",
+    "Pack",
+    "PackVersion",
     "Page",
     "PiiFinding",
     "Posting",
+    "Publication",
     "Review",
     "SavedView",
     "Segment",

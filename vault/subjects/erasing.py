@@ -33,6 +33,7 @@ from vault.holds.selectors import key_is_needed
 from vault.jobs.adding import DRAFTS
 from vault.models import Cube, CubeSource, CubeVersion
 from vault.models.cube import IS_HELD
+from vault.store.publishing import versions_erase
 from vault.subjects.rows import cubes_about, derived_of, erasure_counts, subject_is_held, versions_about
 from vault.subjects.rules import (
     MOST_NAMED,
@@ -76,6 +77,7 @@ def _begin(run: JobRun, subject_id: UUID) -> Step:
     requests = 0
     if subject.erasing_since is None:
         requests = _requests_drop(run.actor, bytes(subject.reference_token))
+        versions_erase(actor=run.actor, subject_id=subject_id)
         subject.erasing_since, subject.reference_token = Now(), os.urandom(TOKEN_BYTES)
         subject.save(update_fields=["erasing_since", "reference_token"])
     total = cubes_about(run.actor.tenant_id, subject_id).count()

@@ -40,6 +40,7 @@ MANAGING = frozenset(
         Permission.SUBJECT_MANAGE,
         Permission.GRANT_MANAGE,
         Permission.TEMPLATE_MANAGE,
+        Permission.STORE_MANAGE,
     }
 )
 AUDITING = frozenset({Permission.AUDIT_READ, Permission.POLICY_READ})

@@ -27,15 +27,15 @@ from governance.models import (
     RoleTemplate,
     Schedule,
 )
-from governance.vocabulary import JobStatus, Outcome, Topic
-from tests.factories import ApiClient, World
+from governance.vocabulary import JobStatus, Outcome, RoleName, Topic
+from tests.factories import ApiClient, World, client_for, person_add
 from tests.governance.filling import fill
 from tests.governance.mutants import mutant
 from tests.governance.tables import everything
 from tests.harness.evidence import Evidence
 from tests.vault.outbox import run_jobs
 from vault.api.urls import urlpatterns as routes_of_the_vault
-from vault.models import Mount, Namespace, Review
+from vault.models import Mount, Namespace, Pack, PackVersion, Publication, Review
 
 Superuser = Callable[[], psycopg.Connection]
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -203,6 +203,33 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("memories/<uuid:memory_id>/diff/", "get"): [Call("memories/{cube}/diff/?from=1&to=2")],
     ("memories/<uuid:memory_id>/rollback/", "post"): [Call("memories/{cube}/rollback/", {"version": 2})],
     ("memories/<uuid:memory_id>/move/", "post"): [Call("memories/{cube}/move/", {"namespace": "/brand/new"})],
+    ("publications/", "get"): [Call("publications/")],
+    ("publications/own/", "get"): [Call("publications/own/")],
+    ("publications/<uuid:publication_id>/", "get"): [Call("publications/{publication}/")],
+    ("publications/", "post"): [Call("publications/", {"pack_version": "{pack_version}"})],
+    ("publications/<uuid:publication_id>/approve/", "post"): [Call("publications/{waiting}/approve/")],
+    ("publications/<uuid:publication_id>/reject/", "post"): [
+        Call("publications/{doubtful}/reject/", {"reason": "new"})
+    ],
+    ("packs/", "get"): [Call("packs/")],
+    ("packs/<uuid:pack_id>/", "get"): [Call("packs/{pack}/")],
+    ("packs/<uuid:pack_id>/versions/", "get"): [Call("packs/{pack}/versions/")],
+    ("packs/<uuid:pack_id>/versions/<str:number>/", "get"): [Call("packs/{pack}/versions/1.0.0/")],
+    ("packs/", "post"): [Call("packs/", {"name": "new", "title": "New"})],
+    ("packs/<uuid:pack_id>/", "patch"): [Call("packs/{pack}/", {"title": "Newer"})],
+    ("packs/<uuid:pack_id>/", "delete"): [Call("packs/{empty_pack}/")],
+    ("packs/<uuid:pack_id>/preview/", "post"): [Call("packs/{pack}/preview/", {"ids": ["{cube}"]})],
+    ("packs/<uuid:pack_id>/versions/", "post"): [
+        Call("packs/{pack}/versions/", {"version": "2.0.0", "ids": ["{cube}"]})
+    ],
+    ("packs/<uuid:pack_id>/versions/<str:number>/preview/", "get"): [Call("packs/{pack}/versions/1.0.0/preview/")],
+    ("packs/<uuid:pack_id>/versions/<str:number>/file/", "get"): [Call("packs/{pack}/versions/1.0.0/file/")],
+    ("packs/<uuid:pack_id>/versions/<str:number>/deprecate/", "post"): [
+        Call("packs/{pack}/versions/1.0.0/deprecate/", {"reason": "new"})
+    ],
+    ("packs/<uuid:pack_id>/versions/<str:number>/yank/", "post"): [
+        Call("packs/{pack}/versions/1.0.0/yank/", {"reason": "new"})
+    ],
     ("subjects/", "get"): [Call("subjects/")],
     ("subjects/", "post"): [Call("subjects/", {"reference": "new"})],
     ("subjects/<uuid:subject_id>/", "get"): [Call("subjects/{subject}/")],
@@ -255,6 +282,7 @@ NEEDS_NO_ROW = {
     ("audit/public-key/", "get"): "made to be known",
     ("audit/export/", "get"): "what the caller asked for, and how it fares",
     ("audit/export/<uuid:export_id>/", "get"): "the same of one",
+    ("packs/verify/", "post"): "a verdict about a file that the caller sent",
     ("audit/sinks/", "get"): "settings and counts",
     ("audit/sinks/<uuid:sink_id>/", "get"): "the same of one",
 }
@@ -310,6 +338,8 @@ def places(world: World) -> dict[str, Any]:
     view = client.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
     for who in ("ann", "ben"):
         assert client.post("memories/", {"content": f"nightingale, {who}@birds.example"}).status == 201
+    waiting, doubtful = (_publication_waiting(world, name) for name in ("larks", "owls"))
+    empty_pack = client.post("packs/", {"name": "empty", "title": "Empty"}).json["id"]
     with acting(world.olivia.actor):
         Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED, dead_letter=True)
         flagged, doubted = Review.objects.order_by("-id").values_list("id", flat=True)[:2]
@@ -322,6 +352,12 @@ def places(world: World) -> dict[str, Any]:
             "sink": AuditSink.objects.latest("id").id,
             "view": view,
             "subject": subject,
+            "pack": Pack.objects.get(name="nightingale").id,
+            "empty_pack": empty_pack,
+            "pack_version": PackVersion.objects.get(pack__name="nightingale").id,
+            "publication": Publication.objects.get(pack__name="nightingale").id,
+            "waiting": waiting,
+            "doubtful": doubtful,
             "subject_export": subject_export,
             "mount": Mount.objects.get().id,
             "namespace": Namespace.objects.get(path="/nightingale").id,
@@ -350,6 +386,18 @@ def places(world: World) -> dict[str, Any]:
         "policy": filled.policy_id,
         **access,
     }
+
+
+def _publication_waiting(world: World, name: str) -> str:
+    """Offer a pack as another admin, for olivia to approve."""
+    client = client_for(person_add(world.acme, f"{name}@acme.example", RoleName.ADMIN).key.text)
+    pack = client.post("packs/", {"name": name, "title": name.title()}).json["id"]
+    memory = client.post("memories/", {"content": f"The {name} sing at dawn."}).json["results"][0]["id"]
+    client.post(f"packs/{pack}/versions/", {"version": "1.0.0", "ids": [memory]})
+    run_jobs()
+    version = client.get(f"packs/{pack}/versions/1.0.0/").json["id"]
+    found: str = client.post("publications/", {"pack_version": version, "visibility": "installation"}).json["id"]
+    return found
 
 
 def _merged(client: ApiClient) -> str:

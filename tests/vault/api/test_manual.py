@@ -4,14 +4,17 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from governance.errors import DomainError
-from tests.factories import API, World
+from governance.vocabulary import RoleName
+from tests.factories import API, World, person_add
 from tests.vault.api.contract import Contract, contract
 from tests.vault.api.openapi import document
-from vault.api.examples import EXAMPLES, MEMBER, MEMORY, OTHER_MEMORY
+from tests.vault.outbox import run_jobs
+from vault.api.examples import EXAMPLES, MEMBER, MEMORY, OTHER_MEMORY, PACK_VERSION
 from vault.cubes.filters import DEEPEST, EQUALITY, KNOWN, MOST_LEAVES, MOST_VALUES, ORDER
 from vault.providers.ports import ProviderUnavailable
 from vault.vocabulary import SearchMode
@@ -82,7 +85,11 @@ def test_no_operation_offers_a_format(alice: Contract) -> None:
 
 
 def test_every_body_has_an_example() -> None:
-    bodies = {operation["operationId"] for _path, _method, operation in operations() if "requestBody" in operation}
+    bodies = {
+        operation["operationId"]
+        for _path, _method, operation in operations()
+        if "application/json" in operation.get("requestBody", {}).get("content", {})
+    }
     assert bodies == set(EXAMPLES) == {name for name, *_ in examples()}
 
 
@@ -109,6 +116,22 @@ def review_made(client: Contract) -> str:
     return found
 
 
+def pack_built(client: Contract) -> tuple[str, str]:
+    """A pack and the id of its version 1.0.0."""
+    pack = made(client, "packs/", {"name": f"pack-{uuid4().hex[:8]}", "title": "Of a test"})
+    memory = client.add(f"The heron {uuid4().hex} nests by the mill.")["id"]
+    assert client.post(f"packs/{pack}/versions/", {"version": "1.0.0", "ids": [memory]}).status == 202
+    run_jobs()
+    return pack, client.get(f"packs/{pack}/versions/1.0.0/").json["id"]
+
+
+def publication_waiting(client: Contract, world: World) -> str:
+    """A publication that another member approves."""
+    person_add(world.acme, f"{uuid4().hex[:8]}@acme.example", RoleName.ADMIN)
+    body = {"pack_version": pack_built(client)[1], "visibility": "installation"}
+    return made(client, "publications/", body)
+
+
 PLACES: dict[str, Callable[[Contract, World], str]] = {
     "memory_id": lambda client, world: client.add("Mail ana@example.com.", allow_duplicates=True)["id"],
     "conversation_id": lambda client, world: made(client, "conversations/", {}),
@@ -120,6 +143,9 @@ PLACES: dict[str, Callable[[Contract, World], str]] = {
     "key_id": lambda client, world: made(client, "api-keys/", {"scopes": ["chat"]}),
     "member_id": lambda client, world: str(world.alice.member.id),
     "persona_id": lambda client, world: made(client, "personas/", {"name": "of a test"}),
+    "pack_id": lambda client, world: pack_built(client)[0],
+    "publication_id": publication_waiting,
+    "number": lambda client, world: "1.0.0",
     "schedule_id": lambda client, world: made(client, "schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}),
     "subject_id": lambda client, world: made(client, "subjects/", {"reference": "of a test"}),
     "template_id": lambda client, world: made(client, "role-templates/", {"name": "of a test", "role": "editor"}),
@@ -140,6 +166,8 @@ def test_every_example_works(world: World, name: str) -> None:
         text = text.replace(MEMORY, PLACES["memory_id"](olivia, world))
     if OTHER_MEMORY in text:
         text = text.replace(OTHER_MEMORY, PLACES["memory_id"](olivia, world))
+    if PACK_VERSION in text:
+        text = text.replace(PACK_VERSION, pack_built(olivia)[1])
     text = text.replace(MEMBER, str(world.bob.member.id))
     headers = {"if_match": '"1"'} if method == "patch" else {}
     reply = olivia.send(method.upper(), path, json.loads(text), **headers)

@@ -122,6 +122,7 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     ids |= {"{export_id}": export, "{sink_id}": sink, "{subject_id}": subject}
     ids |= _of_namespaces(olivia)
     ids |= {"{schedule_id}": schedule, "{view_id}": listing, "{number}": "1"}
+    ids |= _of_packs(olivia, memory)
     ids |= _of_grants(olivia, memory, world.bob.member.id)
     for name, listed in (("{entry_id}", "audit/"), ("{checkpoint_id}", "audit/checkpoints/")):
         ids[name] = olivia.get(listed).json["results"][0]["id"]
@@ -129,6 +130,7 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     for path, operations in document()["paths"].items():
         address = path.removeprefix(API).replace("actions/{job_id}", f"actions/{exported}")
         address = address.replace("exports/{job_id}", f"exports/{about_it}")
+        address = address.replace("{pack_id}/versions/{number}", "{pack_id}/versions/1.0.0")
         for name, value in ids.items():
             address = address.replace(name, value)
         for method in operations:
@@ -139,6 +141,17 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     assert olivia.get(f"jobs/{job}/").json["status"] == "failed"
     assert olivia.get(f"holds/{hold}/").json["status"] == "active"
     assert fields_at_fault(olivia.post("memories/bulk/?async=true", bodies["memories/bulk/"])) == {"async"}
+
+
+def _of_packs(olivia: Contract, memory: str) -> dict[str, str]:
+    pack = olivia.post("packs/", {"name": "herons", "title": "Herons"}).json["id"]
+    olivia.post(f"packs/{pack}/versions/", {"version": "1.0.0", "ids": [memory], "findings": "redact"})
+    run_jobs()
+    version = olivia.get(f"packs/{pack}/versions/1.0.0/").json["id"]
+    return {
+        "{pack_id}": pack,
+        "{publication_id}": olivia.post("publications/", {"pack_version": version}).json["id"],
+    }
 
 
 def _of_namespaces(olivia: Contract) -> dict[str, str]:

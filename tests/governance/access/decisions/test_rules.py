@@ -45,6 +45,7 @@ GOVERN = {
     Permission.POLICY_MANAGE,
     Permission.GRANT_MANAGE,
     Permission.TEMPLATE_MANAGE,
+    Permission.STORE_MANAGE,
 }
 BY_ROLE = {
     RoleName.OWNER: READ | WRITE | CHAT | SHARE | GOVERN,

@@ -1,0 +1,36 @@
+"""Packs made over REST, as a publisher makes them."""
+
+from typing import Any
+
+from tests.vault.api.contract import Contract
+from tests.vault.outbox import run_jobs
+
+TEXTS = ("The heron nests by the mill.", "The heron fishes at dawn.", "The heron sleeps on one leg.")
+
+
+def memories_of(client: Contract, *texts: str, **fields: Any) -> list[str]:
+    return [client.add(text, namespace="/birds", **fields)["id"] for text in texts]
+
+
+def pack_of(client: Contract, name: str = "herons", **fields: Any) -> str:
+    reply = client.post("packs/", {"name": name, "title": name.title(), **fields})
+    assert reply.status == 201, reply
+    found: str = reply.json["id"]
+    return found
+
+
+def built(client: Contract, pack: str, ids: list[str], version: str = "1.0.0", **fields: Any) -> dict[str, Any]:
+    """The version once its job has run."""
+    reply = client.post(f"packs/{pack}/versions/", {"version": version, "ids": ids, **fields})
+    assert reply.status == 202, reply
+    run_jobs()
+    found: dict[str, Any] = client.get(f"packs/{pack}/versions/{version}/").json
+    return found
+
+
+def published(client: Contract, version: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    body = {"pack_version": version["id"], "visibility": "installation", **fields}
+    reply = client.post("publications/", body)
+    assert reply.status == 201, reply
+    found: dict[str, Any] = reply.json
+    return found

@@ -1,0 +1,434 @@
+"""packs/ of the REST contract: a tenant's own packs and their versions, and the check of a file."""
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.access.decisions.services import authorize
+from governance.api.described import ONCE, PAGE, PageSchema, described
+from governance.api.fields import OneOfField, StrictSerializer, TextField
+from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only
+from governance.idempotency.services import Reply
+from governance.vocabulary import Permission
+from vault.api.fields import refuse_deep
+from vault.api.inputs import read
+from vault.api.schema import Schema
+from vault.packs.files import LARGEST_FILE, Item
+from vault.packs.scanning import Leaving, LeavingRules
+from vault.packs.selectors import (
+    file_verify,
+    pack_get,
+    packs_list,
+    version_file,
+    version_get,
+    version_items,
+    versions_list,
+)
+from vault.packs.services import (
+    LONGEST_NAME,
+    MOST_IDS,
+    PackDraft,
+    VersionDraft,
+    pack_create,
+    pack_remove,
+    pack_update,
+    version_build,
+    version_deprecate,
+    version_preview,
+)
+from vault.store.publishing import version_yank
+from vault.vocabulary import FindingRule, PackState, PackTopic, SemanticType, SubjectRule, Treatment
+
+if TYPE_CHECKING:
+    from vault.models import Pack, PackVersion
+
+PACK_TYPE = "application/vnd.memos.mempack+zip"
+LISTED = ("authors", "keywords")
+
+
+class Labels(serializers.ListField):
+    """At most 50 short texts."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=TextField(max_length=100), max_length=50, **options)
+
+
+class PackChangesInput(StrictSerializer):
+    """Texts of a pack, which others read."""
+
+    title = TextField(max_length=120, required=False)
+    description = TextField(max_length=300, required=False, allow_blank=True)
+    readme = TextField(max_length=20_000, required=False, allow_blank=True, help_text="Markdown.")
+    licence = TextField(max_length=60, required=False, allow_blank=True, help_text="As an SPDX identifier: CC-BY-4.0.")
+    topic = OneOfField(PackTopic, required=False)
+    authors = Labels(required=False)
+    keywords = Labels(required=False)
+
+
+class PackInput(PackChangesInput):
+    """A new pack. Others find it as `organisation/name`."""
+
+    name = TextField(max_length=LONGEST_NAME, help_text="Lower-case letters, digits and hyphens; it never changes.")
+    title = TextField(max_length=120)
+
+
+class ChoiceInput(StrictSerializer):
+    """The memories of a version, and the treatment of those that may not leave unchanged."""
+
+    ids = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=MOST_IDS, allow_empty=False)
+    filters = serializers.JSONField(required=False, help_text="As in a search.")
+    findings = OneOfField(
+        FindingRule, required=False, help_text="Of personal data and secrets. Default: block the version."
+    )
+    subjects = OneOfField(SubjectRule, required=False, help_text="Of memories about data subjects. Default: drop.")
+
+    def validate_filters(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise serializers.ValidationError("an object is needed")
+        refuse_deep(value)
+        return value
+
+
+class VersionInput(ChoiceInput):
+    """The next version of a pack, and which memories it holds."""
+
+    version = TextField(max_length=20, help_text="As 1.4.0; it never changes, unless the scan blocks it.")
+    changelog = TextField(max_length=2000, required=False, allow_blank=True)
+
+
+class WhyInput(StrictSerializer):
+    reason = TextField(max_length=300)
+
+
+class ReportSchema(Schema):
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Memories by how they entered.")
+    dropped = serializers.DictField(child=serializers.IntegerField(), help_text="Dropped ones by reason.")
+    blocked = serializers.ListField(
+        child=serializers.DictField(), help_text="The first 100 that block it: `memory_id` and `kinds` of findings."
+    )
+    capped = serializers.BooleanField(required=False, help_text="More matched than a pack may hold.")
+
+
+class PackVersionSchema(Schema):
+    id = serializers.UUIDField()
+    version = serializers.CharField()
+    state = serializers.ChoiceField(choices=list(PackState))
+    changelog = serializers.CharField()
+    reason = serializers.CharField(help_text="Why it was deprecated or yanked.")
+    count = serializers.IntegerField(help_text="Its memories.")
+    size = serializers.IntegerField(help_text="Bytes of its file.")
+    digest = serializers.CharField(help_text="SHA-256 of its memories, in hex.")
+    key_id = serializers.CharField(help_text="Of the key that signed it.")
+    languages = serializers.ListField(child=serializers.CharField())
+    report = serializers.DictField(help_text="Of the scan: counts, reasons and the ids that block it.")
+    created_at = serializers.DateTimeField()
+    published_at = serializers.DateTimeField(allow_null=True)
+
+
+class PackSchema(Schema):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    title = serializers.CharField()
+    description = serializers.CharField()
+    readme = serializers.CharField()
+    licence = serializers.CharField()
+    topic = serializers.ChoiceField(choices=list(PackTopic))
+    authors = serializers.ListField(child=serializers.CharField())
+    keywords = serializers.ListField(child=serializers.CharField())
+    created_at = serializers.DateTimeField()
+
+
+class PackWithVersionSchema(PackSchema):
+    newest = PackVersionSchema(allow_null=True)
+
+
+class PackListSchema(PageSchema):
+    results = PackWithVersionSchema(many=True)
+
+
+class PackVersionListSchema(PageSchema):
+    results = PackVersionSchema(many=True)
+
+
+class PackItemSchema(Schema):
+    id = serializers.UUIDField(help_text="Of the memory in the pack; the same in every version.")
+    content = serializers.CharField()
+    title = serializers.CharField()
+    tags = serializers.ListField(child=serializers.CharField())
+    semantic_type = serializers.ChoiceField(choices=list(SemanticType))
+    language = serializers.CharField()
+
+
+class LeavingSchema(Schema):
+    memory_id = serializers.UUIDField()
+    treatment = serializers.ChoiceField(choices=list(Treatment))
+    reasons = serializers.ListField(child=serializers.CharField())
+    item = PackItemSchema(allow_null=True)
+
+
+class PreviewSchema(Schema):
+    results = LeavingSchema(many=True)
+
+
+class ItemsSchema(Schema):
+    results = PackItemSchema(many=True)
+
+
+class PackVerdictSchema(Schema):
+    name = serializers.CharField()
+    version = serializers.CharField()
+    title = serializers.CharField()
+    count = serializers.IntegerField()
+    digest = serializers.CharField()
+    key_id = serializers.CharField()
+    signed_here = serializers.BooleanField(
+        help_text="By this installation's key; another's is for its owner to confirm."
+    )
+    data_subjects = serializers.CharField()
+
+
+class PackParser(BaseParser):
+    """The bytes of a file, as they came."""
+
+    media_type = PACK_TYPE
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> dict[str, bytes]:
+        return {"file": stream.read(LARGEST_FILE + 1)}
+
+
+class PacksView(ApiView):
+    @described("packs_list", PackListSchema, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """The organisation's own packs, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.STORE_MANAGE)
+        pages = CursorPages(request)
+        found = packs_list(actor=actor, pages=pages)
+        return pages.envelope(
+            [{**pack_json(pack), "newest": pack_version_json(newest) if newest else None} for pack, newest in found]
+        )
+
+    @described("packs_create", PackSchema, status=201, request=PackInput, parameters=[ONCE], may=[409])
+    def post(self, request: Request) -> Response:
+        """Make a pack, without memories yet."""
+        actor = self.actor()
+        authorize(actor, Permission.STORE_MANAGE)
+        asked_only(request)
+        draft = PackDraft(**_changes(read(PackInput, request)))
+        return self.post_once(lambda: Reply(201, pack_json(pack_create(actor=actor, draft=draft))))
+
+
+class PackView(ApiView):
+    @described("packs_read", PackSchema, may=[404])
+    def get(self, request: Request, pack_id: UUID) -> Response:
+        """One of the organisation's own packs."""
+        pack = pack_get(actor=self.actor(), pack_id=pack_id)
+        asked_only(request)
+        return Response(pack_json(pack))
+
+    @described("packs_update", PackSchema, request=PackChangesInput, may=[404])
+    def patch(self, request: Request, pack_id: UUID) -> Response:
+        """Change texts of a pack; versions keep those that they were signed with."""
+        actor = self.actor()
+        with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
+            asked_only(request)
+            changes = _changes(read(PackChangesInput, request))
+        return Response(pack_json(pack_update(actor=actor, pack_id=pack_id, changes=changes)))
+
+    @described("packs_delete", None, status=204, may=[404, 409])
+    def delete(self, request: Request, pack_id: UUID) -> Response:
+        """Remove a pack that was never published."""
+        actor = self.actor()
+        with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
+            asked_only(request)
+        pack_remove(actor=actor, pack_id=pack_id)
+        return Response(status=204)
+
+
+class PackVersionsView(ApiView):
+    @described("packs_versions_list", PackVersionListSchema, parameters=PAGE, may=[404])
+    def get(self, request: Request, pack_id: UUID) -> Response:
+        """The versions of a pack, newest first."""
+        pages = CursorPages(request)
+        rows = versions_list(actor=self.actor(), pack_id=pack_id, pages=pages)
+        return pages.envelope([pack_version_json(row) for row in rows])
+
+    @described(
+        "packs_versions_create",
+        JobPromiseSchema,
+        status=202,
+        request=VersionInput,
+        parameters=[ONCE],
+        may=[404, 409],
+        memories=True,
+    )
+    def post(self, request: Request, pack_id: UUID) -> Response:
+        """Build the next version, as a job: scan, sign and freeze the chosen memories."""
+        actor = self.actor()
+
+        def ask() -> None:
+            pack_get(actor=actor, pack_id=pack_id)
+
+        with self.after(ask):
+            asked_only(request)
+            draft = _version_draft(read(VersionInput, request))
+
+        def call() -> Reply:
+            return Reply(202, {"job": job_json(version_build(actor=actor, pack_id=pack_id, draft=draft))})
+
+        return self.post_once(call, ask=ask)
+
+
+class PackPreviewView(ApiView):
+    @described("packs_preview", PreviewSchema, request=ChoiceInput, may=[404], memories=True)
+    def post(self, request: Request, pack_id: UUID) -> Response:
+        """Show how the first 200 chosen memories would leave, one by one. Nothing is kept."""
+        actor = self.actor()
+        with self.after(lambda: pack_get(actor=actor, pack_id=pack_id)):
+            asked_only(request)
+            draft = _version_draft({"version": "0.0.0", **read(ChoiceInput, request)})
+        decided = version_preview(actor=actor, pack_id=pack_id, draft=draft)
+        return Response({"results": [leaving_json(one) for one in decided]})
+
+
+class PackVersionView(ApiView):
+    @described("packs_versions_read", PackVersionSchema, may=[404])
+    def get(self, request: Request, pack_id: UUID, number: str) -> Response:
+        """One version of a pack, with the report of its scan."""
+        row = version_get(actor=self.actor(), pack_id=pack_id, number=number)
+        asked_only(request)
+        return Response(pack_version_json(row))
+
+
+class PackVersionPreviewView(ApiView):
+    @described("packs_versions_preview", ItemsSchema, may=[404, 409])
+    def get(self, request: Request, pack_id: UUID, number: str) -> Response:
+        """The memories of the version, as its readers get them."""
+        actor = self.actor()
+        row = version_get(actor=actor, pack_id=pack_id, number=number)
+        asked_only(request)
+        items = version_items(actor=actor, version_id=row.id).items
+        return Response({"results": [item_json(item) for item in items]})
+
+
+class PackVersionFileView(ApiView):
+    @described("packs_versions_file", OpenApiTypes.BINARY, status=(200, PACK_TYPE), may=[404, 409])
+    def get(self, request: Request, pack_id: UUID, number: str) -> HttpResponse:
+        """Download the signed file of a version."""
+        actor = self.actor()
+        row = version_get(actor=actor, pack_id=pack_id, number=number)
+        asked_only(request)
+        content = version_file(actor=actor, version_id=row.id)
+        name = f"{row.pack.name}-{row.number}.mempack"
+        disposition = f'attachment; filename="{name}"'
+        return HttpResponse(content, content_type=PACK_TYPE, headers={"Content-Disposition": disposition})
+
+
+class PackVersionDeprecateView(ApiView):
+    @described("packs_versions_deprecate", PackVersionSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
+    def post(self, request: Request, pack_id: UUID, number: str) -> Response:
+        """Advise against a version; who has it keeps it."""
+        actor = self.actor()
+        row, reason = _reason(self, request, pack_id, number)
+        return self.post_once(
+            lambda: Reply(200, pack_version_json(version_deprecate(actor=actor, version_id=row.id, reason=reason)))
+        )
+
+
+class PackVersionYankView(ApiView):
+    @described("packs_versions_yank", PackVersionSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
+    def post(self, request: Request, pack_id: UUID, number: str) -> Response:
+        """Withdraw a version. Nobody finds it any more."""
+        actor = self.actor()
+        row, reason = _reason(self, request, pack_id, number)
+        return self.post_once(
+            lambda: Reply(200, pack_version_json(version_yank(actor=actor, version_id=row.id, reason=reason)))
+        )
+
+
+class PackVerifyView(ApiView):
+    longest_body = LARGEST_FILE + 1
+    parser_classes = (PackParser,)
+
+    @described("packs_verify", PackVerdictSchema, request={PACK_TYPE: OpenApiTypes.BINARY})
+    def post(self, request: Request) -> Response:
+        """Check the shape, digests and signature of a `.mempack` file. Nothing of it is stored."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        asked_only(request)
+        found = file_verify(actor=actor, content=dict(request.data).get("file", b""))
+        manifest = found.manifest
+        names = ("name", "version", "title", "count", "digest", "key_id", "data_subjects")
+        return Response({**{name: getattr(manifest, name) for name in names}, "signed_here": found.is_own})
+
+
+def _reason(view: ApiView, request: Request, pack_id: UUID, number: str) -> "tuple[PackVersion, str]":
+    row = version_get(actor=view.actor(), pack_id=pack_id, number=number)
+    asked_only(request)
+    return row, read(WhyInput, request)["reason"]
+
+
+def _changes(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if name in LISTED else value for name, value in body.items()}
+
+
+def _version_draft(body: dict[str, Any]) -> VersionDraft:
+    rules = LeavingRules(
+        FindingRule(body.get("findings", FindingRule.BLOCK)), SubjectRule(body.get("subjects", SubjectRule.DROP))
+    )
+    return VersionDraft(
+        number=body["version"],
+        ids=tuple(body.get("ids", ())),
+        filters=body.get("filters"),
+        changelog=body.get("changelog", ""),
+        rules=rules,
+    )
+
+
+def pack_json(row: "Pack") -> dict[str, Any]:
+    names = ("name", "title", "description", "readme", "licence", "topic", "authors", "keywords")
+    return {
+        "id": str(row.id),
+        **{name: getattr(row, name) for name in names},
+        "created_at": time_json(row.created_at),
+    }
+
+
+def pack_version_json(row: "PackVersion") -> dict[str, Any]:
+    names = ("state", "changelog", "reason", "count", "size", "digest", "key_id", "languages", "report")
+    return {
+        "id": str(row.id),
+        "version": row.number,
+        **{name: getattr(row, name) for name in names},
+        "created_at": time_json(row.created_at),
+        "published_at": time_json(row.published_at),
+    }
+
+
+def item_json(item: Item) -> dict[str, Any]:
+    return {
+        "id": str(item.id),
+        "content": item.content,
+        "title": item.title,
+        "tags": list(item.tags),
+        "semantic_type": str(item.semantic_type),
+        "language": item.language,
+    }
+
+
+def leaving_json(one: Leaving) -> dict[str, Any]:
+    return {
+        "memory_id": str(one.cube_id),
+        "treatment": str(one.treatment),
+        "reasons": list(one.reasons),
+        "item": item_json(one.item) if one.item else None,
+    }

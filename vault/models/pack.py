@@ -1,0 +1,145 @@
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from governance.models.base import TenantModel
+from governance.models.tenant import Member
+from vault.vocabulary import PackState, PackTopic, PublicationState, Visibility
+
+
+class Pack(TenantModel):
+    """A set of memories that a tenant offers under one name. Its texts are meant for others, and not sealed.
+
+    Its memories are those of its versions.
+    """
+
+    name = models.CharField(max_length=60)
+    title = models.CharField(max_length=120)
+    description = models.CharField(max_length=300, blank=True, default="")
+    readme = models.TextField(blank=True, default="")
+    licence = models.CharField(max_length=60, blank=True, default="")
+    topic = models.CharField(max_length=12, choices=[(topic, topic) for topic in PackTopic])
+    authors = ArrayField(models.CharField(max_length=100), default=list)
+    keywords = ArrayField(models.CharField(max_length=100), default=list)
+    member = models.ForeignKey(
+        Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+
+    objects: ClassVar[models.Manager["Pack"]]
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="pack_name_is_unique_in_tenant")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PackVersion(TenantModel):
+    """One version of a pack: its signed file, sealed, and what the scan found, as ids and counts.
+
+    digest: SHA-256 of the memories, in hex; key_id: of the key that signed. subjects: whose anonymised memories it has;
+    they go with their data subject. published_at: null until somebody else may find it.
+    """
+
+    pack = models.ForeignKey(Pack, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    number = models.CharField(max_length=20)
+    parts = ArrayField(models.PositiveIntegerField(), size=3)  # of the number, to sort by
+    state = models.CharField(max_length=10, choices=[(state, state) for state in PackState])
+    changelog = models.CharField(max_length=2000, blank=True, default="")
+    reason = models.CharField(max_length=300, blank=True, default="")  # why it was deprecated or yanked
+    count = models.PositiveIntegerField(default=0)
+    size = models.PositiveIntegerField(default=0)  # bytes of the file
+    digest = models.CharField(max_length=64, blank=True, default="")
+    key_id = models.CharField(max_length=16, blank=True, default="")
+    languages = ArrayField(models.CharField(max_length=8), default=list)
+    report = models.JSONField(default=dict)
+    subjects = ArrayField(models.UUIDField(), default=list)
+    sealed = models.BinaryField(default=bytes)
+    published_at = models.DateTimeField(null=True)
+    member = models.ForeignKey(
+        Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+
+    objects: ClassVar[models.Manager["PackVersion"]]
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "pack", "number"], name="pack_number_is_unique")]
+
+
+class Publication(TenantModel):
+    """The offer of a pack. version: the newest that others find; waiting: one that waits for another member's approval.
+
+    terms: what a contract holds its subscriber to. stars, ratings, subscribers: counted when they change.
+    """
+
+    pack = models.ForeignKey(Pack, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    version = models.ForeignKey(
+        PackVersion, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    waiting = models.ForeignKey(
+        PackVersion, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    state = models.CharField(max_length=10, choices=[(state, state) for state in PublicationState])
+    visibility = models.CharField(max_length=12, choices=[(one, one) for one in Visibility])
+    tenants = ArrayField(models.UUIDField(), default=list)
+    terms = models.JSONField(default=dict)
+    reason = models.CharField(max_length=300, blank=True, default="")
+    requested_by = models.ForeignKey(
+        Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    approved_by = models.ForeignKey(
+        Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    published_at = models.DateTimeField(null=True)
+    stars = models.PositiveIntegerField(default=0)
+    ratings = models.PositiveIntegerField(default=0)
+    subscribers = models.PositiveIntegerField(default=0)
+
+    objects: ClassVar[models.Manager["Publication"]]
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "pack"], name="pack_is_published_once")]
+
+
+class Listing(models.Model):
+    """A publication as the tenant of the transaction finds it, whoever published it (a view of the router's function
+    vault_store_catalogue, the one place that reads across tenants)."""
+
+    id = models.UUIDField(primary_key=True)  # of the publication
+    publisher_id = models.UUIDField()  # the tenant
+    publisher = models.CharField(max_length=200)
+    publisher_slug = models.CharField(max_length=63)
+    pack_id = models.UUIDField()
+    name = models.CharField(max_length=60)
+    title = models.CharField(max_length=120)
+    description = models.CharField(max_length=300)
+    licence = models.CharField(max_length=60)
+    topic = models.CharField(max_length=12)
+    keywords = ArrayField(models.TextField())
+    languages = ArrayField(models.TextField())
+    version_id = models.UUIDField()
+    number = models.CharField(max_length=20)
+    count = models.PositiveIntegerField()
+    digest = models.CharField(max_length=64)
+    key_id = models.CharField(max_length=16)
+    terms = models.JSONField()
+    stars = models.PositiveIntegerField()
+    ratings = models.PositiveIntegerField()
+    subscribers = models.PositiveIntegerField()
+    published_at = models.DateTimeField()
+
+    objects: ClassVar[models.Manager["Listing"]]
+
+    class Meta:
+        managed = False
+        db_table = "vault_storelisting"
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.publisher_slug}/{self.name}"
+
+    @property
+    def rating(self) -> float | None:
+        """The average of 1 to 5 stars; None before the first rating."""
+        return self.stars / self.ratings if self.ratings else None

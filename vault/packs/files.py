@@ -1,0 +1,317 @@
+"""The `.mempack` file: a zip of a signed manifest and one JSON line for each memory (docs/mempack.md). Pure.
+
+Every size is bounded before anything is read, and nothing in the file is ever executed.
+"""
+
+import hashlib
+import io
+import json
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import IO, Annotated, Any, ClassVar, Literal, NoReturn
+from uuid import UUID
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+
+from governance.errors import FieldError, Invalid, TooLarge
+from governance.time_range import is_in_range
+from vault.vocabulary import SemanticType
+
+FORMAT: Literal["mempack/1"] = "mempack/1"
+MINIMUM_PRODUCT = "0.1.0"  # the first release that reads this format
+MANIFEST, MEMORIES = "manifest.json", "memories.jsonl"
+LARGEST_FILE = 16 * 1024 * 1024  # bytes
+LARGEST_MANIFEST = 2 * 1024 * 1024
+LARGEST_MEMORIES = 24 * 1024 * 1024
+LARGEST_LINE = 256 * 1024
+MOST_MEMORIES = 10_000
+MOST_FAULTS = 20
+READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
+WRITTEN_AT = (1980, 1, 1, 0, 0, 0)  # equal content makes an equal file
+
+
+Name = Annotated[str, StringConstraints(strict=True, min_length=3, max_length=130)]
+Title = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=120)]
+Line = Annotated[str, StringConstraints(strict=True, max_length=300)]
+Readme = Annotated[str, StringConstraints(strict=True, max_length=20_000)]
+Short = Annotated[str, StringConstraints(strict=True, max_length=60)]
+Hex = Annotated[str, StringConstraints(strict=True, max_length=128)]
+Label = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100)]
+Labels = Annotated[tuple[Label, ...], Field(max_length=50)]
+Digest = Annotated[str, StringConstraints(strict=True, min_length=64, max_length=64)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
+
+
+class PackInvalid(Invalid):
+    code, title = "pack_invalid", "The file is no valid memory pack"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One memory of a pack. id: the same in each version of the pack. importance: 0..1."""
+
+    id: UUID
+    content: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=32_000)] = field(repr=False)
+    title: Annotated[str, StringConstraints(strict=True, max_length=500)] = field(default="", repr=False)
+    tags: Labels = ()
+    semantic_type: SemanticType = SemanticType.FACT
+    language: Annotated[str, StringConstraints(strict=True, max_length=8)] = ""
+    importance: Share = 0.5
+    event_time: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The statement that the publisher signs.
+
+    digest: SHA-256 of the memories' bytes; digests: of each line, by the memory's id. public_key, signature: Ed25519,
+    in hex. data_subjects: `none`, or `de-identified` where memories about people were anonymised.
+    """
+
+    format: Literal["mempack/1"]
+    name: Name
+    version: Short
+    title: Title
+    created_at: datetime
+    count: Annotated[int, Field(strict=True, ge=1, le=MOST_MEMORIES)]
+    digest: Digest
+    digests: Annotated[Mapping[str, Digest], Field(max_length=MOST_MEMORIES)] = field(repr=False)
+    minimum_product_version: Short
+    description: Line = ""
+    readme: Readme = ""
+    licence: Short = ""
+    topic: Short = ""
+    authors: Labels = ()
+    keywords: Labels = ()
+    languages: Labels = ()
+    data_subjects: Literal["none", "de-identified"] = "none"
+    public_key: Hex = ""
+    signature: Hex = ""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    def signed_bytes(self) -> bytes:
+        """The canonical JSON of everything but the signature."""
+        stated = _MANIFEST.dump_python(self, mode="json")
+        del stated["signature"]
+        return canonical(stated)
+
+    @property
+    def key_id(self) -> str:
+        """The first 16 hex digits of the SHA-256 of the public key."""
+        return hashlib.sha256(bytes.fromhex(self.public_key)).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A file whose signature, digests and shape were checked."""
+
+    manifest: Manifest
+    items: tuple[Item, ...] = field(repr=False)
+
+
+_ITEM: TypeAdapter[Item] = TypeAdapter(Item)
+_MANIFEST: TypeAdapter[Manifest] = TypeAdapter(Manifest)
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted names and without spaces, in UTF-8."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+
+
+def line_of(item: Item) -> bytes:
+    """The line of a memory, without its line feed."""
+    return canonical(_ITEM.dump_python(item, mode="json"))
+
+
+def item_digest(item: Item) -> str:
+    return hashlib.sha256(line_of(item)).hexdigest()
+
+
+def file_write(
+    stated: Mapping[str, Any], items: Sequence[Item], *, public_key: bytes, sign: Callable[[bytes], bytes]
+) -> bytes:
+    """The file of some memories. stated: fields of the manifest but for counts, digests and signature.
+
+    Raises Invalid where the pack is too large.
+    """
+    lines = [line_of(item) for item in items]
+    memories = b"".join(line + b"\n" for line in lines)
+    if len(memories) > LARGEST_MEMORIES or len(items) > MOST_MEMORIES:
+        raise Invalid(f"A pack holds at most {MOST_MEMORIES} memories and {LARGEST_MEMORIES} bytes of text.")
+    unsigned = {
+        **stated,
+        "format": FORMAT,
+        "count": len(items),
+        "digest": hashlib.sha256(memories).hexdigest(),
+        "digests": {str(item.id): hashlib.sha256(line).hexdigest() for item, line in zip(items, lines, strict=True)},
+        "public_key": public_key.hex(),
+    }
+    manifest = _MANIFEST.validate_python(unsigned)
+    signature = sign(manifest.signed_bytes()).hex()
+    complete = {**_MANIFEST.dump_python(manifest, mode="json"), "signature": signature}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in ((MANIFEST, canonical(complete)), (MEMORIES, memories)):
+            archive.writestr(_entry(name), content)
+    return buffer.getvalue()
+
+
+def file_read(content: bytes) -> Pack:
+    """The checked content of a file, whoever sent it. Raises PackInvalid; TooLarge."""
+    if len(content) > LARGEST_FILE:
+        raise TooLarge(f"A pack file has at most {LARGEST_FILE} bytes.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            entries = _entries(archive, len(content))
+            manifest = _manifest(_bounded(archive, entries[MANIFEST], LARGEST_MANIFEST))
+            with archive.open(entries[MEMORIES]) as lines:
+                items = _items(lines, manifest)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError) as error:
+        raise PackInvalid("The file is no readable zip of a manifest and memories.") from error
+    return Pack(manifest, items)
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, WRITTEN_AT)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = (stat.S_IFREG | 0o644) << 16
+    return entry
+
+
+def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """The two entries by name, plain files within their limits that share no bytes."""
+    found = archive.infolist()
+    if sorted(entry.filename for entry in found) != [MANIFEST, MEMORIES]:
+        _refuse(f"It must hold {MANIFEST} and {MEMORIES}, and nothing else.")
+    for entry, largest in ((entry, _largest(entry.filename)) for entry in found):
+        kind = stat.S_IFMT(entry.external_attr >> 16)
+        if kind not in {0, stat.S_IFREG} or entry.is_dir():
+            _refuse("An entry is no plain file.")
+        if entry.flag_bits & 0x1:
+            _refuse("An entry is encrypted.")
+        if entry.compress_type not in READABLE:
+            _refuse("An entry is neither stored nor deflated.")
+        if entry.file_size > largest or entry.compress_size > size:
+            _refuse(f"{entry.filename} has more than {largest} bytes.")
+    first, second = sorted(found, key=lambda entry: entry.header_offset)
+    if first.header_offset + first.compress_size > second.header_offset:
+        _refuse("Its entries overlap.")
+    return {entry.filename: entry for entry in found}
+
+
+def _largest(name: str) -> int:
+    return LARGEST_MANIFEST if name == MANIFEST else LARGEST_MEMORIES
+
+
+def _bounded(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, largest: int) -> bytes:
+    with archive.open(entry) as stream:
+        content = stream.read(largest + 1)
+    if len(content) > largest:
+        _refuse(f"{entry.filename} has more than {largest} bytes.")
+    return content
+
+
+def _manifest(content: bytes) -> Manifest:
+    manifest: Manifest = _checked(_MANIFEST, _json(content, MANIFEST), MANIFEST)
+    if not is_in_range(manifest.created_at) or manifest.created_at.tzinfo is None:
+        _refuse("The manifest's created_at must be a time with its zone.")
+    _check_signature(manifest)
+    return manifest
+
+
+def _check_signature(manifest: Manifest) -> None:
+    try:
+        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(manifest.public_key))
+        public.verify(bytes.fromhex(manifest.signature), manifest.signed_bytes())
+    except (ValueError, InvalidSignature) as error:
+        raise PackInvalid("The signature is not that of this manifest.") from error
+
+
+def _items(lines: IO[bytes], manifest: Manifest) -> tuple[Item, ...]:
+    """Raises PackInvalid where a line is no memory, or digests and counts differ from the manifest's."""
+    whole = hashlib.sha256()
+    items: dict[UUID, Item] = {}
+    for number, line in enumerate(_lines(lines), 1):
+        whole.update(line)
+        if number > manifest.count:
+            _refuse(f"It holds more memories than the manifest's {manifest.count}.")
+        text = line.removesuffix(b"\n")
+        item: Item = _checked(_ITEM, _json(text, f"line {number}"), f"line {number}")
+        _check_item(item, number)
+        if item.id in items:
+            _refuse(f"Line {number} repeats an id.")
+        if manifest.digests.get(str(item.id)) != hashlib.sha256(text).hexdigest():
+            _refuse(f"Line {number} has another digest than the manifest.")
+        items[item.id] = item
+    if len(items) != manifest.count or len(manifest.digests) != manifest.count:
+        _refuse(f"It holds {len(items)} memories, and its manifest states {manifest.count}.")
+    if whole.hexdigest() != manifest.digest:
+        _refuse("The memories have another digest than the manifest.")
+    return tuple(items.values())
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    read = 0
+    while line := stream.readline(LARGEST_LINE + 1):
+        read += len(line)
+        if len(line) > LARGEST_LINE or read > LARGEST_MEMORIES:
+            _refuse(f"A line has at most {LARGEST_LINE} bytes, and all at most {LARGEST_MEMORIES}.")
+        yield line
+
+
+def _check_item(item: Item, number: int) -> None:
+    times = [one for one in (item.event_time, item.valid_from, item.valid_to) if one is not None]
+    if not all(one.tzinfo is not None and is_in_range(one) for one in times):
+        _refuse(f"Line {number} has a time without a zone, or out of range.")
+    if item.valid_from and item.valid_to and item.valid_to <= item.valid_from:
+        _refuse(f"Line {number} ends being valid before it begins.")
+    if any("\x00" in text for text in (item.content, item.title, *item.tags)) or not item.content.strip():
+        _refuse(f"Line {number} has an empty content, or a NUL.")
+
+
+def _json(content: bytes, place: str) -> Any:
+    try:
+        return json.loads(content.decode(), parse_constant=_no_number, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise PackInvalid(f"{place} is no JSON in UTF-8.") from error
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises ValueError for a name that stands twice: readers would differ on which one counts."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def _checked(adapter: TypeAdapter[Any], value: Any, place: str) -> Any:
+    try:
+        return adapter.validate_python(value)
+    except (ValidationError, RecursionError) as error:
+        faults = error.errors()[:MOST_FAULTS] if isinstance(error, ValidationError) else []
+        named = [FieldError(f"{place}: {_named(one['loc'])}", one["type"]) for one in faults]
+        raise PackInvalid(f"{place} has fields that are missing, unknown or out of bounds.", errors=named) from error
+
+
+def _named(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part)[:40] for part in location[:3])
+
+
+def _refuse(detail: str) -> NoReturn:
+    raise PackInvalid(detail)

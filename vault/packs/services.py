@@ -1,0 +1,315 @@
+"""Packs and their versions: made, built as a job, deprecated, yanked, removed."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.errors import Conflict, FieldError, Invalid
+from governance.ids import uuid7
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.jobs.selectors import JobView
+from governance.jobs.services import job_create
+from governance.keys.services import GENERAL, seal_for, token_maker
+from governance.keys.signing import signing_key
+from governance.models import Job, Tenant
+from governance.vocabulary import Permission, Topic, Verb
+from vault.cubes.filters import filter_read
+from vault.cubes.selectors import cubes_read
+from vault.models import Cube, Pack, PackVersion, Publication
+from vault.models.cube import CubeQuerySet
+from vault.packs.files import MINIMUM_PRODUCT, MOST_MEMORIES, file_read, file_write
+from vault.packs.locating import pack_locate, pack_target, version_locate, version_place
+from vault.packs.numbers import number_read
+from vault.packs.scanning import Leaving, LeavingRules, is_blocked, leaving_of, report_of
+from vault.retrieval.queries import SHOWN
+from vault.vocabulary import FindingRule, PackState, PackTopic, SubjectRule, Treatment
+
+PART = 200  # memories that are opened at once
+MOST_IDS = 1_000
+PREVIEWED = 200
+LONGEST_NAME = 60
+BLOCKING = LeavingRules()
+
+
+@dataclass(frozen=True)
+class PackDraft:
+    """The texts of a pack, which others read. name: lower-case letters, digits and hyphens."""
+
+    name: str
+    title: str
+    description: str = ""
+    readme: str = ""
+    licence: str = ""
+    topic: PackTopic = PackTopic.OTHER
+    authors: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class VersionDraft:
+    """The next version: chosen memories (`ids`) or all that match (`filters`)."""
+
+    number: str
+    ids: tuple[UUID, ...] = ()
+    filters: Mapping[str, Any] | None = field(default=None, repr=False)
+    changelog: str = ""
+    rules: LeavingRules = BLOCKING
+
+
+def pack_create(*, actor: Actor, draft: PackDraft) -> Pack:
+    """Make a pack without versions. Raises Forbidden; Invalid; Conflict where the name is taken.
+
+    Writes: Pack, AuditEntry.
+    """
+    authorize(actor, Permission.STORE_MANAGE)
+    _check_name(draft.name)
+    row = Pack(id=uuid7(), tenant_id=actor.tenant_id, member_id=actor.member_id, **_columns(draft))
+    with acting(actor):
+        try:
+            with transaction.atomic():
+                row.save(force_insert=True)
+        except IntegrityError as error:
+            raise Conflict(f"There is a pack named {draft.name} already.") from error
+        record(actor=actor, verb=Verb.PACK_CREATED, object_type="pack", object_ids=[row.id])
+    return row
+
+
+def pack_update(*, actor: Actor, pack_id: UUID, changes: Mapping[str, Any]) -> Pack:
+    """Change texts of a pack, all but its name. Versions keep the texts that they were signed with.
+
+    Raises NotFound; Forbidden. Writes: Pack, AuditEntry.
+    """
+    with acting(actor):
+        row = pack_locate(actor, pack_id)
+        authorize(actor, Permission.STORE_MANAGE, pack_target(row))
+        for name, value in changes.items():
+            setattr(row, name, list(value) if isinstance(value, tuple) else value)
+        row.save(update_fields=sorted(changes))
+        record(actor=actor, verb=Verb.PACK_CHANGED, object_type="pack", object_ids=[row.id])
+    return row
+
+
+def pack_remove(*, actor: Actor, pack_id: UUID) -> None:
+    """Remove a pack that was never published, with its versions. Raises NotFound; Forbidden; Conflict.
+
+    Writes: deletes Pack, PackVersion …; AuditEntry.
+    """
+    with acting(actor):
+        row = pack_locate(actor, pack_id)
+        authorize(actor, Permission.STORE_MANAGE, pack_target(row))
+        if Publication.objects.filter(pack=row).exists():
+            raise Conflict("The pack was published: yank its versions instead.")
+        PackVersion.objects.filter(pack=row).delete()
+        row.delete()
+        record(actor=actor, verb=Verb.PACK_REMOVED, object_type="pack", object_ids=[pack_id])
+
+
+def version_build(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> JobView:
+    """Ask for the job that scans, signs and freezes the next version. A blocked one of the same number is replaced.
+
+    Raises NotFound; Forbidden; Invalid; Conflict where the number is taken. Writes: PackVersion, Job, AuditEntry …,
+    OutboxEvent.
+    """
+    with acting(actor):
+        pack = pack_locate(actor, pack_id)
+        authorize(actor, Permission.STORE_MANAGE, pack_target(pack))
+        number = number_read(draft.number)
+        _check_choice(draft)
+        _rows(actor, draft)
+        replaceable = PackVersion.objects.filter(pack=pack, number=draft.number, state=PackState.BLOCKED)
+        replaceable.delete()
+        row = PackVersion(
+            id=uuid7(),
+            tenant_id=actor.tenant_id,
+            pack=pack,
+            number=str(number),
+            parts=[number.major, number.minor, number.patch],
+            state=PackState.SCANNING,
+            changelog=draft.changelog,
+            member_id=actor.member_id,
+        )
+        if PackVersion.objects.filter(pack=pack, number=row.number).exists():
+            raise Conflict(f"The pack has a version {row.number}: versions never change.")
+        row.save(force_insert=True)
+        record(actor=actor, verb=Verb.PACK_VERSION_CREATED, object_type="pack_version", object_ids=[row.id])
+        return job_create(
+            actor=actor,
+            kind=Topic.PACK_BUILD,
+            settings={"version": str(row.id)},
+            request=json.dumps(_request(draft)).encode(),
+        )
+
+
+def version_preview(*, actor: Actor, pack_id: UUID, draft: VersionDraft) -> list[Leaving]:
+    """The decisions on the first PREVIEWED memories of a choice; nothing is stored.
+
+    Raises NotFound; Forbidden; Invalid; PiiUnavailable. Writes: AuditEntry.
+    """
+    with acting(actor):
+        pack = pack_locate(actor, pack_id)
+        authorize(actor, Permission.STORE_MANAGE, pack_target(pack))
+        _check_choice(draft)
+        ids = list(_rows(actor, draft).order_by("id").values_list("id", flat=True)[:PREVIEWED])
+        views = cubes_read(actor=actor, cube_ids=ids, verb=Verb.MEMORY_READ, is_use=False)
+        return leaving_of(actor=actor, pack_id=pack.id, views=views, rules=draft.rules)
+
+
+def _build_cancelled(actor: Actor, job: Job) -> None:
+    """A version that was not built is none."""
+    PackVersion.objects.filter(id=UUID(job.settings["version"]), state=PackState.SCANNING).delete()
+
+
+@handler(Topic.PACK_BUILD, permission=Permission.STORE_MANAGE, cancelled=_build_cancelled)
+def version_scan(run: JobRun) -> Callable[[], Step]:
+    """Open the chosen memories as the requester may read them now, decide on each, and seal the signed file.
+
+    Writes: PackVersion, AuditEntry ….
+    """
+    authorize(run.actor, Permission.STORE_MANAGE)
+    version_id = UUID(run.settings["version"])
+    with acting(run.actor):
+        row = version_locate(run.actor, version_id)
+        if row.state != PackState.SCANNING:
+            raise Conflict("The version was built already.")
+        draft = _draft_of(run, row)
+        ids = list(_rows(run.actor, draft).order_by("id").values_list("id", flat=True)[: MOST_MEMORIES + 1])
+    decided: list[Leaving] = []
+    for start in range(0, min(len(ids), MOST_MEMORIES), PART):
+        with acting(run.actor):
+            part = ids[start : start + PART]
+            visible = set(Cube.objects.visible_to(run.actor).filter(id__in=part).values_list("id", flat=True))
+            shown = [one for one in part if one in visible]
+            views = cubes_read(actor=run.actor, cube_ids=shown, verb=Verb.MEMORY_EXPORTED, is_use=False)
+            decided += leaving_of(actor=run.actor, pack_id=row.pack_id, views=views, rules=draft.rules)
+        run.report(len(decided), len(ids))
+    report = report_of(decided)
+    report["capped"] = len(ids) > MOST_MEMORIES
+    is_ready = not is_blocked(report) and any(one.item for one in decided)
+    _fill(row, decided, report)
+    with acting(run.system):
+        content = _file(row, decided) if is_ready else b""
+    row.state = PackState.READY if is_ready else PackState.BLOCKED
+    row.size = len(content)
+    row.sealed = seal_for(tenant_id=row.tenant_id, scope=GENERAL, place=version_place(row), plaintext=content)
+    if is_ready:
+        row.digest, row.key_id = _signed_facts(content)
+
+    def write() -> Step:
+        row.save()
+        record(actor=run.system, verb=Verb.PACK_VERSION_CHANGED, object_type="pack_version", object_ids=[row.id])
+        return Step(done=len(decided), total=len(decided), result={"version": str(row.id), "state": str(row.state)})
+
+    return write
+
+
+def version_deprecate(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
+    """Advise against a version; who has it keeps it. Raises NotFound; Forbidden; Conflict.
+
+    Writes: PackVersion, AuditEntry.
+    """
+    with acting(actor):
+        row = version_locate(actor, version_id, lock=True)
+        authorize(actor, Permission.STORE_MANAGE, pack_target(row.pack))
+        if row.state != PackState.READY:
+            raise Conflict(f"The version is {row.state}; only a ready one can be deprecated.")
+        return version_mark(actor=actor, row=row, state=PackState.DEPRECATED, reason=reason)
+
+
+def version_mark(*, actor: Actor, row: PackVersion, state: PackState, reason: str) -> PackVersion:
+    """Set the state of a version that the caller has locked. Raises Forbidden. Writes: PackVersion, AuditEntry."""
+    authorize(actor, Permission.STORE_MANAGE, pack_target(row.pack))
+    row.state, row.reason = state, reason
+    row.save(update_fields=["state", "reason"])
+    verb = Verb.PACK_VERSION_YANKED if state is PackState.YANKED else Verb.PACK_VERSION_CHANGED
+    record(actor=actor, verb=verb, object_type="pack_version", object_ids=[row.id], detail={"state": str(state)})
+    return row
+
+
+def _columns(draft: PackDraft) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(draft).items()}
+
+
+def _check_name(name: str) -> None:
+    plain = name.isascii() and name.replace("-", "").isalnum() and name == name.lower()
+    if not plain or name != name.strip("-") or len(name) > LONGEST_NAME:
+        message = f"lower-case letters, digits and hyphens, at most {LONGEST_NAME}"
+        raise Invalid(errors=[FieldError("name", message)])
+
+
+def _check_choice(draft: VersionDraft) -> None:
+    if bool(draft.ids) == (draft.filters is not None):
+        raise Invalid(errors=[FieldError("ids", "give ids or filters, and not both")])
+    if draft.filters is not None and not draft.filters:
+        raise Invalid(errors=[FieldError("filters", "an empty filter would match every memory")])
+    if len(draft.ids) > MOST_IDS:
+        raise Invalid(errors=[FieldError("ids", f"at most {MOST_IDS}")])
+
+
+def _rows(actor: Actor, draft: VersionDraft) -> CubeQuerySet:
+    """The chosen memories that the actor may read, none that is merged, archived or expired. Raises Invalid."""
+    rows = Cube.objects.visible_to(actor).filter(state__in=SHOWN)
+    if draft.filters is None:
+        return rows.filter(id__in=draft.ids)
+    return rows.filter(filter_read(token_maker(actor.tenant_id), draft.filters))
+
+
+def _request(draft: VersionDraft) -> dict[str, Any]:
+    return {
+        "ids": [str(one) for one in draft.ids],
+        "filters": draft.filters,
+        "findings": draft.rules.findings,
+        "subjects": draft.rules.subjects,
+    }
+
+
+def _draft_of(run: JobRun, row: PackVersion) -> VersionDraft:
+    """Raises Conflict once the request was erased."""
+    if run.request is None:
+        raise Conflict("What this job was asked for was erased.")
+    asked = json.loads(run.request)
+    return VersionDraft(
+        number=row.number,
+        ids=tuple(UUID(one) for one in asked["ids"]),
+        filters=asked["filters"],
+        rules=LeavingRules(FindingRule(asked["findings"]), SubjectRule(asked["subjects"])),
+    )
+
+
+def _fill(row: PackVersion, decided: list[Leaving], report: dict[str, Any]) -> None:
+    items = [one.item for one in decided if one.item is not None]
+    row.report = report
+    row.count = len(items)
+    row.subjects = sorted({one.subject_id for one in decided if one.item is not None and one.subject_id is not None})
+    row.languages = sorted({item.language for item in items if item.language})
+
+
+def _file(row: PackVersion, decided: list[Leaving]) -> bytes:
+    pack, key = row.pack, signing_key()
+    anonymised = any(one.treatment is Treatment.ANONYMISED for one in decided)
+    stated = {
+        "name": f"{Tenant.objects.get(id=row.tenant_id).slug}/{pack.name}",
+        "version": row.number,
+        "created_at": database_now(),
+        "minimum_product_version": MINIMUM_PRODUCT,
+        "data_subjects": "de-identified" if anonymised else "none",
+        **{name: getattr(pack, name) for name in ("title", "description", "readme", "licence", "topic")},
+        **{name: tuple(getattr(pack, name)) for name in ("authors", "keywords")},
+        "languages": tuple(row.languages),
+    }
+    items = [one.item for one in decided if one.item is not None]
+    return file_write(stated, items, public_key=key.public_key(), sign=key.sign)
+
+
+def _signed_facts(content: bytes) -> tuple[str, str]:
+    """Digest and key of the file, read back as a subscriber reads it."""
+    manifest = file_read(content).manifest
+    return manifest.digest, manifest.key_id

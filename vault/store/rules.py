@@ -1,0 +1,41 @@
+"""Terms of a contract and the times that follow from them, pure."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from vault.vocabulary import QuotaPeriod
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a contract. reads: calls in each period that may return memories of the pack; None: no limit.
+
+    days: how long a contract is valid; None: until it ends. purposes: for which alone memories may be read; empty:
+    any. price: as recorded; nothing is charged.
+    """
+
+    reads: int | None = None
+    period: QuotaPeriod = QuotaPeriod.MONTH
+    days: int | None = None
+    purposes: tuple[str, ...] = ()
+    price: str = ""
+
+    def valid_to(self, since: datetime) -> datetime | None:
+        return since + timedelta(days=self.days) if self.days is not None else None
+
+
+def terms_json(terms: Terms) -> dict[str, Any]:
+    return {**asdict(terms), "period": str(terms.period), "purposes": list(terms.purposes)}
+
+
+def terms_stored(stated: Mapping[str, Any]) -> Terms:
+    """Terms that were checked when they were stored."""
+    return Terms(
+        reads=stated["reads"],
+        period=QuotaPeriod(stated["period"]),
+        days=stated["days"],
+        purposes=tuple(stated["purposes"]),
+        price=stated["price"],
+    )
