@@ -34,7 +34,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class SubjectMemory:
-    """One memory with its versions about the subject and its lineage."""
+    """One memory with its versions about the subject and its lineage. turns: those that state it, or answer with it."""
 
     cube: Cube
     versions: tuple[VersionView, ...]

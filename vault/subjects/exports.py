@@ -130,7 +130,11 @@ def _memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[SubjectMe
     links = list(CubeLink.objects.filter(Q(source_id__in=readable) | Q(target_id__in=readable)).order_by("id"))
     sources = list(CubeSource.objects.filter(Q(cube_id__in=readable) | Q(source_id__in=readable)).order_by("id"))
     steps = list(StateTransition.objects.filter(cube_id__in=readable).order_by("cube_id", "step"))
-    turns = list(Turn.objects.filter(Q(question_id__in=readable) | Q(answer_id__in=readable)).order_by("id"))
+    used_in: dict[UUID, set[UUID]] = {}
+    for one in sources:
+        used_in.setdefault(one.source_id, set()).add(one.cube_id)
+    said = {*readable, *(one.cube_id for one in sources)}
+    turns = list(Turn.objects.filter(Q(question_id__in=said) | Q(answer_id__in=said)).order_by("id"))
     return [
         SubjectMemory(
             cube=cube,
@@ -138,7 +142,11 @@ def _memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[SubjectMe
             links=tuple(one for one in links if cube.id in {one.source_id, one.target_id}),
             sources=tuple(one for one in sources if cube.id in {one.cube_id, one.source_id}),
             steps=tuple(one for one in steps if one.cube_id == cube.id),
-            turns=tuple(one for one in turns if cube.id in {one.question_id, one.answer_id}),
+            turns=tuple(
+                one
+                for one in turns
+                if not {cube.id, *used_in.get(cube.id, ())}.isdisjoint({one.question_id, one.answer_id})
+            ),
         )
         for cube in cubes
     ]
