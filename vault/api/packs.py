@@ -175,7 +175,7 @@ class LeavingSchema(Schema):
     item = PackItemSchema(allow_null=True)
 
 
-class PreviewSchema(Schema):
+class PackPreviewSchema(Schema):
     results = LeavingSchema(many=True)
 
 
@@ -289,7 +289,7 @@ class PackVersionsView(ApiView):
 
 
 class PackPreviewView(ApiView):
-    @described("packs_preview", PreviewSchema, request=ChoiceInput, may=[404], memories=True)
+    @described("packs_preview", PackPreviewSchema, request=ChoiceInput, may=[404], memories=True)
     def post(self, request: Request, pack_id: UUID) -> Response:
         """Show how the first 200 chosen memories would leave, one by one. Nothing is kept."""
         actor = self.actor()
