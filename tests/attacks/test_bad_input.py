@@ -34,8 +34,12 @@ def server(servers: Servers) -> Iterator[RunningServer]:
 
 @pytest.fixture
 def schema(tmp_path: Path) -> Path:
+    """Without the check of a pack: Schemathesis makes no such files. tests/vault/packs sends hostile ones."""
     file = tmp_path / "schema.yaml"
     call_command("spectacular", file=str(file))
+    document = yaml.safe_load(file.read_text())
+    del document["paths"]["/api/v1/packs/verify/"]
+    file.write_text(yaml.safe_dump(document))
     return file
 
 

@@ -235,7 +235,10 @@ def grants(client: Contract) -> int:
 
 
 MUTANTS = {
-    "the agent's name in the system role": ("ChatRole.SYSTEM, INSTRUCTIONS)", "ChatRole.SYSTEM, INSTRUCTIONS + agent)"),
+    "the agent's name in the system role": (
+        "ChatRole.SYSTEM, INSTRUCTIONS)",
+        "ChatRole.SYSTEM, INSTRUCTIONS + agent.name)",
+    ),
     "memories in the system role": ('ChatMessage(ChatRole.USER, f"{quoted}', 'ChatMessage(ChatRole.SYSTEM, f"{quoted}'),
 }
 

@@ -28,7 +28,8 @@ PROGRAMS = {
 AGAIN = frozenset({409, 503})  # in flight, or a dependency is down: the same request may be sent again
 UNDONE = "SELECT count(*) FROM governance_outboxevent WHERE done_at IS NULL"
 UNEMBEDDED = """
-SELECT count(*) FROM vault_cube AS cube WHERE cube.deleted_at IS NULL AND NOT EXISTS (
+SELECT count(*) FROM vault_cube AS cube
+WHERE cube.deleted_at IS NULL AND cube.state IN ('generated', 'activated') AND NOT cube.is_cold AND NOT EXISTS (
   SELECT FROM vault_embedding AS vector WHERE vector.cube_id = cube.id AND vector.version = cube.version)
 """
 

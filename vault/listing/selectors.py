@@ -51,12 +51,15 @@ class MemoryPage:
 
 
 @with_blobs
-def memories_page(*, actor: Actor, query: MemoryQuery, after: UUID | None = None, size: int = PAGE) -> MemoryPage:
-    """One page of the memories that match. after: the last row of the page before.
+def memories_page(
+    *, actor: Actor, query: MemoryQuery, after: UUID | None = None, size: int | None = None
+) -> MemoryPage:
+    """One page of the memories that match. after: the last row of the page before; size: PAGE rows by default.
 
     Raises Forbidden; Invalid; KeyUnavailable; ProviderUnavailable. Writes: AuditEntry.
     """
     authorize(actor, Permission.MEMORY_READ)
+    size = size or PAGE
     if query.text and not query.deleted:
         return _search_page(actor, query)
     with acting(actor):

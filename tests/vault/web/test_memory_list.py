@@ -65,7 +65,6 @@ def test_a_script_gets_rows_with_facets_and_then_the_next_rows(
     assert "<html" not in part
     assert 'hx-swap-oob="innerHTML"' in part
     monkeypatch.setattr("vault.listing.selectors.PAGE", 2)
-    monkeypatch.setattr("vault.listing.selectors.memories_page.__kwdefaults__", {"after": None, "size": 2})
     first = page_of(client, "/memories/?tag=team")
     following = re.search(r'hx-get="(/memories/\?[^"]*after=[^"]+)"', first)
     assert following is not None
