@@ -45,6 +45,10 @@ MORE = (
 )
 UNBUILT = ("/store/", "/exchange/", "/integrations/")  # in the list of pictures before they are there
 DESK_LIGHT, PHONE_DARK = ("desk", "light"), ("phone", "dark")
+# Colours of links change over 150 ms in Django's admin: until then axe would measure one on the way.
+SETTLED = """() => Promise.all(document.getAnimations()
+  .filter(one => one.effect.getComputedTiming().endTime !== Infinity)
+  .map(one => one.finished.catch(() => null))).then(() => null)"""
 EVERY_LOOK = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
 
 
@@ -73,6 +77,7 @@ def complaints_of(page: Page, look: tuple[str, str]) -> list[str]:
     page.set_viewport_size(WIDTHS[width])
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
     page.wait_for_function(SHOWN, arg=scheme)
+    page.evaluate(SETTLED)
     found = findings(page)
     if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
         found.append(f"{page.url} is too wide")
