@@ -25,6 +25,7 @@ from playwright.sync_api import BrowserContext, Page, ViewportSize, sync_playwri
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "screenshots"
+COUNTED_SECONDS, NOT_COUNTED = 300.0, "Nothing is counted yet"
 START_SECONDS, SETTLE_SECONDS = 180, 120
 MOST_BYTES, LEAST_QUALITY = 60_000, 20  # of a picture
 SIZES: dict[str, ViewportSize] = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
@@ -111,6 +112,8 @@ def main() -> int:
         context = browser.new_context(base_url=address, locale="en-GB", timezone_id="Europe/Brussels")
         taken = pictures_take(context.new_page(), BEFORE_SIGN_IN, only)
         sign_in(context, environ)
+        if only is None or "overview" in only:
+            wait_until_counted(context)
         taken += pictures_take(context.new_page(), pages_found(context), only)
         browser.close()
     if only is None:
@@ -153,6 +156,16 @@ def wait_until_ready(address: str, server: "subprocess.Popen[bytes]", seconds: f
             pass  # it is still starting
         time.sleep(0.5)
     raise RuntimeError("the server does not get ready")
+
+
+def wait_until_counted(context: BrowserContext) -> None:
+    """Wait for the numbers of the overview, which a job counts every two minutes. Raises RuntimeError."""
+    deadline = time.monotonic() + COUNTED_SECONDS
+    while time.monotonic() < deadline:
+        if NOT_COUNTED not in context.request.get("/overview/").text():
+            return
+        time.sleep(2)
+    raise RuntimeError("the overview is not counted")
 
 
 def command(environ: dict[str, str], *words: str) -> dict[str, Any]:
