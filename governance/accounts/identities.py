@@ -123,7 +123,7 @@ def provider_save(*, actor: Actor, draft: ProviderDraft) -> None:
 
 
 def provider_remove(*, actor: Actor) -> None:
-    """Nobody signs in by the server any more. Raises Forbidden; NotFound.
+    """Remove the sign-in server: members can no longer sign in through it. Raises Forbidden; NotFound.
 
     Writes: OidcProvider, OidcIdentity …, AuditEntry.
     """

@@ -125,7 +125,7 @@ class Session(SessionAuthentication):
 
 
 class IsActor(BasePermission):
-    """Nobody is anonymous here; what an actor may do is asked inside the services."""
+    """Demand an authenticated actor. Services check what the actor may do."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         return isinstance(request.user, Actor)

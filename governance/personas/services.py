@@ -93,7 +93,7 @@ def persona_update_ask(*, actor: Actor, persona_id: UUID) -> Persona:
 
 
 def persona_remove(*, actor: Actor, persona_id: UUID, dry_run: bool = False) -> None:
-    """Nobody speaks as it any more, and keys bound to it end; the memories that it left stay with its name.
+    """Remove a persona and end the API keys bound to it. Its memories keep its name.
 
     A dry run only checks.
 

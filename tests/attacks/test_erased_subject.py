@@ -1,4 +1,4 @@
-"""Nothing about an erased data subject can be recovered (row 8, for subjects).
+"""Search files and backups for bytes of an erased data subject (row 8, for subjects).
 
 The attacker has the data directory with the write-ahead log, today's key store, everything that it opens, and the
 sealed bytes of a backup that was made before.

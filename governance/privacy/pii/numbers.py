@@ -118,5 +118,5 @@ def _iban_length(country: str) -> int:
 
 
 def _may_be_one(text: str, found: re.Match[str]) -> bool:
-    """Nothing before the number says that it is an order, a version, or another number that is nobody's."""
+    """Return False where the words before the number name an order, a version or the like."""
     return topic_before(text, found.start()) is not Topic.OTHER

@@ -104,7 +104,7 @@ def oidc_server() -> Iterator[OidcServer]:
             self.wfile.write(content)
 
         def log_message(self, *_: Any) -> None:
-            """Nothing on standard error."""
+            """Write no line to standard error."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     told = OidcServer(port=server.server_port)

@@ -138,7 +138,7 @@ class AsyncMemos:
     async def context(
         self, query: str, *, token_budget: int = 2000, persona: str | None = None, session_id: str | None = None
     ) -> Context:
-        """What a model should know before it answers, within a budget of tokens."""
+        """Collect the memories that a model should know before it answers, within a budget of tokens."""
         body = fields(query=query, token_budget=token_budget, persona=persona, session_id=session_id)
         return Context.of(await self._call("POST", "memories/context/", body))
 

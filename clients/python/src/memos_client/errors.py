@@ -1,4 +1,4 @@
-"""What can go wrong. Every error of this package is a `MemosError`."""
+"""Errors of the client. Every error is a `MemosError`."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the server answers, as frozen dataclasses. `raw` holds the whole JSON, also fields that are not listed here."""
+"""Replies of the server, as frozen dataclasses. `raw` holds the whole JSON, also fields that are not listed here."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Version:
-    """What a memory said before."""
+    """One version of a memory."""
 
     version: int
     content: str | None

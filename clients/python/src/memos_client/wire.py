@@ -1,4 +1,4 @@
-"""What both clients send and read, without sending it."""
+"""Build requests and parse replies, for both clients. Nothing here opens a connection."""
 
 import json
 import os
