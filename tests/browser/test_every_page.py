@@ -41,6 +41,9 @@ MORE = (
     "/account/organisations/",
     "/purpose/",
     "/you/",
+    "/docs/",
+    "/docs/guides/first-memory/",
+    "/docs/policies/",
     "/nope/",
 )
 UNBUILT = ("/store/", "/exchange/", "/integrations/")  # in the list of pictures before they are there

@@ -3,6 +3,7 @@ from django.urls import path
 from vault.web import (
     chat,
     chat_memory,
+    docs,
     graph,
     guide,
     holds,
@@ -46,6 +47,8 @@ urlpatterns = [
     path("chat/<uuid:conversation_id>/turns/<uuid:turn_id>/undo/", chat_memory.statements_undo, name="turn_undo"),
     path("chat/<uuid:conversation_id>/turns/<uuid:turn_id>/forget/", chat_memory.forget, name="turn_forget"),
     path("chat/<uuid:conversation_id>/turns/<uuid:turn_id>/use/", chat_memory.memory_use, name="turn_memory_use"),
+    path("docs/", docs.docs, name="docs"),
+    path("docs/<path:address>/", docs.docs_page, name="docs_page"),
     path("policies/", policies.policies, name="policies"),
     path("policies/new/<str:kind>/", policies.policy_new, name="policy_new"),
     path("policies/<uuid:policy_id>/", policies.policy, name="policy"),

@@ -1,0 +1,113 @@
+"""The pages of `/docs/`: the Markdown files of this repository, by their addresses.
+
+A new file in `docs/` is a page at once. It stands in the navigation when `SECTIONS` lists it.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+ROOT = Path(settings.BASE_DIR)
+FILES_ELSEWHERE = {
+    "readme": "README.md",
+    "threat-model": "THREAT_MODEL.md",
+    "contributing": "CONTRIBUTING.md",
+    "changelog": "CHANGELOG.md",
+    "python-client": "clients/python/README.md",
+    "rest-api": "vault/api/manual.md",
+}
+PICTURES = ROOT / "docs" / "screenshots"  # no page: its images are not served
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the navigation."""
+
+    address: str
+    title: Promise
+
+
+@dataclass(frozen=True)
+class Section:
+    title: Promise
+    entries: tuple[Entry, ...]
+
+
+SECTIONS = (
+    Section(
+        _("Guides"),
+        (
+            Entry("guides/first-memory", _("First memory")),
+            Entry("guides/chat", _("Chat")),
+            Entry("guides/tenants-and-keys", _("Tenants and keys")),
+            Entry("guides/policies", _("Set a policy")),
+            Entry("guides/audit", _("Check the audit log")),
+            Entry("mcp", _("Agents over MCP")),
+            Entry("python-client", _("Python client")),
+            Entry("mem0", _("Move from mem0")),
+            Entry("guides/packs", _("Share a pack")),
+        ),
+    ),
+    Section(
+        _("Reference"),
+        (
+            Entry("rest-api", _("REST API")),
+            Entry("policies", _("Policies and quotas")),
+            Entry("audit", _("Audit log")),
+            Entry("lifecycle", _("Lifecycle")),
+            Entry("privacy", _("Personal data")),
+            Entry("provenance", _("Provenance")),
+            Entry("mempack", _("Pack format")),
+            Entry("glossary", _("Glossary")),
+        ),
+    ),
+    Section(
+        _("Run a server"),
+        (
+            Entry("readme", _("Settings and commands")),
+            Entry("production", _("Production")),
+            Entry("operations", _("Operations")),
+            Entry("threat-model", _("Threat model")),
+            Entry("benchmarks", _("Benchmarks")),
+        ),
+    ),
+    Section(
+        _("Develop"),
+        (
+            Entry("architecture", _("Architecture")),
+            Entry("dependencies", _("Dependencies")),
+            Entry("contributing", _("Contributing")),
+            Entry("changelog", _("Changelog")),
+        ),
+    ),
+)
+
+
+@cache
+def page_files() -> dict[str, Path]:
+    """The file of each page by its address, such as `guides/chat`."""
+    files = {address: ROOT / name for address, name in FILES_ELSEWHERE.items()}
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        if not path.is_relative_to(PICTURES):
+            files[path.relative_to(ROOT / "docs").with_suffix("").as_posix()] = path
+    return files
+
+
+@cache
+def page_addresses() -> dict[Path, str]:
+    """The address of each page by its file."""
+    return {path.resolve(): address for address, path in page_files().items()}
+
+
+def neighbours(address: str) -> tuple[Entry | None, Entry | None]:
+    """The entries before and after a page in its section; None at the ends and for a page that no section lists."""
+    for section in SECTIONS:
+        entries = (None, *section.entries, None)
+        for before, entry, after in zip(entries, section.entries, entries[2:], strict=False):
+            if entry.address == address:
+                return before, after
+    return None, None
