@@ -13,7 +13,8 @@ const ICONS =
   "history home hourglass id inbox info-circle key keyboard language layout-dashboard layout-sidebar-left-collapse " +
   "list-details lock lock-access logout menu-2 message message-circle minus moon package pencil player-pause player-play " +
   "player-stop plug-connected plus refresh robot scissors search selector settings shield-check snowflake sparkles stack-2 " +
-  "stack-push sun tag target-arrow trash upload user users world x zoom-scan";
+  "briefcase school stack-push star stethoscope sun tag target-arrow tools-kitchen-2 trash upload user users world x " +
+  "zoom-scan";
 // Of Tabler: its variables, its resets, and the rules about these classes. Everything else is static/css.
 const CLASSES = new Set(
   ("btn btn-danger btn-icon btn-primary btn-sm disabled active show form-control form-control-sm form-label form-select " +

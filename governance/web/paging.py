@@ -50,6 +50,21 @@ class NewestOf(Newest):
         super().__init__(size=size, key="id", cursor=uuid_or_none(cursor))
 
 
+class Numbered:
+    """Page `number` (from 1) of a list that has no key to go on from. has_more: whether there is a next page."""
+
+    def __init__(self, *, size: int, number: int) -> None:
+        self.size = size
+        self.number = number
+        self.has_more = False
+
+    def take(self, rows: QuerySet[Any]) -> Sequence[Any]:
+        start = (self.number - 1) * self.size
+        found = list(rows[start : start + self.size + 1])
+        self.has_more = len(found) > self.size
+        return found[: self.size]
+
+
 class NewestMerged:
     """`NewestOf` several tables together."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Func, Q, QuerySet
 
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
@@ -76,9 +76,9 @@ def catalogue_facets(*, actor: Actor, query: CatalogueQuery) -> dict[str, dict[s
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         topics = _matching(query, without="topics").order_by().values_list("topic").annotate(total=Count("id"))
-        spoken = _matching(query, without="languages").values_list("languages", flat=True)
-        languages = [language for some in spoken for language in some]
-        return {"topics": dict(topics), "languages": {one: languages.count(one) for one in sorted({*languages})}}
+        one_each = _matching(query, without="languages").annotate(one=Func(F("languages"), function="unnest"))
+        languages = one_each.order_by().values_list("one").annotate(total=Count("id"))
+        return {"topics": dict(topics), "languages": dict(languages)}
 
 
 def listing_get(*, actor: Actor, publication_id: UUID) -> Listing:
@@ -86,6 +86,16 @@ def listing_get(*, actor: Actor, publication_id: UUID) -> Listing:
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ, Target("publication", publication_id, actor.tenant_id))
         found = Listing.objects.filter(id=publication_id).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def listing_named(*, actor: Actor, publisher: str, name: str) -> Listing:
+    """The publication `publisher/name`. Raises NotFound; Forbidden."""
+    authorize(actor, Permission.MEMORY_READ)
+    with acting(actor):
+        found = Listing.objects.filter(publisher_slug=publisher, name=name).first()
     if found is None:
         raise NotFound
     return found

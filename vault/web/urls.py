@@ -29,6 +29,7 @@ from vault.web import (
     recall,
     reviews,
     saved_views,
+    store,
     subjects,
 )
 
@@ -98,6 +99,8 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/manifest/", provenance.manifest, name="memory_manifest"),
     path("memories/<uuid:memory_id>/freeze/", holds.freeze, name="memory_freeze"),
     path("memories/<uuid:memory_id>/unfreeze/", holds.unfreeze, name="memory_unfreeze"),
+    path("store/", store.store, name="store"),
+    path("store/<slug:publisher>/<slug:name>/", store.pack, name="store_pack"),
     path("subjects/", subjects.subjects, name="subjects"),
     path("subjects/<uuid:subject_id>/", subjects.subject, name="subject"),
     path("subjects/<uuid:subject_id>/assign/", subjects.assign, name="subject_assign"),
