@@ -16,7 +16,7 @@ from django.db.backends.utils import CursorWrapper
 from governance.errors import Unavailable
 
 PLACEHOLDER = re.compile(r"%(?:\((?P<name>\w+)\)s|(?P<next>s)|(?P<percent>%))")
-KEPT = 500  # statements whose text is kept in PostgreSQL's form
+MOST_STATEMENTS = 500  # statements whose text is kept in PostgreSQL's form
 Values = Sequence[Any] | Mapping[str, Any]
 
 
@@ -83,7 +83,7 @@ def _bound(query: str, params: Values | None) -> tuple[bytes, Sequence[Any]]:
     return statement, [params[name] for name in names] if isinstance(params, Mapping) else params
 
 
-@lru_cache(KEPT)
+@lru_cache(MOST_STATEMENTS)
 def _numbered(statement: str) -> tuple[bytes, list[str]]:
     """The statement with PostgreSQL's own placeholders, and the names of its values in that order.
 

@@ -74,8 +74,8 @@ def with_length(scope: Any, body: BytesIO) -> Any:
 
 def _announced(scope: Any) -> int:
     """Return the value of Content-Length; 0 without one."""
-    sizes = [int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()]
-    return max(sizes, default=0)
+    lengths = [int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()]
+    return max(lengths, default=0)
 
 
 def _detail(limit: int) -> str:

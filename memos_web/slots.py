@@ -102,10 +102,10 @@ class Slots:
         self._seen[caller] = now
         self._seen.move_to_end(caller)
         while self._seen and next(iter(self._seen.values())) < now - CROWD_SECONDS:
-            gone, _ = self._seen.popitem(last=False)
-            self._tenants -= gone.startswith(TENANT)
-            self._used.pop(gone, None)
-            self._loading.discard(gone)
+            oldest, _ = self._seen.popitem(last=False)
+            self._tenants -= oldest.startswith(TENANT)
+            self._used.pop(oldest, None)
+            self._loading.discard(oldest)
 
     def _may_begin(self, caller: str) -> bool:
         at_work = self._at_work.get(caller, set())

@@ -18,7 +18,7 @@ from governance.models import BrowserSession, Member, Tenant, User
 from governance.tenants.selectors import user_id_by_email
 from governance.vocabulary import PrincipalKind, RoleName, Verb
 
-SEEN_EVERY_SECONDS = 300
+LAST_USE_SECONDS = 300
 # One statement, by hand, because every page begins with it.
 SIGNED_IN = """
 SELECT role.name, tenant.second_factor_required,
@@ -134,36 +134,36 @@ def member_actor(member: Member, *, request_id: str, context: CallContext) -> Ac
     )
 
 
-def signed_in(*, kept: StoredSession, request_id: str, context: CallContext) -> SignedIn | None:
+def signed_in(*, stored: StoredSession, request_id: str, context: CallContext) -> SignedIn | None:
     """The person behind a session, or None: the session or the membership has ended. One statement.
 
     Writes, once in SEEN_EVERY_SECONDS: BrowserSession.
     """
-    with person_transaction(kept.tenant_id, kept.user_id):
+    with person_transaction(stored.tenant_id, stored.user_id):
         with connection.cursor() as cursor:
-            cursor.execute(SIGNED_IN, [SEEN_EVERY_SECONDS, kept.session_id, kept.member_id])
+            cursor.execute(SIGNED_IN, [LAST_USE_SECONDS, stored.session_id, stored.member_id])
             row = cursor.fetchone()
         if row is None:
             return None
         if row[2]:
-            BrowserSession.objects.filter(id=kept.session_id).update(last_used_at=Now(), address=context.address[:64])
+            BrowserSession.objects.filter(id=stored.session_id).update(last_used_at=Now(), address=context.address[:64])
     actor = Actor(
-        tenant_id=kept.tenant_id,
+        tenant_id=stored.tenant_id,
         principal_kind=PrincipalKind.MEMBER,
-        principal_id=kept.member_id,
-        member_id=kept.member_id,
+        principal_id=stored.member_id,
+        member_id=stored.member_id,
         role=RoleName(row[0]),
         scopes=None,
         request_id=request_id,
         context=context,
-        is_proved=kept.bound_to is None,
+        is_proved=stored.bound_to is None,
     )
     return SignedIn(
         actor=actor,
-        user_id=kept.user_id,
-        session_id=kept.session_id,
-        bound_to=kept.bound_to,
-        strong=kept.strong,
+        user_id=stored.user_id,
+        session_id=stored.session_id,
+        bound_to=stored.bound_to,
+        strong=stored.strong,
         second_factor_required=row[1],
         is_operator=row[3],
         timezone=row[4],

@@ -157,14 +157,14 @@ class ScheduleForm(ScheduleBase):
         fields = ("cron", "timezone", "enabled")
 
     def clean(self) -> dict[str, Any]:
-        said = super().clean() or {}
+        cleaned = super().clean() or {}
         try:
-            next_run(said.get("cron", ""), said.get("timezone", ""), database_now())
+            next_run(cleaned.get("cron", ""), cleaned.get("timezone", ""), database_now())
         except Invalid as failure:
             for fault in failure.errors:
                 if fault.field not in self.errors:
                     self.add_error(fault.field, fault.message)
-        return said
+        return cleaned
 
 
 @admin.register(Schedule, site=site)

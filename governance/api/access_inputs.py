@@ -204,13 +204,13 @@ def persona_changes(body: dict[str, Any]) -> PersonaChanges:
 
 def template_draft(body: dict[str, Any], before: TemplateDraft | None = None) -> TemplateDraft:
     """Read the body as a role template; missing fields keep their values."""
-    kept = before or TemplateDraft(name="")
-    role = body.get("role", kept.role)
+    base = before or TemplateDraft(name="")
+    role = body.get("role", base.role)
     return TemplateDraft(
-        name=body.get("name", kept.name),
+        name=body.get("name", base.name),
         role=RoleName(role) if role else None,
-        namespaces=tuple(body.get("namespaces", kept.namespaces)),
-        purpose=body.get("purpose", kept.purpose),
-        scopes=tuple(Scope(scope) for scope in body.get("scopes", kept.scopes)),
-        persona_attributes=body.get("persona_attributes", kept.persona_attributes),
+        namespaces=tuple(body.get("namespaces", base.namespaces)),
+        purpose=body.get("purpose", base.purpose),
+        scopes=tuple(Scope(scope) for scope in body.get("scopes", base.scopes)),
+        persona_attributes=body.get("persona_attributes", base.persona_attributes),
     )

@@ -205,13 +205,13 @@ def entry_json(entry: "AuditEntry") -> Json:
 
 def sealed_entry_json(view: EntryView) -> Json:
     seal = view.seal
-    told = seal and {
+    seal_json = seal and {
         "seq": seal.seq,
         "entry_hash": _hex(seal.entry_hash),
         "previous_hash": _hex(seal.previous_hash),
         "chain_hash": _hex(seal.chain_hash),
     }
-    return entry_json(view.entry) | {"seal": told}
+    return entry_json(view.entry) | {"seal": seal_json}
 
 
 def verification_json(found: Verification) -> Json:

@@ -99,10 +99,10 @@ class BearerKey(BaseAuthentication):
         scheme, _, presented = header.partition(" ")
         if scheme.lower() != "bearer":
             raise Unauthenticated
-        said = call_context(request)
-        actor = _actor_by_key(request, presented, said)
+        stated = call_context(request)
+        actor = _actor_by_key(request, presented, stated)
         request.caller.actor = actor  # type: ignore[attr-defined]  # for the audit log, should the next line refuse
-        _refuse_other_purpose(actor, said)
+        _refuse_other_purpose(actor, stated)
         return actor, None
 
     def authenticate_header(self, request: Request) -> str:
@@ -152,9 +152,9 @@ def _answer_nothing(*_: object, **__: object) -> HttpResponse:
     return HttpResponse()
 
 
-def _refuse_other_purpose(actor: Actor, said: CallContext) -> None:
+def _refuse_other_purpose(actor: Actor, stated: CallContext) -> None:
     """A key that is bound to a purpose calls for that one alone, and it need not say so. Raises Forbidden."""
-    if said.purpose not in {"", actor.context.purpose}:
+    if stated.purpose not in {"", actor.context.purpose}:
         raise Forbidden("The key is bound to another purpose.", rule="purpose")
 
 

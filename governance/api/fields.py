@@ -15,7 +15,7 @@ from rest_framework.validators import ProhibitSurrogateCharactersValidator
 from governance.time_range import OUT_OF_RANGE, is_in_range
 
 BROKEN = re.compile("[\x00\ud800-\udfff]")
-TOLD_BY_ITSELF = (ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator)  # see refuse_broken_text
+CHECKED_SEPARATELY = (ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator)  # see refuse_broken_text
 
 
 # An unknown field is an error: a misspelt one would be lost silently. Fields keep their names (no `source`). One that
@@ -88,7 +88,7 @@ class TextField(serializers.CharField):
     def __init__(self, **options: Any) -> None:
         options.setdefault("trim_whitespace", False)
         super().__init__(**options)
-        self.validators = [one for one in self.validators if not isinstance(one, TOLD_BY_ITSELF)]
+        self.validators = [one for one in self.validators if not isinstance(one, CHECKED_SEPARATELY)]
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):

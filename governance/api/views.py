@@ -128,8 +128,8 @@ def asked_only(request: Request, *known: str) -> None:
     """Refuse what an address asks beyond `known`: a misspelt one would be lost silently. Raises Invalid."""
     unknown = sorted(set(request.query_params) - set(known))
     if unknown:
-        told = f"unknown; known are {', '.join(sorted(known))}" if known else "unknown; this call knows none"
-        raise Invalid(errors=[FieldError(name, told) for name in unknown])
+        message = f"unknown; known are {', '.join(sorted(known))}" if known else "unknown; this call knows none"
+        raise Invalid(errors=[FieldError(name, message) for name in unknown])
 
 
 def flag(request: Request, name: str, *, default: bool = False) -> bool:

@@ -1,7 +1,8 @@
-"""Seals entries: each gets the next place in its tenant's hash chain, soon after its commit.
+"""Sealing: soon after its commit, each audit entry gets the next number in the hash chain of its tenant.
 
-Not inside the transaction of its effect, where one busy tenant's writes would wait for each other (206/s). What has no
-seal is found by a queue that a trigger fills, never by "newer than the last": commits come late.
+Entries are not sealed in the transaction that writes them: all writes of a tenant would then wait for each other, which
+allows 206 a second. A trigger puts each new entry into a queue. "Newer than the last sealed entry" would miss entries
+whose transactions commit late.
 """
 
 from datetime import datetime
@@ -39,13 +40,14 @@ SEALED_BEFORE = "SELECT coalesce(min(created_at), transaction_timestamp()) FROM 
 
 
 def tenants_with_unsealed() -> list[UUID]:
+    """Return up to 1,000 tenants that have unsealed entries."""
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute("SELECT tenant_id FROM governance_audit_unsealed(%s)", [1000])
         return [row[0] for row in cursor.fetchall()]
 
 
 def entries_seal(tenant_id: UUID, *, batch: int = BATCH) -> int:
-    """Seal up to `batch` entries in one transaction; how many. Another process that is at it is waited for."""
+    """Seal up to `batch` entries in one transaction; return their number. Waits while another process seals."""
     with tenant_transaction(tenant_id):
         chain_lock(tenant_id)
         with connection.cursor() as cursor:
@@ -61,13 +63,13 @@ def entries_seal(tenant_id: UUID, *, batch: int = BATCH) -> int:
 
 
 def chain_lock(tenant_id: UUID) -> None:
-    """Alone at the tenant's chain until the transaction ends."""
+    """Lock the tenant's chain until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute(LOCK, [f"audit chain {tenant_id}"])
 
 
 def sealed_before() -> datetime:
-    """The time before which all entries of the transaction's tenant are sealed, but for those not committed yet."""
+    """Return the time before which all committed entries of the transaction's tenant are sealed."""
     with connection.cursor() as cursor:
         cursor.execute(SEALED_BEFORE)
         moment: datetime = cursor.fetchone()[0]
@@ -75,7 +77,7 @@ def sealed_before() -> datetime:
 
 
 def _seals(entries: list[tuple[UUID, bytes]], seq: int, previous: bytes) -> list[list[object]]:
-    """The columns of the seals of `entries`, which follow on the seal `seq` with the chain hash `previous`."""
+    """Return the columns of the seals of `entries`. The last seal before them has number `seq` and hash `previous`."""
     rows = []
     for entry_id, line in entries:
         seq += 1

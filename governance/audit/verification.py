@@ -30,7 +30,7 @@ from governance.models import AuditCheckpoint, AuditSeal
 SEALED_WITHIN = 60.0  # seconds; an entry that waits longer for its seal is reported
 PIECE = 50_000  # seals for which it pays to start another process
 AT_ONCE = 64  # seals in one message: a message for each would cost us a third more
-GONE = b"null"  # what stands for an entry that a seal has lost
+MISSING_ENTRY = b"null"  # what stands for an entry that a seal has lost
 ROWS = f"""
 COPY (SELECT (
   SELECT convert_to(string_agg(concat(text, E'\\t', place), E'\\n'), 'UTF8') FROM (
@@ -163,10 +163,10 @@ def _joined(pieces: Iterable[Verification]) -> Verification:
     return replace(one, seals=seals, checkpoint=checkpoint)
 
 
-def refuse_strangers(tenant_id: UUID, kept: Sequence[Checkpoint]) -> None:
+def refuse_strangers(tenant_id: UUID, saved: Sequence[Checkpoint]) -> None:
     """Check that a saved checkpoint belongs to this tenant and is signed. Raises Unreadable."""
     key = public_key(tenant_id)
-    for one in kept:
+    for one in saved:
         if one.tenant != str(tenant_id) or not is_signed(one, key):
             raise Unreadable(f"the checkpoint at seal {one.seq} was not signed for this tenant")
 
@@ -234,4 +234,4 @@ def _rows(tenant_id: UUID, after: int, upto: int) -> Generator[Row, None, None]:
 
 def _row(text: bytes) -> Row:
     line, _, seal = text.partition(b"\t")
-    return Row(seal, None if line == GONE else line)
+    return Row(seal, None if line == MISSING_ENTRY else line)

@@ -512,30 +512,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         key = public_key_read(options.public_key.read_text(encoding="utf-8"))
-        kept = [one for file in options.checkpoint for one in checkpoints_read(file.read_text(encoding="utf-8"))]
-        report = export_verify(options.export, key, kept)
+        saved = [one for file in options.checkpoint for one in checkpoints_read(file.read_text(encoding="utf-8"))]
+        report = export_verify(options.export, key, saved)
     except (Unreadable, OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         print(f"cannot verify: {error}", file=sys.stderr)  # noqa: T201
         return 2
-    print(json.dumps(asdict(report)) if options.json else report_text(report, kept))  # noqa: T201
+    print(json.dumps(asdict(report)) if options.json else report_text(report, saved))  # noqa: T201
     return 0 if report.intact else 1
 
 
-def report_text(report: Report, kept: Sequence[Checkpoint]) -> str:
+def report_text(report: Report, saved: Sequence[Checkpoint]) -> str:
     """The report in words: what was found, and what the checkpoints that somebody kept say of it."""
     if report.fault is not None:
         entry = f", entry {report.fault.entry_id}" if report.fault.entry_id else ""
-        return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{_younger(report, kept)}"
+        return f"BROKEN at seal {report.fault.seq}{entry}: {report.fault.detail}{_younger(report, saved)}"
     return (
         f"intact: {report.seals} seals, {report.entries} entries ({report.left_out} left out by the filters), "
-        f"signed up to seal {report.checkpoint}; {report.rows_per_second} rows/s{_older(report, kept)}"
+        f"signed up to seal {report.checkpoint}; {report.rows_per_second} rows/s{_older(report, saved)}"
     )
 
 
-def _younger(report: Report, kept: Sequence[Checkpoint]) -> str:
+def _younger(report: Report, saved: Sequence[Checkpoint]) -> str:
     """A kept checkpoint behind the end of an export that is signed where it ends: which of the two it may mean."""
     end = report.after + report.seals
-    younger = min((one for one in kept if one.seq > end), key=lambda one: one.seq, default=None)
+    younger = min((one for one in saved if one.seq > end), key=lambda one: one.seq, default=None)
     if younger is None or report.fault is None or report.fault.reason != "cut_off" or report.checkpoint != end:
         return ""
     return (
@@ -545,14 +545,14 @@ def _younger(report: Report, kept: Sequence[Checkpoint]) -> str:
     )
 
 
-def _older(report: Report, kept: Sequence[Checkpoint]) -> str:
+def _older(report: Report, saved: Sequence[Checkpoint]) -> str:
     """Say how far the saved checkpoints reach; after them the export is its own only evidence."""
     end = report.after + report.seals
-    compared = [one.seq for one in kept if report.after <= one.seq]
+    compared = [one.seq for one in saved if report.after <= one.seq]
     before = "".join(
         f"\nYour checkpoint at seal {one.seq} was not compared: this export begins behind seal {report.after}. "
         "Make one that begins earlier."
-        for one in kept
+        for one in saved
         if one.seq < report.after
     )
     if not compared:

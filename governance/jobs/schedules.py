@@ -29,7 +29,7 @@ from governance.vocabulary import Channel, Permission, PrincipalKind, Verb
 MOST = 100  # schedules of one look
 MOST_OF_TENANT = 100
 LASTING = (Forbidden, NotFound, Invalid)  # refusals that the next time would meet again
-ALONE = "SELECT pg_advisory_xact_lock(hashtextextended('default schedules ' || %s, 0))"
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('default schedules ' || %s, 0))"
 logger = logging.getLogger(__name__)
 
 
@@ -91,7 +91,7 @@ def schedules_create_defaults(*, actor: Actor) -> list[Schedule]:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     with acting(actor):
         with connection.cursor() as cursor:
-            cursor.execute(ALONE, [str(actor.tenant_id)])
+            cursor.execute(LOCK, [str(actor.tenant_id)])
         drafts = [ScheduleDraft(kind.name, kind.default_cron) for kind in kinds_without_schedule(actor=actor)]
         return [schedule_create(actor=actor, draft=draft) for draft in drafts]
 

@@ -1,4 +1,4 @@
-"""Deletes old rows every hour, started by beat."""
+"""Deletion of old rows. Celery beat starts it every hour."""
 
 from datetime import timedelta
 
@@ -9,16 +9,16 @@ from django.db.models.functions import Now
 
 from governance.database import no_tenant
 
-KEPT = timedelta(days=7)  # done events stay this long, for whoever asks what happened
+DONE_EVENTS_STAY = timedelta(days=7)  # so that a recent event can still be looked up
 
 
 def tidy() -> int:
-    """Delete old done events, old idempotency keys and ended sessions, of all tenants; returns how many rows went."""
+    """Delete old processed events, idempotency keys and expired sessions of all tenants. Return the number of rows."""
     keys = timedelta(hours=settings.IDEMPOTENCY_HOURS)
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute(
             "SELECT governance_tidy(make_interval(secs => %s), make_interval(secs => %s))",
-            [KEPT.total_seconds(), keys.total_seconds()],
+            [DONE_EVENTS_STAY.total_seconds(), keys.total_seconds()],
         )
         removed: int = cursor.fetchone()[0]
         ended, _ = Session.objects.filter(expire_date__lt=Now()).delete()

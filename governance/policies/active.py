@@ -27,7 +27,7 @@ from governance.policies.rules import (
 )
 from governance.vocabulary import PolicyKind
 
-KEPT = 1_000  # tenants
+MOST_TENANTS = 1_000  # tenants
 D = TypeVar("D")
 
 
@@ -95,7 +95,7 @@ def _cached(tenant_id: UUID, epoch: int) -> ActivePolicies | None:
 
 
 def _keep(tenant_id: UUID, policies: ActivePolicies) -> ActivePolicies:
-    if len(_known) >= KEPT:
+    if len(_known) >= MOST_TENANTS:
         _known.clear()
     _known[tenant_id] = policies
     return policies

@@ -1,6 +1,6 @@
-"""Requests per minute of the clock: counted in Redis, and by each process for itself while Redis is down.
+"""Request rates per clock minute. Redis counts them; while Redis does not answer, each process counts its own.
 
-A request waits for Redis no longer than RATE_SECONDS, and after a failure nobody asks it again for a while.
+A request waits for Redis at most RATE_SECONDS. After a failure, Redis is not used for DOWN_SECONDS.
 """
 
 import logging
@@ -22,12 +22,12 @@ from governance.policies.rules import QuotaTarget, limits_of
 from governance.vocabulary import Measure
 
 MINUTE = 60
-DOWN_SECONDS = 5.0  # how long Redis is left alone after a failure
+DOWN_SECONDS = 5.0  # without Redis after a failure
 logger = logging.getLogger(__name__)
 
 
 class Counters:
-    """Counters of names in the current minute, in this process."""
+    """Counts by name for the current minute, in the memory of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,6 +35,7 @@ class Counters:
         self._counts: dict[str, int] = {}
 
     def count(self, names: Sequence[str], minute: int) -> list[int]:
+        """Add one to each name. Return the new counts, in the order of `names`."""
         with self._lock:
             if minute != self._minute:
                 self._minute, self._counts = minute, {}
@@ -44,24 +45,24 @@ class Counters:
 
 
 class Rates:
-    """Counts in one Redis, or in this process while that one is down."""
+    """Counts in Redis, or in this process while Redis does not answer."""
 
     def __init__(self, address: str, seconds: float) -> None:
         self._redis = redis.Redis.from_url(
             address, socket_timeout=seconds, socket_connect_timeout=seconds, retry=Retry(NoBackoff(), 0)
         )
-        self._here = Counters()
+        self._in_process = Counters()
         self._down_until = 0.0
 
     def count(self, names: Sequence[str], minute: int) -> list[int]:
-        """Count each name in this minute; return the counts, with this one."""
+        """Add one to each name. Return the new counts, in the order of `names`. minute: since the epoch."""
         if time.monotonic() >= self._down_until:
             try:
                 return self._count_in_redis(names, minute)
             except redis.RedisError as error:
                 logger.warning("requests are counted in this process: %s", type(error).__name__)
                 self._down_until = time.monotonic() + DOWN_SECONDS
-        return self._here.count(names, minute)
+        return self._in_process.count(names, minute)
 
     def _count_in_redis(self, names: Sequence[str], minute: int) -> list[int]:
         pipeline = self._redis.pipeline(transaction=False)
@@ -73,7 +74,7 @@ class Rates:
 
 
 def request_count(actor: Actor) -> None:
-    """Count a request against the quotas of its tenant, member and key; nothing is asked where there are none.
+    """Count a request against the quotas of its tenant, member and key. Without such quotas Redis is not used.
 
     Raises QuotaExceeded, with the seconds until the next minute.
     """

@@ -92,8 +92,8 @@ def access_object(request: HttpRequest, actor: Actor, object_type: str, object_i
     except Invalid as fault:
         return _show(request, actor, object_type, object_id, fault=_fault_text(fault))
     except Forbidden as denial:
-        told = policy_refused(request, denial)
-        return _show(request, actor, object_type, object_id, fault=told, status=HTTPStatus.FORBIDDEN)
+        sentence = policy_refused(request, denial)
+        return _show(request, actor, object_type, object_id, fault=sentence, status=HTTPStatus.FORBIDDEN)
     return see_other(reverse("access_object", args=[object_type, object_id]))
 
 

@@ -130,7 +130,7 @@ def _nouns() -> dict[str, Callable[[int], str]]:
 
 
 NOUNS = _nouns()
-AROUND = "\u2063"  # stands for the object while a phrase is cut at it; no text of the product has this character
+OBJECT_MARK = "\u2063"  # stands for the object while a phrase is cut at it; no text of the product has this character
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,8 @@ def sentence_of(line: Line) -> Sentence:
     verb = line.entry.verb
     ending = verb.rpartition(".")[2]
     phrase = PHRASES.get(verb) or ENDINGS.get(ending)
-    words = (str(phrase) if phrase else f"{verb} %(what)s").replace("%(what)s", AROUND)
-    before, cut, after = words.partition(AROUND)
+    words = (str(phrase) if phrase else f"{verb} %(what)s").replace("%(what)s", OBJECT_MARK)
+    before, cut, after = words.partition(OBJECT_MARK)
     return Sentence(
         who=who_words(line),
         before=before.strip(),

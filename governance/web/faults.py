@@ -83,6 +83,6 @@ def fault_texts(faults: Iterable[FieldError]) -> list[Fault]:
 def _fault_text(fault: FieldError) -> Fault:
     label = FIELDS.get(fault.field, fault.field)
     if fault.message.endswith(NOT_PUBLIC):
-        told = gettext("%(host)s is inside a private network. Nothing is sent there, unless the operator allows it.")
-        return Fault(label, told % {"host": fault.message.removesuffix(NOT_PUBLIC)}, known=True)
+        message = gettext("%(host)s is inside a private network. Nothing is sent there, unless the operator allows it.")
+        return Fault(label, message % {"host": fault.message.removesuffix(NOT_PUBLIC)}, known=True)
     return Fault(label, MESSAGES.get(fault.message, fault.message), known=fault.message in MESSAGES)

@@ -134,9 +134,9 @@ def policy_refused(request: HttpRequest, failure: Forbidden) -> str:
     """
     if not failure.policy:
         raise failure
-    told = _record_denial(request, failure)
-    if told is not failure:
-        raise told
+    recorded = _record_denial(request, failure)
+    if recorded is not failure:
+        raise recorded
     return f"{detail_of(failure)} {explanation_of(failure).advice}"
 
 

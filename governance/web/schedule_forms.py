@@ -65,22 +65,22 @@ class ScheduleForm(forms.Form):
         return found
 
     def clean(self) -> dict[str, Any]:
-        said = super().clean() or {}
-        rhythm = said.get("rhythm")
-        if rhythm in {"day", "week", "month"} and not said.get("at"):
+        cleaned = super().clean() or {}
+        rhythm = cleaned.get("rhythm")
+        if rhythm in {"day", "week", "month"} and not cleaned.get("at"):
             self.add_error("at", _("Say at what time."))
-        if rhythm == "month" and not said.get("day"):
+        if rhythm == "month" and not cleaned.get("day"):
             self.add_error("day", _("Say on which day."))
-        return said
+        return cleaned
 
     def changes(self) -> dict[str, Any]:
         """Return the values of a valid form, as a service takes them."""
-        said = self.cleaned_data
+        cleaned = self.cleaned_data
         return {
-            "cron": cron_of(said),
-            "timezone": said["timezone"].strip(),
-            "enabled": said["enabled"],
-            "settings": said["settings"],
+            "cron": cron_of(cleaned),
+            "timezone": cleaned["timezone"].strip(),
+            "enabled": cleaned["enabled"],
+            "settings": cleaned["settings"],
         }
 
     def draft(self, kind: str) -> ScheduleDraft:
@@ -93,16 +93,16 @@ class ScheduleForm(forms.Form):
             self.add_error(field if field in self.fields else None, str(fault_texts([fault])[0].words))
 
 
-def cron_of(said: dict[str, Any]) -> str:
+def cron_of(cleaned: dict[str, Any]) -> str:
     """The cron expression of the fields of a form."""
-    rhythm, at = said["rhythm"], said.get("at")
+    rhythm, at = cleaned["rhythm"], cleaned.get("at")
     if rhythm == "cron":
-        return str(said["cron"]).strip()
+        return str(cleaned["cron"]).strip()
     if rhythm == "minutes":
-        return f"*/{said['minutes']} * * * *"
+        return f"*/{cleaned['minutes']} * * * *"
     if rhythm == "hour":
         return f"{at.minute if at else 0} * * * *"
-    days = {"day": "* * *", "week": f"* * {said['weekday']}", "month": f"{said['day']} * *"}
+    days = {"day": "* * *", "week": f"* * {cleaned['weekday']}", "month": f"{cleaned['day']} * *"}
     return f"{at.minute} {at.hour} {days[rhythm]}" if at else ""
 
 

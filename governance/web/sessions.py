@@ -53,11 +53,11 @@ def first_factor_keep(request: HttpRequest, first: FirstFactor, *, strong: bool 
 
 def first_factor_pending(request: HttpRequest) -> tuple[FirstFactor, bool]:
     """(who is on the way in, whether they have shown a second factor). Raises Unauthenticated."""
-    kept = request.session.get(FIRST)
-    if not kept or time.time() - kept[3] > FIRST_SECONDS:
+    stored = request.session.get(FIRST)
+    if not stored or time.time() - stored[3] > FIRST_SECONDS:
         raise Unauthenticated
-    first = FirstFactor(user_id=UUID(kept[0]), bound_to=UUID(kept[1]) if kept[1] else None, way=Way(kept[2]))
-    return first, bool(kept[4])
+    first = FirstFactor(user_id=UUID(stored[0]), bound_to=UUID(stored[1]) if stored[1] else None, way=Way(stored[2]))
+    return first, bool(stored[4])
 
 
 def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | None:
@@ -69,7 +69,7 @@ def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | 
     if not all(words.values()):
         return None
     bound_to = request.session.get(BOUND_TO)
-    kept = StoredSession(
+    stored = StoredSession(
         tenant_id=UUID(words[TENANT]),
         member_id=UUID(words[MEMBER]),
         user_id=UUID(words[USER]),
@@ -77,7 +77,7 @@ def person_of_session(request: HttpRequest, context: CallContext) -> SignedIn | 
         bound_to=UUID(bound_to) if bound_to else None,
         strong=bool(request.session.get(STRONG)),
     )
-    person = signed_in(kept=kept, request_id=request_id(request), context=context)
+    person = signed_in(stored=stored, request_id=request_id(request), context=context)
     if person is not None:
         request.timezone = person.timezone  # type: ignore[attr-defined]
         request.is_operator = person.is_operator and person.actor.is_proved  # type: ignore[attr-defined]

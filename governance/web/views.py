@@ -199,11 +199,11 @@ def first_factor_of(actor: Actor, way: Way) -> FirstFactor:
 def purpose(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """Set the purpose of this browser: memories that are bound to other purposes stay closed."""
     if request.method == "POST":
-        said = request.POST.get("purpose", "").strip()
-        if len(said) > LONGEST_PURPOSE or not (said.isprintable() or not said):
-            context = {"purpose": said[:LONGEST_PURPOSE], "known": purposes_named(actor), "longest": LONGEST_PURPOSE}
+        stated = request.POST.get("purpose", "").strip()
+        if len(stated) > LONGEST_PURPOSE or not (stated.isprintable() or not stated):
+            context = {"purpose": stated[:LONGEST_PURPOSE], "known": purposes_named(actor), "longest": LONGEST_PURPOSE}
             return draw(request, "governance/purpose.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-        request.session[PURPOSE] = said
+        request.session[PURPOSE] = stated
         return see_other(_next_of(request) or reverse("purpose"))
     known = {"purpose": actor.context.purpose, "known": purposes_named(actor), "longest": LONGEST_PURPOSE}
     return draw(request, "governance/purpose.html", known)

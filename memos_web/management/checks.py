@@ -34,7 +34,7 @@ from vault.cubes.embeddings.model_change import tenants_to_reembed
 from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing
 from vault.providers.registry import embedder, llm
 
-MOST_TOLD = 5  # tenants, in one line
+MOST_LISTED = 5  # tenants, in one line
 WORKER_SECONDS = 2.0
 LLM_SECONDS = 3.0
 UNFORCED = """
@@ -231,22 +231,22 @@ def embedding_models() -> str:
     if failing:
         raise Failed(f"{_some(failing)}: mend the model, then outbox_resume, or reembed --cancel")
     waiting = {tenants[slug].tenant_id for slug in tenants.keys() - moves.keys()}.intersection(tenants_to_reembed())
-    told = [_progress(slug, move) for slug, move in moves.items()]
+    lines = [_progress(slug, move) for slug, move in moves.items()]
     if waiting:
-        told.append(f"tenants that keep a former model until `reembed`: {len(waiting)}")
-    return _some(told) or "no tenant is on its way to another"
+        lines.append(f"tenants that keep a former model until `reembed`: {len(waiting)}")
+    return _some(lines) or "no tenant changes its model"
 
 
 def _progress(slug: str, move: Move) -> str:
-    told = f"{slug} {move.active} → {move.model}: {move.done} of {move.total} memories"
+    line = f"{slug} {move.active} → {move.model}: {move.done} of {move.total} memories"
     if not move.error:
-        return told
-    return f"{told}, {'given up' if move.given_up else 'tried again'} after {' '.join(move.error.split())}"
+        return line
+    return f"{line}, {'given up' if move.given_up else 'tried again'} after {' '.join(move.error.split())}"
 
 
-def _some(told: list[str]) -> str:
-    more = [f"and {len(told) - MOST_TOLD} more"] if len(told) > MOST_TOLD else []
-    return "; ".join([*told[:MOST_TOLD], *more])
+def _some(lines: list[str]) -> str:
+    more = [f"and {len(lines) - MOST_LISTED} more"] if len(lines) > MOST_LISTED else []
+    return "; ".join([*lines[:MOST_LISTED], *more])
 
 
 def language_model() -> str:

@@ -88,8 +88,8 @@ async def add(call: Call) -> Json:
     if "persona" in asked:
         await _ensure_persona(call.rest, asked["persona"])
     reply = await call.rest.call("POST", "memories/", body=asked)
-    kept = [one for one in reply["results"] if not (asked["infer"] and one["semantic_type"] == "dialogue")]
-    return {"results": [{**memory(one), "event": "NONE" if one.get("duplicate") else "ADD"} for one in kept]}
+    results = [one for one in reply["results"] if not (asked["infer"] and one["semantic_type"] == "dialogue")]
+    return {"results": [{**memory(one), "event": "NONE" if one.get("duplicate") else "ADD"} for one in results]}
 
 
 async def search(call: Call) -> Json:

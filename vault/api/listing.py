@@ -29,11 +29,11 @@ SAME = {
     "message_id": None,
     "task_id": None,
 }
-TOLD = {"namespace": "Path, with all below it; or an id, without.", "persona": "Id or name."}
+DESCRIPTIONS = {"namespace": "Path, with all below it; or an id, without.", "persona": "Id or name."}
 FILTERS = (*SAME, "tag", "created_after", "created_before", "deleted", "filters")
 LIST_PARAMETERS = [
     *(
-        OpenApiParameter(name, str, enum=[*kind] if kind else None, description=TOLD.get(name, ""))
+        OpenApiParameter(name, str, enum=[*kind] if kind else None, description=DESCRIPTIONS.get(name, ""))
         for name, kind in SAME.items()
     ),
     OpenApiParameter("deleted", bool, description="true: deleted memories that can still be restored, and no others."),

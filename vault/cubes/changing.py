@@ -16,7 +16,7 @@ from vault.cubes.screening.screen import EVERYWHERE
 from vault.cubes.selectors import versions_view
 from vault.cubes.services import check_version, cube_update
 from vault.cubes.versions import versions_visible
-from vault.cubes.words import GONE
+from vault.cubes.words import NO_WORDS
 from vault.cubes.writer.building import changed_reading
 from vault.cubes.writer.prepared import Reading, note_reading, stored_texts_prepared, texts_prepared
 from vault.models import Cube, CubeVersion
@@ -111,7 +111,7 @@ def _as_in(actor: Actor, cube: Cube, number: int) -> CubeChanges:
     if version is None:
         raise Invalid(errors=[FieldError("version", "there is no such version")])
     words = versions_view(actor, [version])[0].words
-    if words == GONE:
+    if words == NO_WORDS:
         raise Conflict(f"The words of version {number} were removed.")
     return CubeChanges(
         content=words.content,

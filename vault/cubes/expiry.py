@@ -56,13 +56,13 @@ def retention_apply_step(*, actor: Actor, after: UUID, looked_at: int = LOOKED_A
     """
     with acting(actor):
         rules = policies_active(actor).retention
-        seen = list(_reached(actor).filter(id__gt=after)[:looked_at])
-        wanted = [new.cube_id for new in _new_expiries(rules, seen)]
+        reached = list(_reached(actor).filter(id__gt=after)[:looked_at])
+        wanted = [new.cube_id for new in _new_expiries(rules, reached)]
         locked = list(_reached(actor).filter(id__in=wanted).select_for_update(of=("self",)))
         changes = list(_new_expiries(rules, locked))
         if changes:
             _write(actor, changes)
-    return Step(len(changes), seen[-1].id if len(seen) == looked_at else None)
+    return Step(len(changes), reached[-1].id if len(reached) == looked_at else None)
 
 
 def _reached(actor: Actor) -> CubeQuerySet:

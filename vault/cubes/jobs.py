@@ -24,9 +24,9 @@ SET access_count = vault_cubeuse.access_count + excluded.access_count, last_acce
 
 
 def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Embed the present words of the cubes that were written. The models are asked outside any transaction.
+    """Embed the current text of the cubes that were written. The models are called outside any transaction.
 
-    While a tenant is moved to another model, both get their vector (see vault.cubes.embeddings.vectors).
+    While a tenant changes its model, each cube gets a vector of both models (see vault.cubes.embeddings.vectors).
     """
     with acting(actor):
         texts = texts_of(ids_of(payloads))
@@ -43,7 +43,7 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def cubes_count_reads(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Count each request in which a cube was returned, once; and take out of the index what has expired."""
+    """Count each cube once for each request that returned it, and remove expired cubes from the index."""
     reads: dict[UUID, int] = {}
     for payload in payloads:
         for cube_id in ids_of([payload]):
@@ -58,7 +58,7 @@ def cubes_count_reads(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def ids_of(payloads: Sequence[Payload]) -> list[UUID]:
-    """The cubes that some events name, each once, in order."""
+    """Return the ids of the cubes that the events name, without duplicates, in order."""
     named: list[UUID] = []
     for payload in payloads:
         ids = payload["ids"]

@@ -67,8 +67,8 @@ def locate_for_restoring(actor: Actor, cube_id: UUID, earliest: datetime) -> Cub
     quarantine, or a source of it was withdrawn. Raises NotFound."""
     there = Q(deleted_at=None) | Q(deleted_at__gte=earliest)
     rows = Cube.objects.filter(there, tenant_id=actor.tenant_id, is_quarantined=False)
-    standing = rows.resting_on(CubeOrigin.objects.filter(stands=True))
-    return _one(standing.filter(Q(expires_at=None) | Q(expires_at__gt=Now())), cube_id, lock=True)
+    derived = rows.resting_on(CubeOrigin.objects.filter(stands=True))
+    return _one(derived.filter(Q(expires_at=None) | Q(expires_at__gt=Now())), cube_id, lock=True)
 
 
 def locate_for_erasing(actor: Actor, cube_id: UUID) -> Cube:

@@ -11,7 +11,7 @@ from vault.lexicon.tokens import language_of
 
 MARKER = re.compile(r"\[(\d{1,2})\]")
 VERDICTS = ("Yes. ", "No. ", "是的。", "不是。")  # with which an answer to yes or no begins
-GONE = {"en": "(no longer available)", "zh": "（已无法查看）"}
+UNAVAILABLE = {"en": "(no longer available)", "zh": "（已无法查看）"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def quoted(words: Words, passages: Passages) -> Words:
         if quote is None:
             return found[0]
         if quote not in passages:
-            return f"{found[0]} {GONE['zh' if language_of(words.content) == 'zh' else 'en']}"
+            return f"{found[0]} {UNAVAILABLE['zh' if language_of(words.content) == 'zh' else 'en']}"
         return passages[quote].line(quote.marker)
 
     content = words.content

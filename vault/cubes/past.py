@@ -33,7 +33,7 @@ from vault.cubes.services import cube_restore, cubes_hide, written_emit
 from vault.cubes.sources import sources_reworded
 from vault.cubes.usage import usage_count
 from vault.cubes.versions import versions_open_to
-from vault.cubes.words import GONE, words_open
+from vault.cubes.words import NO_WORDS, words_open
 from vault.cubes.writer.building import CLEAR_FIELDS, Built, build_version
 from vault.cubes.writer.bulk_insert import insert_rows
 from vault.models import Cube, CubeVersion, Namespace
@@ -154,8 +154,10 @@ def past_summary(actor: Actor, namespaces: Collection[UUID], as_of: datetime) ->
                 held += ids or []
     purged = AuditEntry.objects.filter(tenant_id=actor.tenant_id, verb=Verb.MEMORY_PURGED, at__gt=as_of)
     inside = purged.filter(id__gte=uuid7_floor(as_of), detail__namespace__in=[str(one) for one in namespaces])
-    gone = [one for ids in inside.order_by("id").values_list("object_ids", flat=True)[:MOST_NAMED] for one in ids]
-    return PastSummary(counts, obstacles, tuple(held[:MOST_NAMED]), tuple(gone[:MOST_NAMED]))
+    deleted_ids = [
+        one for ids in inside.order_by("id").values_list("object_ids", flat=True)[:MOST_NAMED] for one in ids
+    ]
+    return PastSummary(counts, obstacles, tuple(held[:MOST_NAMED]), tuple(deleted_ids[:MOST_NAMED]))
 
 
 def past_restore(
@@ -279,7 +281,7 @@ def _equal_version(
 ) -> Built | None:
     """None where the words of then are gone with their key."""
     words = words_open(tenant_id=cube.tenant_id, cube_id=cube.id, number=then.number, blob=then.sealed)
-    if words == GONE:
+    if words == NO_WORDS:
         return None
     for name in CLEAR_FIELDS:
         setattr(cube, name, getattr(then, name))

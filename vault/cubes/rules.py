@@ -52,8 +52,8 @@ class Indexed:
 
 def searchable(words: Worded) -> str:
     """The text by which a version is found, by word and by vector: who said it belongs to it."""
-    said = f"{words.speaker}: {words.content}" if words.speaker else words.content
-    return f"{words.title}\n{said}" if words.title else said
+    line = f"{words.speaker}: {words.content}" if words.speaker else words.content
+    return f"{words.title}\n{line}" if words.title else line
 
 
 def text_index(maker: TokenMaker, words: Worded) -> TextIndex:
@@ -77,8 +77,8 @@ def text_index(maker: TokenMaker, words: Worded) -> TextIndex:
 
 def index_of(maker: TokenMaker, words: Words, text: TextIndex) -> Indexed:
     """The keyed tokens by which a version is found: title and content, which are `text`, by word, the rest by mark."""
-    told = speaker_time_marks(maker, words.speaker) if text.mentions_time else []
-    marks = dict.fromkeys([*marks_of(maker, words), *text.named, *told], 0)
+    time_marks = speaker_time_marks(maker, words.speaker) if text.mentions_time else []
+    marks = dict.fromkeys([*marks_of(maker, words), *text.named, *time_marks], 0)
     return Indexed(marks | text.words, text.length)
 
 

@@ -58,13 +58,15 @@ class Exceptions:
 NO_EXCEPTIONS = Exceptions()
 
 
-def exceptions_of(actor: Actor, seen: Callable[[], NamespaceQuerySet], *, among: Sequence[str] = ()) -> Exceptions:
+def exceptions_of(
+    actor: Actor, namespaces: Callable[[], NamespaceQuerySet], *, among: Sequence[str] = ()
+) -> Exceptions:
     """The exceptions for `actor`, who sees what `seen` finds. among: paths that it asks for; empty: anywhere."""
     if actor.is_system:
         return NO_EXCEPTIONS
     statements: list[str] = []
     parameters: dict[str, Any] = {}
-    for index, rows in enumerate(_denied(actor, seen)):
+    for index, rows in enumerate(_denied(actor, namespaces)):
         statement, values = named(rows, f"denied_{index}")
         statements.append(statement)
         parameters |= values
@@ -84,22 +86,22 @@ def named(rows: QuerySet[Any], prefix: str) -> tuple[str, dict[str, Any]]:
     return statement, dict(zip(names, values, strict=True))
 
 
-def _denied(actor: Actor, seen: Callable[[], NamespaceQuerySet]) -> list[QuerySet[Any]]:
+def _denied(actor: Actor, namespaces: Callable[[], NamespaceQuerySet]) -> list[QuerySet[Any]]:
     denied: list[QuerySet[Any]] = []
     if principal_grants(actor).has(OBJECT_TYPE, Effect.DENY):
         denied.append(cubes_granted(actor, Effect.DENY).values("content_object_id"))
     by_purpose = denied_by_purpose(actor)
     if by_purpose is not None and namespaces_denied_by_purpose(actor) is None:
-        denied.append(_inside(actor, seen).filter(by_purpose).values("id"))
+        denied.append(_inside(actor, namespaces).filter(by_purpose).values("id"))
     if actor.binding is not None and actor.binding.persona_id is not None:
         others = ~Q(persona_id=actor.binding.persona_id) | Q(persona_id=None)
-        denied.append(_inside(actor, seen).filter(others).values("id"))
+        denied.append(_inside(actor, namespaces).filter(others).values("id"))
     derived = CubeSource.objects.exclude(kind=SourceKind.QUOTE)
     return [*denied, *(derived.filter(source_id__in=rows).values("cube_id") for rows in denied)]
 
 
-def _inside(actor: Actor, seen: Callable[[], NamespaceQuerySet]) -> QuerySet[Cube]:
-    return Cube.objects.filter(tenant_id=actor.tenant_id, namespace__in=seen().values("id"))
+def _inside(actor: Actor, namespaces: Callable[[], NamespaceQuerySet]) -> QuerySet[Cube]:
+    return Cube.objects.filter(tenant_id=actor.tenant_id, namespace__in=namespaces().values("id"))
 
 
 def _granted(actor: Actor, among: Sequence[str]) -> QuerySet[Any]:

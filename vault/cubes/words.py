@@ -42,7 +42,7 @@ class Words:
     quotes: tuple[Quote, ...] = ()
 
 
-GONE = Words(content="")  # what is left of a version whose key was destroyed or whose words were redacted
+NO_WORDS = Words(content="")  # what is left of a version whose key was destroyed or whose words were redacted
 
 
 def key_scope(*, subject_id: UUID | None, persona_member_id: UUID | None) -> str:
@@ -66,13 +66,13 @@ def words_open(*, tenant_id: UUID, cube_id: UUID, number: int, blob: bytes | mem
     Raises KeyUnavailable; BlobStoreUnavailable, BlobsNeeded (vault.cubes.blobs).
     """
     if not blob:
-        return GONE
+        return NO_WORDS
     ref = blob_ref(tenant_id=tenant_id, cube_id=cube_id, number=number, stored=blob)
     if ref is not None:
         blob = blob_read(ref)
     plaintext = open_sealed(tenant_id=tenant_id, place=_place(cube_id, number), blob=blob)
     if plaintext is None:
-        return GONE
+        return NO_WORDS
     stored = json.loads(plaintext)
     quotes = tuple(Quote(*one) for one in stored.get("quotes", ()))
     return Words(**{**stored, "keywords": tuple(stored["keywords"]), "quotes": quotes})

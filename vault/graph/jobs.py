@@ -70,8 +70,8 @@ def _gather(actor: Actor, cube_ids: Sequence[UUID]) -> _Gathered:
         one: frozenset(others) for one, others in sharing_words(token_maker(actor.tenant_id), cubes, words).items()
     }
     before = just_before(cubes)
-    around = {*before.values()}.union(*similar.values())
-    others = Cube.objects.filter(id__in=around - words.keys(), deleted_at=None).select_related("namespace")
+    neighbours = {*before.values()}.union(*similar.values())
+    others = Cube.objects.filter(id__in=neighbours - words.keys(), deleted_at=None).select_related("namespace")
     opened: set[UUID] = set().union(*similar.values())
     words |= words_of([cube for cube in others if cube.id in opened])
     statements = {cube.id: statement_of(cube, words.get(cube.id)) for cube in [*cubes, *others]}

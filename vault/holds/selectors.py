@@ -127,13 +127,13 @@ def key_is_needed(*, actor: Actor, scope: str) -> bool:
     """
     authorize(actor, Permission.HOLD_MANAGE)
     with acting(actor):
-        standing = Hold.objects.active().filter(tenant_id=actor.tenant_id)
-        if scope == GENERAL and standing.exists():
+        active = Hold.objects.active().filter(tenant_id=actor.tenant_id)
+        if scope == GENERAL and active.exists():
             return True  # what a hold is over is sealed under it too
-        subjects = {subject_scope(one): one for one in standing.values_list("subject_id", flat=True) if one}
+        subjects = {subject_scope(one): one for one in active.values_list("subject_id", flat=True) if one}
         if scope in subjects:
             return True
-        held = HoldCube.objects.filter(hold_id__in=standing.values("id")).values("cube_id")
+        held = HoldCube.objects.filter(hold_id__in=active.values("id")).values("cube_id")
         return _sealed_under(scope, CubeVersion.objects.filter(tenant_id=actor.tenant_id, cube_id__in=held))
 
 

@@ -121,10 +121,10 @@ def _closed(run: list[str], starts: bool) -> Iterator[str]:
     words = [_POSSESSIVE.sub("", word) for word in run]
     while words and (words[-1] in INSIDE_NAMES or words[-1].isdigit() or _is_ordinary(words[-1])):
         words.pop()
-    alone = len(words) == 1 and starts
+    is_single = len(words) == 1 and starts
     while words and not _may_begin(words):
         words.pop(0)
-    if words and not (alone and words[0].casefold().endswith(ORDINARY_ENDINGS)):
+    if words and not (is_single and words[0].casefold().endswith(ORDINARY_ENDINGS)):
         yield " ".join(words)
 
 

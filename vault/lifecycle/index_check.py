@@ -36,7 +36,7 @@ from vault.cubes.index.eligibility import Partition, index_cubes, partition_of
 from vault.cubes.index.facets import LAYERS, TYPES
 from vault.cubes.index.postings import postings_delete
 from vault.cubes.services import written_emit
-from vault.cubes.words import GONE, words_open
+from vault.cubes.words import NO_WORDS, words_open
 from vault.cubes.writer.prepared import stored_texts_read, texts_given
 from vault.lifecycle.archive import archive_ask, orphans_collect
 from vault.models import Cube, CubeVersion, Embedding
@@ -205,7 +205,7 @@ def _is_damaged(cube: Cube, versions: Sequence[CubeVersion]) -> bool:
     except KeyUnavailable:
         return True
     present = opened[-1]
-    return present != GONE and token_maker(cube.tenant_id).hash(present.content) != bytes(cube.content_hash)
+    return present != NO_WORDS and token_maker(cube.tenant_id).hash(present.content) != bytes(cube.content_hash)
 
 
 def _refs(cube_ids: Sequence[UUID]) -> list[BlobRef]:

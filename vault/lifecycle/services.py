@@ -18,7 +18,7 @@ from vault.cubes.lookup import cube_target, locate
 from vault.cubes.screening.screen import note_screened
 from vault.cubes.selectors import CubeView, cubes_read
 from vault.cubes.services import check_version, cubes_add, written_emit
-from vault.cubes.words import GONE
+from vault.cubes.words import NO_WORDS
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
 from vault.models import Cube
@@ -158,7 +158,7 @@ def draft_of(
 
 def words_check(view: CubeView) -> None:
     """Raises Conflict where the words of a memory were removed: nothing can be made of them."""
-    if view.words == GONE or not view.words.content:
+    if view.words == NO_WORDS or not view.words.content:
         raise Conflict("The words of this memory were removed.")
 
 

@@ -39,18 +39,18 @@ class Neighbourhood:
 
 
 def neighbourhood_get(
-    *, actor: Actor, around: str = "", memory_id: UUID | None = None, at: datetime | None = None
+    *, actor: Actor, centre: str = "", memory_id: UUID | None = None, at: datetime | None = None
 ) -> Neighbourhood:
     """Return the neighbourhood of `around` (names, or a topic) or of one memory; without either the newest memories.
 
     at: only what was known and held true then. Raises Forbidden; Invalid; KeyUnavailable. Writes: AuditEntry.
     """
     authorize(actor, Permission.MEMORY_READ)
-    if len(around) > LONGEST or "\x00" in around:
+    if len(centre) > LONGEST or "\x00" in centre:
         raise Invalid(errors=[FieldError("around", f"at most {LONGEST} characters, and no NUL")])
     with acting(actor):
         visible = _visible(actor, at)
-        ranks = _ranks(actor, visible, around, memory_id)
+        ranks = _ranks(actor, visible, centre, memory_id)
         nearest = nlargest(MOST, ranks, key=lambda one: (ranks[one], one.int))
         shown = set(visible.filter(id__in=nearest).values_list("id", flat=True))
         ids = [one for one in nearest if one in shown]
@@ -71,22 +71,24 @@ def _visible(actor: Actor, at: datetime | None) -> CubeQuerySet:
     return rows.filter(held_true)
 
 
-def _ranks(actor: Actor, visible: CubeQuerySet, around: str, memory_id: UUID | None) -> Mapping[UUID, float]:
-    seeds = _seeds(actor, visible, around, memory_id)
-    return near_cubes(actor, seeds=seeds, among=_among(actor), visible=visible) if around or memory_id else seeds
+def _ranks(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUID | None) -> Mapping[UUID, float]:
+    seeds = _seeds(actor, visible, centre, memory_id)
+    return near_cubes(actor, seeds=seeds, among=_among(actor), visible=visible) if centre or memory_id else seeds
 
 
-def _seeds(actor: Actor, visible: CubeQuerySet, around: str, memory_id: UUID | None) -> Mapping[UUID, float]:
+def _seeds(actor: Actor, visible: CubeQuerySet, centre: str, memory_id: UUID | None) -> Mapping[UUID, float]:
     if memory_id is not None:
         return dict.fromkeys(visible.filter(id=memory_id).values_list("id", flat=True), 1.0)
-    if around:
+    if centre:
         maker = token_maker(actor.tenant_id)
-        asked = [marks.entity(maker, name) for name in asked_entities(around)]
+        asked = [marks.entity(maker, name) for name in asked_entities(centre)]
         return named_cubes(actor, entity_marks=asked, among=_among(actor), visible=visible)
     newest = visible.order_by("-id").values_list("id", flat=True)[:NEWEST]
     return {one: 1.0 / (1 + place) for place, one in enumerate(newest)}
 
 
 def _among(actor: Actor) -> Among:
-    seen = Namespace.objects.visible_to(actor).without_chats()
-    return Among(list(seen.values_list("id", flat=True)), exceptions_of(actor, lambda: seen))
+    visible_namespaces = Namespace.objects.visible_to(actor).without_chats()
+    return Among(
+        list(visible_namespaces.values_list("id", flat=True)), exceptions_of(actor, lambda: visible_namespaces)
+    )

@@ -1,6 +1,6 @@
-"""Simulation of recall: the results that a key, a persona or another member would get.
+"""Simulation of a search: which results a key, a persona or another member would get.
 
-Nothing is read in their name.
+The simulation reads nothing in the name of that principal.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,11 @@ from vault.models import Cube
 
 @dataclass(frozen=True)
 class Recall:
-    """reachable: all that they could recall. found: what the search of who asks finds, with whether they could too."""
+    """The result of a simulation.
+
+    reachable: number of memories that the principal may read. found: the results of the actor's own search, each with
+    True if the principal would get it, too.
+    """
 
     reachable: int
     found: tuple[tuple[CubeView, bool], ...]
@@ -30,7 +34,7 @@ class Recall:
 
 
 def recall_simulate(*, actor: Actor, kind: str, principal: str, text: str, context: CallContext) -> Recall:
-    """For who manages grants; they see only what they may read themselves.
+    """Simulate the search of a principal. The actor must manage grants, and sees only memories that they may read.
 
     kind: role, member, persona or api_key. Raises Forbidden; Invalid; NotFound. Writes: AuditEntry ….
     """

@@ -26,7 +26,7 @@ from vault.cubes.usage import usage_by_member, usage_count
 from vault.models import DailyCount
 from vault.vocabulary import AccessLevel, Counted, NamespaceKind, SourceKind, State, Tier
 
-KEPT_DAYS = 400
+STORED_DAYS = 400
 HISTORY_DAYS = 90  # before the first count
 EXPIRY_DAYS = 14  # ahead
 VERIFIED_AT_ONCE = 20_000  # seals of one run; each day begins anew with the first
@@ -140,7 +140,7 @@ def counts_write(actor: Actor, payloads: Sequence[Payload]) -> Write:
         rows.filter(day=today).delete()
         rows.filter(name=Counted.USAGE).exclude(member=None).delete()  # no page looks at earlier ones
         rows.filter(day__gte=since, name__in=[Counted.SEARCH, Counted.JOB]).delete()
-        rows.filter(day__lt=today - timedelta(days=KEPT_DAYS)).delete()
+        rows.filter(day__lt=today - timedelta(days=STORED_DAYS)).delete()
         asked: dict[str, Any] = {
             "tenant": actor.tenant_id,
             "today": today,

@@ -87,17 +87,17 @@ def _after(
         return replace(before, quotas=_quotas(before, draft, document, former))
     name = draft.kind.value
     policy_id = former.policy_id if former else NEW
-    kept: list[Rule[Any]] = [rule for rule in getattr(before, name) if rule.policy_id != policy_id]
+    remaining: list[Rule[Any]] = [rule for rule in getattr(before, name) if rule.policy_id != policy_id]
     if draft.enabled:
-        kept.append(Rule(policy_id, draft.name, former.number + 1 if former else 1, document))
-    changed: dict[str, Any] = {name: tuple(kept)}
+        remaining.append(Rule(policy_id, draft.name, former.number + 1 if former else 1, document))
+    changed: dict[str, Any] = {name: tuple(remaining)}
     return replace(before, **changed)
 
 
 def _quotas(
     before: ActivePolicies, draft: PolicyDraft, quota: Quota, former: PolicyVersion | None
 ) -> tuple[Quota, ...]:
-    kept = list(before.quotas)
+    remaining = list(before.quotas)
     if former is not None and former.enabled:
-        kept.remove(document_stored(PolicyKind.QUOTA, former.document))  # type: ignore[arg-type]
-    return (*kept, *([quota] if draft.enabled else []))
+        remaining.remove(document_stored(PolicyKind.QUOTA, former.document))  # type: ignore[arg-type]
+    return (*remaining, *([quota] if draft.enabled else []))

@@ -96,8 +96,8 @@ def lineage_open(actor: Actor, cube: Cube) -> Lineage:
 
     Raises KeyUnavailable. Writes: AuditEntry where there are any. Queries: one, two more where there are any.
     """
-    seen = Cube.objects.visible_to(actor).values("id")
-    near = Q(source=cube, target__in=seen) | Q(target=cube, source__in=seen)
+    visible = Cube.objects.visible_to(actor).values("id")
+    near = Q(source=cube, target__in=visible) | Q(target=cube, source__in=visible)
     rows = CubeLink.objects.filter(near, kind__in=LINEAGE).order_by("id").values_list("source_id", "target_id")
     links = list(rows[: 4 * MOST_DRAWN])
     sources = [target for source, target in links if source == cube.id][:MOST_DRAWN]
@@ -112,8 +112,8 @@ def lineage_open(actor: Actor, cube: Cube) -> Lineage:
 
 
 def _links(actor: Actor, which: Q, other: str) -> tuple[LinkFact, ...]:
-    seen = Cube.objects.visible_to(actor).values("id")
-    rows = CubeLink.objects.filter(which, kind__in=LINEAGE, **{f"{other}__in": seen}).order_by("id")
+    visible = Cube.objects.visible_to(actor).values("id")
+    rows = CubeLink.objects.filter(which, kind__in=LINEAGE, **{f"{other}__in": visible}).order_by("id")
     return tuple(LinkFact(memory_id, LinkKind(kind)) for memory_id, kind in rows.values_list(other, "kind")[:MOST])
 
 

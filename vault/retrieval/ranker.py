@@ -60,8 +60,8 @@ COLUMNS = (
 class Scope:
     """The memories that a ranking may return.
 
-    visible: the statement of the rows that may be shown; narrowed: filters beyond the namespace apply; asked: how those
-    filters are looked up; archived: archived memories are included.
+    visible: the statement that selects the rows that may be shown. narrowed: there are filters besides the namespace.
+    asked: how the index looks up these filters. archived: archived memories are included.
     """
 
     statistics: IndexStatistics
@@ -82,9 +82,10 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Reading:
-    """A question as it is ranked: the speakers and times that it names, its terms, and the weights that remain.
+    """A question in the form that the ranking uses.
 
-    speakers, marks: marks of the index; times_told: it asks when, so what the speakers said with a time counts more.
+    ranges: the times that it names. speakers, marks: keyed marks of the index. weights: of the parts that apply to it.
+    times_told: it asks when, so memories of the speakers that mention a time score more.
     """
 
     ranges: Sequence[TimeRange]
@@ -111,10 +112,10 @@ def rank(
     limit: int,
     sources: Sequence[CandidateSource] = SOURCES,
 ) -> list[Ranked]:
-    """The best `limit` of the memories in `scope`, best first. ranges: the times that the question names.
+    """Return the best `limit` memories in `scope`, best first. ranges: the times that the question names.
 
-    Runs two queries; one more if the question names a speaker or a time that may change the answer; one more if vectors
-    may change it, and another if the vector index gives up.
+    Runs two queries. One more if a speaker or a time of the question may change the result, one more if vectors may
+    change it, and another if the vector index returns too few rows.
     """
     reading = _read(question, ranges, scope.statistics.speakers, weights)
     ranking = _ranking(actor, reading, scope, vectors, limit)
@@ -132,7 +133,10 @@ def rank(
 
 
 def _read(question: Question, ranges: Sequence[TimeRange], known: Collection[int], weights: Weights) -> Reading:
-    """known: the marks of the names in the question that are speakers in the searched namespaces."""
+    """Return the question as it is ranked.
+
+    known: marks of the names in the question that are speakers in the searched namespaces.
+    """
     has_time = bool(ranges and weights.time)
     speakers = question.meant(known, has_time=has_time) if weights.entity else []
     terms = question.terms(speakers, has_time=has_time)
@@ -176,7 +180,7 @@ def _ranking(actor: Actor, reading: Reading, scope: Scope, vectors: Vectors, lim
 
 
 def _parameters(actor: Actor, reading: Reading, scope: Scope, vectors: Vectors, limit: int) -> dict[str, Any]:
-    """The values of the statements, by name."""
+    """Return the parameters of the statements by name."""
     terms = reading.terms
     return {
         **scope.visible.parameters,
@@ -201,17 +205,17 @@ def _parameters(actor: Actor, reading: Reading, scope: Scope, vectors: Vectors, 
 
 
 def _places(scope: Scope, model: str) -> dict[str, str]:
-    """The text that fills each place of the statements."""
+    """Return the SQL that fills each placeholder of the statements, by the name of the placeholder."""
     asked, parts = scope.asked, scope.excepted.parts
     on_postings, granted = asked.facets.conditions("posting"), bool(scope.excepted.granted)
     granted_archived = "OR posting.cube_id IN (SELECT id FROM granted)" if granted else ""
     return {
         **parts,
         "visible": scope.visible.statement,
-        # A hashed table of what is granted is soon made of little; where it is much, the words' hits are fewer.
+        # Few granted rows: hash them once. Many: look up each lexical hit, of which there are fewer.
         "hits_beyond": parts["beyond"] if scope.statistics.granted < MANY_GRANTED else parts["beyond_one"],
         "granted_in_time": GRANTED_IN_TIME if granted else "",
-        # A kept plan only goes by an index of one model's vectors where the statement itself names the model.
+        # A cached plan uses the index of a model's vectors only if the statement contains the name of the model.
         "model": _literal(model),
         "facets": on_postings,
         "facets_of_cubes": asked.facets.conditions_on_cubes("cube"),
@@ -230,8 +234,9 @@ def _places(scope: Scope, model: str) -> dict[str, str]:
 
 
 def _with_passing(ranking: Ranking) -> Ranking:
-    """The ranking with the ids that pass filters which are no columns of the index. Few ids are listed in each
-    statement.
+    """Return the ranking with the ids that pass those filters that are no columns of the index.
+
+    A short list of ids becomes part of each statement; a long one is joined as a table.
     """
     ((sent,),) = ranking.rows(PASSING)
     passing = sent or b""
@@ -246,7 +251,7 @@ def _with_passing(ranking: Ranking) -> Ranking:
 
 
 def _lexical(ranking: Ranking) -> LexicalScores:
-    """The lexical scores of all visible memories that pass the filters."""
+    """Return the lexical scores of all visible memories that pass the filters."""
     found = [WordPostings(*row) for row in ranking.rows(WORDS)]
     statistics = ranking.statistics
     length = statistics.words / statistics.cubes if statistics.cubes and statistics.words else TYPICAL_LENGTH

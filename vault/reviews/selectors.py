@@ -27,7 +27,7 @@ from vault.reviews.feedback import Feedback, feedback_open
 from vault.reviews.withdrawn import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_refresh
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
-AROUND = 40  # characters of context at each side of a span
+CONTEXT_CHARACTERS = 40  # characters of context at each side of a span
 PAIRS = frozenset({ReviewKind.CONFLICT, ReviewKind.FUSION})  # about two memories
 
 
@@ -201,8 +201,10 @@ def _opened(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]
     cubes = {cube.id: cube for cube in of_rows}
     versions = {one.id: one for one in CubeVersion.objects.filter(id__in=[row.version_id for row in rows])}
     found: dict[UUID, list[PiiFinding]] = {}
-    told = {row.id: row.version_id for row in rows if row.kind not in WITHHELD or row.id in shown}
-    for finding in PiiFinding.objects.filter(version_id__in=told.values()).order_by("field", "leaf", "begins"):
+    shown_versions = {row.id: row.version_id for row in rows if row.kind not in WITHHELD or row.id in shown}
+    for finding in PiiFinding.objects.filter(version_id__in=shown_versions.values()).order_by(
+        "field", "leaf", "begins"
+    ):
         found.setdefault(finding.version_id, []).append(finding)
     return [
         ReviewView(
@@ -210,7 +212,9 @@ def _opened(rows: Sequence[Review], shown: Collection[UUID]) -> list[ReviewView]
             cube=cubes[row.cube_id],
             is_current=versions[row.version_id].number == cubes[row.cube_id].version,
             findings=tuple(
-                _finding_views(versions[row.version_id], found.get(row.version_id, []) if row.id in told else [])
+                _finding_views(
+                    versions[row.version_id], found.get(row.version_id, []) if row.id in shown_versions else []
+                )
             ),
         )
         for row in _with_versions(rows, versions)
@@ -261,9 +265,11 @@ def _finding_views(version: CubeVersion, findings: Sequence[PiiFinding]) -> Iter
             end=row.ends,
             rule=row.rule,
             status=ReviewStatus(row.status),
-            before=("…" if row.begins > AROUND else "") + text[max(0, row.begins - AROUND) : row.begins],
+            before=("…" if row.begins > CONTEXT_CHARACTERS else "")
+            + text[max(0, row.begins - CONTEXT_CHARACTERS) : row.begins],
             value=text[row.begins : row.ends],
-            after=text[row.ends : row.ends + AROUND] + ("…" if row.ends + AROUND < len(text) else ""),
+            after=text[row.ends : row.ends + CONTEXT_CHARACTERS]
+            + ("…" if row.ends + CONTEXT_CHARACTERS < len(text) else ""),
         )
 
 

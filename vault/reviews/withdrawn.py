@@ -19,14 +19,14 @@ from vault.models import Cube, CubeOrigin, CubeSource, CubeVersion, Review
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import ReviewKind, ReviewStatus, Source, SourceKind
 
-STANDING = CubeOrigin.objects.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"), stands=True)
+ORIGIN_IN_USE = CubeOrigin.objects.filter(derived=OuterRef("cube_id"), pk=OuterRef("source_id"), stands=True)
 WITHHELD = frozenset({ReviewKind.SOURCE_WITHDRAWN, ReviewKind.QUARANTINE})  # kinds of what is read in the inbox alone
 UNDECIDED = {"status": ReviewStatus.OPEN, "decided_at": None, "decided_kind": "", "decided_by": None}
 
 
 def withheld_reached_by(actor: Actor) -> CubeQuerySet:
     """Derived texts that the actor could read, but for a source that was withdrawn. Answers in chats get no review."""
-    lost = CubeSource.objects.filter(cube_id=OuterRef("pk"), kind=SourceKind.TEXT).exclude(Exists(STANDING))
+    lost = CubeSource.objects.filter(cube_id=OuterRef("pk"), kind=SourceKind.TEXT).exclude(Exists(ORIGIN_IN_USE))
     derived = Cube.objects.stored().reached_by(actor).filter(has_sources=True).exclude(source=Source.CHAT)
     return derived.filter(Exists(lost))
 
@@ -80,4 +80,4 @@ def withdrawn_locate(actor: Actor, cube_id: UUID) -> Cube:
 
 def withdrawn_sources_drop(cube: Cube) -> None:
     """The memory stands without the sources that are gone. Writes: CubeSource …."""
-    CubeSource.objects.filter(Q(cube_id=cube.id) & ~Exists(STANDING)).delete()
+    CubeSource.objects.filter(Q(cube_id=cube.id) & ~Exists(ORIGIN_IN_USE)).delete()

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 from governance.errors import NotFound
 from governance.web.pages import answered, draw, recognise
 from vault.web.docs_markdown import Document, document_read
-from vault.web.docs_pages import SECTIONS, neighbours, page_addresses, page_files
+from vault.web.docs_pages import SECTIONS, neighbours, page_addresses, page_files, title_of
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -28,7 +28,7 @@ def docs_page(request: HttpRequest, address: str) -> HttpResponseBase:
     """Show one page. Raises NotFound."""
     recognise(request)
     before, after = neighbours(address)
-    context = {"address": address, "document": document_of(address), "sections": SECTIONS}
+    context = {"address": address, "document": document_of(address), "title": title_of(address), "sections": SECTIONS}
     return draw(request, "vault/docs/page.html", {**context, "before": before, "after": after})
 
 

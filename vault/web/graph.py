@@ -56,16 +56,16 @@ class Week:
 @require_http_methods(["GET", "HEAD"])
 @page
 def graph(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    around = request.GET.get("around", "").strip()
+    centre = request.GET.get("around", "").strip()
     memory_id = uuid_or_none(request.GET.get("memory", ""))
     at, fault = _moment(request.GET.get("at", ""))
     form = request.GET.get("form", "")
     form = form if form in FORMS else "graph"
-    found, fault = _near(actor, around, memory_id, at, fault)
-    drawn = graph_drawn(found, around)
+    found, fault = _near(actor, centre, memory_id, at, fault)
+    drawn = graph_drawn(found, centre)
     facts = sorted((_fact(view) for view in found.views), key=lambda one: one.happened, reverse=True)
     context = {
-        "around": around,
+        "around": centre,
         "memory_id": memory_id,
         "at": at,
         "form": form,
@@ -79,16 +79,16 @@ def graph(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         "today": timezone.localdate(),
         "without_at": _address(request, at=""),
         "fault": fault,
-        **_beside(drawn, facts, around),
+        **_beside(drawn, facts, centre),
     }
     return draw(request, "vault/graph/graph.html", context)
 
 
 def _near(
-    actor: Actor, around: str, memory_id: Any, at: datetime | None, fault: Invalid | None
+    actor: Actor, centre: str, memory_id: Any, at: datetime | None, fault: Invalid | None
 ) -> tuple[Neighbourhood, Invalid | None]:
     try:
-        return neighbourhood_get(actor=actor, around=around, memory_id=memory_id, at=at), fault
+        return neighbourhood_get(actor=actor, centre=centre, memory_id=memory_id, at=at), fault
     except Invalid as failure:
         return Neighbourhood((), (), 0), failure
 
@@ -131,9 +131,9 @@ def _weeks(facts: Sequence[Fact], at: datetime | None) -> list[Week]:
     return weeks
 
 
-def _beside(drawn: Graph, facts: Sequence[Fact], around: str) -> dict[str, Any]:
+def _beside(drawn: Graph, facts: Sequence[Fact], centre: str) -> dict[str, Any]:
     """Return the facts about the requested name."""
-    on = around.casefold().strip()
+    on = centre.casefold().strip()
     about = [one for one in facts if on and on in drawn.names_of[one.view.cube.id]]
     together: Counter[str] = Counter()
     for one in about:

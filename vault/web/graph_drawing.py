@@ -80,13 +80,13 @@ class Graph:
     folded: int
 
 
-def graph_drawn(found: Neighbourhood, around: str) -> Graph:
+def graph_drawn(found: Neighbourhood, centre: str) -> Graph:
     names_of = {view.cube.id: _names(view) for view in found.views}
     counts = Counter(name for names in names_of.values() for name in names)
     speakers = {view.words.speaker.casefold() for view in found.views if view.words.speaker}
-    shown = _shown(counts, around)
+    shown = _shown(counts, centre)
     places = {name: _place(at, len(shown)) for at, name in enumerate(shown)}
-    on = around.casefold().strip()
+    on = centre.casefold().strip()
     most = max((counts[name] for name in shown), default=1)
     names = tuple(
         NameNode(
@@ -114,10 +114,10 @@ def _names(view: CubeView) -> list[str]:
     return list(dict.fromkeys([*([speaker] if speaker else []), *named]))
 
 
-def _shown(counts: Counter[str], around: str) -> list[str]:
+def _shown(counts: Counter[str], centre: str) -> list[str]:
     """Return the requested names first, then those that most memories name."""
     ranked = [name for name, count in counts.most_common() if count > 1][:MOST_NAMES]
-    on = around.casefold().strip()
+    on = centre.casefold().strip()
     return [on, *(name for name in ranked if name != on)] if on in counts else ranked
 
 

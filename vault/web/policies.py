@@ -207,11 +207,11 @@ def _answer(request: HttpRequest, actor: Actor, form: PolicyForm, view: PolicyVi
 
 
 def _saved(actor: Actor, form: PolicyForm, view: PolicyView | None) -> PolicyView:
-    said = form.cleaned_data
+    cleaned = form.cleaned_data
     if view is None:
-        return policy_create(actor=actor, draft=_draft(actor, form, said["name"]))
-    changes = PolicyChanges(_document(actor, form), enabled=said["enabled"], reason=said["reason"])
-    return policy_change(actor=actor, policy_id=view.id, expected_versions=[said["version"]], changes=changes)
+        return policy_create(actor=actor, draft=_draft(actor, form, cleaned["name"]))
+    changes = PolicyChanges(_document(actor, form), enabled=cleaned["enabled"], reason=cleaned["reason"])
+    return policy_change(actor=actor, policy_id=view.id, expected_versions=[cleaned["version"]], changes=changes)
 
 
 def _simulated(actor: Actor, form: PolicyForm, view: PolicyView | None) -> list[Outcome]:
@@ -224,8 +224,8 @@ def _simulated(actor: Actor, form: PolicyForm, view: PolicyView | None) -> list[
 
 
 def _draft(actor: Actor, form: PolicyForm, name: str) -> PolicyDraft:
-    said = form.cleaned_data
-    return PolicyDraft(form.kind, name, _document(actor, form), enabled=said["enabled"], reason=said["reason"])
+    cleaned = form.cleaned_data
+    return PolicyDraft(form.kind, name, _document(actor, form), enabled=cleaned["enabled"], reason=cleaned["reason"])
 
 
 def _form(

@@ -223,8 +223,8 @@ FORMS: dict[PolicyKind, type[PolicyForm]] = {
 
 def initial_of(kind: PolicyKind, document: AnyDocument, names: Mapping[UUID, Name]) -> dict[str, Any]:
     """The fields that say this document, with the e-mail address of a member or the beginning of a key for its id."""
-    said = document_json(kind, document)
-    found = {**said.pop("where", {}), **said.pop("limits", {}), **said}
+    fields = document_json(kind, document)
+    found = {**fields.pop("where", {}), **fields.pop("limits", {}), **fields}
     holder = found.pop("holder", {})
     found |= {f"holder_{name}": value for name, value in holder.items()}
     named = names.get(UUID(holder["id"])) if holder.get("id") else None

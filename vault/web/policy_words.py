@@ -71,10 +71,10 @@ def _retention(said: Retention, about: str) -> str:
 
 
 def _sharing(said: Sharing, about: str) -> str:
-    whom = _listed(RECIPIENTS[one] for one in said.share_with)
+    recipients = _listed(RECIPIENTS[one] for one in said.share_with)
     sentences = [
-        _("%(about)s may be shared with: %(whom)s.") % {"about": about, "whom": whom}
-        if whom
+        _("%(about)s may be shared with: %(whom)s.") % {"about": about, "whom": recipients}
+        if recipients
         else _("%(about)s may be shared with nobody.") % {"about": about}
     ]
     if said.share_with and said.roles != frozenset(RoleName):

@@ -1,4 +1,4 @@
-"""Page of the simulator of searches: the results of a key, a member or a persona."""
+"""The page that simulates a search: which of the results a key, a member or a persona would get."""
 
 from typing import Any
 
@@ -20,6 +20,7 @@ from vault.web.memory_rows import row_shown
 @require_http_methods(["GET", "HEAD"])
 @page
 def recall(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Show the search of the chosen principal, if one is chosen. Raises Forbidden."""
     authorize(actor, Permission.GRANT_MANAGE)
     chosen, text = request.GET.get("as", ""), request.GET.get("q", "")
     purpose = request.GET.get("purpose", "")[:200]
@@ -34,12 +35,12 @@ def recall(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if principal:
         asked = CallContext(channel=Channel.API, purpose=purpose)
         try:
-            found = recall_simulate(actor=actor, kind=kind, principal=principal, text=text, context=asked)
-            context |= {"found": found, "rows": _rows(found, text)}
+            recall_result = recall_simulate(actor=actor, kind=kind, principal=principal, text=text, context=asked)
+            context |= {"found": recall_result, "rows": _rows(recall_result, text)}
         except (Forbidden, Invalid) as failure:
             context["fault"] = failure.detail
     return draw(request, "vault/recall.html", context)
 
 
-def _rows(found: Recall, text: str) -> list[tuple[Any, bool]]:
-    return [(row_shown(view, text), is_reachable) for view, is_reachable in found.found]
+def _rows(recall_result: Recall, text: str) -> list[tuple[Any, bool]]:
+    return [(row_shown(view, text), is_reachable) for view, is_reachable in recall_result.found]

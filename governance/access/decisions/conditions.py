@@ -66,8 +66,8 @@ def _part(name: str, value: Any, context: CallContext, now: datetime) -> bool | 
         return None  # stored by another version: not understood
 
 
-def _listed(said: str, values: Any) -> bool | None:
-    return said in _texts(values) if said else None
+def _listed(stated: str, values: Any) -> bool | None:
+    return stated in _texts(values) if stated else None
 
 
 def _texts(values: Any) -> list[str]:

@@ -94,39 +94,39 @@ def granted_on(actor: Actor, target: Target, *, at: datetime | None = None) -> l
 
     at: as of then; None: now.
     """
-    standing = principal_grants(actor) if at is None else _find(actor, at)
+    own_grants = principal_grants(actor) if at is None else _find(actor, at)
     rows: list[QuerySet[Any, Any]] = []
     actions: dict[int, Action] = {}
     for one in target.chain:
         kind = grantable_of(one.object_type)
-        if kind is not None and any(standing.has(one.object_type, effect) for effect in Effect):
-            rows.append(_on(kind, standing, one.object_id))
+        if kind is not None and any(own_grants.has(one.object_type, effect) for effect in Effect):
+            rows.append(_on(kind, own_grants, one.object_id))
             actions |= {pk: action for action, pk in permission_ids(kind.grants).items()}
     found = rows[0].union(*rows[1:], all=True) if rows else ()
     granted = [Granted(id, Effect(effect), actions[permission], on) for id, effect, permission, on in found]
     return sorted(granted, key=lambda grant: grant.id)
 
 
-def _on(kind: Grantable, standing: PrincipalGrants, object_id: UUID) -> QuerySet[Any, Any]:
+def _on(kind: Grantable, own_grants: PrincipalGrants, object_id: UUID) -> QuerySet[Any, Any]:
     met = Q(pk__in=[])
     for effect in Effect:
-        met |= Q(effect=effect) & _met(standing, effect)
-    rows = _live(kind, standing).filter(met, content_object_id=object_id)
+        met |= Q(effect=effect) & _met(own_grants, effect)
+    rows = _live(kind, own_grants).filter(met, content_object_id=object_id)
     return rows.values_list("id", "effect", "permission_id", "content_object_id")
 
 
-def _live(kind: Grantable, standing: PrincipalGrants) -> QuerySet[Any]:
-    rows: QuerySet[Any] = kind.grants.objects.filter(tenant_id=standing.tenant_id, group_id__in=standing.groups)
-    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=standing.as_of or Now()))
+def _live(kind: Grantable, own_grants: PrincipalGrants) -> QuerySet[Any]:
+    rows: QuerySet[Any] = kind.grants.objects.filter(tenant_id=own_grants.tenant_id, group_id__in=own_grants.groups)
+    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=own_grants.as_of or Now()))
 
 
-def _in_effect(rows: QuerySet[Any], standing: PrincipalGrants, effect: Effect) -> QuerySet[Any]:
-    return rows.filter(_met(standing, effect))
+def _in_effect(rows: QuerySet[Any], own_grants: PrincipalGrants, effect: Effect) -> QuerySet[Any]:
+    return rows.filter(_met(own_grants, effect))
 
 
-def _met(standing: PrincipalGrants, effect: Effect) -> Q:
+def _met(own_grants: PrincipalGrants, effect: Effect) -> Q:
     met = Q(condition=None)
-    return met | Q(condition_id__in=standing.met[effect]) if standing.met[effect] else met
+    return met | Q(condition_id__in=own_grants.met[effect]) if own_grants.met[effect] else met
 
 
 def _find(actor: Actor, as_of: datetime | None = None) -> PrincipalGrants:

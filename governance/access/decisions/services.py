@@ -7,7 +7,7 @@ from governance.database import acting
 from governance.errors import Forbidden, NotFound
 from governance.vocabulary import Permission
 
-TOLD = {
+REASONS = {
     "read_only": "It is read-only.",
     "binding": "The key is bound to something else.",
 }
@@ -62,7 +62,7 @@ def _denial_detail(actor: Actor, permission: Permission, rule: str) -> str:
     """A policy decides only where all else allows: whoever hears its name may know that the object is there."""
     policy, purpose = policy_named(rule), actor.context.purpose
     if not policy:
-        return TOLD.get(rule, f"The permission {permission} is missing.")
+        return REASONS.get(rule, f"The permission {permission} is missing.")
     if not purpose:
         return f"The policy {policy} allows this only for certain purposes. Name one in X-Memory-Purpose."
     return f"The policy {policy} does not allow this for the purpose {purpose}. Name another in X-Memory-Purpose."

@@ -92,8 +92,8 @@ def grants_against(tenant_id: UUID, rules: Sequence[Rule[Sharing]]) -> Iterator[
             holders = holders_named(groups)
             for row in rows:
                 about, holder = facts.get(row.content_object_id), holders.get(row.group_id)
-                if about is not None and holder is not None and not (told := answer(about, holder)).allowed:
-                    yield Forbade(row.id, kind.object_type, row.content_object_id, holder, told.rule)
+                if about is not None and holder is not None and not (verdict := answer(about, holder)).allowed:
+                    yield Forbade(row.id, kind.object_type, row.content_object_id, holder, verdict.rule)
 
 
 def _allowances(tenant_id: UUID, kind: Grantable) -> Any:

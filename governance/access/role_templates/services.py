@@ -153,9 +153,9 @@ def _apply_to_member(actor: Actor, row: RoleTemplate, member_id: UUID) -> None:
 
 
 def _apply_to_key(actor: Actor, row: RoleTemplate, key_id: UUID) -> None:
-    said = frozenset(part for part in ("namespaces", "purpose") if getattr(row, part))
+    stated = frozenset(part for part in ("namespaces", "purpose") if getattr(row, part))
     bonds = KeyBonds(namespaces=tuple(row.namespaces), purpose=row.purpose)
-    apikey_update(actor=actor, key_id=key_id, changes=KeyChanges(given=said, bonds=bonds))
+    apikey_update(actor=actor, key_id=key_id, changes=KeyChanges(given=stated, bonds=bonds))
     if row.scopes:
         if actor.scopes is not None and not actor.scopes.issuperset(row.scopes):
             raise Forbidden(

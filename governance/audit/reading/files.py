@@ -133,10 +133,10 @@ def _entries(
     if form is ExportFormat.CSV:
         file.write((",".join(COLUMNS) + "\n").encode())
     for batch, wanted in _batches(actor, query, span, progress):
-        kept = [row for row in batch if row.entry_id in wanted and row.line]  # what is gone shows by its seal
-        text = "".join(map(_csv if form is ExportFormat.CSV else _json_line, kept))
+        entries = [row for row in batch if row.entry_id in wanted and row.line]  # what is gone shows by its seal
+        text = "".join(map(_csv if form is ExportFormat.CSV else _json_line, entries))
         file.write(text.encode())
-        rows += len(kept)
+        rows += len(entries)
     return rows
 
 
@@ -185,8 +185,8 @@ def _json_line(row: SealedRow) -> str:
 def _csv(row: SealedRow) -> str:
     """The values of the line, JSON columns as they were printed, so that the line can be made of them again."""
     values = json.loads(row.line or "")
-    kept = {"detail": row.detail, "context": row.context}
-    cells = [kept.get(name, _cell(values[name])) for name in COLUMNS]
+    contents = {"detail": row.detail, "context": row.context}
+    cells = [contents.get(name, _cell(values[name])) for name in COLUMNS]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue()

@@ -1,4 +1,4 @@
-"""Make an API key for a member; it is printed this once."""
+"""Create an API key for a member. The key is shown only once."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime

@@ -1,6 +1,7 @@
-"""Check the audit log against its seals and signed checkpoints.
+"""Verify the audit log against its seals and signed checkpoints.
 
-Exit 1 names the first row that does not fit; 2: nothing was checked, since an option or the database cannot be used.
+Exit code 1: the log is broken; the first bad entry is named. 2: nothing was verified, because an option or the database
+cannot be used.
 """
 
 import os
@@ -47,8 +48,8 @@ class Command(DomainCommand):
         if options["checkpoint"] and not options["tenant"]:
             raise Invalid("--checkpoint is of one tenant: name it with --tenant.")
         try:
-            kept = _trusted_checkpoints(options["checkpoint"])
-            checked = [_check(slug, tenant_id, kept) for slug, tenant_id in _tenants(options["tenant"])]
+            saved = _trusted_checkpoints(options["checkpoint"])
+            checked = [_check(slug, tenant_id, saved) for slug, tenant_id in _tenants(options["tenant"])]
         except (Unreadable, OSError, UnicodeDecodeError) as error:
             raise Invalid(f"The checkpoint cannot be used: {error}") from error
         self.intact = all(one.found.intact for one in checked)
@@ -79,14 +80,14 @@ def _trusted_checkpoints(file: Path | None) -> list[Checkpoint]:
     return found
 
 
-def _check(slug: str, tenant_id: UUID, kept: list[Checkpoint]) -> Checked:
+def _check(slug: str, tenant_id: UUID, saved: list[Checkpoint]) -> Checked:
     started = time.monotonic()
-    refuse_strangers(tenant_id, kept)
+    refuse_strangers(tenant_id, saved)
     outside = checkpoints_outside(tenant_id)
     found = log_verify_whole(
-        tenant_id, checkpoints=[*kept, *outside], processes=min(os.cpu_count() or 1, MOST_PROCESSES)
+        tenant_id, checkpoints=[*saved, *outside], processes=min(os.cpu_count() or 1, MOST_PROCESSES)
     )
-    return Checked(slug, found, len(kept) + len(outside), files_torn(tenant_id), time.monotonic() - started)
+    return Checked(slug, found, len(saved) + len(outside), files_torn(tenant_id), time.monotonic() - started)
 
 
 def _json(one: Checked) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Make somebody a member of a tenant, and print their sign-in link."""
+"""Add a member to a tenant, and print a sign-in link."""
 
 from argparse import ArgumentParser
 from typing import Any

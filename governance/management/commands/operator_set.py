@@ -1,4 +1,4 @@
-"""Let a person see the pages of operators; `--remove` ends that."""
+"""Make a person an operator, who sees /admin/ and /ui/. --remove undoes this."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""Take up again the jobs of a tenant that were given up after too many failures."""
+"""Retry the dead letters of a tenant: jobs that failed too often."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -16,4 +16,4 @@ class Command(DomainCommand):
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         resumed = events_resume(actor=actor_for(options["tenant"]))
-        return {"resumed": resumed}, [f"{resumed} jobs taken up again"]
+        return {"resumed": resumed}, [f"{resumed} jobs are retried"]

@@ -21,4 +21,6 @@ class Command(DomainCommand):
         if user_id is None:
             raise NotFound(f"Nobody has the address {options['email']}.")
         removed = factors_forget(user_id=user_id)
-        return {"removed": removed}, ["removed" if removed else "there was none"]
+        return {"removed": removed}, [
+            "second factor removed" if removed else "nothing to remove: this person has no second factor"
+        ]

@@ -1,4 +1,4 @@
-"""Make a new one-time sign-in link for a member."""
+"""Create a one-time sign-in link for a member."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""Found a tenant with its owner, the default schedules, an API key and a sign-in link."""
+"""Create a tenant with its owner, default schedules, an API key and a sign-in link."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -49,18 +49,18 @@ class PatternDetector:
     def find(self, text: str) -> Sequence[Span]:
         if len(text) < 4 or text.isspace():
             return ()
-        seen = folded(text)
+        folded_text = folded(text)
         try:
-            return settled(self._matches(seen))
+            return settled(self._matches(folded_text))
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise DetectorFailed(type(error).__name__) from None
 
-    def _matches(self, seen: Folded) -> Iterator[Span]:
+    def _matches(self, folded_text: Folded) -> Iterator[Span]:
         deadline = time.thread_time() + self.seconds
-        is_long = len(seen.text) > SHORT
+        is_long = len(folded_text.text) > SHORT
         for rule in self.rules:
-            for span in rule(seen.text):
-                start, end = seen.back(span.start, span.end)
+            for span in rule(folded_text.text):
+                start, end = folded_text.back(span.start, span.end)
                 yield Span(span.kind, start, end, span.rule)
             if is_long and time.thread_time() > deadline:
                 raise RuntimeError("too slow")

@@ -1,4 +1,4 @@
-"""Save the database, its files and the hashes of its rows to a new folder, while the product serves."""
+"""Save the database, its files and a hash of every row to a new folder, while the server runs."""
 
 import os
 from argparse import ArgumentParser

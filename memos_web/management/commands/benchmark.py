@@ -1,4 +1,4 @@
-"""Measure a running server; results are kept as JSON in benchmarks/results/."""
+"""Measure speed or quality of a running server. Results are JSON files in benchmarks/results/."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Rotate the master key, or a tenant's keys, while the product serves. Cut off, it can be run again."""
+"""Rotate the master key, or the keys of a tenant, while the server runs. Run it again if it was interrupted."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -13,7 +13,7 @@ from memos_web.config import ConfigError
 from memos_web.installation import next_master_key, next_master_key_use
 from memos_web.settings.base import CONFIG
 
-COPY = "copy the key store now (backup --keys): copies from before are refused"
+COPY = "save the key store now (backup --keys): older copies can no longer be restored"
 
 
 class Command(DomainCommand):
@@ -21,8 +21,10 @@ class Command(DomainCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--tenant", help="the keys of this tenant, instead of the master key")
-        parser.add_argument("--finish", action="store_true", help="after a restart: drop the former master key")
+        parser.add_argument("--tenant", help="rotate the keys of this tenant (slug), not the master key")
+        parser.add_argument(
+            "--finish", action="store_true", help="second step, after a restart: remove the former master key"
+        )
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         if options["tenant"] and options["finish"]:
@@ -44,10 +46,13 @@ class Command(DomainCommand):
         signing_key()  # takes over the file of a former version, which only the first master key opens
         if not store.opens_with(following):
             store.rotate_master(following)
-        after = "" if next_master_key_use(CONFIG) else "set MEMOS_MASTER_KEY to the next one, "
-        return {"rotated": True}, [f"both master keys open the key store: {after}restart, then run --finish", COPY]
+        after = "" if next_master_key_use(CONFIG) else "set MEMOS_MASTER_KEY to the new key, "
+        return {"rotated": True}, [
+            f"the former and the new master key are valid: {after}restart the server, then run keys_rotate --finish",
+            COPY,
+        ]
 
     def _finish(self) -> tuple[dict[str, Any], list[str]]:
         dropped = rotating_key_store().drop_masters()
-        told = "the former master key opens the key store no more" if dropped else "there is no former master key"
-        return {"dropped": dropped}, [told]
+        message = "the former master key is no longer valid" if dropped else "there is no former master key"
+        return {"dropped": dropped}, [message]

@@ -1,4 +1,4 @@
-"""Restore a backup into an empty installation, compare every row, and erase again what was erased since."""
+"""Restore a backup into an empty installation, verify every row, and repeat later erasures of data subjects."""
 
 import os
 from argparse import ArgumentParser

@@ -7,7 +7,7 @@ import pytest
 from governance.errors import KeyUnavailable
 from governance.keys.services import GENERAL, subject_scope
 from tests.factories import World
-from vault.cubes.words import GONE, Words, key_scope, words_open, words_seal
+from vault.cubes.words import NO_WORDS, Words, key_scope, words_open, words_seal
 
 WORDS = Words(content="内容", title="T", metadata={"a": [1]}, keywords=("k",), speaker="Ann", message_id="m")
 
@@ -42,7 +42,7 @@ def test_changed_words_do_not_open(world: World) -> None:
 
 
 def test_empty_sealed_words_are_read_as_redacted(world: World) -> None:
-    assert words_open(tenant_id=world.acme.id, cube_id=uuid4(), number=1, blob=b"") == GONE
+    assert words_open(tenant_id=world.acme.id, cube_id=uuid4(), number=1, blob=b"") == NO_WORDS
 
 
 def test_the_key_is_the_subjects_else_the_personas_members_else_the_tenants() -> None:

@@ -198,7 +198,7 @@ def test_the_command_cancels_one_or_all(moved_halfway: World) -> None:
     assert again["cancelled"] == []
     told = StringIO()
     call_command("reembed", "--cancel", "--all", stderr=told)
-    assert told.getvalue() == "nothing to cancel: no tenant is on its way\n"
+    assert told.getvalue() == "nothing to cancel: no tenant changes its model\n"
 
 
 def test_doctor_shows_a_move_and_how_far_it_is(moved_halfway: World) -> None:
@@ -208,7 +208,7 @@ def test_doctor_shows_a_move_and_how_far_it_is(moved_halfway: World) -> None:
     run_jobs()
     reembedding_start(actor=moved_halfway.charlie.actor)
     run_jobs()
-    assert embedding_models() == "no tenant is on its way to another"
+    assert embedding_models() == "no tenant changes its model"
 
 
 def test_doctor_fails_while_a_move_does(world: World, settings: Settings, httpserver: HTTPServer) -> None:

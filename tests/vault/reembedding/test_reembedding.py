@@ -148,10 +148,10 @@ def test_asking_again_changes_nothing(changed: World) -> None:
     actor = changed.olivia.actor
     assert reembedding_start(actor=actor).started
     again = reembedding_start(actor=actor)
-    assert (again.lacking, again.started) == (True, False)
+    assert (again.needs_vectors, again.started) == (True, False)
     run_jobs()
     done = reembedding_start(actor=actor)
-    assert (done.active, done.lacking, done.started) == (NEW, False, False)
+    assert (done.active, done.needs_vectors, done.started) == (NEW, False, False)
     with acting(actor):
         assert OutboxEvent.objects.filter(topic=Topic.CUBES_REEMBED, done_at=None).count() == 0
 
@@ -258,4 +258,4 @@ def test_the_audit_log_tells_of_request_and_switch(changed: World) -> None:
 def test_a_tenant_without_vectors_has_nothing_to_move(world: World, settings: Settings) -> None:
     configure(settings, "wordllama")
     found = reembedding_start(actor=world.olivia.actor)
-    assert (found.active, found.lacking, found.started) == (None, False, False)
+    assert (found.active, found.needs_vectors, found.started) == (None, False, False)

@@ -97,8 +97,8 @@ def vectors_clear(actor: Actor, payloads: Sequence[Payload]) -> Write:
             return  # somebody asked for a move again: what it leaves is cleared by its own last steps
         with connection.cursor() as cursor:
             # Where this process cannot build the active one, questions are compared with the configured one's vectors.
-            kept = sorted({row.model, answering(row.model).name})
-            cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, kept, CLEARED])
+            used = sorted({row.model, answering(row.model).name})
+            cursor.execute(CLEAR, [actor.tenant_id, actor.tenant_id, used, CLEARED])
             if cursor.rowcount == CLEARED:
                 emit(actor=actor, topic=Topic.REEMBED_CANCELLED, payload={})
 

@@ -36,7 +36,7 @@ START = UUID(int=0)
 
 # Lacking: what was there when re-embedding was asked for, and whatever the active model would answer with. Writes of
 # the last moment get their vectors from the indexing job, so that a busy tenant comes to its switch as well.
-LACKING = """
+WITHOUT_VECTOR = """
 SELECT cube.id FROM vault_cube AS cube
   JOIN vault_cubeversion AS version ON version.tenant_id = cube.tenant_id AND version.cube_id = cube.id
     AND version.number = cube.version AND version.sealed <> ''
@@ -47,7 +47,7 @@ WHERE cube.tenant_id = %(tenant)s AND cube.id > %(after)s AND cube.is_indexed AN
     AND old.cube_id = cube.id AND old.model = %(active)s AND old.version = cube.version))
 ORDER BY cube.id LIMIT %(limit)s
 """
-ALONE = "SELECT pg_advisory_xact_lock(hashtextextended('reembedding ' || %s, 0))"
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('reembedding ' || %s, 0))"
 CLEAR = """
 DELETE FROM vault_embedding WHERE tenant_id = %s AND ctid = ANY(ARRAY(
   SELECT ctid FROM vault_embedding WHERE tenant_id = %s AND model <> ALL(%s) LIMIT %s))
@@ -62,7 +62,7 @@ class Reembedding:
 
     active: str | None
     model: str
-    lacking: bool
+    needs_vectors: bool
     started: bool
 
 
@@ -96,14 +96,14 @@ def reembedding_start(*, actor: Actor) -> Reembedding:
     with acting(actor):
         jobs = moves_locked(actor)
         active = active_model(actor)
-        lacking = active not in {None, wanted}
-        started = lacking and not any(job.settings["model"] == wanted and not job.dead_letter for job in jobs)
+        needs_vectors = active not in {None, wanted}
+        started = needs_vectors and not any(job.settings["model"] == wanted and not job.dead_letter for job in jobs)
         if started:
             for job in before_the_switch(jobs, active):
                 job_cancel(actor=actor, job_id=job.id)
             record_step(actor, "requested", model=wanted, former=active)
             _job_create(actor, wanted, active)
-    return Reembedding(active=active, model=wanted, lacking=lacking, started=started)
+    return Reembedding(active=active, model=wanted, needs_vectors=needs_vectors, started=started)
 
 
 def tenants_to_reembed() -> list[UUID]:
@@ -122,7 +122,7 @@ def moves(actor: Actor) -> QuerySet[Job]:
 def moves_locked(actor: Actor) -> list[Job]:
     """The same once nobody else starts, cancels or does a step of one; the active model is read after it."""
     with connection.cursor() as cursor:
-        cursor.execute(ALONE, [str(actor.tenant_id)])
+        cursor.execute(LOCK, [str(actor.tenant_id)])
     return list(moves(actor).select_for_update())
 
 
@@ -191,7 +191,7 @@ def _lacking(actor: Actor, position: _Position, active: str | None) -> list[UUID
         "limit": BATCH,
     }
     with connection.cursor() as cursor:
-        cursor.execute(LACKING, parameters)
+        cursor.execute(WITHOUT_VECTOR, parameters)
         return [cube_id for (cube_id,) in cursor.fetchall()]
 
 

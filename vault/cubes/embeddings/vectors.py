@@ -118,11 +118,11 @@ def embeddings_write(rows: Sequence[Embedding]) -> list[UUID]:
     # Locked: a memory that is being deleted must not get its vector back.
     named = Cube.objects.filter(id__in={row.cube_id for row in rows}, is_indexed=True, is_cold=False).order_by("id")
     present = set(named.select_for_update(no_key=True).values_list("id", "version"))
-    kept = [row for row in rows if (row.cube_id, row.version) in present]
+    current = [row for row in rows if (row.cube_id, row.version) in present]
     Embedding.objects.bulk_create(
-        kept,
+        current,
         update_conflicts=True,
         unique_fields=["tenant_id", "cube_id", "model"],
         update_fields=["version", "vector", *INDEXED_FIELDS],
     )
-    return list(dict.fromkeys(row.cube_id for row in kept))
+    return list(dict.fromkeys(row.cube_id for row in current))

@@ -22,8 +22,8 @@ def same(maker: TokenMaker, field: str, value: Any) -> int:
 
 def contains(maker: TokenMaker, field: str, value: Any) -> int:
     """The mark of a field that has this word, or of a list that has this element; of a speaker, accents apart."""
-    said = unaccented(value) if field == "speaker" and isinstance(value, str) else value
-    return maker.token(f"has:{field}", _canonical(said))
+    compared = unaccented(value) if field == "speaker" and isinstance(value, str) else value
+    return maker.token(f"has:{field}", _canonical(compared))
 
 
 def message(maker: TokenMaker, session_id: str, message_id: str) -> int:

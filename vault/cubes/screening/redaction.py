@@ -1,4 +1,4 @@
-"""Taking words away for good: a whole version, or the personal data in it. Rows, numbers and hashes stay."""
+"""Permanent removal of text: of a whole version, or of the personal data in it. Rows, numbers and hashes stay."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,10 +27,10 @@ from vault.vocabulary import ReviewStatus
 
 
 def cube_redact(*, actor: Actor, cube_id: UUID, number: int, expected_versions: Collection[int] | None = None) -> Cube:
-    """Blank one version: its words, tokens, tags and findings, and what was derived from them. Cannot be undone.
+    """Remove the text of one version, its index terms, tags and findings, and all copies. Cannot be undone.
 
-    The present version may be blanked too: the memory is empty then, until it is written anew.
-    Raises NotFound; Forbidden; VersionConflict; Invalid for a version that it has not.
+    If it is the current version, the memory is empty until somebody writes a new version.
+    Raises NotFound; Forbidden; VersionConflict; Invalid for a version that does not exist.
     Writes: CubeVersion, Cube?, Review?, AuditEntry; deletes Posting …, Embedding?, PiiFinding ….
     """
     with acting(actor):
@@ -46,10 +46,10 @@ def cube_redact(*, actor: Actor, cube_id: UUID, number: int, expected_versions: 
 def cube_redact_findings(
     *, actor: Actor, cube_id: UUID, redact_history: bool = True, expected_versions: Collection[int] | None = None
 ) -> Cube:
-    """Make a version with placeholders for the open findings of the present one; then blank all earlier versions.
+    """Create a version with placeholders instead of the open findings, then remove the text of all earlier versions.
 
-    Without `redact_history` they keep their words. What was decided to be no personal data stays as it is. The new
-    texts are read before the transaction, unless the caller has opened one.
+    redact_history: False leaves the earlier versions as they are. Findings that somebody rejected stay in the text. The
+    new text is prepared before the transaction, unless the caller has opened one.
     Raises NotFound; Forbidden; VersionConflict. Writes: as a change of the memory does, and as `cube_redact`.
     """
     with clean_texts_prepared(actor=actor, cube_id=cube_id), acting(actor):
@@ -73,7 +73,7 @@ def cube_redact_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collectio
 
 
 def locate_for_redacting(actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
-    """The cube, locked, if the actor may both change it and take its words away. Raises NotFound; Forbidden; Held."""
+    """Return the locked cube if the actor may change and delete it. Raises NotFound; Forbidden; Held."""
     cube = locate(actor, cube_id, lock=True)
     authorize(actor, Permission.MEMORY_UPDATE, cube_target(cube))
     authorize(actor, Permission.MEMORY_DELETE, cube_target(cube))
@@ -85,7 +85,7 @@ def locate_for_redacting(actor: Actor, cube_id: UUID, expected_versions: Collect
 
 @contextmanager
 def clean_texts_prepared(*, actor: Actor, cube_id: UUID) -> Iterator[None]:
-    """Read what `cube_redact_findings` leaves, before its transaction. Raises KeyUnavailable; Unavailable."""
+    """Prepare the text of `cube_redact_findings` before its transaction. Raises KeyUnavailable; Unavailable."""
 
     def find() -> list[Reading]:
         with acting(actor):
@@ -111,12 +111,12 @@ def _write_without(
     changes = CubeChanges(
         content=clean.content, title=clean.title, metadata=clean.metadata, tags=clean.tags, speaker=clean.speaker
     )
-    gone = set(opened)
-    others = [one for one in findings if one not in gone]
+    removed = set(opened)
+    others = [one for one in findings if one not in removed]
     at = moved([one.place for one in others], places)
-    kept = [replace(one, place=place) for one, place in zip(others, at, strict=True)]
+    remaining = [replace(one, place=place) for one, place in zip(others, at, strict=True)]
     built = build_version(
-        actor=actor, cube=cube, before=before, changes=changes, reason="personal data redacted", findings=kept
+        actor=actor, cube=cube, before=before, changes=changes, reason="personal data redacted", findings=remaining
     )
     version_write(actor=actor, built=replace(built, redacted=len(places)), before=before)
     return built.cube

@@ -1,4 +1,4 @@
-"""Import the data folder of a MemoryOS user, or a LoCoMo file, as a member's memories and layers; prints a report."""
+"""Import a MemoryOS user's data folder or a LoCoMo file as memories and layers of a member."""
 
 from argparse import ArgumentParser
 from dataclasses import asdict

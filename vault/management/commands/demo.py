@@ -1,4 +1,4 @@
-"""Fill a tenant with a month of a small workshop's life, so that every page has something to show."""
+"""Fill a tenant with sample data of a small workshop, and print a sign-in link for each member."""
 
 from argparse import ArgumentParser
 from typing import Any

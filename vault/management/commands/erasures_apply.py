@@ -1,4 +1,4 @@
-"""Erase again, in a restored database, the data subjects that were erased after its backup was made."""
+"""Repeat, in a restored database, the erasures of data subjects that are newer than its backup."""
 
 from typing import Any
 

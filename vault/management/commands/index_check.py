@@ -1,4 +1,4 @@
-"""Look through the index and the versions of tenants, and repair what is missing or stale, as jobs."""
+"""Check the search index and the versions of tenants, as jobs. Missing and outdated index entries are repaired."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -18,7 +18,7 @@ class Command(DomainCommand):
         whose = parser.add_mutually_exclusive_group(required=True)
         whose.add_argument("--tenant", help="slug")
         whose.add_argument("--all", action="store_true", help="every tenant")
-        parser.add_argument("--count", action="store_true", help="name what is wrong, and change nothing")
+        parser.add_argument("--count", action="store_true", help="report problems and change nothing")
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         if options["tenant"]:

@@ -1,4 +1,4 @@
-"""Move memories to the configured embedder; until it is done, the vectors of the former one answer."""
+"""Compute vectors with the configured embedding model. Until all are done, searches use the former vectors."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -18,12 +18,8 @@ class Command(DomainCommand):
         super().add_arguments(parser)
         whose = parser.add_mutually_exclusive_group(required=True)
         whose.add_argument("--tenant", help="slug")
-        whose.add_argument(
-            "--all", action="store_true", help="every tenant that another model answers for, or whose move is cancelled"
-        )
-        parser.add_argument(
-            "--cancel", action="store_true", help="end a move before its switch: the former model goes on to answer"
-        )
+        whose.add_argument("--all", action="store_true", help="every tenant whose searches use another model")
+        parser.add_argument("--cancel", action="store_true", help="stop; searches continue to use the former model")
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         return _cancelled(options) if options["cancel"] else _started(options)
@@ -40,7 +36,7 @@ def _started(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         tenant = _tenant(actor)
         reply.append({"tenant": tenant, "from": one.active, "to": one.model, "started": one.started})
         lines.append(f"{tenant['slug']}  {_line(one)}")
-    return {"tenants": reply}, lines or ["nothing to do: every tenant has the configured model"]
+    return {"tenants": reply}, lines or ["nothing to do: every tenant uses the configured model"]
 
 
 def _cancelled(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -55,7 +51,7 @@ def _cancelled(options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
             tenant = _tenant(actor)
             reply.append({"tenant": tenant, "model": one.active, "cancelled": list(one.models)})
             lines.append(f"{tenant['slug']}  {_cancelled_line(one)}")
-    return {"tenants": reply}, lines or ["nothing to cancel: no tenant is on its way"]
+    return {"tenants": reply}, lines or ["nothing to cancel: no tenant changes its model"]
 
 
 def _tenant(actor: Actor) -> dict[str, str]:
@@ -65,13 +61,13 @@ def _tenant(actor: Actor) -> dict[str, str]:
 
 def _line(one: Reembedding) -> str:
     if one.started:
-        return f"{one.active} → {one.model}: started; the worker does it"
-    if one.lacking:
-        return f"{one.active} → {one.model}: under way already"
+        return f"{one.active} → {one.model}: started as a job"
+    if one.needs_vectors:
+        return f"{one.active} → {one.model}: already running"
     return f"{one.active or one.model}: nothing to do"
 
 
 def _cancelled_line(one: Cancelled) -> str:
     if not one.models:
         return f"{one.active or 'no model yet'}: nothing to cancel"
-    return f"{one.active} → {', '.join(one.models)}: cancelled; the worker clears its vectors away"
+    return f"{one.active} → {', '.join(one.models)}: cancelled; a job deletes the new vectors"

@@ -1,4 +1,4 @@
-"""Make the vector index of the configured embedder, if it is missing; run it with MEMOS_DATABASE_ROLE=owner."""
+"""Create the vector index of the configured embedding model. Run it with MEMOS_DATABASE_ROLE=owner."""
 
 from typing import Any
 
@@ -15,4 +15,6 @@ class Command(DomainCommand):
         made = vector_index_create(model=model.name, dimension=model.dimension)
         name = vector_index_name(model.name)
         reply = {"index": name, "model": model.name, "dimension": model.dimension, "made": made}
-        return reply, [f"{name} for {model.name}, {model.dimension} dimensions: {'made' if made else 'is there'}"]
+        return reply, [
+            f"{name} for {model.name}, {model.dimension} dimensions: {'created' if made else 'exists already'}"
+        ]

@@ -1,4 +1,4 @@
-"""Extraction of statements from a text, without greetings, questions, commands and remarks on the talk. Pure."""
+"""Extraction of statements from a text. Greetings, questions, commands and remarks are left out. Pure functions."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +23,7 @@ from vault.reader.rules.remarks import (
 )
 from vault.reader.rules.sentences import sentences
 
-MOST_STATEMENTS = 500  # stored of one text; the page of the conversation has the whole text
+MOST_STATEMENTS = 500  # of one text; the conversation stores the whole text
 NOT_PEOPLE = frozenset({"assistant", "system", "tool"})
 REQUESTED_CONFIDENCE = 0.95  # of a statement that its speaker asked to store
 LONGEST_REMARK = 200  # characters that are searched for a greeting or thanks
@@ -33,26 +33,26 @@ SHORTEST_BARE_FACT = 5  # terms; shorter facts that begin with a pronoun are not
 def read_statements(text: str, *, speaker: str, said_at: datetime) -> tuple[Statement, ...]:
     """Return the statements of `text` that are worth storing, verbatim, in order, without duplicates.
 
-    speaker: a role or a name; texts of assistants, systems and tools have no statements. said_at: aware; `yesterday`
-    is the day before it. English and Chinese; each sentence is of one language.
+    speaker: a role or a name; texts of assistants, systems and tools have no statements. said_at: the
+    time of the text with its zone, from which `yesterday` is resolved. Each sentence is English or Chinese.
     """
     if speaker.casefold() in NOT_PEOPLE:
         return ()
-    found: dict[str, Statement] = {}
+    statements: dict[str, Statement] = {}
     for statement in islice(_all_stated(text), MOST_STATEMENTS):
-        found.setdefault(_folded(statement.text), statement)
+        statements.setdefault(_folded(statement.text), statement)
     return tuple(
         replace(
             statement,
             entities=tuple(entities(statement.text)),
             event_time=time_of(statement.text, said_at, ahead=statement.semantic_type == "goal"),
         )
-        for statement in found.values()
+        for statement in statements.values()
     )
 
 
 def unstated_kind(text: str) -> str:
-    """Return the kind of a text without statements: `greeting`, `thanks` or `not_noted`."""
+    """Return the kind of a text that has no statement: `greeting`, `thanks` or `not_noted`."""
     folded = text[:LONGEST_REMARK].casefold().strip()
     return "thanks" if THANKS.search(folded) else "greeting" if GREETING.search(folded) else "not_noted"
 
@@ -94,7 +94,7 @@ def _is_remark(sentence: str) -> bool:
 
 
 def _is_self_contained(sentence: str) -> bool:
-    """Return whether a fact names its subject."""
+    """Return whether a fact can be understood without the sentence before it."""
     return (
         not PRONOUN_START.search(_folded(sentence))
         or len(terms(sentence)) >= SHORTEST_BARE_FACT
