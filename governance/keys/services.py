@@ -11,8 +11,10 @@ from django.db import connection
 
 from governance.errors import KeyUnavailable
 from governance.keys.registry import DatabaseRegistry
+from governance.keys.rotation import RotatingKeyStore
 from governance.keys.rules import DataKey, SealBroken, derive, key_id_of, keyed_hash, keyed_token, seal, unseal
-from governance.keys.store import INSTALLATION, TOKENS, KeyStore, SqliteKeyStore
+from governance.keys.store import INSTALLATION, KeyStore
+from governance.keys.tables import TOKENS
 
 GENERAL = "general"
 CREDENTIALS = "memos credentials"
@@ -22,13 +24,13 @@ SECOND_FACTORS = "memos second factors"
 @lru_cache(maxsize=1)
 def key_store() -> KeyStore:
     """The store of this process; another kind (a separate database, a vault service) would be chosen here."""
-    return SqliteKeyStore(settings.KEY_STORE_PATH, settings.MASTER_KEY, DatabaseRegistry(_connect))
+    return RotatingKeyStore(settings.KEY_STORE_PATH, settings.MASTER_KEY, DatabaseRegistry(_connect))
 
 
-def rotating_key_store() -> SqliteKeyStore:
+def rotating_key_store() -> RotatingKeyStore:
     """The store of this process, as one that can rotate keys. Raises KeyUnavailable for another kind."""
     store = key_store()
-    if not isinstance(store, SqliteKeyStore):
+    if not isinstance(store, RotatingKeyStore):
         raise KeyUnavailable("This key store cannot rotate keys.")
     return store
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from governance.keys.store import SqliteKeyStore
+from governance.keys.rotation import RotatingKeyStore
 
 
 @dataclass
@@ -37,9 +37,9 @@ class MemoryRegistry:
         return not self.with_memories.isdisjoint(tenant_ids)
 
 
-def store_at(path: Path, master_key: bytes, registry: MemoryRegistry | None = None) -> SqliteKeyStore:
+def store_at(path: Path, master_key: bytes, registry: MemoryRegistry | None = None) -> RotatingKeyStore:
     """As a process opens it that starts now. registry: by default of a database that notes whatever is there."""
-    return SqliteKeyStore(path, master_key, registry or MemoryRegistry(noted=store_id_at(path)))
+    return RotatingKeyStore(path, master_key, registry or MemoryRegistry(noted=store_id_at(path)))
 
 
 def store_id_at(path: Path) -> UUID | None:

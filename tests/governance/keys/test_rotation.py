@@ -18,7 +18,8 @@ import pytest
 from governance.audit.signing import public_key
 from governance.errors import Conflict, Forbidden, KeyUnavailable
 from governance.keys.services import GENERAL, key_store
-from governance.keys.store import AUDIT_SIGNING, TOKENS, SqliteKeyStore
+from governance.keys.store import AUDIT_SIGNING, SqliteKeyStore
+from governance.keys.tables import TOKENS
 from governance.tenants.services import tenant_keys_rotate
 from governance.vocabulary import Verb
 from tests.factories import World
@@ -35,7 +36,7 @@ DYING = """
 import os, sys
 from pathlib import Path
 from uuid import UUID
-from governance.keys import store as module
+from governance.keys import rotation as module
 from tests.governance.keys.stores import store_at
 store, sealed, seal = store_at(Path(sys.argv[1]), sys.argv[2].encode()), [], module.seal
 store.check()

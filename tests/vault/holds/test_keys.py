@@ -4,7 +4,7 @@ import pytest
 
 from governance.errors import Forbidden
 from governance.keys.services import GENERAL, member_scope, subject_scope
-from governance.keys.store import TOKENS
+from governance.keys.tables import TOKENS
 from governance.privacy.services import subject_ensure
 from tests.factories import World
 from vault.cubes.drafts import CubeDraft

@@ -1,0 +1,85 @@
+"""The tables of the key file, and statements on an open file. `governance.keys.store` decides when they run."""
+
+import sqlite3
+from pathlib import Path
+from uuid import UUID
+
+from governance.errors import KeyUnavailable
+from governance.keys.rules import DataKey, seal
+
+TENANT_SCOPE = "tenant"
+TOKENS = "tokens"
+NEEDED = (TENANT_SCOPE, TOKENS)  # by every tenant that has stored a memory
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS data_key (id BLOB PRIMARY KEY, tenant BLOB NOT NULL, scope TEXT NOT NULL, "
+    "wrapped BLOB NOT NULL, UNIQUE (tenant, scope)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS key_store (id BLOB PRIMARY KEY, proof BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS destroyed_key (id BLOB PRIMARY KEY) WITHOUT ROWID",
+)
+DESTROYED_SCOPES = (
+    "CREATE TABLE IF NOT EXISTS destroyed_scope (tenant BLOB NOT NULL, scope TEXT NOT NULL, "
+    "PRIMARY KEY (tenant, scope)) WITHOUT ROWID"
+)
+ROOT_KEYS = (
+    "CREATE TABLE IF NOT EXISTS root_key (master BLOB PRIMARY KEY, wrapped BLOB NOT NULL, "
+    "is_next INTEGER NOT NULL) WITHOUT ROWID"
+)
+ROOT_PLACE = b"root key"
+ROTATIONS = "CREATE TABLE IF NOT EXISTS rotation (id BLOB PRIMARY KEY) WITHOUT ROWID"
+RETIRED = "#"  # a key that was rotated: `scope#id`; it opens what it sealed, and seals nothing more
+OF_SCOPE = f"tenant = ?1 AND (scope = ?2 OR scope LIKE ?2 || '{RETIRED}%')"
+
+
+def key_row(db: sqlite3.Connection, tenant_id: UUID, scope: str) -> tuple[bytes, str, bytes] | None:
+    row: tuple[bytes, str, bytes] | None = db.execute(
+        "SELECT id, scope, wrapped FROM data_key WHERE tenant = ? AND scope = ?", (tenant_id.bytes, scope)
+    ).fetchone()
+    return row
+
+
+def key_insert(db: sqlite3.Connection, wrapping: DataKey, tenant_id: UUID, scope: str, new: DataKey) -> DataKey:
+    wrapped = seal(wrapping, new.secret, place=place_of(tenant_id, scope))
+    db.execute("INSERT INTO data_key VALUES (?, ?, ?, ?)", (new.id.bytes, tenant_id.bytes, scope, wrapped))
+    return new
+
+
+def file_open(path: Path) -> sqlite3.Connection:
+    """Open an existing file; never create one. Nothing in it can be read by other users of the machine."""
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=5, isolation_level=None)
+    db.execute("PRAGMA secure_delete = ON")
+    db.execute("PRAGMA journal_mode = TRUNCATE")
+    db.execute("PRAGMA synchronous = EXTRA")
+    return db
+
+
+def has_table(db: sqlite3.Connection, name: str) -> bool:
+    return db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)).fetchone() is not None
+
+
+def rotations_of(db: sqlite3.Connection) -> frozenset[UUID]:
+    """Return the ids of the key rotations that this file contains."""
+    rows = db.execute("SELECT id FROM rotation") if has_table(db, "rotation") else ()
+    return frozenset(UUID(bytes=row[0]) for row in rows)
+
+
+def complete_tenants(db: sqlite3.Connection) -> frozenset[UUID]:
+    """Return the tenants that have all NEEDED keys."""
+    rows = db.execute("SELECT tenant FROM data_key WHERE scope IN (?, ?) GROUP BY tenant HAVING count(*) = 2", NEEDED)
+    return frozenset(UUID(bytes=row[0]) for row in rows)
+
+
+def is_destroyed(db: sqlite3.Connection, key_id: UUID) -> bool:
+    return db.execute("SELECT 1 FROM destroyed_key WHERE id = ?", (key_id.bytes,)).fetchone() is not None
+
+
+def refuse_destroyed(db: sqlite3.Connection, tenant_id: UUID, scope: str) -> None:
+    """Raise KeyUnavailable if the key of the scope was destroyed, so that no new key takes its place."""
+    if not has_table(db, "destroyed_scope"):
+        return
+    named = (tenant_id.bytes, scope)
+    if db.execute("SELECT 1 FROM destroyed_scope WHERE tenant = ? AND scope = ?", named).fetchone():
+        raise KeyUnavailable("The key was destroyed, and no other takes its place.")
+
+
+def place_of(tenant_id: UUID, scope: str) -> bytes:
+    return tenant_id.bytes + scope.encode()
