@@ -136,6 +136,12 @@ class QuotaExceeded(DomainError):
     status, code, title = 429, "quota_exceeded", "A quota is used up"
 
 
+class QuotaExhausted(DomainError):
+    """The reads that the contract of a pack allows in this period are used up."""
+
+    status, code, title = 429, "quota_exhausted", "The contract allows no more reads in this period"
+
+
 class TooManyAtOnce(DomainError):
     """The tenant has as many heavy calls at work as one may have; `retry_after` is set."""
 

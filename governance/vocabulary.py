@@ -245,6 +245,18 @@ class Verb(StrEnum):
     PUBLICATION_LISTED = "publication.listed"
     PUBLICATION_ACCEPTED = "publication.accepted"
     PUBLICATION_REJECTED = "publication.rejected"
+    SUBSCRIPTION_LISTED = "subscription.listed"
+    SUBSCRIPTION_READ = "subscription.read"
+    SUBSCRIPTION_CREATED = "subscription.created"
+    SUBSCRIPTION_CHANGED = "subscription.changed"
+    SUBSCRIPTION_REVOKED = "subscription.revoked"
+    SUBSCRIPTION_ENDED = "subscription.ended"
+    CONTRACT_LISTED = "contract.listed"
+    CONTRACT_READ = "contract.read"
+    CONTRACT_CREATED = "contract.created"
+    CONTRACT_CHANGED = "contract.changed"
+    CONTRACT_REVOKED = "contract.revoked"
+    CONTRACT_ENDED = "contract.ended"
 
 
 class Topic(StrEnum):
@@ -286,6 +298,9 @@ class Topic(StrEnum):
     BLOBS_ORPHANED = "blobs.orphaned"
     CONFLICTS_PROPOSE = "conflicts.propose"
     PACK_BUILD = "pack.build"
+    PACK_INSTALL = "pack.install"
+    STORE_CHANGED = "store.changed"
+    STORE_READ = "store.read"
 
 
 class ExportFormat(StrEnum):

@@ -32,6 +32,8 @@ from vault.overview.digests import digests_send
 from vault.packs import services as packs
 from vault.policies import jobs as retention
 from vault.reviews import quarantine
+from vault.store import installing
+from vault.store.crossing import reads_report, subscribers_inform
 from vault.subjects import erasing, exports
 
 # `@handler` in a room registers a kind of job.
@@ -43,6 +45,7 @@ JOBS = (
     erasing,
     exports,
     index_check,
+    installing,
     model_change,
     moving,
     quarantine,
@@ -93,3 +96,5 @@ event_handler(Topic.COUNTS_DUE)(counts_write)
 event_handler(Topic.DIGESTS_DUE)(digests_send)
 event_handler(Topic.BLOBS_DUE)(archive.blobs_move)
 event_handler(Topic.BLOBS_ORPHANED)(archive.blobs_delete)
+event_handler(Topic.STORE_CHANGED, weight=Weight.INTERACTIVE)(subscribers_inform)
+event_handler(Topic.STORE_READ)(reads_report)

@@ -339,3 +339,23 @@ class QuotaPeriod(StrEnum):
     DAY = "day"
     MONTH = "month"
     YEAR = "year"
+
+
+class ContractState(StrEnum):
+    """`requested`: the pack is not installed yet; `revoked`: by the publisher; `ended`: by the subscriber.
+
+    `expired` is never stored: it follows from the end of the validity.
+    """
+
+    REQUESTED = "requested"
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+    ENDED = "ended"
+
+
+class Delivery(StrEnum):
+    """The way that new versions come: when the subscriber asks, or by themselves."""
+
+    PULL = "pull"
+    PUSH = "push"

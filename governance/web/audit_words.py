@@ -125,6 +125,8 @@ def _nouns() -> dict[str, Callable[[int], str]]:
         "view": lambda n: ngettext("%(n)s saved view", "%(n)s saved views", n),
         "pack": lambda n: ngettext("%(n)s pack", "%(n)s packs", n),
         "pack_version": lambda n: ngettext("%(n)s version of a pack", "%(n)s versions of a pack", n),
+        "subscription": lambda n: ngettext("%(n)s subscription", "%(n)s subscriptions", n),
+        "contract": lambda n: ngettext("%(n)s contract", "%(n)s contracts", n),
         "publication": lambda n: ngettext("%(n)s publication", "%(n)s publications", n),
     }
 

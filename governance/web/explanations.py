@@ -102,6 +102,10 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("Archived content cannot be reached."),
         _("The archive is down, or lacks this memory. Try again in a moment, or ask whoever runs this installation."),
     ),
+    "quota_exhausted": Explanation(
+        _("The contract of this pack allows no more reads in this period."),
+        _("Wait for the next period, or agree on more reads with the publisher."),
+    ),
     "pack_invalid": Explanation(
         _("The file is no valid memory pack."),
         _("Ask its publisher for the file again."),

@@ -31,6 +31,7 @@ KINDS: dict[str, Promise] = {
     Topic.LIFECYCLE_SWEEP: _("Sweep memories"),
     Topic.INDEX_CHECK: _("Check the index and the versions"),
     Topic.PACK_BUILD: _("Build a pack"),
+    Topic.PACK_INSTALL: _("Install or remove a pack"),
     Topic.FUSIONS_PROPOSE: _("Propose fusions of duplicates"),
     Topic.CONFLICTS_PROPOSE: _("Ask about contradictions"),
 }

@@ -21,6 +21,7 @@ from governance.vocabulary import (
 )
 from memos_web.config import read_config
 from vault.vocabulary import (
+    ContractState,
     FeedbackKind,
     Layer,
     MemoryType,
@@ -219,6 +220,7 @@ SPECTACULAR_SETTINGS = {
         "FeedbackKindEnum": [(kind.value, kind.value) for kind in FeedbackKind],
         "ActionEnum": [(action.value, action.value) for action in Action],
         "GrantEffectEnum": [(effect.value, effect.value) for effect in Effect],
+        "ContractStateEnum": [(state.value, state.value) for state in ContractState],
         "PolicyKindEnum": [(kind.value, kind.value) for kind in PolicyKind],
         "GranteeKindEnum": [(kind.value, kind.value) for kind in GranteeKind],
         "AskedAboutEnum": [(kind, kind) for kind in [*map(str, GranteeKind), "system"]],

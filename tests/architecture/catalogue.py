@@ -129,6 +129,10 @@ APP_RIGHTS = {
     "vault_packversion": ALL,
     "vault_publication": CHANGE,
     "vault_storelisting": READ,
+    "vault_subscription": CHANGE,
+    "vault_packmemory": ALL,
+    "vault_contract": CHANGE,
+    "vault_packread": ADD,
     "vault_page": CHANGE,
     "vault_segment": CHANGE,
     "vault_stream": CHANGE,
@@ -146,6 +150,7 @@ OTHER_RIGHTS = {
 }
 COLUMN_RIGHTS = {
     ("memos_app", "governance_user", "UPDATE", "is_operator password password_tenant"),
+    ("memos_app", "vault_packread", "UPDATE", "is_sent"),
     ("memos_router", "governance_browsersession", "SELECT", "expires_at"),
     ("memos_router", "governance_invitation", "SELECT", "id mailed_token_hash tenant_id token_hash"),
     ("memos_router", "governance_member", "SELECT", "id removed_at tenant_id user_id"),

@@ -102,6 +102,8 @@ LISTED_ABOVE = {
     ("governance.personas.locating", "persona_locate"),
     ("vault.packs.locating", "pack_locate"),
     ("vault.packs.locating", "version_locate"),
+    ("vault.store.contracts", "contract_locate"),
+    ("vault.store.subscribing", "subscription_locate"),
     ("vault.store.publishing", "publication_locate"),
     ("vault.cubes.blanking", "copies_blank"),  # part of an erasure that was allowed
     ("vault.reviews.withdrawn", "withdrawn_locate"),  # the caller asks about what it found

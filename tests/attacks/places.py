@@ -135,6 +135,10 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("api/v1/reviews/quarantine/", "reviews/quarantine/"), "ids, counts and names of keys alone"),
     **dict.fromkeys(("jobs/schedules/", "pipelines/"), "kinds of jobs, times and counts"),
     **dict.fromkeys(
+        ("api/v1/subscriptions/", "api/v1/contracts/"),
+        "names of packs, terms and counts",
+    ),
+    **dict.fromkeys(
         ("api/v1/packs/", "api/v1/publications/"),
         "what was chosen to leave, as it was signed; an erasure takes it: tests/vault/packs",
     ),

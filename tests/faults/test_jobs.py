@@ -40,13 +40,14 @@ from vault.layers.replaying import replay_later
 from vault.layers.services import memories_add
 from vault.listing.actions import EXPORT, ActionDraft, action_create
 from vault.listing.bulk import BulkAction, BulkArguments
-from vault.models import Cube, CubeUse, Embedding
+from vault.models import Cube, CubeUse, Embedding, Subscription
 from vault.namespaces.managing import NamespaceDraft, namespace_create, namespace_move_later
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.reader.services import Message, messages_read
 from vault.reviews.quarantine import writer_quarantine
+from vault.store.subscribing import install_ask
 from vault.subjects.services import subject_create, subject_erase, subject_export
-from vault.vocabulary import MessageRole, NamespaceKind
+from vault.vocabulary import ContractState, Delivery, MessageRole, NamespaceKind, QuotaPeriod
 
 Superuser = Callable[[], psycopg.Connection]
 FIRST_LIMIT, LIMIT = timedelta(seconds=1.5), timedelta(seconds=20)  # of the run that meets the fault, of the others
@@ -60,6 +61,10 @@ EMITTED = (
     Topic.PASSWORD_RESET_ASKED,
     Topic.COUNTS_DUE,
     Topic.DIGESTS_DUE,
+)
+STORE: tuple[tuple[Topic, Payload], ...] = (
+    (Topic.STORE_READ, {"subscriptions": []}),
+    (Topic.STORE_CHANGED, {"publication": "00000000-0000-7000-8000-000000000000"}),
 )
 BLOBS: tuple[tuple[Topic, Payload], ...] = (
     (Topic.BLOBS_DUE, {"ids": []}),
@@ -147,6 +152,7 @@ def work(world: World, settings: Settings) -> World:
     subject_erase(actor=actor, subject_id=person)
     pack = pack_create(actor=actor, draft=PackDraft("herons", "Herons"))
     version_build(actor=actor, pack_id=pack.id, draft=VersionDraft("1.0.0", ids=(added.cube.id,)))
+    _subscription_end(world)
     job_create(actor=actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
     job_create(actor=actor, kind=Topic.INDEX_CHECK, settings={})
     job_create(actor=actor, kind=Topic.FUSIONS_PROPOSE, settings={})
@@ -157,10 +163,29 @@ def work(world: World, settings: Settings) -> World:
             emit(actor=actor, topic=topic, payload=payload)
         for topic in LAYERS:
             emit(actor=actor, topic=topic, payload={"segments": []})
-        for of_blobs, named in BLOBS:
+        for of_blobs, named in (*BLOBS, *STORE):
             emit(actor=actor, topic=of_blobs, payload=named)
         emit(actor=actor, topic=Topic.SIZES_DUE, payload={"namespaces": [str(added.cube.namespace_id)]})
     return world
+
+
+def _subscription_end(world: World) -> None:
+    """Ask for the removal of a pack of which nothing is installed."""
+    actor = world.olivia.actor
+    place = namespace_create(actor=actor, draft=NamespaceDraft("/packs/acme/herons"))
+    with acting(actor):
+        row = Subscription.objects.create(
+            tenant_id=actor.tenant_id,
+            publication_id=place.id,
+            publisher_id=actor.tenant_id,
+            name="acme/herons",
+            namespace=place,
+            state=ContractState.ENDED,
+            range="*",
+            delivery=Delivery.PULL,
+            period=QuotaPeriod.MONTH,
+        )
+    install_ask(actor=actor, subscription=row)
 
 
 def _tag(cube_id: UUID, tag: str) -> ActionDraft:

@@ -28,6 +28,7 @@ API = "api/v1/"
 PARAMETER = re.compile(r"<\w+:(\w+)>")
 TABLES = {
     "checkpoint_id": "governance_auditcheckpoint",
+    "contract_id": "vault_contract",
     "conversation_id": "vault_conversation",
     "entry_id": "governance_auditentry",
     "export_id": "governance_job",
@@ -51,6 +52,7 @@ TABLES = {
     "receipt_id": "governance_datasubject",
     "sink_id": "governance_auditsink",
     "subject_id": "governance_datasubject",
+    "subscription_id": "vault_subscription",
     "template_id": "governance_roletemplate",
     "turn_id": "vault_turn",
     "view_id": "vault_savedview",
@@ -81,6 +83,7 @@ NAMED = {
     "object_id": "memory_id",
     "parents": "memory_id",
     "pack_version": "pack_id",
+    "publication": "publication_id",
     "persona": "persona_id",
     "agent_persona": "persona_id",
     "personas": "persona_id",

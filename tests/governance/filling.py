@@ -48,13 +48,22 @@ from vault.lifecycle.services import cube_transition
 from vault.listing.actions import ActionDraft, action_create
 from vault.listing.bulk import BulkArguments
 from vault.listing.views import ViewDraft, view_create
-from vault.models import ArchivedPosting, CompactedPostings, CompactedTerm, Compaction, Namespace, PackVersion
+from vault.models import (
+    ArchivedPosting,
+    CompactedPostings,
+    CompactedTerm,
+    Compaction,
+    Namespace,
+    PackMemory,
+    PackVersion,
+)
 from vault.namespaces.mounting import MountDraft, mount_create
 from vault.overview.counting import counts_write
 from vault.packs.scanning import LeavingRules
 from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
 from vault.reader.services import Message, messages_read
 from vault.store.publishing import PublicationDraft, publication_create
+from vault.store.subscribing import SubscriptionDraft, subscription_create
 from vault.vocabulary import MessageRole, State, SubjectRule
 
 
@@ -136,14 +145,20 @@ def _policies_fill(actor: Actor) -> UUID:
 
 
 def _packs_fill(actor: Actor, canary: str, cube_id: UUID) -> None:
-    """A pack with one memory, published to its own tenant alone."""
+    """A pack with one memory, published to its own tenant alone, which subscribes to it and reads it."""
     pack = pack_create(actor=actor, draft=PackDraft(canary, f"{canary} pack", readme=canary, keywords=(canary,)))
     rules = LeavingRules(subjects=SubjectRule.ANONYMISE)
     version_build(actor=actor, pack_id=pack.id, draft=VersionDraft("1.0.0", ids=(cube_id,), rules=rules))
     drain()
     with acting(actor):
         version = PackVersion.objects.get(pack=pack)
-    publication_create(actor=actor, draft=PublicationDraft(version.id))
+    publication = publication_create(actor=actor, draft=PublicationDraft(version.id))
+    subscription_create(actor=actor, draft=SubscriptionDraft(publication.id))
+    drain()
+    with acting(actor):
+        installed = PackMemory.objects.all()[0]
+    cube_get(actor=actor, cube_id=installed.cube_id)
+    drain()
 
 
 def _words_pack(actor: Actor, cube_id: UUID) -> None:

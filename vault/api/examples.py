@@ -9,6 +9,7 @@ MEMORY = "0198f3a0-0000-7000-8000-000000000001"
 MEMBER = "0198f3a0-0000-7000-8000-000000000002"
 OTHER_MEMORY = "0198f3a0-0000-7000-8000-000000000005"
 PACK_VERSION = "0198f3a0-0000-7000-8000-000000000006"
+PUBLICATION = "0198f3a0-0000-7000-8000-000000000007"
 EXAMPLES: dict[str, Any] = {
     "memories_add": {"content": "Ana prefers the train to flying.", "tags": ["travel"]},
     "memories_add_bulk": {"items": [{"content": "Ana prefers the train to flying."}, {"content": "Bo likes tea."}]},
@@ -118,6 +119,11 @@ EXAMPLES: dict[str, Any] = {
         "terms": {"reads": 10000, "period": "month", "days": 365, "price": "free"},
     },
     "publications_reject": {"reason": "Two phrases name a customer."},
+    "subscriptions_create": {"publication": PUBLICATION, "range": "^1.0.0", "delivery": "push"},
+    "subscriptions_update": {"range": "~1.0.0", "delivery": "pull"},
+    "subscriptions_upgrade": {"version": "1.0.0"},
+    "subscriptions_override": {"content": "The station is called Central Station here."},
+    "contracts_revoke": {"reason": "The price was not paid."},
     "personas_create": {"name": "Concierge", "kind": "agent", "attributes": {"tone": "friendly"}},
     "personas_replay": {"settings": {"theta": 0.5, "stm_pages": 10}},
     "personas_profile_update": {"name": "Ana Silva", "home": "Lisbon", "gender": None},

@@ -85,6 +85,7 @@ from vault.provenance.services import manifest_of_memories
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import SearchMode
 
+LEFT_OUT = "The contract of the pack in {} allows no more reads now."
 PURGE = OpenApiParameter("purge", OpenApiTypes.BOOL, description="Erase for good.")
 LARGE_WRITE = 100  # memories of one conversation; more are a heavy call
 ASYNC = OpenApiParameter("async", OpenApiTypes.BOOL, description="Answer 202 with a job.")
@@ -181,11 +182,15 @@ class SearchView(ApiView):
             if proven or body.get("provenance", False):
                 manifest.update(_manifest(actor, [hit.view for hit in hits]))
 
-        find = layers_search if search.mode is SearchMode.MEMORYOS else memories_search
-        hits = find(actor=actor, search=search, within=add_manifest)
+        refused: list[str] = []
+        if search.mode is SearchMode.MEMORYOS:
+            hits = layers_search(actor=actor, search=search, within=add_manifest)
+        else:
+            hits = memories_search(actor=actor, search=search, within=add_manifest, refused=refused.extend)
         shown = [hit_json(hit, explain=body.get("explain", False)) for hit in hits]
         took = round((time.perf_counter() - started) * 1000, 2)
-        return Response({"results": shown, "took_ms": took, "mode": search.mode, **manifest})
+        notices = [LEFT_OUT.format(path) for path in refused]
+        return Response({"results": shown, "took_ms": took, "mode": search.mode, "notices": notices, **manifest})
 
 
 class ContextView(ApiView):

@@ -171,7 +171,7 @@ class NamespaceView(ApiView):
             asked_only(request)
         return Response(shown)
 
-    @described("namespaces_update", NamespaceItemSchema, request=NamespaceChangesInput, may=[404])
+    @described("namespaces_update", NamespaceItemSchema, request=NamespaceChangesInput, may=[404, 409])
     def patch(self, request: Request, namespace_id: UUID) -> Response:
         """Change a namespace's kind, owner, quota or read-only flag."""
         actor = self.actor()

@@ -60,6 +60,7 @@ def memory_json(view: CubeView) -> MemoryJson:
         "keywords": list(words.keywords),
         "metadata": words.metadata,
         "source": cube.source,
+        "pack": view.pack or None,
         "session_id": words.session_id or None,
         "message_id": words.message_id or None,
         "task_id": words.task_id or None,
@@ -184,7 +185,7 @@ def citation_json(citation: Citation) -> dict[str, Any]:
     if not citation.available:
         return {"marker": citation.marker, "available": False}
     shown = {"memory_id": str(citation.memory_id), "marker": citation.marker, "score": citation.score}
-    return shown | {"available": True}
+    return shown | ({"pack": citation.pack} if citation.pack else {}) | {"available": True}
 
 
 def event_json(event: TurnEvent) -> tuple[str, dict[str, Any]]:

@@ -87,6 +87,7 @@ class MemorySchema(Schema):
     keywords = serializers.ListField(child=serializers.CharField())
     metadata = serializers.DictField()
     source = serializers.ChoiceField(choices=list(Source))  # type: ignore[assignment]
+    pack = serializers.CharField(allow_null=True, help_text="The pack that brought it, as `organisation/pack`.")
     session_id = serializers.CharField(allow_null=True)
     message_id = serializers.CharField(allow_null=True)
     task_id = serializers.CharField(allow_null=True)
@@ -151,6 +152,9 @@ class SearchSchema(Schema):
     results = SearchResultSchema(many=True)
     took_ms = serializers.FloatField()
     mode = serializers.ChoiceField(choices=list(SearchMode))
+    notices = serializers.ListField(
+        child=serializers.CharField(), help_text="What was left out: packs whose contracts allow no more reads now."
+    )
     manifest = ManifestSchema(required=False)
 
 
@@ -248,6 +252,7 @@ class CitationSchema(Schema):
     available = serializers.BooleanField(help_text="False: the memory may not be read now, and is not named.")
     memory_id = serializers.UUIDField(required=False)
     score = serializers.FloatField(required=False)
+    pack = serializers.CharField(required=False, help_text="The pack that brought the memory, if one did.")
 
 
 class UsageSchema(Schema):

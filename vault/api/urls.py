@@ -53,6 +53,18 @@ from vault.api.subjects import (
     SubjectsView,
     SubjectView,
 )
+from vault.api.subscriptions import (
+    ContractDetailView,
+    ContractInvocationsView,
+    ContractInvoiceView,
+    ContractRevokeView,
+    ContractsView,
+    OverrideView,
+    SubscriptionDetailView,
+    SubscriptionInvocationsView,
+    SubscriptionsView,
+    SubscriptionUpgradeView,
+)
 from vault.api.tools import ToolCallSearchView, ToolCallsView
 from vault.api.versions import DifferenceView, MoveView, RollbackView, VersionView
 
@@ -136,6 +148,16 @@ urlpatterns = [
     path("publications/<uuid:publication_id>/", PublicationView.as_view()),
     path("publications/<uuid:publication_id>/approve/", PublicationApproveView.as_view()),
     path("publications/<uuid:publication_id>/reject/", PublicationRejectView.as_view()),
+    path("subscriptions/", SubscriptionsView.as_view()),
+    path("subscriptions/<uuid:subscription_id>/", SubscriptionDetailView.as_view()),
+    path("subscriptions/<uuid:subscription_id>/invocations/", SubscriptionInvocationsView.as_view()),
+    path("subscriptions/<uuid:subscription_id>/upgrade/", SubscriptionUpgradeView.as_view()),
+    path("subscriptions/<uuid:subscription_id>/overrides/<uuid:memory_id>/", OverrideView.as_view()),
+    path("contracts/", ContractsView.as_view()),
+    path("contracts/<uuid:contract_id>/", ContractDetailView.as_view()),
+    path("contracts/<uuid:contract_id>/invocations/", ContractInvocationsView.as_view()),
+    path("contracts/<uuid:contract_id>/invoice/", ContractInvoiceView.as_view()),
+    path("contracts/<uuid:contract_id>/revoke/", ContractRevokeView.as_view()),
     path("subjects/", SubjectsView.as_view()),
     path("subjects/<uuid:subject_id>/", SubjectView.as_view()),
     path("subjects/<uuid:subject_id>/assign/", SubjectAssignView.as_view()),

@@ -34,13 +34,14 @@ EXTRACTIVE = "extractive"  # the `model` of a turn that no language model answer
 class Citation:
     """A memory that the answer rests on. `marker`: its number in the text, as in [1]; score: 0..1.
 
-    available: its reader may read what the answer has of it.
+    available: its reader may read what the answer has of it. pack: the full name of the pack that brought it.
     """
 
     memory_id: UUID
     marker: int
     score: float
     available: bool = True
+    pack: str = ""
 
 
 @dataclass(frozen=True)
@@ -373,7 +374,8 @@ def _citations(row: Turn, said: TurnTexts) -> Iterable[Citation]:
     for part in row.citations:
         memory_id, marker = UUID(part["memory_id"]), part["marker"]
         available = marker in opened if marker in quoted else memory_id in said.readable
-        yield Citation(memory_id, marker, part["score"], available and row.answer_id not in said.withheld)
+        available = available and row.answer_id not in said.withheld
+        yield Citation(memory_id, marker, part["score"], available, part.get("pack", ""))
 
 
 def _turn_texts(reader: Actor, turns: Sequence[Turn]) -> TurnTexts:

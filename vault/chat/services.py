@@ -376,7 +376,7 @@ def _plan(actor: Actor, asked: _Asked, content: str, found: Sequence[Hit]) -> Tu
         question=content,
         evidence=tuple(_evidence(marker, hit) for marker, hit in enumerate(found, start=1)),
         citations=tuple(
-            Citation(memory_id=hit.view.cube.id, marker=marker, score=round(hit.score, 4))
+            Citation(memory_id=hit.view.cube.id, marker=marker, score=round(hit.score, 4), pack=hit.view.pack)
             for marker, hit in enumerate(found, start=1)
         ),
         model=asked.model,
@@ -560,7 +560,7 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             question=asked.cube,
             answer=answered.cube,
             model=completion.model,
-            citations=[{"memory_id": str(one.memory_id), "marker": one.marker, "score": one.score} for one in cited],
+            citations=[_citation_stored(one) for one in cited],
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
             end=answer.end,
@@ -581,6 +581,11 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
         )
     shown = said if answered.words.quotes else answered.content
     return _stored_view(turn, asked.content, shown, tuple(cited))
+
+
+def _citation_stored(one: Citation) -> dict[str, str | int | float]:
+    stored: dict[str, str | int | float] = {"memory_id": str(one.memory_id), "marker": one.marker, "score": one.score}
+    return stored | {"pack": one.pack} if one.pack else stored
 
 
 def _next_position(conversation: Conversation) -> int:

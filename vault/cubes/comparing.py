@@ -13,6 +13,7 @@ from governance.vocabulary import Verb
 from vault.cubes.blobs import with_blobs
 from vault.cubes.differences import TextDifference, text_difference
 from vault.cubes.lookup import locate_readable
+from vault.cubes.pack_reads import pack_read_require
 from vault.cubes.selectors import VersionView, versions_view
 from vault.cubes.versions import versions_visible
 
@@ -64,6 +65,7 @@ def versions_compare(*, actor: Actor, cube_id: UUID, before: int, after: int) ->
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
+        pack_read_require(actor, cube)
         rows = versions_visible(actor, cube).select_related("namespace").filter(number__in=[before, after])
         views = {view.row.number: view for view in versions_view(actor, list(rows))}
         faults = [

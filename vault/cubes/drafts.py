@@ -55,6 +55,7 @@ class CubeDraft:
     layer: Layer = Layer.LONG_TERM
     modality: Modality = Modality.TEXT
     source: Source = Source.API
+    trust: float = 0.5
     reader: str = "verbatim"
     allow_duplicates: bool = False
     is_message: bool = False

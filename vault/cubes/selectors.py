@@ -18,6 +18,7 @@ from governance.privacy.services import SubjectView, subject_view
 from governance.vocabulary import Permission, Verb
 from vault.cubes.blobs import blob_ref, blobs_require, with_blobs
 from vault.cubes.lookup import locate_readable
+from vault.cubes.pack_reads import pack_read_require, pack_reads_take
 from vault.cubes.passages import Passages, quoted
 from vault.cubes.quoting import quotes_open
 from vault.cubes.rows import CubeRow, cube_rows
@@ -25,6 +26,7 @@ from vault.cubes.versions import versions_visible
 from vault.cubes.words import Words, words_open
 from vault.models import Cube, CubeVersion
 from vault.providers.registry import embedder
+from vault.vocabulary import Source
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class CubeView:
     duplicate: bool = False
     passages: Passages = field(default_factory=dict, repr=False)  # what its quotes say to this reader
 
+    @property
+    def pack(self) -> str:
+        """Return the full name of the pack that brought the memory, as `acme/herons`; empty if none did."""
+        return str(self.words.metadata.get("pack", "")) if self.cube.source == Source.PACK else ""
+
 
 @dataclass(frozen=True)
 class VersionView:
@@ -54,9 +61,9 @@ class VersionView:
 
 @with_blobs
 def cube_get(*, actor: Actor, cube_id: UUID) -> CubeView:
-    """Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry, OutboxEvent."""
+    """Raises NotFound; Forbidden; QuotaExhausted; KeyUnavailable. Writes: AuditEntry, OutboxEvent …."""
     with acting(actor):
-        locate_readable(actor, cube_id)
+        pack_read_require(actor, locate_readable(actor, cube_id))
         found = cubes_read(actor=actor, cube_ids=[cube_id], verb=Verb.MEMORY_READ)
     if not found:
         raise NotFound  # purged between two statements
@@ -91,7 +98,8 @@ def cubes_read(
     """Open the cubes that the caller found visible, in the order given; one query, one more if one has parents, and
     one for the audit row and the event.
 
-    What was purged meanwhile is left out. `is_use`: whether the reading counts as a use of the memories.
+    What was purged meanwhile is left out, and what the contract of its pack does not allow. `is_use`: whether the
+    reading counts as a use of the memories.
     Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent?.
     """
     authorize(actor, permission)
@@ -115,8 +123,11 @@ def record_quoted(actor: Actor, opened: Iterable[Passages]) -> None:
 
 
 @with_blobs
-def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
-    """`cubes_read` without its audit row, for the answer to the write that made these cubes."""
+def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID], is_shown: bool = True) -> list[CubeView]:
+    """`cubes_read` without its audit row, for the answer to the write that made these cubes.
+
+    is_shown: whether a person or a client gets them; then memories of packs count as read.
+    """
     with acting(actor):
         rows = cube_rows(tenant_id=actor.tenant_id, cube_ids=cube_ids, model=embedder().name)
         blobs_require(
@@ -128,17 +139,20 @@ def cubes_view(*, actor: Actor, cube_ids: Sequence[UUID]) -> list[CubeView]:
             row.cube.id: _open(actor.tenant_id, row.cube.id, row.cube.version, row.sealed) for row in rows.values()
         }
         passages = quotes_open(actor, (quote for one in words.values() for quote in one.quotes))
-        return [_view(rows[one], words[one], parents, passages) for one in cube_ids if one in rows]
+        closed = pack_reads_take(actor, [row.cube for row in rows.values()]) if is_shown else frozenset()
+        shown = [rows[one] for one in cube_ids if one in rows and rows[one].cube.namespace_id not in closed]
+        return [_view(row, words[row.cube.id], parents, passages) for row in shown]
 
 
 @with_blobs
 def versions_list(*, actor: Actor, cube_id: UUID, pages: Pages) -> list[VersionView]:
     """The versions of a cube that the actor may read, newest first.
 
-    Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry.
+    Raises NotFound; Forbidden; QuotaExhausted; KeyUnavailable. Writes: AuditEntry.
     """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
+        pack_read_require(actor, cube)
         page = pages.take(versions_visible(actor, cube).select_related("namespace").order_by("-number"))
         record(actor=actor, verb=Verb.VERSIONS_READ, object_type="memory", object_ids=[cube.id])
         return versions_view(actor, page)
@@ -146,9 +160,13 @@ def versions_list(*, actor: Actor, cube_id: UUID, pages: Pages) -> list[VersionV
 
 @with_blobs
 def version_get(*, actor: Actor, cube_id: UUID, number: int | None = None) -> VersionView:
-    """One version; None: the present one. Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry."""
+    """One version; None: the present one. Raises NotFound; Forbidden; QuotaExhausted; KeyUnavailable.
+
+    Writes: AuditEntry.
+    """
     with acting(actor):
         cube = locate_readable(actor, cube_id)
+        pack_read_require(actor, cube)
         wanted = cube.version if number is None else number
         row = versions_visible(actor, cube).select_related("namespace").filter(number=wanted).first()
         if row is None:

@@ -22,7 +22,7 @@ from vault.cubes.words import NO_WORDS
 from vault.cubes.writer.prepared import stored_texts_prepared
 from vault.lifecycle.steps import PlannedStep, refuse_illegal, steps_write
 from vault.models import Cube
-from vault.vocabulary import Layer, Modality, SemanticType, Sensitivity, SourceKind, State
+from vault.vocabulary import Layer, Modality, SemanticType, Sensitivity, Source, SourceKind, State
 
 LONGEST_REASON = 500
 
@@ -117,10 +117,13 @@ def cube_copy(
 def cube_copy_ask(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
     """The memory, if the actor may read it and it may be copied. Use inside `acting`.
 
-    A hold keeps a memory from being copied out of its reach. Raises NotFound; Forbidden; Held; VersionConflict.
+    A hold keeps a memory from being copied out of its reach. Raises NotFound; Forbidden; Conflict for a memory of a
+    pack; Held; VersionConflict.
     """
     cube = locate(actor, cube_id)
     authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+    if cube.source == Source.PACK:
+        raise Conflict("A memory of a pack stays in the pack's namespace, which its contract covers.")
     refuse_held(actor, [cube.id])
     if expected_versions is not None:
         check_version(cube, expected_versions)

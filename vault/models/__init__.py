@@ -20,6 +20,7 @@ from vault.models.pack import Listing, Pack, PackVersion, Publication
 from vault.models.review import PiiFinding, Review
 from vault.models.saved_view import SavedView
 from vault.models.state_transition import StateTransition
+from vault.models.subscription import Contract, PackMemory, PackRead, Subscription
 
 __all__ = [
     "ActionItem",
@@ -27,6 +28,7 @@ __all__ = [
     "CompactedPostings",
     "CompactedTerm",
     "Compaction",
+    "Contract",
     "Conversation",
     "Cube",
     "CubeGrant",
@@ -49,6 +51,8 @@ __all__ = [
     "NamespaceGrant",
     "NamespaceSize",
     "Pack",
+    "PackMemory",
+    "PackRead",
     "PackVersion",
     "Page",
     "PiiFinding",
@@ -59,6 +63,7 @@ __all__ = [
     "Segment",
     "StateTransition",
     "Stream",
+    "Subscription",
     "Trait",
     "TraitEvidence",
     "Turn",

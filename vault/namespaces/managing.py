@@ -20,12 +20,12 @@ from governance.jobs.services import job_create
 from governance.models import Member
 from governance.policies.retention import retention_asked
 from governance.vocabulary import Permission, Topic, Verb
-from vault.models import Namespace
+from vault.models import Namespace, Subscription
 from vault.models.namespace import NamespaceQuerySet
 from vault.namespaces.mounting import session_token
 from vault.namespaces.rules import LONGEST_PATH, PRIVATE_ROOT, PathError, chat_path, home_of, is_under, path_checked
 from vault.namespaces.services import namespace_target, private_owner
-from vault.vocabulary import NamespaceKind
+from vault.vocabulary import ContractState, NamespaceKind
 
 LARGEST_QUOTA = 10_000_000
 CHANGEABLE = (NamespaceKind.SHARED, NamespaceKind.EXPERT)  # into each other
@@ -99,11 +99,13 @@ def namespace_update_ask(*, actor: Actor, namespace_id: UUID) -> Namespace:
 def namespace_update(*, actor: Actor, namespace_id: UUID, changes: NamespaceChanges) -> Namespace:
     """Change kind, owner, quota or the read-only flag. Memories stay as they are.
 
-    Raises NotFound; Forbidden; Invalid. Writes: Namespace, AuditEntry.
+    Raises NotFound; Forbidden; Invalid; Conflict where a pack is installed. Writes: Namespace, AuditEntry.
     """
     with acting(actor):
         namespace = namespace_update_ask(actor=actor, namespace_id=namespace_id)
         _check_quota(changes.quota)
+        if (changes.kind not in {None, NamespaceKind.EXPERT} or changes.read_only is False) and _has_pack(namespace):
+            raise Conflict("A pack is installed in this namespace, so it stays a read-only expert namespace.")
         if changes.kind is not None and changes.kind != namespace.kind:
             _check_kinds(NamespaceKind(namespace.kind), changes.kind)
             namespace.kind = changes.kind
@@ -204,6 +206,12 @@ def curators_list(*, actor: Actor) -> Sequence[Member]:
     authorize(actor, Permission.NAMESPACE_CREATE)
     with acting(actor):
         return list(Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).order_by("display_name")[:200])
+
+
+def _has_pack(namespace: Namespace) -> bool:
+    live = (ContractState.REQUESTED, ContractState.ACTIVE)
+    rows = Subscription.objects.filter(tenant_id=namespace.tenant_id, namespace_id=namespace.id)
+    return rows.filter(state__in=live).exists()
 
 
 def _place(actor: Actor, namespace_id: UUID, path: str) -> Target:

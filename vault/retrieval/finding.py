@@ -59,7 +59,7 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
     maker = token_maker(actor.tenant_id)
     condition = narrowing(maker, search)
     question = question_of(maker, search.query)
-    named = (search.is_open, search.namespaces, search.names_place, search.mounted)
+    named = (search.is_open, search.namespaces, search.names_place, search.mounted, search.left_out)
     visibility = (visibility_number(actor), named, search.include_archived)
     inside = partial(visible_namespaces, actor, search)
     excepted = cached("exceptions", lambda: exceptions_of(actor, inside, among=search.namespaces), key=visibility)

@@ -27,7 +27,7 @@ class SearchQuery:
 
     is_use: whether what is found counts as used; not so while a person types. weights: tried instead of the mode's.
     conversation_id: where it is asked; mounted: the namespaces that are mounted there, whose memories pass persona,
-    session and task.
+    session and task. left_out: namespaces that a contract closes.
     """
 
     query: str = field(repr=False)
@@ -47,6 +47,7 @@ class SearchQuery:
     weights: Weights | None = None
     conversation_id: UUID | None = None
     mounted: tuple[UUID, ...] = ()
+    left_out: tuple[UUID, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -70,6 +71,8 @@ def visible_namespaces(actor: Actor, search: SearchQuery) -> NamespaceQuerySet:
     What was merely asked and answered in chats is no evidence: who wants it names its session or its place.
     """
     seen = Namespace.objects.visible_to(actor)
+    if search.left_out:
+        seen = seen.exclude(id__in=search.left_out)
     if search.namespaces:
         return seen.filter(path__in=search.namespaces)
     if not search.names_place:
@@ -79,6 +82,8 @@ def visible_namespaces(actor: Actor, search: SearchQuery) -> NamespaceQuerySet:
 
 def within_asked(rows: CubeQuerySet, search: SearchQuery) -> CubeQuerySet:
     """Return the cubes in the requested places, with those of chats."""
+    if search.left_out:
+        rows = rows.exclude(namespace_id__in=search.left_out)
     if search.namespaces:
         return rows.filter(namespace__path__in=search.namespaces)
     if search.names_place:

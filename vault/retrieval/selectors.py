@@ -6,6 +6,7 @@ A search returns min(top_k, visible) rows however small the tenant. docs/archite
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
+from uuid import UUID
 
 from django.conf import settings
 from pgvector import HalfVector
@@ -19,9 +20,10 @@ from governance.vocabulary import Permission, Verb
 from vault.cubes.blobs import with_blobs
 from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.filters import persona_ids
+from vault.cubes.pack_reads import namespaces_closed, paths_refused
 from vault.cubes.rules import searchable
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
-from vault.models import Cube
+from vault.models import Cube, Namespace
 from vault.namespaces.mounting import MountPlaces, mounted_ids
 from vault.providers.ports import Reranker
 from vault.providers.registry import embedder, reranker
@@ -30,7 +32,7 @@ from vault.retrieval.finding import Asked, OtherModel, check_model, find, newest
 from vault.retrieval.queries import SearchQuery, narrowing, states, within_asked
 from vault.retrieval.ranking import DENSE, GRAPH, HYBRID, LEXICAL, NO_PARTS, Parts, Weights
 from vault.retrieval.scoring import Ranked
-from vault.vocabulary import SearchMode
+from vault.vocabulary import NamespaceKind, SearchMode, Source
 
 MODES = {
     SearchMode.LEXICAL: LEXICAL,
@@ -51,6 +53,7 @@ class Hit:
 
 Shown = TypeVar("Shown")
 Within = Callable[[Sequence[Hit]], None]
+Refused = Callable[[Sequence[str]], None]
 
 
 def memories_search(
@@ -59,26 +62,28 @@ def memories_search(
     search: SearchQuery,
     permission: Permission = Permission.MEMORY_READ,
     within: Within = lambda hits: None,
+    refused: Refused = lambda paths: None,
 ) -> list[Hit]:
     """The best rows for a question among those the actor may read, best first.
 
     `permission`: a chat searches by the right to chat. The question is embedded before the transaction; a
     reranker is asked between two, and the second, which opens and records what is returned, looks again at what may be
-    shown. `within` runs in the transaction that read what is returned.
+    shown. `within` runs in the transaction that read what is returned, and so does `refused`, with the paths of packs
+    that were left out, since their contracts allow no more reads.
     Raises Forbidden; Invalid; ProviderUnavailable; KeyUnavailable. Writes: AuditEntry naming the ids, OutboxEvent.
-    Queries: five, one or two more in a persona, session, conversation or task, one more where the question names who
-    or when, one more where vectors can change the answer, two more
-    for a walk, one more when few rows are found, and the audit; with a reranker two more.
+    Queries: five, one or two more in a persona, session, conversation or task, one more where expert namespaces are
+    mounted or named, one more where the question names who or when, one more where vectors can change the answer, two
+    more for a walk, one more when few rows are found, and the audit; with a reranker two more.
     """
     authorize(actor, permission)
     if search.mode is SearchMode.MEMORYOS:
         message = "memoryos searches the layers of a persona (vault/layers/searching.py), which is above this room"
         raise Invalid(errors=[FieldError("mode", message)])
-    search = _with_mounts(actor, search)
+    search = _without_closed(actor, _with_mounts(actor, search))
     asked = _asked(search, embedder().name)
     while True:
         try:
-            return _searched(actor, search, asked, permission, within)
+            return _searched(actor, search, asked, permission, within, refused)
         except OtherModel as other:
             asked = _asked(search, other.active)
 
@@ -93,6 +98,19 @@ def _with_mounts(actor: Actor, search: SearchQuery) -> SearchQuery:
     with acting(actor):
         personas = frozenset(one for one in [*spoken, *persona_ids(search.personas)] if one is not None)
         return replace(search, mounted=mounted_ids(actor, MountPlaces(personas, session, task)))
+
+
+def _without_closed(actor: Actor, search: SearchQuery) -> SearchQuery:
+    """The search without the packs that a contract closes; no query where no namespace is mounted or named."""
+    if actor.is_system or not (search.mounted or search.namespaces):
+        return search
+    with acting(actor):
+        places = search.mounted
+        if search.namespaces:
+            rows = Namespace.objects.filter(tenant_id=actor.tenant_id, kind=NamespaceKind.EXPERT, read_only=True)
+            places = tuple(rows.filter(path__in=search.namespaces).values_list("id", flat=True))
+        closed = namespaces_closed(actor, places)
+    return replace(search, left_out=tuple(sorted(closed))) if closed else search
 
 
 def memories_compare(
@@ -111,9 +129,7 @@ def memories_compare(
         try:
             with acting(actor):
                 pairs = zip(searches, asked, strict=True)
-                return within(
-                    [_searched(actor, one, each, Permission.MEMORY_READ, lambda hits: None) for one, each in pairs]
-                )
+                return within([_searched(actor, one, each, Permission.MEMORY_READ) for one, each in pairs])
         except OtherModel as other:
             active = other.active
 
@@ -136,18 +152,26 @@ def _asked(search: SearchQuery, active: str) -> Asked:
 
 
 @with_blobs
-def _searched(actor: Actor, search: SearchQuery, asked: Asked, permission: Permission, within: Within) -> list[Hit]:
+def _searched(
+    actor: Actor,
+    search: SearchQuery,
+    asked: Asked,
+    permission: Permission,
+    within: Within = lambda hits: None,
+    refused: Refused = lambda paths: None,
+) -> list[Hit]:
     scorer = reranker() if search.mode is SearchMode.HYBRID else None
     if scorer is None:
         with acting(actor):
-            return _read(actor, search, _ranked(actor, search, asked, search.top_k), permission, within)
+            return _read(actor, search, _ranked(actor, search, asked, search.top_k), permission, within, refused)
     with acting(actor):
         candidates = _ranked(actor, search, asked, max(search.top_k, RERANKED))
         # What nothing speaks for only fills the answer, and what was said in chats comes last of it.
-        best = cubes_view(actor=actor, cube_ids=[row.cube_id for row in candidates[:RERANKED] if row.score])
+        scored = [row.cube_id for row in candidates[:RERANKED] if row.score]
+        best = cubes_view(actor=actor, cube_ids=scored, is_shown=False)
     found = _reranked(scorer, search.query, candidates, best)
     with acting(actor):
-        return _read(actor, search, _still_visible(actor, search, found), permission, within)
+        return _read(actor, search, _still_visible(actor, search, found), permission, within, refused)
 
 
 def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Sequence[CubeView]) -> list[Ranked]:
@@ -168,17 +192,35 @@ def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -
 
 
 def _read(
-    actor: Actor, search: SearchQuery, found: Sequence[Ranked], permission: Permission, within: Within
+    actor: Actor,
+    search: SearchQuery,
+    found: Sequence[Ranked],
+    permission: Permission,
+    within: Within,
+    refused: Refused,
 ) -> list[Hit]:
     """Open the results, and nothing else, under the audit entry that names them."""
     rows = {row.cube_id: row for row in found if row.score >= search.min_score}
+    for one in _packs_filling(actor, search, found):
+        rows.pop(one, None)
     views = cubes_read(
         actor=actor, cube_ids=list(rows), verb=Verb.MEMORY_SEARCHED, permission=permission, is_use=search.is_use
     )
     hits = [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]
     hits = _sentences_last(hits, search.min_score)
     within(hits)
+    if search.mounted or search.names_place:
+        refused(paths_refused(actor, search.left_out))
     return hits
+
+
+def _packs_filling(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -> list[UUID]:
+    """Memories of mounted packs that nothing in the question speaks for: to fill an answer they cost a read."""
+    filling = [row.cube_id for row in found if not row.score] if search.mounted else []
+    if not filling:
+        return []
+    rows = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=filling, source=Source.PACK)
+    return list(rows.values_list("id", flat=True))
 
 
 def _sentences_last(hits: Sequence[Hit], min_score: float) -> list[Hit]:

@@ -14,9 +14,10 @@ from governance.database import acting
 from governance.errors import Conflict, FieldError, Invalid, NotFound
 from governance.ids import uuid7
 from governance.models import Member
+from governance.outbox.services import emit
 from governance.pages import Pages
 from governance.tenants.selectors import tenant_id_by_slug
-from governance.vocabulary import Permission, RoleName, Verb
+from governance.vocabulary import Permission, RoleName, Topic, Verb
 from vault.models import PackVersion, Publication
 from vault.packs.locating import pack_target, version_locate
 from vault.packs.services import version_mark
@@ -116,7 +117,7 @@ def publication_reject(*, actor: Actor, publication_id: UUID, reason: str) -> Pu
 def version_yank(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
     """Withdraw a version, in favour of the newest other one that is published, if there is one.
 
-    Raises NotFound; Forbidden; Conflict. Writes: PackVersion, Publication?, AuditEntry.
+    Raises NotFound; Forbidden; Conflict. Writes: PackVersion, Publication?, AuditEntry, OutboxEvent?.
     """
     with acting(actor):
         version = version_locate(actor, version_id, lock=True)
@@ -128,6 +129,7 @@ def version_yank(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
         row = rows.filter(tenant_id=actor.tenant_id, pack=version.pack).first()
         if row is not None:
             _replace_yanked(row, version)
+            _tell_subscribers(actor, row)
     return version
 
 
@@ -146,6 +148,7 @@ def versions_erase(*, actor: Actor, subject_id: UUID) -> int:
             version.save()
             for row in Publication.objects.select_for_update().filter(pack_id=version.pack_id):
                 _replace_yanked(row, version)
+                _tell_subscribers(actor, row)
         if found:
             ids = [version.id for version in found]
             record(actor=actor, verb=Verb.PACK_VERSION_YANKED, object_type="pack_version", object_ids=ids)
@@ -217,6 +220,11 @@ def _publish(actor: Actor, row: Publication) -> None:
     row.refresh_from_db(fields=["published_at"])
     if version is not None:
         PackVersion.objects.filter(id=version.id, published_at=None).update(published_at=Now())
+    _tell_subscribers(actor, row)
+
+
+def _tell_subscribers(actor: Actor, row: Publication) -> None:
+    emit(actor=actor, topic=Topic.STORE_CHANGED, payload={"publication": str(row.id)})
 
 
 def _replace_yanked(row: Publication, version: PackVersion) -> None:

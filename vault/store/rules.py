@@ -39,3 +39,16 @@ def terms_stored(stated: Mapping[str, Any]) -> Terms:
         purposes=tuple(stated["purposes"]),
         price=stated["price"],
     )
+
+
+def period_start(period: QuotaPeriod, now: datetime) -> datetime:
+    """The start of the period that `now`, in UTC, lies in."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if period is QuotaPeriod.DAY:
+        return midnight
+    return midnight.replace(day=1) if period is QuotaPeriod.MONTH else midnight.replace(month=1, day=1)
+
+
+def next_month(start: datetime) -> datetime:
+    """The start of the month after the one that starts at `start`."""
+    return (start + timedelta(days=32)).replace(day=1)

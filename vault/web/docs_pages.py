@@ -50,6 +50,7 @@ SECTIONS = (
             Entry("python-client", _("Python client")),
             Entry("mem0", _("Move from mem0")),
             Entry("guides/packs", _("Share a pack")),
+            Entry("store", _("Subscribe to a pack")),
         ),
     ),
     Section(

@@ -35,7 +35,17 @@ from tests.governance.tables import everything
 from tests.harness.evidence import Evidence
 from tests.vault.outbox import run_jobs
 from vault.api.urls import urlpatterns as routes_of_the_vault
-from vault.models import Mount, Namespace, Pack, PackVersion, Publication, Review
+from vault.models import (
+    Contract,
+    Mount,
+    Namespace,
+    Pack,
+    PackMemory,
+    PackVersion,
+    Publication,
+    Review,
+    Subscription,
+)
 
 Superuser = Callable[[], psycopg.Connection]
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -211,6 +221,26 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("publications/<uuid:publication_id>/reject/", "post"): [
         Call("publications/{doubtful}/reject/", {"reason": "new"})
     ],
+    ("subscriptions/", "get"): [Call("subscriptions/")],
+    ("subscriptions/", "post"): [Call("subscriptions/", {"publication": "{offered}"})],
+    ("subscriptions/<uuid:subscription_id>/", "get"): [Call("subscriptions/{subscription}/")],
+    ("subscriptions/<uuid:subscription_id>/", "patch"): [Call("subscriptions/{subscription}/", {"delivery": "push"})],
+    ("subscriptions/<uuid:subscription_id>/", "delete"): [Call("subscriptions/{ending}/")],
+    ("subscriptions/<uuid:subscription_id>/invocations/", "get"): [Call("subscriptions/{subscription}/invocations/")],
+    ("subscriptions/<uuid:subscription_id>/upgrade/", "post"): [
+        Call("subscriptions/{subscription}/upgrade/", {"version": "1.0.0"})
+    ],
+    ("subscriptions/<uuid:subscription_id>/overrides/<uuid:memory_id>/", "put"): [
+        Call("subscriptions/{subscription}/overrides/{installed}/", {"content": "Reworded."})
+    ],
+    ("subscriptions/<uuid:subscription_id>/overrides/<uuid:memory_id>/", "delete"): [
+        Call("subscriptions/{subscription}/overrides/{reworded}/")
+    ],
+    ("contracts/", "get"): [Call("contracts/")],
+    ("contracts/<uuid:contract_id>/", "get"): [Call("contracts/{contract}/")],
+    ("contracts/<uuid:contract_id>/invocations/", "get"): [Call("contracts/{contract}/invocations/")],
+    ("contracts/<uuid:contract_id>/invoice/", "get"): [Call("contracts/{contract}/invoice/")],
+    ("contracts/<uuid:contract_id>/revoke/", "post"): [Call("contracts/{contract}/revoke/", {"reason": "new"})],
     ("packs/", "get"): [Call("packs/")],
     ("packs/<uuid:pack_id>/", "get"): [Call("packs/{pack}/")],
     ("packs/<uuid:pack_id>/versions/", "get"): [Call("packs/{pack}/versions/")],
@@ -340,7 +370,12 @@ def places(world: World) -> dict[str, Any]:
         assert client.post("memories/", {"content": f"nightingale, {who}@birds.example"}).status == 201
     waiting, doubtful = (_publication_waiting(world, name) for name in ("larks", "owls"))
     empty_pack = client.post("packs/", {"name": "empty", "title": "Empty"}).json["id"]
+    offered, ending = (_publication_approved(client, world, name) for name in ("wrens", "rooks"))
+    ended = client.post("subscriptions/", {"publication": ending}).json["subscription"]["id"]
     with acting(world.olivia.actor):
+        subscription = Subscription.objects.get(name__endswith="/nightingale")
+        memory_of_pack = PackMemory.objects.get(subscription=subscription)
+        PackMemory.objects.filter(id=memory_of_pack.id).update(is_overridden=True)
         Job.objects.filter(id=filled.job_id).update(status=JobStatus.FAILED, dead_letter=True)
         flagged, doubted = Review.objects.order_by("-id").values_list("id", flat=True)[:2]
         of_the_trail = {
@@ -357,6 +392,12 @@ def places(world: World) -> dict[str, Any]:
             "pack_version": PackVersion.objects.get(pack__name="nightingale").id,
             "publication": Publication.objects.get(pack__name="nightingale").id,
             "waiting": waiting,
+            "offered": offered,
+            "ending": ended,
+            "subscription": subscription.id,
+            "installed": memory_of_pack.cube_id,
+            "reworded": memory_of_pack.cube_id,
+            "contract": Contract.objects.get(subscription_id=subscription.id).id,
             "doubtful": doubtful,
             "subject_export": subject_export,
             "mount": Mount.objects.get().id,
@@ -397,6 +438,12 @@ def _publication_waiting(world: World, name: str) -> str:
     run_jobs()
     version = client.get(f"packs/{pack}/versions/1.0.0/").json["id"]
     found: str = client.post("publications/", {"pack_version": version, "visibility": "installation"}).json["id"]
+    return found
+
+
+def _publication_approved(client: ApiClient, world: World, name: str) -> str:
+    found = _publication_waiting(world, name)
+    assert client.post(f"publications/{found}/approve/").status == 200
     return found
 
 
@@ -469,6 +516,7 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
         for name in (
             b"nightingale@invited.example",
             b'"/nightingale',
+            b"/packs/acme/nightingale",
             b"nightingale view",
             b"q=nightingale",
             b"nightingale-task",

@@ -14,7 +14,7 @@ from tests.factories import API, World, person_add
 from tests.vault.api.contract import Contract, contract
 from tests.vault.api.openapi import document
 from tests.vault.outbox import run_jobs
-from vault.api.examples import EXAMPLES, MEMBER, MEMORY, OTHER_MEMORY, PACK_VERSION
+from vault.api.examples import EXAMPLES, MEMBER, MEMORY, OTHER_MEMORY, PACK_VERSION, PUBLICATION
 from vault.cubes.filters import DEEPEST, EQUALITY, KNOWN, MOST_LEAVES, MOST_VALUES, ORDER
 from vault.providers.ports import ProviderUnavailable
 from vault.vocabulary import SearchMode
@@ -132,6 +132,32 @@ def publication_waiting(client: Contract, world: World) -> str:
     return made(client, "publications/", body)
 
 
+def publication_made(client: Contract) -> str:
+    """A publication for the organisation itself."""
+    return made(client, "publications/", {"pack_version": pack_built(client)[1]})
+
+
+def subscription_made(client: Contract) -> str:
+    reply = client.post("subscriptions/", {"publication": publication_made(client)})
+    assert reply.status == 202, reply
+    run_jobs()
+    found: str = reply.json["subscription"]["id"]
+    return found
+
+
+def installed_memory(client: Contract) -> str:
+    """A memory of the newest subscription."""
+    path = client.get("subscriptions/").json["results"][0]["namespace"]["path"]
+    found: str = client.search("heron", namespaces=[path])[0]["id"]
+    return found
+
+
+def contract_made(client: Contract) -> str:
+    subscription_made(client)
+    found: str = client.get("contracts/").json["results"][0]["id"]
+    return found
+
+
 PLACES: dict[str, Callable[[Contract, World], str]] = {
     "memory_id": lambda client, world: client.add("Mail ana@example.com.", allow_duplicates=True)["id"],
     "conversation_id": lambda client, world: made(client, "conversations/", {}),
@@ -145,6 +171,8 @@ PLACES: dict[str, Callable[[Contract, World], str]] = {
     "persona_id": lambda client, world: made(client, "personas/", {"name": "of a test"}),
     "pack_id": lambda client, world: pack_built(client)[0],
     "publication_id": publication_waiting,
+    "subscription_id": lambda client, world: subscription_made(client),
+    "contract_id": lambda client, world: contract_made(client),
     "number": lambda client, world: "1.0.0",
     "schedule_id": lambda client, world: made(client, "schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}),
     "subject_id": lambda client, world: made(client, "subjects/", {"reference": "of a test"}),
@@ -160,7 +188,8 @@ def test_every_example_works(world: World, name: str) -> None:
     made(olivia, "personas/", {"name": "Helper", "kind": "agent"})
     made(olivia, "namespaces/", {"path": "/team/notes"})
     for place in re.findall(r"{(\w+)}", path):
-        path = path.replace(f"{{{place}}}", PLACES[place](olivia, world))
+        find = installed_memory if "/overrides/{" in path and place == "memory_id" else None
+        path = path.replace(f"{{{place}}}", find(olivia) if find else PLACES[place](olivia, world))
     text = json.dumps(body)
     if MEMORY in text:
         text = text.replace(MEMORY, PLACES["memory_id"](olivia, world))
@@ -168,6 +197,8 @@ def test_every_example_works(world: World, name: str) -> None:
         text = text.replace(OTHER_MEMORY, PLACES["memory_id"](olivia, world))
     if PACK_VERSION in text:
         text = text.replace(PACK_VERSION, pack_built(olivia)[1])
+    if PUBLICATION in text:
+        text = text.replace(PUBLICATION, publication_made(olivia))
     text = text.replace(MEMBER, str(world.bob.member.id))
     headers = {"if_match": '"1"'} if method == "patch" else {}
     reply = olivia.send(method.upper(), path, json.loads(text), **headers)

@@ -148,9 +148,14 @@ def _of_packs(olivia: Contract, memory: str) -> dict[str, str]:
     olivia.post(f"packs/{pack}/versions/", {"version": "1.0.0", "ids": [memory], "findings": "redact"})
     run_jobs()
     version = olivia.get(f"packs/{pack}/versions/1.0.0/").json["id"]
+    publication = olivia.post("publications/", {"pack_version": version}).json["id"]
+    subscription = olivia.post("subscriptions/", {"publication": publication}).json["subscription"]["id"]
+    run_jobs()
     return {
         "{pack_id}": pack,
-        "{publication_id}": olivia.post("publications/", {"pack_version": version}).json["id"],
+        "{publication_id}": publication,
+        "{subscription_id}": subscription,
+        "{contract_id}": olivia.get("contracts/").json["results"][0]["id"],
     }
 
 

@@ -34,3 +34,21 @@ def published(client: Contract, version: dict[str, Any], **fields: Any) -> dict[
     assert reply.status == 201, reply
     found: dict[str, Any] = reply.json
     return found
+
+
+def offered(client: Contract, *texts: str, name: str = "herons", version: str = "1.0.0", **terms: Any) -> str:
+    """The id of a publication for all, of new memories."""
+    pack = pack_of(client, name)
+    made = published(client, built(client, pack, memories_of(client, *texts), version), terms=terms)
+    assert made["state"] == "published"
+    found: str = made["id"]
+    return found
+
+
+def subscribed(client: Contract, publication: str, **fields: Any) -> dict[str, Any]:
+    """The subscription once its pack is installed."""
+    reply = client.post("subscriptions/", {"publication": publication, **fields})
+    assert reply.status == 202, reply
+    run_jobs()
+    found: dict[str, Any] = client.get(f"subscriptions/{reply.json['subscription']['id']}/").json
+    return found

@@ -7,8 +7,10 @@ from tests.governance.web.visitors import signed_in, statements
 from tests.vault.api.contract import contract
 from tests.vault.packs.making import TEXTS, built, memories_of, pack_of, published
 
-NASTY = '<script>alert(1)</script>'
-README = f"# Contents\n\nAll about **herons**. [here](https://evil.example) ![pixel](https://evil.example/a.png)\n{NASTY}"
+NASTY = "<script>alert(1)</script>"
+README = (
+    f"# Contents\n\nAll about **herons**. [here](https://evil.example) ![pixel](https://evil.example/a.png)\n{NASTY}"
+)
 
 
 @pytest.fixture

@@ -351,6 +351,7 @@ def _build(
             "tags": list(dict.fromkeys(draft.tags)),
             "purpose_tags": [],
             "importance": draft.importance,
+            "trust": draft.trust,
             "event_time": draft.event_time,
             "valid_from": draft.valid_from,
             "valid_to": draft.valid_to,

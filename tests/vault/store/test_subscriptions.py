@@ -1,0 +1,235 @@
+"""Subscriptions: installed, read under a contract, metered on both sides, revoked. charlie publishes for acme."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connections
+
+from tests.factories import World
+from tests.vault.api.contract import MISSING, Contract, contract
+from tests.vault.outbox import run_jobs
+from tests.vault.packs.making import TEXTS, offered, subscribed
+
+PLACE = "/packs/other/herons"
+Superuser = Callable[[], psycopg.Connection]
+
+
+@pytest.fixture
+def publication(charlie: Contract) -> str:
+    return offered(charlie, *TEXTS, reads=100, price="EUR 10 a month")
+
+
+def counts(superuser: Superuser) -> dict[str, int]:
+    """Rows that an installed pack has in the subscriber's tenant."""
+    queries = {
+        "memories": "SELECT count(*) FROM vault_cube WHERE source = 'pack'",
+        "versions": "SELECT count(*) FROM vault_cubeversion AS v JOIN vault_cube AS c ON c.id = v.cube_id "
+        "WHERE c.source = 'pack'",
+        "origins": "SELECT count(*) FROM vault_packmemory",
+        "mounts": "SELECT count(*) FROM vault_mount",
+    }
+    with superuser() as database:
+        return {name: database.execute(query.encode()).fetchone()[0] for name, query in queries.items()}  # type: ignore[index]
+
+
+def test_subscription_installs_a_read_only_namespace(olivia: Contract, publication: str) -> None:
+    made = subscribed(olivia, publication)
+    assert (made["state"], made["version"], made["namespace"]["path"]) == ("active", "1.0.0", PLACE)
+    assert (made["quota"], made["reads_left"], made["price"]) == (
+        {"reads": 100, "period": "month"},
+        100,
+        "EUR 10 a month",
+    )
+    found = olivia.search("Where does the heron nest?", namespaces=[PLACE])
+    assert {(one["pack"], one["source"], one["trust"]) for one in found} == {("other/herons", "pack", 0.4)}
+    assert found[0]["content"] == TEXTS[0]
+    memory = f"memories/{found[0]['id']}/"
+    assert olivia.patch(memory, {"title": "Mine"}, if_match='"1"').status == 403
+    assert olivia.delete(memory).status == 403
+    assert olivia.post(f"{memory}copy/", {"namespace": "/mine"}).status == 409
+    space = f"namespaces/{made['namespace']['id']}/"
+    assert olivia.patch(space, {"read_only": False}).status == 409
+    assert olivia.post("memories/", {"content": "x", "namespace": PLACE}).status == 403
+
+
+def test_search_finds_a_pack_where_it_is_mounted(olivia: Contract, publication: str) -> None:
+    subscribed(olivia, publication)
+    own = olivia.add("The heron of our pond nests in the willow.")["id"]
+    asked = "Where does the heron nest?"
+    assert [one["id"] for one in olivia.search(asked)] == [own]
+    conversation = olivia.post("conversations/", {}).json["id"]
+    assert olivia.post("mounts/", {"namespace": PLACE, "task_id": "birds"}).status == 201
+    assert olivia.post("mounts/", {"namespace": PLACE, "conversation": conversation}).status == 201
+    found = olivia.search(asked, task_id="birds")
+    assert {one["pack"] for one in found} == {"other/herons"}
+    answer = olivia.post(f"conversations/{conversation}/turns/", {"content": "When does the heron fish?"}).json
+    cited = {one.get("pack") for one in answer["citations"]}
+    assert "other/herons" in cited
+    stored = olivia.get(f"conversations/{conversation}/turns/").json["results"][0]
+    assert {one.get("pack") for one in stored["citations"]} == cited
+
+
+def test_persona_of_a_subscription_has_the_pack_mounted(olivia: Contract, publication: str) -> None:
+    persona = olivia.post("personas/", {"name": "Ranger", "kind": "agent"}).json["id"]
+    subscribed(olivia, publication, persona=persona)
+    assert TEXTS[0] in olivia.search_contents("Where does the heron nest?", personas=[persona])
+
+
+def test_two_hundred_reads_at_once_on_a_quota_of_a_hundred_give_exactly_a_hundred(
+    olivia: Contract, charlie: Contract, publication: str
+) -> None:
+    made = subscribed(olivia, publication)
+    memory = olivia.search("heron", namespaces=[PLACE], top_k=1)[0]["id"]  # the first read
+
+    def read(number: int) -> str:
+        try:
+            if number % 2:
+                reply = olivia.post("memories/search/", {"query": "heron", "namespaces": [PLACE]})
+                return "read" if reply.json["results"] else "notice" if reply.json["notices"] else "nothing"
+            reply = olivia.get(f"memories/{memory}/")
+            return "read" if reply.status == 200 else str(reply.json["code"])
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        results = Counter(pool.map(read, range(200)))
+    assert results["read"] == 99
+    assert results["read"] + results["notice"] + results["quota_exhausted"] == 200
+    run_jobs()
+    present = olivia.get(f"subscriptions/{made['id']}/").json
+    assert (present["used"], present["reads"], present["reads_left"]) == (100, 100, 0)
+    (agreed,) = charlie.get("contracts/").json["results"]
+    assert (agreed["reads"], agreed["used"], agreed["subscriber"]) == (100, 100, "Acme")
+    here = olivia.get(f"subscriptions/{made['id']}/invocations/?page_size=200").json
+    there = charlie.get(f"contracts/{agreed['id']}/invocations/?page_size=200").json
+    assert here["count"] == 100
+    order = [sorted(one["results"], key=lambda read: read["number"]) for one in (here, there)]
+    assert order[0] == order[1]
+    assert [one["number"] for one in order[0]] == list(range(1, 101))
+
+
+def test_new_period_has_its_own_reads(olivia: Contract, charlie: Contract, superuser: Superuser) -> None:
+    made = subscribed(olivia, offered(charlie, *TEXTS, reads=1, period="day"))
+    assert olivia.search("heron", namespaces=[PLACE])
+    assert not olivia.search("heron", namespaces=[PLACE])
+    with superuser() as database:
+        database.execute("UPDATE vault_subscription SET period_from = period_from - interval '1 day'")
+    assert olivia.get(f"subscriptions/{made['id']}/").json["used"] == 0
+    assert olivia.search("heron", namespaces=[PLACE])
+    assert not olivia.search("heron", namespaces=[PLACE])
+
+
+def test_expired_contract_opens_nothing(olivia: Contract, charlie: Contract, superuser: Superuser) -> None:
+    publication = offered(charlie, *TEXTS, days=30)
+    made = subscribed(olivia, publication)
+    (first, *_rest) = olivia.search("heron", namespaces=[PLACE])
+    with superuser() as database:
+        database.execute("UPDATE vault_subscription SET valid_to = now()")
+    assert olivia.search("heron", namespaces=[PLACE]) == []
+    assert olivia.get(f"memories/{first['id']}/").status == 404
+    assert olivia.get(f"memories/{first['id']}/versions/").status == 404
+    assert olivia.get(f"subscriptions/{made['id']}/").json["state"] == "expired"
+    again = subscribed(olivia, publication)
+    assert again["state"] == "active"
+    assert len(olivia.search("heron", namespaces=[PLACE])) == 3
+
+
+def test_contract_opens_memories_for_none_but_its_purposes(olivia: Contract, charlie: Contract) -> None:
+    publication = offered(charlie, *TEXTS, purposes=["research", "teaching"])
+    body = {"publication": publication, "purposes": ["sales"]}
+    assert olivia.post("subscriptions/", body).json["errors"][0]["field"] == "purposes"
+    made = subscribed(olivia, publication, purposes=["research"])
+    assert made["purposes"] == ["research"]
+    asked = {"query": "heron", "namespaces": [PLACE]}
+    assert olivia.post("memories/search/", asked).json["results"] == []
+    assert olivia.post("memories/search/", asked, x_memory_purpose="teaching").json["results"] == []
+    assert len(olivia.post("memories/search/", asked, x_memory_purpose="research").json["results"]) == 3
+
+
+def test_revoked_contract_leaves_nothing(
+    olivia: Contract, charlie: Contract, publication: str, superuser: Superuser
+) -> None:
+    persona = olivia.post("personas/", {"name": "Ranger", "kind": "agent"}).json["id"]
+    made = subscribed(olivia, publication, persona=persona)
+    memory = olivia.search("heron", namespaces=[PLACE])[0]["id"]
+    assert min(counts(superuser).values()) > 0
+    run_jobs()
+    (agreed,) = charlie.get("contracts/").json["results"]
+    revoked = charlie.post(f"contracts/{agreed['id']}/revoke/", {"reason": "Unpaid."})
+    assert (revoked.status, revoked.json["state"]) == (200, "revoked")
+    run_jobs()
+    present = olivia.get(f"subscriptions/{made['id']}/").json
+    assert (present["state"], present["reason"], present["version"]) == ("revoked", "Unpaid.", None)
+    assert olivia.get(f"memories/{memory}/").status == 404
+    assert olivia.search("heron", namespaces=[PLACE]) == []
+    assert set(counts(superuser).values()) == {0}
+    assert charlie.post(f"contracts/{agreed['id']}/revoke/", {"reason": "Unpaid."}).status == 409
+
+
+def test_uninstalled_pack_leaves_nothing_and_can_be_installed_again(
+    olivia: Contract, charlie: Contract, publication: str, superuser: Superuser
+) -> None:
+    made = subscribed(olivia, publication)
+    assert olivia.delete(f"subscriptions/{made['id']}/").status == 202
+    assert olivia.search("heron", namespaces=[PLACE]) == []
+    again = subscribed(olivia, publication)
+    run_jobs()
+    assert len(olivia.search("heron", namespaces=[PLACE])) == 3
+    assert olivia.delete(f"subscriptions/{again['id']}/").status == 202
+    run_jobs()
+    assert set(counts(superuser).values()) == {0}
+    assert [one["state"] for one in charlie.get("contracts/").json["results"]] == ["ended", "ended"]
+    assert charlie.get("publications/own/").json["results"][0]["subscribers"] == 0
+    assert olivia.delete(f"subscriptions/{again['id']}/").status == 409
+
+
+def test_second_subscription_is_refused(olivia: Contract, publication: str) -> None:
+    subscribed(olivia, publication)
+    assert olivia.post("subscriptions/", {"publication": publication}).status == 409
+
+
+@pytest.mark.parametrize("who", ["alice", "bob", "ada"])
+def test_subscription_without_permission_is_refused(
+    who: str, world: World, olivia: Contract, publication: str, superuser: Superuser
+) -> None:
+    client = contract(world, who)
+    assert client.post("subscriptions/", {"publication": publication}).status == 403
+    assert set(counts(superuser).values()) == {0}
+    made = f"subscriptions/{subscribed(olivia, publication)['id']}/"
+    assert client.delete(made).status == 403
+    assert client.patch(made, {"delivery": "push"}).status == 403
+    assert client.post(f"{made}upgrade/", {"version": "1.0.0"}).status == 403
+    assert olivia.get(made).json["state"] == "active"
+
+
+def test_agreement_is_shown_to_nobody_but_its_two_sides(olivia: Contract, charlie: Contract, publication: str) -> None:
+    made = subscribed(olivia, publication)
+    assert charlie.get(f"subscriptions/{made['id']}/").status == 404
+    assert charlie.delete(f"subscriptions/{made['id']}/").status == 404
+    (agreed,) = charlie.get("contracts/").json["results"]
+    for method, address, body in (
+        ("GET", "", None),
+        ("GET", "invocations/", None),
+        ("GET", "invoice/", None),
+        ("POST", "revoke/", {"reason": "x"}),
+    ):
+        assert olivia.send(method, f"contracts/{agreed['id']}/{address}", body).status == 404
+    assert olivia.post("subscriptions/", {"publication": str(MISSING)}).status == 404
+
+
+def test_invoice_states_the_reads_of_a_month(olivia: Contract, charlie: Contract, publication: str) -> None:
+    subscribed(olivia, publication)
+    for _ in range(3):
+        assert olivia.search("heron", namespaces=[PLACE])
+    run_jobs()
+    (agreed,) = charlie.get("contracts/").json["results"]
+    invoice: dict[str, Any] = charlie.get(f"contracts/{agreed['id']}/invoice/").json
+    assert (invoice["reads"], invoice["price"], invoice["provider"]) == (3, "EUR 10 a month", "manual")
+    assert "- To: Acme" in invoice["document"]
+    assert "- Reads: 3" in invoice["document"]
+    assert charlie.get(f"contracts/{agreed['id']}/invoice/?month=2001-01").json["reads"] == 0
+    assert charlie.get(f"contracts/{agreed['id']}/invoice/?month=May").status == 400

@@ -1,0 +1,471 @@
+"""subscriptions/ and contracts/ of the REST contract: the two sides of an agreement on a pack."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.access.decisions.services import authorize
+from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described
+from governance.api.fields import OneOfField, StrictSerializer, TextField
+from governance.api.jobs import JobPromiseSchema, JobSchema, job_json
+from governance.api.pages import CursorPages
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only, flag
+from governance.errors import FieldError, Invalid
+from governance.idempotency.services import Reply
+from governance.vocabulary import Permission
+from vault.api.fields import ContentField
+from vault.api.inputs import read
+from vault.api.packs import WhyInput
+from vault.api.schema import NamespaceSchema, Schema
+from vault.store.contracts import (
+    ContractView,
+    contract_get,
+    contract_invoice,
+    contract_reads,
+    contract_revoke,
+    contracts_list,
+)
+from vault.store.subscribing import (
+    Requested,
+    SubscriptionDraft,
+    SubscriptionView,
+    reads_list,
+    subscription_create,
+    subscription_end,
+    subscription_get,
+    subscription_update,
+    subscription_upgrade,
+    subscriptions_list,
+)
+from vault.store.upgrading import ChangeKind, UpgradePlan, override_remove, override_set, upgrade_plan
+from vault.vocabulary import ContractState, Delivery, QuotaPeriod
+
+if TYPE_CHECKING:
+    from vault.models import PackRead
+
+MONTH = OpenApiParameter("month", str, description="As `2026-11`. Default: the present one.")
+RANGE = (
+    "Versions that are taken: `*` any, `^1.2.0` up to the next major, `~1.2.0` up to the next minor, `1.2.0` that one."
+)
+MOST_SHOWN = 1_000
+
+
+class SubscriptionInput(StrictSerializer):
+    publication = serializers.UUIDField()
+    range = TextField(max_length=20, required=False, help_text=f"{RANGE} Default: any.")
+    delivery = OneOfField(Delivery, required=False, help_text="Default: pull, new versions come on demand.")
+    purposes = serializers.ListField(
+        child=TextField(max_length=200),
+        max_length=20,
+        required=False,
+        help_text="Of those that the terms permit. Default: all of them.",
+    )
+    persona = serializers.UUIDField(required=False, help_text="On which the pack is mounted at once.")
+
+
+class SubscriptionChangesInput(StrictSerializer):
+    range = TextField(max_length=20, required=False, help_text=RANGE)
+    delivery = OneOfField(Delivery, required=False)
+
+
+class UpgradeInput(StrictSerializer):
+    version = TextField(max_length=20, help_text="As 1.4.0.")
+
+
+class OverrideInput(StrictSerializer):
+    content = ContentField()
+
+
+class QuotaOfReadsSchema(Schema):
+    reads = serializers.IntegerField(allow_null=True, help_text="In each period; null: no limit.")
+    period = serializers.ChoiceField(choices=list(QuotaPeriod))
+
+
+class AgreementSchema(Schema):
+    state = serializers.ChoiceField(choices=list(ContractState))
+    version = serializers.CharField(allow_null=True, help_text="The installed one.")
+    quota = QuotaOfReadsSchema()
+    used = serializers.IntegerField(help_text="Reads in the present period.")
+    reads = serializers.IntegerField(help_text="Since the beginning.")
+    valid_from = serializers.DateTimeField()
+    valid_to = serializers.DateTimeField(allow_null=True)
+    purposes = serializers.ListField(child=serializers.CharField(), help_text="Empty: any.")
+    price = serializers.CharField()
+    reason = serializers.CharField(help_text="Why it was revoked.")
+
+
+class SubscriptionSchema(AgreementSchema):
+    """A subscription: what its organisation agreed on, and what is installed."""
+
+    id = serializers.UUIDField()
+    publication = serializers.UUIDField()
+    name = serializers.CharField(help_text="As `organisation/pack`.")
+    title = serializers.CharField()
+    publisher = serializers.CharField()
+    namespace = NamespaceSchema()
+    range = serializers.CharField()
+    delivery = serializers.ChoiceField(choices=list(Delivery))
+    available = serializers.CharField(allow_null=True, help_text="A newer version that the range takes.")
+    reads_left = serializers.IntegerField(allow_null=True, help_text="In the present period; null: no limit.")
+
+
+class ContractSchema(AgreementSchema):
+    """A contract, as the publisher has it."""
+
+    id = serializers.UUIDField()
+    publication = serializers.UUIDField()
+    name = serializers.CharField(help_text="As `organisation/pack`.")
+    subscription = serializers.UUIDField(help_text="The subscriber's id of it.")
+    subscriber = serializers.CharField()
+
+
+class SubscriptionJobSchema(Schema):
+    subscription = SubscriptionSchema()
+    job = JobSchema()
+
+
+class InvocationSchema(Schema):
+    number = serializers.IntegerField(help_text="Counted from 1 in a contract, without gaps.")
+    memories = serializers.IntegerField(help_text="Returned by the call.")
+    at = serializers.DateTimeField()
+
+
+class MemoryChangeSchema(Schema):
+    id = serializers.UUIDField(help_text="Of the memory in the pack.")
+    change = serializers.ChoiceField(choices=list(ChangeKind))
+    before = serializers.CharField()
+    after = serializers.CharField()
+    overridden = serializers.BooleanField(help_text="Your own wording stands instead, and stays.")
+
+
+class UpgradePlanSchema(Schema):
+    dry_run = serializers.BooleanField()
+    before = serializers.CharField()
+    after = serializers.CharField()
+    changelog = serializers.CharField()
+    added = serializers.IntegerField()
+    changed = serializers.IntegerField()
+    removed = serializers.IntegerField()
+    overridden = serializers.IntegerField()
+    changes = MemoryChangeSchema(many=True, help_text=f"The first {MOST_SHOWN}.")
+
+
+class OverrideSchema(Schema):
+    memory_id = serializers.UUIDField()
+    version = serializers.IntegerField(help_text="Of the memory.")
+
+
+class InvoiceSchema(Schema):
+    number = serializers.CharField()
+    provider = serializers.CharField()
+    reads = serializers.IntegerField()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    price = serializers.CharField()
+    document = serializers.CharField(help_text="Markdown.")
+
+
+class SubscriptionListSchema(PageSchema):
+    results = SubscriptionSchema(many=True)
+
+
+class ContractListSchema(PageSchema):
+    results = ContractSchema(many=True)
+
+
+class InvocationListSchema(PageSchema):
+    results = InvocationSchema(many=True)
+
+
+class SubscriptionsView(ApiView):
+    @described("subscriptions_list", SubscriptionListSchema, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """The organisation's subscriptions to packs, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        pages = CursorPages(request)
+        return pages.envelope([subscription_json(view) for view in subscriptions_list(actor=actor, pages=pages)])
+
+    @described(
+        "subscriptions_create",
+        SubscriptionJobSchema,
+        status=202,
+        request=SubscriptionInput,
+        parameters=[ONCE],
+        may=[404, 409],
+    )
+    def post(self, request: Request) -> Response:
+        """Subscribe to a publication under its terms, and install it, as a job, in a read-only namespace.
+
+        The namespace is `/packs/<organisation>/<pack>`. Searches include it where it is mounted or named.
+        """
+        actor = self.actor()
+        authorize(actor, Permission.STORE_MANAGE)
+        asked_only(request)
+        body = read(SubscriptionInput, request)
+        draft = SubscriptionDraft(
+            publication_id=body["publication"],
+            range=body.get("range", "*"),
+            delivery=Delivery(body.get("delivery", Delivery.PULL)),
+            purposes=tuple(dict.fromkeys(body.get("purposes", ()))),
+            persona_id=body.get("persona"),
+        )
+        return self.post_once(lambda: Reply(202, _requested_json(subscription_create(actor=actor, draft=draft))))
+
+
+class SubscriptionDetailView(ApiView):
+    @described("subscriptions_read", SubscriptionSchema, may=[404])
+    def get(self, request: Request, subscription_id: UUID) -> Response:
+        """One subscription, with the reads that are left."""
+        view = subscription_get(actor=self.actor(), subscription_id=subscription_id)
+        asked_only(request)
+        return Response(subscription_json(view))
+
+    @described("subscriptions_update", SubscriptionSchema, request=SubscriptionChangesInput, may=[404, 409])
+    def patch(self, request: Request, subscription_id: UUID) -> Response:
+        """Change which versions come, and how."""
+        actor = self.actor()
+        with self.after(_asking(self, subscription_id)):
+            asked_only(request)
+            body = read(SubscriptionChangesInput, request)
+        delivery = Delivery(body["delivery"]) if "delivery" in body else None
+        view = subscription_update(
+            actor=actor, subscription_id=subscription_id, range=body.get("range"), delivery=delivery
+        )
+        return Response(subscription_json(view))
+
+    @described("subscriptions_delete", JobPromiseSchema, status=202, may=[404, 409])
+    def delete(self, request: Request, subscription_id: UUID) -> Response:
+        """Uninstall the pack, as a job. Its memories cannot be read from now on."""
+        actor = self.actor()
+        with self.after(_asking(self, subscription_id)):
+            asked_only(request)
+        ended = subscription_end(actor=actor, subscription_id=subscription_id)
+        return Response({"job": job_json(ended.job)}, status=202)
+
+
+class SubscriptionInvocationsView(ApiView):
+    @described("subscriptions_invocations", InvocationListSchema, parameters=PAGE, may=[404])
+    def get(self, request: Request, subscription_id: UUID) -> Response:
+        """The calls that returned memories of the pack, newest first. The publisher has the same list."""
+        pages = CursorPages(request)
+        rows = reads_list(actor=self.actor(), subscription_id=subscription_id, pages=pages)
+        return pages.envelope([invocation_json(row) for row in rows])
+
+
+class SubscriptionUpgradeView(ApiView):
+    @described(
+        "subscriptions_upgrade",
+        JobPromiseSchema,
+        status=202,
+        request=UpgradeInput,
+        parameters=[ONCE, DRY_RUN],
+        also={200: UpgradePlanSchema},
+        may=[404, 409],
+    )
+    def post(self, request: Request, subscription_id: UUID) -> Response:
+        """Install another version, as a job. A dry run compares it with the installed one, memory by memory."""
+        actor = self.actor()
+        ask = _asking(self, subscription_id)
+        with self.after(ask):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+            number = read(UpgradeInput, request)["version"]
+        if dry_run:
+            return Response(plan_json(upgrade_plan(actor=actor, subscription_id=subscription_id, number=number)))
+
+        def call() -> Reply:
+            asked = subscription_upgrade(actor=actor, subscription_id=subscription_id, number=number)
+            return Reply(202, {"job": job_json(asked.job)})
+
+        return self.post_once(call, ask=ask)
+
+
+class OverrideView(ApiView):
+    @described("subscriptions_override", OverrideSchema, request=OverrideInput, may=[404, 409, 423])
+    def put(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
+        """Word an installed memory anew for your organisation. Upgrades leave it as it is."""
+        actor = self.actor()
+        with self.after(_asking(self, subscription_id)):
+            asked_only(request)
+            content = read(OverrideInput, request)["content"]
+        cube = override_set(actor=actor, subscription_id=subscription_id, memory_id=memory_id, content=content)
+        return Response({"memory_id": str(cube.id), "version": cube.version})
+
+    @described("subscriptions_override_delete", JobPromiseSchema, status=202, may=[404, 409])
+    def delete(self, request: Request, subscription_id: UUID, memory_id: UUID) -> Response:
+        """Go back to the pack's own wording, as a job that installs the memory anew."""
+        actor = self.actor()
+        with self.after(_asking(self, subscription_id)):
+            asked_only(request)
+        job = override_remove(actor=actor, subscription_id=subscription_id, memory_id=memory_id)
+        return Response({"job": job_json(job)}, status=202)
+
+
+class ContractsView(ApiView):
+    @described("contracts_list", ContractListSchema, parameters=PAGE)
+    def get(self, request: Request) -> Response:
+        """Contracts of the organisation's own publications, newest first."""
+        actor = self.actor()
+        authorize(actor, Permission.STORE_MANAGE)
+        pages = CursorPages(request)
+        return pages.envelope([contract_json(view) for view in contracts_list(actor=actor, pages=pages)])
+
+
+class ContractDetailView(ApiView):
+    @described("contracts_read", ContractSchema, may=[404])
+    def get(self, request: Request, contract_id: UUID) -> Response:
+        """One contract."""
+        view = contract_get(actor=self.actor(), contract_id=contract_id)
+        asked_only(request)
+        return Response(contract_json(view))
+
+
+class ContractInvocationsView(ApiView):
+    @described("contracts_invocations", InvocationListSchema, parameters=PAGE, may=[404])
+    def get(self, request: Request, contract_id: UUID) -> Response:
+        """The subscriber's reads, newest first, as the outbox has reported them: numbers and times, no content."""
+        pages = CursorPages(request)
+        rows = contract_reads(actor=self.actor(), contract_id=contract_id, pages=pages)
+        return pages.envelope([invocation_json(row) for row in rows])
+
+
+class ContractInvoiceView(ApiView):
+    @described("contracts_invoice", InvoiceSchema, parameters=[MONTH], may=[404])
+    def get(self, request: Request, contract_id: UUID) -> Response:
+        """The invoice of a month: its reads and the price as the contract records it."""
+        actor = self.actor()
+        with self.after(lambda: contract_get(actor=actor, contract_id=contract_id)):
+            asked_only(request, "month")
+            month = _month(request.query_params.get("month", ""))
+        made = contract_invoice(actor=actor, contract_id=contract_id, month=month)
+        return Response(
+            {
+                "number": made.bill.number,
+                "provider": made.provider,
+                "reads": made.bill.reads,
+                "since": time_json(made.bill.since),
+                "until": time_json(made.bill.until),
+                "price": made.bill.price,
+                "document": made.document,
+            }
+        )
+
+
+class ContractRevokeView(ApiView):
+    @described("contracts_revoke", ContractSchema, request=WhyInput, parameters=[ONCE], may=[404, 409])
+    def post(self, request: Request, contract_id: UUID) -> Response:
+        """End a contract. Its subscriber loses the memories within a minute."""
+        actor = self.actor()
+
+        def ask() -> None:
+            contract_get(actor=actor, contract_id=contract_id)
+
+        with self.after(ask):
+            asked_only(request)
+            reason = read(WhyInput, request)["reason"]
+
+        def call() -> Reply:
+            return Reply(200, contract_json(contract_revoke(actor=actor, contract_id=contract_id, reason=reason)))
+
+        return self.post_once(call, ask=ask)
+
+
+def _asking(view: ApiView, subscription_id: UUID) -> Callable[[], None]:
+    """Ask for the subscription, and for the right to change it, before the body is looked at."""
+
+    def ask() -> None:
+        subscription_get(actor=view.actor(), subscription_id=subscription_id)
+        authorize(view.actor(), Permission.STORE_MANAGE)
+
+    return ask
+
+
+def _month(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("month", "a month such as 2026-11 is needed")]) from error
+
+
+def _requested_json(one: Requested) -> dict[str, Any]:
+    return {"subscription": subscription_json(one.view), "job": job_json(one.job)}
+
+
+def subscription_json(view: SubscriptionView) -> dict[str, Any]:
+    row = view.row
+    return {
+        "id": str(row.id),
+        "publication": str(row.publication_id),
+        "name": row.name,
+        "title": row.title,
+        "publisher": row.publisher,
+        "namespace": {"id": str(row.namespace_id), "path": row.namespace.path},
+        "range": row.range,
+        "delivery": row.delivery,
+        "available": row.available or None,
+        "reads_left": view.reads_left,
+        **_agreement_json(view),
+    }
+
+
+def contract_json(view: ContractView) -> dict[str, Any]:
+    row = view.row
+    return {
+        "id": str(row.id),
+        "publication": str(row.publication_id),
+        "name": view.pack,
+        "subscription": str(row.subscription_id),
+        "subscriber": row.subscriber,
+        **_agreement_json(view),
+    }
+
+
+def _agreement_json(view: SubscriptionView | ContractView) -> dict[str, Any]:
+    row = view.row
+    return {
+        "state": str(view.state),
+        "version": row.number or None,
+        "quota": {"reads": row.quota, "period": row.period},
+        "used": view.used,
+        "reads": row.reads,
+        "valid_from": time_json(row.created_at),
+        "valid_to": time_json(row.valid_to),
+        "purposes": row.purposes,
+        "price": row.price,
+        "reason": row.reason,
+    }
+
+
+def invocation_json(row: "PackRead") -> dict[str, Any]:
+    return {"number": row.number, "memories": row.memories, "at": time_json(row.at)}
+
+
+def plan_json(plan: UpgradePlan) -> dict[str, Any]:
+    return {
+        "dry_run": True,
+        "before": plan.before,
+        "after": plan.after,
+        "changelog": plan.changelog,
+        **{str(kind): plan.count(kind) for kind in ChangeKind},
+        "overridden": plan.overridden,
+        "changes": [
+            {
+                "id": str(one.key),
+                "change": str(one.kind),
+                "before": one.before,
+                "after": one.after,
+                "overridden": one.is_overridden,
+            }
+            for one in plan.changes[:MOST_SHOWN]
+        ],
+    }

@@ -1,0 +1,128 @@
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from governance.models.base import TenantModel
+from governance.models.tenant import Member
+from vault.models.cube import Cube
+from vault.models.namespace import Namespace
+from vault.models.pack import Publication
+from vault.vocabulary import ContractState, Delivery, QuotaPeriod
+
+
+class Agreement(TenantModel):
+    """The terms and counts that both sides hold. quota: reads in each period; null: no limit. reads: in all."""
+
+    state = models.CharField(max_length=10, choices=[(state, state) for state in ContractState])
+    number = models.CharField(max_length=20, blank=True, default="")  # of the installed version
+    quota = models.PositiveBigIntegerField(null=True)
+    period = models.CharField(max_length=6, choices=[(period, period) for period in QuotaPeriod])
+    purposes = ArrayField(models.CharField(max_length=200), default=list)
+    price = models.CharField(max_length=100, blank=True, default="")
+    valid_to = models.DateTimeField(null=True)
+    reads = models.PositiveBigIntegerField(default=0)
+    reason = models.CharField(max_length=300, blank=True, default="")
+
+    class Meta:
+        abstract = True
+
+
+class Subscription(Agreement):
+    """The subscriber's side: a publication of any tenant, installed as the memories of a read-only namespace.
+
+    used: reads in the period that began at `period_from`. available: a newer version that its range takes.
+    """
+
+    publication_id = models.UUIDField()  # of another tenant, usually
+    publisher_id = models.UUIDField()
+    publisher = models.CharField(max_length=200)
+    name = models.CharField(max_length=130)
+    title = models.CharField(max_length=120)
+    namespace = models.ForeignKey(
+        Namespace, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    range = models.CharField(max_length=20)
+    delivery = models.CharField(max_length=4, choices=[(one, one) for one in Delivery])
+    available = models.CharField(max_length=20, blank=True, default="")
+    used = models.PositiveBigIntegerField(default=0)
+    period_from = models.DateTimeField(db_default=Now())
+    member = models.ForeignKey(
+        Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+
+    objects: ClassVar[models.Manager["Subscription"]]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "publication_id"],
+                name="publication_is_subscribed_once",
+                condition=models.Q(state__in=[ContractState.REQUESTED, ContractState.ACTIVE]),
+            )
+        ]
+        indexes = [models.Index(fields=["tenant", "namespace"], name="subscription_by_namespace")]
+
+
+class PackMemory(TenantModel):
+    """A memory that a pack brought. key: its id in the pack; digest: of its line, in hex.
+
+    is_overridden: the subscriber has reworded it, and upgrades leave it as it is.
+    """
+
+    subscription = models.ForeignKey(
+        Subscription, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    key = models.UUIDField()
+    digest = models.CharField(max_length=64, blank=True)
+    is_overridden = models.BooleanField(default=False)
+
+    objects: ClassVar[models.Manager["PackMemory"]]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "subscription", "key"], name="pack_memory_is_installed_once")
+        ]
+
+
+class Contract(Agreement):
+    """The publisher's side of a subscription."""
+
+    publication = models.ForeignKey(
+        Publication, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    subscription_id = models.UUIDField()
+    subscriber_id = models.UUIDField()
+    subscriber = models.CharField(max_length=200)
+
+    objects: ClassVar[models.Manager["Contract"]]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "subscription_id"], name="subscription_has_one_contract")
+        ]
+
+
+class PackRead(TenantModel):
+    """One call that returned memories of a pack, on each side. number: counted from 1 in a contract.
+
+    is_sent: on the subscriber's side, whether the publisher has it.
+    """
+
+    subscription_id = models.UUIDField()
+    is_publishers = models.BooleanField(default=False)
+    number = models.PositiveBigIntegerField()
+    memories = models.PositiveIntegerField()
+    at = models.DateTimeField(db_default=Now())
+    is_sent = models.BooleanField(default=False)
+
+    objects: ClassVar[models.Manager["PackRead"]]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "subscription_id", "is_publishers", "number"], name="pack_read_is_counted_once"
+            )
+        ]
