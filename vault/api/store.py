@@ -40,6 +40,7 @@ from vault.store.publishing import (
     tenants_named,
 )
 from vault.store.rules import Terms, terms_json, terms_stored
+from vault.store.trying import EXTRACT, MOST_QUESTIONS, TriedQuestion, publication_try
 from vault.vocabulary import PackTopic, PublicationState, QuotaPeriod, Visibility
 
 if TYPE_CHECKING:
@@ -79,6 +80,32 @@ class PublicationInput(StrictSerializer):
         help_text="Short names of organisations, of the visibility tenants.",
     )
     terms = TermsInput(required=False)
+
+
+class TryInput(StrictSerializer):
+    queries = serializers.ListField(
+        child=TextField(max_length=1_000),
+        max_length=MOST_QUESTIONS,
+        required=False,
+        help_text="Default: your own last questions in the chat.",
+    )
+
+
+class TriedMemorySchema(Schema):
+    text = serializers.CharField(help_text=f"Of a pack's memory the first {EXTRACT} characters.")
+    score = serializers.FloatField(help_text="Cosine with the question.")
+    of_pack = serializers.BooleanField()
+
+
+class TriedQuestionSchema(Schema):
+    query = serializers.CharField()
+    without = TriedMemorySchema(many=True)
+    with_pack = TriedMemorySchema(many=True)
+    added = serializers.IntegerField(help_text="Memories of the pack among the best.")
+
+
+class TrySchema(Schema):
+    results = TriedQuestionSchema(many=True)
 
 
 class TermsSchema(Schema):
@@ -208,6 +235,26 @@ class PublicationView(ApiView):
         return Response(offer_json(offer_get(actor=actor, publication_id=publication_id)))
 
 
+class PublicationTryView(ApiView):
+    @described("publications_try", TrySchema, request=TryInput, may=[404], memories=True)
+    def post(self, request: Request, publication_id: UUID) -> Response:
+        """Try a pack before subscribing: the best memories for your questions without it and with it, side by side.
+
+        Nothing is installed, and no read is counted.
+        """
+        actor = self.actor()
+
+        def ask() -> None:
+            listing_get(actor=actor, publication_id=publication_id)
+            authorize(actor, Permission.STORE_MANAGE)
+
+        with self.after(ask):
+            asked_only(request)
+            queries = tuple(read(TryInput, request).get("queries", ()))
+        tried = publication_try(actor=actor, publication_id=publication_id, questions=queries)
+        return Response({"results": [tried_json(one) for one in tried]})
+
+
 class PublicationApproveView(ApiView):
     @described("publications_approve", PublicationSchema, request=None, parameters=[ONCE], may=[404, 409])
     def post(self, request: Request, publication_id: UUID) -> Response:
@@ -307,6 +354,15 @@ def listing_json(row: "Listing") -> dict[str, Any]:
         "subscribers": row.subscribers,
         "published_at": time_json(row.published_at),
     }
+
+
+def tried_json(one: TriedQuestion) -> dict[str, Any]:
+    sides = {"without": one.without, "with_pack": one.with_pack}
+    shown = {
+        name: [{"text": memory.text, "score": memory.score, "of_pack": memory.is_of_pack} for memory in side]
+        for name, side in sides.items()
+    }
+    return {"query": one.question, **shown, "added": one.added}
 
 
 def offer_json(offer: Offer) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from vault.api.store import (
     PublicationApproveView,
     PublicationRejectView,
     PublicationsView,
+    PublicationTryView,
     PublicationView,
 )
 from vault.api.subjects import (
@@ -146,6 +147,7 @@ urlpatterns = [
     path("publications/", PublicationsView.as_view()),
     path("publications/own/", OwnPublicationsView.as_view()),
     path("publications/<uuid:publication_id>/", PublicationView.as_view()),
+    path("publications/<uuid:publication_id>/try/", PublicationTryView.as_view()),
     path("publications/<uuid:publication_id>/approve/", PublicationApproveView.as_view()),
     path("publications/<uuid:publication_id>/reject/", PublicationRejectView.as_view()),
     path("subscriptions/", SubscriptionsView.as_view()),

@@ -217,6 +217,9 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("publications/own/", "get"): [Call("publications/own/")],
     ("publications/<uuid:publication_id>/", "get"): [Call("publications/{publication}/")],
     ("publications/", "post"): [Call("publications/", {"pack_version": "{pack_version}"})],
+    ("publications/<uuid:publication_id>/try/", "post"): [
+        Call("publications/{publication}/try/", {"queries": ["Where does the nightingale sing?"]})
+    ],
     ("publications/<uuid:publication_id>/approve/", "post"): [Call("publications/{waiting}/approve/")],
     ("publications/<uuid:publication_id>/reject/", "post"): [
         Call("publications/{doubtful}/reject/", {"reason": "new"})
