@@ -71,13 +71,13 @@ class Forbidden(DomainError):
 
 
 class SharingForbidden(Forbidden):
-    """A sharing policy forbids the grant, whatever the role of who gives it."""
+    """A sharing policy forbids the grant, whatever the role of the giver."""
 
     title = "A sharing policy forbids this"
 
 
 class NotFound(DomainError):
-    """Also the answer for another tenant's object, a deleted one and an expired one: they are not told apart."""
+    """The object does not exist. An object of another tenant, a deleted and an expired one get the same answer."""
 
     status, code, title = 404, "not_found", "Not found"
 

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def database_failure(error: Error) -> DomainError | None:
-    """Held, Conflict or Unavailable; None for what is a fault of ours. The server's words are not told."""
+    """Return Held, Conflict or Unavailable, without the server's message; None for a fault of the product."""
     state = getattr(error.__cause__, "sqlstate", None)
     if state == HELD:
         return Held()

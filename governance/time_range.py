@@ -1,4 +1,4 @@
-"""Times that can be told in every time zone: those of the years FIRST_YEAR to LAST_YEAR."""
+"""The range of times that exist in every time zone: the years FIRST_YEAR to LAST_YEAR."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ def is_in_range(moment: datetime) -> bool:
 
 
 def moment_checked(moment: datetime, field: str) -> datetime:
-    """`moment` itself. Raises Invalid for one that some reader could not be told."""
+    """Return `moment`. Raises Invalid if it does not exist in every time zone."""
     if not is_in_range(moment):
         raise Invalid(errors=[FieldError(field, OUT_OF_RANGE)])
     return moment

@@ -1,4 +1,4 @@
-"""Redis, for what may be lost: counters and notes. It is asked for a fifth of a second, then left alone for a while."""
+"""Redis for data that may be lost: counters and notes. A call waits 0.2 s; failures pause it for a while."""
 
 import time
 from collections.abc import Callable

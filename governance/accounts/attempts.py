@@ -1,9 +1,9 @@
-"""Guessing is slowed down: tries are counted before they are made, in Redis, else in this process.
+"""Limits on attempts to guess a secret, counted in Redis, or in this process while Redis does not answer.
 
-Counted first, so that many at once get no more tries than one after the other; a try that succeeds is taken off again.
-A count lives for a day from its first try, and a pause for an hour at most, so that nobody is locked out for good. What
-is counted is a keyed hash: who reads Redis learns no address. Redis down, each process counts for itself, with its
-share of the free tries.
+An attempt is counted before it is checked, so that simultaneous attempts get no more tries than successive ones. A
+successful attempt is subtracted. A count ends a day after its first attempt, and a pause lasts at most an hour, so that
+nobody is locked out permanently. The names of counters are keyed hashes: Redis contains no address. Without Redis, each
+process has its share of the free attempts.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""The mailed digest of notices: whether a member wants one, whose is due, and what was told last."""
+"""The mailed digest of notices: the choice of a member, the digests that are due, and the counts of the last one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ DAY = timedelta(hours=20)  # at least, between two of them: the clocks of a time
 
 @dataclass(frozen=True)
 class DueDigest:
-    """A member to be told. counts: what the last digest told, by kind."""
+    """A member whose digest is due. counts: the notices of the last digest, by kind."""
 
     member_id: UUID
     email: str

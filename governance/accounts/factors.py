@@ -140,7 +140,7 @@ def second_factor_remove(*, person: SignedIn, code: str) -> None:
 
 
 def recovery_codes_renew(*, person: SignedIn, code: str) -> list[str]:
-    """New recovery codes; those of before no longer work. Raises Invalid; AddressNotProved.
+    """Create recovery codes. Former codes no longer work. Raises Invalid; AddressNotProved.
 
     Writes: Authenticator, AuditEntry.
     """

@@ -35,7 +35,7 @@ class Claims:
 
 @dataclass(frozen=True)
 class ProviderDraft:
-    """A server, as its admin writes it down. `secret`: empty keeps the one of before. No default role: only members."""
+    """The settings of a sign-in server. secret: empty keeps the stored one. No default role: only members sign in."""
 
     issuer: str
     client_id: str

@@ -1,6 +1,6 @@
 """Passwords: signing in with one, setting one, and setting a new one by a link that was mailed.
 
-Whoever asks learns nothing of who has an account: the same answer, after the same hashing, for every address.
+Answers do not reveal who has an account: every address gets the same answer, after the same hashing.
 """
 
 import logging

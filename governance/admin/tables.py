@@ -200,7 +200,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
         schedule_update(actor=actor_of(request), schedule_id=obj.pk, changes=changes)
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """The service has told the audit log."""
+        """Do nothing: the service has written the audit entry."""
 
     def response_change(self, request: HttpRequest, obj: Schedule) -> HttpResponseBase:  # type: ignore[override]
         return see_other(reverse("admin:governance_schedule_changelist"))

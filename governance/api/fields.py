@@ -68,7 +68,7 @@ LIST_NEEDED, WHOLE_NEEDED = "a list is needed", "a whole number is needed"
 
 
 def _name_choices(field: Any) -> None:
-    """Let a choice field, or a list of them, tell its choices to who names another."""
+    """Make the error of a choice field, or of a list of them, list the choices."""
     if isinstance(field, serializers.ListField):
         field.error_messages["not_a_list"] = LIST_NEEDED
     field = getattr(field, "child", field)
@@ -98,7 +98,7 @@ class TextField(serializers.CharField):
 
 
 class OneOfField(serializers.ChoiceField):
-    """One of a closed set. Who names another is told all that there are."""
+    """One of a fixed set of values. The error for another value lists them."""
 
     def __init__(self, kind: type[StrEnum], **options: Any) -> None:
         super().__init__(choices=list(kind), **options)
@@ -122,7 +122,7 @@ class WholeField(serializers.IntegerField):
 
 
 class TimeField(serializers.DateTimeField):
-    """A time that can be told in every time zone."""
+    """A time that exists in every time zone: see `governance.time_range`."""
 
     def to_internal_value(self, data: Any) -> datetime:
         moment = self._moment(data)

@@ -39,10 +39,10 @@ class Once:
 def once(
     request: Request, actor: Actor, *, ask: Callable[[], object], reader: Callable[[], Actor] | None
 ) -> Iterator[Once]:
-    """Look for the reply that the request's Idempotency-Key has, and keep others from answering the key meanwhile.
+    """Look up the stored reply of the request's Idempotency-Key, and lock the key while the request is answered.
 
-    `ask` raises what stands against the call itself (NotFound, Forbidden): before a bad key is told, and before a reply
-    is repeated. `reader`: as whom the actor reads what the reply shows, if not as itself.
+    ask: raises the errors of the call itself (NotFound, Forbidden). They come before the error of a bad key, and before
+    a stored reply. reader: returns the actor who must be able to read the memories of the reply, if it is another one.
     Raises Forbidden (the stored reply shows what may not be read now), Invalid (a bad key), KeyReused (another body),
     InFlight (being answered right now).
     """

@@ -44,7 +44,7 @@ class PersonaOfKeySchema(serializers.Serializer[Any]):
 
 
 class KeySchema(serializers.Serializer[Any]):
-    """`previous_until`: how long the secret of before a rotation works."""
+    """An API key without its text. previous_until: the end of the time in which the text before a rotation works."""
 
     id = serializers.UUIDField()
     prefix = serializers.CharField()
@@ -63,7 +63,7 @@ class KeySchema(serializers.Serializer[Any]):
 
 
 class NewKeySchema(KeySchema):
-    """`api_key` is told this once."""
+    """A new API key. Only this response contains its text, `api_key`."""
 
     api_key = serializers.CharField()
 

@@ -55,9 +55,9 @@ class ApiView(APIView):
 
     @contextmanager
     def after(self, ask: Callable[[], object]) -> Iterator[None]:
-        """Read the request; what is wrong with it is told after what stands against the call (404, 403, 423, 412).
+        """Read the request so that errors of the call (404, 403, 423, 412) come before errors of the body.
 
-        `ask` raises that; whatever it writes is rolled back.
+        ask: raises the errors of the call; its writes are rolled back.
         """
         try:
             yield

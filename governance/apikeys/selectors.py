@@ -20,9 +20,10 @@ from governance.vocabulary import Permission, Scope, Verb
 
 @dataclass(frozen=True)
 class KeyView:
-    """`previous_until`: how long the secret of before the last rotation works. persona, namespaces: its bonds.
+    """An API key as members see it.
 
-    purpose: of its calls that name none.
+    previous_until: the end of the time in which the secret before the last rotation works. persona, namespaces: the
+    bindings of the key. purpose: of calls that name none.
     """
 
     id: UUID

@@ -73,7 +73,7 @@ def _bind(actor: Actor, key: ApiKey, changes: KeyChanges) -> None:
 
 
 def apikey_rotate(*, actor: Actor, key_id: UUID, overlap: timedelta) -> Rotated:
-    """A new secret for the same key; the one of before works beside it for `overlap`, and any older one no more.
+    """Create a new secret for the key. The former secret works for `overlap`; older ones stop working.
 
     Raises NotFound; Forbidden; Invalid; Conflict (revoked). Writes: ApiKey, AuditEntry.
     """

@@ -31,7 +31,7 @@ def seal_once(*, batch: int = BATCH) -> int:
 
 
 def sign_once() -> int:
-    """The checkpoints that are due, of all tenants; how many."""
+    """Sign the due checkpoints of all tenants; return their number."""
     return len(_each(tenants_with_checkpoint_due(), checkpoint_write))
 
 

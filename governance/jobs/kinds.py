@@ -105,5 +105,5 @@ def schedulable_kinds() -> list[str]:
 
 
 def default_kinds() -> list[JobKind]:
-    """Those that a new tenant has a schedule of, by name."""
+    """Return the kinds for which a new tenant gets a schedule, by name."""
     return sorted((kind for kind in _kinds.values() if kind.default_cron), key=lambda kind: kind.name)

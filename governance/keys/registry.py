@@ -26,7 +26,7 @@ class Registry(Protocol):
         """The id of the database's key store; None in a database that notes none yet."""
 
     def register(self, store_id: UUID) -> UUID:
-        """Note a key store for good, unless another is noted; the id of the one that is noted now."""
+        """Store the id of the key store if none is stored. Return the stored id. It is never changed."""
 
     def tenants(self) -> frozenset[UUID]:
         """The ids of all tenants."""
@@ -35,7 +35,7 @@ class Registry(Protocol):
         """The ids of all rotations of keys that were noted."""
 
     def note_rotations(self, ids: Collection[UUID]) -> None:
-        """Note for good those that are not noted yet."""
+        """Store the ids that are not stored yet. They are never deleted."""
 
     def has_memories(self, tenant_ids: Collection[UUID]) -> bool:
         """Return whether any of these tenants ever stored a memory, for which it needed keys."""

@@ -34,7 +34,7 @@ class SigningKey:
         return self._private.sign(message)
 
     def public_key(self) -> bytes:
-        """32 bytes, for who checks signatures."""
+        """The public key, 32 bytes, with which signatures are verified."""
         return self._private.public_key().public_bytes_raw()
 
     def public_pem(self) -> str:

@@ -15,7 +15,7 @@ from governance.tenants.services import command_line_actor
 
 
 class OneLineCommand(BaseCommand):
-    """A wrong option is told in one line, as any other fault."""
+    """A parser that reports a wrong option in one line, like other errors."""
 
     requires_system_checks = ()
 

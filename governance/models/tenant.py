@@ -51,9 +51,9 @@ class Member(TenantModel):
 
 
 class ApiKey(TenantModel):
-    """Stored as a keyed hash; the prefix is random and finds the row. Shown once, at birth and when it is rotated.
+    """Stored as a keyed hash; the prefix is random and finds the row. Shown once, when it is created or rotated.
 
-    After a rotation the secret of before works beside the new one until `previous_until`.
+    After a rotation the former secret works until `previous_until`.
     """
 
     member = models.ForeignKey(

@@ -56,7 +56,7 @@ def bonds_detail(actor: Actor, key: ApiKey) -> dict[str, str | int | bool | None
 
 
 def _persona(key: ApiKey, reference: str) -> Persona:
-    """An agent only for who may speak as it. Raises Invalid, in the same words for a foreign and an unknown one."""
+    """Return the persona if the member may use it. Raises Invalid, with one message for foreign and unknown ones."""
     try:
         wanted = Q(id=UUID(reference))
     except ValueError:

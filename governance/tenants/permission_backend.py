@@ -54,7 +54,7 @@ def _kind_of(perm: str, obj: Any) -> Grantable | None:
 
 
 def _actor(user_id: UUID, tenant_id: UUID) -> Actor | None:
-    """The person as a member of the tenant; None for who is none."""
+    """Return the person's membership in the tenant, or None."""
     rows = Member.objects.filter(tenant_id=tenant_id, user_id=user_id, removed_at=None, user__is_active=True)
     member = rows.select_related("role").first()
     if member is None:

@@ -72,7 +72,7 @@ def tenant_create(*, slug: str, name: str, owner_email: str) -> tuple[Tenant, Me
 
 
 def tenant_keys_rotate(*, actor: Actor) -> int:
-    """Give the tenant new keys for what is sealed from now on; how many former ones only open what they sealed.
+    """Rotate the keys of the tenant. Return the number of retired keys, which only open what they sealed.
 
     Raises Forbidden; KeyUnavailable. Writes: AuditEntry.
     """

@@ -44,7 +44,7 @@ PATHS = 200  # suggested
 @require_http_methods(["GET", "HEAD"])
 @page
 def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """All grants for who manages them; for others what they were given and gave."""
+    """Show all grants to those who manage them, and to others the grants that they gave and received."""
     take = NewestMerged(GRANTS, request.GET.get("before", ""))
     return _list(request, actor, take)
 
@@ -52,7 +52,7 @@ def access_list(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @page
 def access_ask(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """From the path of a namespace to who can see it."""
+    """Redirect from the path of a namespace to its access page."""
     path = request.GET.get("path", "").strip()
     try:
         found = object_called(actor=actor, object_type="namespace", name=path)

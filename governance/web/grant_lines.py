@@ -18,7 +18,7 @@ from governance.web.access_words import ACTIONS, EFFECTS, KINDS, OBJECTS, condit
 
 @dataclass(frozen=True)
 class About:
-    """An object. name: empty where it may not be told. placed: the name is that of the place where it lies."""
+    """An object of a grant. name: empty if the reader may not know it. placed: the name is that of its namespace."""
 
     kind: str | Promise
     name: str = ""
@@ -36,7 +36,7 @@ class ShownGrant:
 
 
 def grants_shown(actor: Actor, grants: Sequence[GrantView]) -> list[ShownGrant]:
-    """One query for the names of all; for who does not manage grants one more for each kind of object."""
+    """Return the names. One query; for readers who do not manage grants one more for each kind of object."""
     with acting(actor):
         names = names_find(actor.tenant_id, _nameable(actor, grants))
     return [_shown(one, names) for one in grants]
@@ -48,9 +48,9 @@ def about_of(object_type: str, name: Name | None) -> About:
 
 
 def _nameable(actor: Actor, grants: Sequence[GrantView]) -> set[UUID]:
-    """The objects whose names the actor may know: all for who manages grants, for others what they may read now.
+    """Return the objects whose names the actor may know: all if they manage grants, else those that they may read now.
 
-    No single grant says so: another denies, one has ended, or its condition does not hold.
+    A single grant is not enough to decide: another may deny, it may have ended, or its condition may not hold.
     """
     ids = {one.object_id for one in grants}
     if is_allowed(actor, Permission.GRANT_MANAGE):

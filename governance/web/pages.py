@@ -99,7 +99,7 @@ def see_other(address: str) -> HttpResponseRedirect:
 
 
 def go(request: HttpRequest, address: str) -> HttpResponse:
-    """Go to another page: a redirect, which htmx would follow into the part, is told to it in a header."""
+    """Go to another page. htmx gets a header, because it would load the target of a redirect into the part."""
     if wants_part(request):
         return HttpResponse(status=HTTPStatus.NO_CONTENT, headers={"HX-Redirect": address})
     return see_other(address)
@@ -183,7 +183,7 @@ def _problem_json(request: HttpRequest, failure: DomainError) -> JsonResponse:
 
 
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
-    """Sign in, then come back. A script cannot follow a redirect to a page, so it is told where to go."""
+    """Redirect to the sign-in page, which leads back. A script gets the address instead of a redirect."""
     here = request.get_full_path() if request.method == "GET" else ""
     address = f"{reverse('sign_in')}?{urlencode({'next': here})}" if here else reverse("sign_in")
     if wants_part(request):

@@ -93,7 +93,7 @@ def memory_json(view: CubeView) -> MemoryJson:
 
 
 def duplicate_json(view: CubeView, *, content: str) -> MemoryJson:
-    """A memory that was there already, to who may not read: what they sent, where and since when it is."""
+    """An existing memory for a sender who may not read it: the sent text, its place and when it was stored."""
     cube = view.cube
     return UNKNOWN | {
         "id": str(cube.id),

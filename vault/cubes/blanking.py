@@ -1,4 +1,4 @@
-"""Taking the words of versions away for good, and those of their copies. Rows, numbers and hashes stay."""
+"""Permanent removal of the text of versions and of its copies. Rows, numbers and hashes stay."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -25,9 +25,9 @@ def extracts_of(source_id: UUID) -> CubeQuerySet:
 
 
 def copies_blank(actor: Actor, source_id: UUID, numbers: Collection[int]) -> None:
-    """Blank what was taken from versions that go for good and can never be shown again: extracts, answers of a model.
+    """Remove extracts and answers of a model that were made from versions whose text is removed.
 
-    What is held stays, withheld; so does any other derived text, until its review. Writes: as `versions_blank`.
+    Held texts stay but are withheld; so do other derived texts, until they are reviewed. Writes: as `versions_blank`.
     """
     rows = CubeSource.objects.filter(source_id=source_id, version__in=numbers).exclude(kind=SourceKind.QUOTE)
     lost = rows.filter(Q(kind=SourceKind.EXTRACT) | Q(cube__source=Source.CHAT))

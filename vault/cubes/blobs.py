@@ -158,9 +158,9 @@ def with_blobs(function: Callable[Parameters, Result]) -> Callable[Parameters, R
 
 
 def blobs_forget(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) -> None:
-    """Have the blobs of versions deleted whose words go for good, with the caller's transaction.
+    """Request the deletion of the blobs of versions whose text is removed, in the caller's transaction.
 
-    One that was recalled may have left a blob that no row refers to. Writes: OutboxEvent …, where there may be any.
+    A version that was recalled may have a blob to which no row refers. Writes: OutboxEvent …, where there may be any.
     """
     has_blobs = any(_ref_of(one) for one in versions)
     if not has_blobs and not StateTransition.objects.filter(cube_id=cube.id, to_state=State.ARCHIVED).exists():

@@ -125,6 +125,6 @@ def _decided(gathered: _Gathered, current: Iterable[UUID], policy: LinkPolicy) -
 
 
 def _within(gathered: _Gathered, statement: Statement, cube_ids: Iterable[UUID]) -> list[Statement]:
-    """Those that still are and that stand within the same border."""
+    """Return the gathered statements of these cubes that have the same border as `statement`."""
     found = (gathered.statements.get(one) for one in sorted(cube_ids))
     return [other for other in found if other is not None and other.border == statement.border]

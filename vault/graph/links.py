@@ -17,7 +17,7 @@ ON CONFLICT DO NOTHING
 
 
 def links_insert(tenant_id: UUID, links: Iterable[Link]) -> None:
-    """Those that are not there yet; in the caller's transaction."""
+    """Insert the links that do not exist yet. Use inside the caller's transaction."""
     rows = list(links)
     if not rows:
         return

@@ -38,11 +38,11 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
         return rows
 
     def chats(self) -> "NamespaceQuerySet":
-        """Those that `vault.namespaces.rules.chat_path` names."""
+        """The namespaces of chats, as `vault.namespaces.rules.chat_path` names them."""
         return self.filter(CHATS)
 
     def searchable_unnamed(self, mounted: Collection[UUID]) -> "NamespaceQuerySet":
-        """Those that a search finds without naming them. mounted: ids of those that are mounted where it is asked."""
+        """The namespaces that a search includes by default. mounted: ids of the namespaces mounted for this search."""
         unlisted = Q(kind__in=NAMED_OR_MOUNTED)
         return self.filter(~unlisted | Q(id__in=mounted)) if mounted else self.exclude(unlisted)
 

@@ -202,7 +202,7 @@ def subtree(actor: Actor, path: str) -> NamespaceQuerySet:
 
 
 def curators_list(*, actor: Actor) -> Sequence[Member]:
-    """The members who may own a namespace, for who may make one. Raises Forbidden."""
+    """Return the members who may own a namespace. The actor must be allowed to create one. Raises Forbidden."""
     authorize(actor, Permission.NAMESPACE_CREATE)
     with acting(actor):
         return list(Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).order_by("display_name")[:200])

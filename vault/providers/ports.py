@@ -128,7 +128,7 @@ class BlobStore(Protocol):
         """True if a call goes over the network: then never inside a database transaction."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Store a blob for good before returning; one of that name is replaced."""
+        """Store a blob durably before returning. Replaces a blob of the same name."""
 
     def read(self, name: str) -> bytes | None:
         """The blob; None where there is none."""

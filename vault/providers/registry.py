@@ -1,6 +1,6 @@
 """The providers that the settings name, built once per process.
 
-Those that speak OpenAI's protocol or S3's are imported when they are named: their clients take a second to load.
+Clients of OpenAI's protocol and of S3 are imported only if the settings name them: importing them takes a second.
 """
 
 from functools import cache

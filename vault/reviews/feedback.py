@@ -152,7 +152,7 @@ def _check(feedback: Feedback, expected_versions: Collection[int] | None) -> Non
 
 
 def _count(actor: Actor, cube: Cube, may_change: bool) -> None:
-    """A reader's opinion is a use; only of who may change the memory it is importance too."""
+    """Count feedback as a use. From a member who may change the memory, it changes its importance, too."""
     emit(actor=actor, topic=Topic.CUBES_READ, payload={"ids": [str(cube.id)]})
     if may_change:
         Cube.objects.filter(id=cube.id).update(importance=F("importance") + USEFUL_STEP * (1 - F("importance")))

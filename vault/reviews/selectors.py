@@ -56,7 +56,7 @@ class ReviewView:
     """`is_current`: it is about the memory as it is now. `words`: the text that waits, where it may be shown.
 
     other: of a conflict, the later statement; of a fusion, the other memory.
-    feedback: what a reader, the `author`, asks for; shown to who may decide and to that reader.
+    feedback: what a reader, the `author`, asks for; shown to that reader and to those who may decide.
     """
 
     row: Review
@@ -144,7 +144,7 @@ def _authorize(actor: Actor, review: Review) -> None:
 
 
 def _views(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
-    """Opened; with the texts that wait for a decision, for who may decide and may read what they were made from."""
+    """Return the opened reviews. Waiting texts are included if the actor may decide and may read their sources."""
     rows = list(rows)
     shown = _shown(actor, rows)
     views = _with_feedback(actor, _with_pairs(actor, _opened(rows, shown)))

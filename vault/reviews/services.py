@@ -156,7 +156,7 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
 def _locate(actor: Actor, review_id: UUID, *, rejecting: bool = False) -> tuple[Review, Cube]:
     """The review and its memory, both locked, if the actor may decide it.
 
-    Raises NotFound; Forbidden for who may not read the memory, change it, or delete it by rejecting; Held.
+    Raises NotFound; Forbidden if the actor may not read, change or, to reject, delete the memory; Held.
     """
     rows = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id)
     found = rows.values_list("cube_id", "kind", "other_id").first()

@@ -117,8 +117,10 @@ def _part(actor: Actor, subject_id: UUID, job_id: UUID, last: UUID | None) -> tu
 
 
 def _memories(actor: Actor, subject_id: UUID, ids: list[UUID]) -> list[SubjectMemory]:
-    """Those that the actor may read, deleted and expired ones too, but none whose source was withdrawn; with their
-    lineage. Writes: AuditEntry."""
+    """Return the memories that the actor may read, with their lineage.
+
+    Deleted and expired ones are included; those whose source was withdrawn are not. Writes: AuditEntry.
+    """
     rows = Cube.objects.in_reach_of(actor).resting_on(CubeOrigin.objects.filter(stands=True))
     cubes = list(rows.filter(id__in=ids).select_related("namespace").order_by("id"))
     readable = [cube.id for cube in cubes]

@@ -17,7 +17,7 @@ OF_SUBJECT = "subject:"
 
 
 def erasures_apply() -> int:
-    """Erase the subjects whose keys were destroyed and whose rows are there, of all tenants; how many.
+    """Erase the subjects of all tenants whose keys were destroyed but whose rows exist. Return their number.
 
     Raises KeyUnavailable; Held. Writes as an erasure does, in the name of the system.
     """

@@ -142,7 +142,7 @@ def _line(row: DataSubject, memories: int) -> SubjectLine:
 
 
 def _held_memories(actor: Actor, cubes: Sequence[Cube]) -> list[HeldMemory]:
-    """With the reasons of holds, for who manages these; a freeze has its reason too."""
+    """Return held memories with the reasons of their holds and freezes, for those who manage holds."""
     covered = HoldCube.objects.filter(cube_id__in=[cube.id for cube in cubes])
     holds = {hold.id: hold for hold in Hold.objects.active().filter(id__in=covered.values("hold_id"))}
     reasons: dict[UUID, list[str]] = {cube.id: [] for cube in cubes}

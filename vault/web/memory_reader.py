@@ -47,7 +47,7 @@ def reader_context(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[
 
 
 def _score(request: HttpRequest) -> tuple[float | None, list[ScorePart]]:
-    """The score that the list told of this memory, and its parts side by side in a bar of 100."""
+    """The score of this memory in the list, and its parts as shares of 100."""
     try:
         score = float(request.GET.get("score", ""))
         values = [float(one) for one in request.GET.get("parts", "")[:LONGEST_PARTS].split("-")]

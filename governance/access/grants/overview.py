@@ -55,10 +55,10 @@ def access_overview(
     pages: Pages,
     is_giving: bool = False,
 ) -> Overview:
-    """A page of members with what they may do in `context`: what a browser of theirs would be told.
+    """Return a page of members with the actions that each may take in a browser in `context`.
 
-    is_giving: also to whom a grant on the object can be given. Raises NotFound; Forbidden: for those who may share the
-    object. Writes: AuditEntry. Queries: seven; with `is_giving` eleven.
+    is_giving: include the possible receivers of a grant on the object. Raises NotFound; Forbidden unless the actor may
+    share the object. Writes: AuditEntry. Queries: seven; with `is_giving` eleven.
     """
     kind = grantable_of(object_type)
     if kind is None:
@@ -77,7 +77,7 @@ def access_overview(
 
 
 def principals_to_choose(*, actor: Actor) -> list[Grantee]:
-    """Roles, members, agents and keys, for who manages grants. Raises Forbidden."""
+    """Return the roles, members, agents and keys. The actor must manage grants. Raises Forbidden."""
     authorize(actor, Permission.GRANT_MANAGE)
     with acting(actor):
         roles = dict(Role.objects.filter(tenant_id=actor.tenant_id).values_list("name", "id"))

@@ -144,7 +144,7 @@ def export_run(run: JobRun) -> Callable[[], Step]:
 
 
 def exports_tidy() -> int:
-    """Remove the files whose time is over, of all tenants; how many. Their rows stay."""
+    """Delete the expired export files of all tenants; return their number. Their rows stay."""
     removed = 0
     oldest = datetime.now().timestamp() - timedelta(days=settings.AUDIT_EXPORT_DAYS).total_seconds()
     for path in (settings.DATA_DIR / "exports").glob("*/*"):

@@ -53,9 +53,9 @@ class Leased:
 
 
 def push_due() -> int:
-    """Deliver to the sinks that have something waiting, of each tenant in turn; how many rows were taken.
+    """Deliver waiting entries to the sinks, tenants in turn. Return the number of rows that were processed.
 
-    PASSES run at once, whatever the number of workers; a tenant whose sinks took SECONDS_OF_TENANT waits for the next.
+    At most PASSES run at once, whatever the number of workers. After SECONDS_OF_TENANT the next tenant is served.
     """
     with free_lock([f"audit push/{number}" for number in range(PASSES)]) as held:
         if held is None:
@@ -99,7 +99,7 @@ def _push(sink_id: UUID, tenant_id: UUID) -> int:
 
 
 def _push_batch(sink_id: UUID, tenant_id: UUID) -> int:
-    """Lease, read, send, and only then move the cursor on; how many rows were taken."""
+    """Lease the sink, read, send, then move the cursor. Return the number of rows that were processed."""
     try:
         leased = _lease(sink_id, tenant_id)
         rows = _rows(tenant_id, leased.after) if leased else []

@@ -92,9 +92,9 @@ def syslog_message(row: Pushed) -> bytes:
 
 
 def _stream(destination: Destination, rows: Sequence[Pushed], *, tls: bool) -> None:
-    """Octet counting (RFC 6587 §3.4.1). Then the end is told, and the other side's end is waited for.
+    """Send with octet counting (RFC 6587 §3.4.1), close the sending side, and wait until the receiver closes, too.
 
-    Without that nobody would know whether it has read anything: TCP takes bytes for a peer that has died.
+    Otherwise a delivery to a dead receiver would look successful: TCP accepts bytes for a peer that has died.
     """
     raw = connect(destination)
     try:

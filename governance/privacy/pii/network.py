@@ -1,4 +1,4 @@
-"""Addresses of the network: IPv4, IPv6, MAC. Those that mean no machine (loopback, masks, any) are left out."""
+"""Addresses of the network: IPv4, IPv6, MAC. Addresses of no machine (loopback, masks, any) are left out."""
 
 import ipaddress
 import re

@@ -41,7 +41,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Cancelled:
-    """active: the model that answers, and goes on to; models: those that the tenant was on its way to, or none."""
+    """A cancelled change. active: the model that searches use. models: the new models that were cancelled, or none."""
 
     active: str | None
     models: tuple[str, ...]
@@ -70,7 +70,7 @@ def move_get(*, actor: Actor) -> Move | None:
 
 
 def reembedding_cancel(*, actor: Actor) -> Cancelled:
-    """End the move that is under way: the active model goes on to answer, and the other's vectors are cleared away.
+    """Cancel the running change: searches continue to use the active model, and the vectors of the other are deleted.
 
     After the switch there is nothing to cancel. Owners and admins may. Raises Forbidden.
     Writes: Job …, OutboxEvent …, AuditEntry …; or nothing.

@@ -198,7 +198,7 @@ def _with(rule: PiiRule, action: PiiAction, instead: PiiAction) -> PiiRule:
 
 
 def _refusals(places: Sequence[Place]) -> list[FieldError]:
-    """Kinds and places, never values. The path of a metadata value is not told: a name in it may be one."""
+    """Kinds and places of findings, never values. The path of a metadata value is left out: it may contain one."""
     return [
         FieldError(str(place.part), f"holds {place.span.kind} at {place.span.start}-{place.span.end}")
         for place in places

@@ -72,7 +72,7 @@ def leaves_of(texts: Texts) -> list[Leaf]:
 
 
 def _short_leaves(texts: Texts) -> list[Leaf]:
-    """Those that are looked at together."""
+    """Texts that are screened together."""
     leaves = [Leaf(PiiField.METADATA, index, _text(part), named) for index, (part, named) in _scalars(texts.metadata)]
     leaves += [Leaf(PiiField.TAGS, index, tag) for index, tag in enumerate(texts.tags)]
     return [*leaves, Leaf(PiiField.SPEAKER, 0, texts.speaker)]
