@@ -166,6 +166,24 @@ def publications_list(*, actor: Actor, pages: Pages) -> list[Publication]:
         return found
 
 
+def publications_waiting(*, actor: Actor, pages: Pages) -> list[Publication]:
+    """The tenant's own publications that wait for an approval, newest first. Raises Forbidden. Writes: AuditEntry."""
+    authorize(actor, Permission.STORE_MANAGE)
+    with acting(actor):
+        rows = Publication.objects.filter(tenant_id=actor.tenant_id, waiting__isnull=False)
+        found = list(pages.take(_with_pack(rows).order_by("-id")))
+        ids = [one.id for one in found]
+        record(actor=actor, verb=Verb.PUBLICATION_LISTED, object_type="publication", object_ids=ids)
+        return found
+
+
+def publication_of(*, actor: Actor, pack_id: UUID) -> Publication | None:
+    """The publication of one of the tenant's own packs. Raises Forbidden."""
+    authorize(actor, Permission.STORE_MANAGE, Target("pack", pack_id, actor.tenant_id))
+    with acting(actor):
+        return _with_pack(Publication.objects.filter(tenant_id=actor.tenant_id, pack_id=pack_id)).first()
+
+
 def publication_get(*, actor: Actor, publication_id: UUID) -> Publication:
     """One of the tenant's own. Raises NotFound; Forbidden."""
     with acting(actor):

@@ -138,6 +138,7 @@ def _listed(request: HttpRequest, actor: Actor, query: MemoryQuery, after: UUID 
         "orders": ORDERS,
         "modes": MODES,
         "has_time": bool(found.hits),
+        "may_publish": is_allowed(actor, Permission.STORE_MANAGE),
         "curl": curl_of(query, request.build_absolute_uri("/api/v1/memories/")),
     }
 

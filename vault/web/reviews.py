@@ -1,11 +1,14 @@
 """The inbox: what was found or withdrawn, and two buttons. Redacting cannot be undone, so it is asked once more."""
 
+from dataclasses import dataclass
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
@@ -15,15 +18,27 @@ from governance.database import acting
 from governance.errors import Conflict
 from governance.vocabulary import Permission
 from governance.web.pages import draw, page, see_other, wants_part
-from governance.web.paging import Newest, uuid_or_none
+from governance.web.paging import Newest, NewestOf, uuid_or_none
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_get, review_view, reviews_list
 from vault.reviews.services import review_accept, review_accept_ask, review_reject
-from vault.vocabulary import ReviewKind, ReviewStatus
+from vault.store.publishing import publications_waiting
+from vault.vocabulary import ReviewKind, ReviewStatus, Visibility
 from vault.web.findings import shown_review
+from vault.web.store_forms import VISIBILITIES
+
+if TYPE_CHECKING:
+    from vault.models import Publication
 
 REVIEWS = 30  # of one page
 KEYS = 200  # the newest, that the form offers
+
+
+@dataclass(frozen=True)
+class OfferWaiting:
+    row: "Publication"
+    visibility: Promise
+    is_mine: bool  # and needs another member
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -43,9 +58,21 @@ def reviews(request: HttpRequest, actor: Actor) -> HttpResponseBase:
             "older": take.older,
             "decided": decided,
             "may_decide": is_allowed(actor, Permission.MEMORY_UPDATE),
+            "offers": _offers(actor) if not decided else [],
             "may_quarantine": is_allowed(actor, Permission.APIKEY_MANAGE),
         }
         return draw(request, "vault/reviews/reviews.html", context)
+
+
+def _offers(actor: Actor) -> list[OfferWaiting]:
+    """Publications that wait for another member; none for a reader who may not approve them."""
+    if not is_allowed(actor, Permission.STORE_MANAGE):
+        return []
+    found = publications_waiting(actor=actor, pages=NewestOf(REVIEWS, ""))
+    return [
+        OfferWaiting(row, VISIBILITIES[Visibility(row.visibility)], row.requested_by_id == actor.member_id)
+        for row in found
+    ]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from governance.access.decisions.services import authorize
+from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Invalid
@@ -96,6 +96,7 @@ def store(request: HttpRequest, actor: Actor) -> HttpResponseBase:
         "facets": _facets(query, counts, request.GET),
         "total": sum(count for topic, count in counts["topics"].items() if not query.topics or topic in query.topics),
         "query": query,
+        "may_manage": is_allowed(actor, Permission.STORE_MANAGE),
         "orders": ORDERS.items(),
         "next_address": _address(request.GET, page=str(number + 1)) if pages.has_more else "",
         "previous_address": _address(request.GET, page=str(number - 1)) if number > 1 else "",
@@ -126,6 +127,7 @@ def pack(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpR
         "yanked": sum(one.row.state == PackState.YANKED for one in versions),
         "terms": terms,
         "period": PERIODS[terms.period],
+        "may_manage": is_allowed(actor, Permission.STORE_MANAGE),
     }
     return draw(request, "vault/store/pack.html", context)
 

@@ -1,0 +1,251 @@
+"""The organisation's own packs: versions, files, withdrawals, and approvals that wait."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import FieldError, Invalid
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import NewestOf
+from vault.packs.files import LARGEST_FILE, PackInvalid
+from vault.packs.selectors import (
+    Verdict,
+    file_verify,
+    pack_get,
+    packs_list,
+    version_file,
+    version_get,
+    version_items,
+    versions_list,
+)
+from vault.packs.services import pack_remove, pack_update, version_deprecate
+from vault.store.publishing import (
+    publication_approve,
+    publication_get,
+    publication_of,
+    publication_reject,
+    publications_list,
+    version_yank,
+)
+from vault.vocabulary import PackState, PackTopic, PublicationState, Visibility
+from vault.web.labels import SEMANTIC_TYPES
+from vault.web.store_forms import VISIBILITIES, PackForm, initial_of
+from vault.web.store_publish import reasons_shown
+from vault.web.store_words import PACK_MARKS, PACK_STATES, colour_of, icon_of
+
+if TYPE_CHECKING:
+    from vault.models import Pack, PackVersion, Publication
+
+PACK_TYPE = "application/vnd.memos.mempack+zip"
+PACKS, VERSIONS, ITEMS = 50, 50, 200  # of one page
+LONGEST_REASON = 300
+PUBLICATION_STATES: dict[PublicationState, Promise] = {
+    PublicationState.WAITING: _("waits for an approval"),
+    PublicationState.PUBLISHED: _("published"),
+    PublicationState.REJECTED: _("rejected"),
+    PublicationState.HIDDEN: _("hidden by the operator"),
+    PublicationState.BANNED: _("banned by the operator"),
+}
+PUBLICATION_MARKS: dict[PublicationState, str] = {
+    PublicationState.WAITING: "state-waiting",
+    PublicationState.PUBLISHED: "state-activated",
+    PublicationState.REJECTED: "state-failed",
+    PublicationState.HIDDEN: "state-archived",
+    PublicationState.BANNED: "state-failed",
+}
+
+
+@dataclass(frozen=True)
+class ShownPack:
+    pack: "Pack"
+    icon: str
+    colour: int
+    newest: "PackVersion | None"
+    newest_state: str
+    publication: "Publication | None"
+    state: str
+    mark: str
+    visibility: str
+
+
+@dataclass(frozen=True)
+class OwnVersion:
+    """A version with what may be done with it. blocked: the memories that stop it, each with why."""
+
+    row: "PackVersion"
+    state: Promise
+    mark: str
+    blocked: tuple[tuple[str, str], ...]
+    is_offered: bool
+    is_waiting: bool
+
+    @property
+    def is_ready(self) -> bool:
+        return self.row.state == PackState.READY
+
+    @property
+    def may_withdraw(self) -> bool:
+        return self.row.state in {PackState.READY, PackState.DEPRECATED}
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def own(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The organisation's own packs with their publications, and a form that checks a file."""
+    authorize(actor, Permission.STORE_MANAGE)
+    return _own(request, actor)
+
+
+@require_POST
+@page
+def check(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Check a file that somebody sent. Nothing of it is stored."""
+    authorize(actor, Permission.STORE_MANAGE)
+    upload = request.FILES.get("file")
+    if upload is None or upload.size is None or upload.size > LARGEST_FILE:
+        return _own(request, actor, fault=_("Choose a .mempack file of at most 16 MB."))
+    try:
+        verdict = file_verify(actor=actor, content=upload.read())
+    except PackInvalid as failure:
+        return _own(request, actor, fault=failure.detail or failure.title)
+    return _own(request, actor, verdict=verdict)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def own_pack(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
+    """One pack of one's own: its versions, and its texts, which POST changes."""
+    pack = pack_get(actor=actor, pack_id=pack_id)
+    form = PackForm(request.POST if request.method == "POST" else None, initial=initial_of(pack))
+    form.fields["name"].disabled = True
+    if request.method == "POST" and form.is_valid():
+        try:
+            pack_update(actor=actor, pack_id=pack_id, changes=form.changes())
+            return see_other(reverse("store_own_pack", args=[pack_id]))
+        except Invalid as failure:
+            form.blame(failure)
+    publication = publication_of(actor=actor, pack_id=pack_id)
+    rows = versions_list(actor=actor, pack_id=pack_id, pages=NewestOf(VERSIONS, ""))
+    context = {
+        "shown": _shown(pack, rows[0] if rows else None, publication),
+        "form": form,
+        "versions": [_version(row, publication) for row in rows],
+        "is_scanning": any(row.state == PackState.SCANNING for row in rows),
+        "longest": LONGEST_REASON,
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    return draw(request, "vault/store/own_pack.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def version(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
+    """The memories of a version, as its readers get them."""
+    row = version_get(actor=actor, pack_id=pack_id, number=number)
+    items = version_items(actor=actor, version_id=row.id).items
+    shown = [(item, SEMANTIC_TYPES[item.semantic_type]) for item in items[:ITEMS]]
+    return draw(request, "vault/store/version.html", {"version": row, "items": shown, "total": len(items)})
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def version_download(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
+    row = version_get(actor=actor, pack_id=pack_id, number=number)
+    content = version_file(actor=actor, version_id=row.id)
+    disposition = f'attachment; filename="{row.pack.name}-{row.number}.mempack"'
+    return HttpResponse(content, content_type=PACK_TYPE, headers={"Content-Disposition": disposition})
+
+
+@require_POST
+@page
+def version_withdraw(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
+    """Deprecate the version, or with `yank` withdraw it; both need a reason, which subscribers read."""
+    row = version_get(actor=actor, pack_id=pack_id, number=number)
+    reason = _reason(request)
+    if "yank" in request.POST:
+        version_yank(actor=actor, version_id=row.id, reason=reason)
+    else:
+        version_deprecate(actor=actor, version_id=row.id, reason=reason)
+    return see_other(reverse("store_own_pack", args=[pack_id]))
+
+
+@require_POST
+@page
+def pack_delete(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
+    pack_remove(actor=actor, pack_id=pack_id)
+    return see_other(reverse("store_own"))
+
+
+@require_POST
+@page
+def decide(request: HttpRequest, actor: Actor, publication_id: UUID) -> HttpResponseBase:
+    """Approve what waits, or with `reject` refuse it for a reason."""
+    publication_get(actor=actor, publication_id=publication_id)
+    if "reject" in request.POST:
+        publication_reject(actor=actor, publication_id=publication_id, reason=_reason(request))
+    else:
+        publication_approve(actor=actor, publication_id=publication_id)
+    return see_other(reverse("reviews"))
+
+
+def _reason(request: HttpRequest) -> str:
+    reason = request.POST.get("reason", "").strip()
+    if not reason or len(reason) > LONGEST_REASON or "\x00" in reason:
+        raise Invalid(errors=[FieldError("reason", f"1 to {LONGEST_REASON} characters are needed")])
+    return reason
+
+
+def _own(
+    request: HttpRequest, actor: Actor, *, verdict: Verdict | None = None, fault: str | Promise = ""
+) -> HttpResponseBase:
+    packs = packs_list(actor=actor, pages=NewestOf(PACKS, ""))
+    offers = {one.pack_id: one for one in publications_list(actor=actor, pages=NewestOf(PACKS, ""))}
+    context = {
+        "packs": [_shown(pack, newest, offers.get(pack.id)) for pack, newest in packs],
+        "verdict": verdict,
+        "fault": fault,
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+    return draw(request, "vault/store/own.html", context, status=status)
+
+
+def _shown(pack: "Pack", newest: "PackVersion | None", publication: "Publication | None") -> ShownPack:
+    topic = PackTopic(pack.topic)
+    state = PublicationState(publication.state) if publication else None
+    if publication and publication.waiting_id:
+        state = PublicationState.WAITING
+    return ShownPack(
+        pack=pack,
+        icon=icon_of(topic),
+        colour=colour_of(topic),
+        newest=newest,
+        newest_state=str(PACK_STATES[PackState(newest.state)]) if newest else "",
+        publication=publication,
+        state=str(PUBLICATION_STATES[state]) if state else "",
+        mark=PUBLICATION_MARKS[state] if state else "",
+        visibility=str(VISIBILITIES[Visibility(publication.visibility)]) if publication else "",
+    )
+
+
+def _version(row: "PackVersion", publication: "Publication | None") -> OwnVersion:
+    state = PackState(row.state)
+    blocked = tuple((one["memory_id"], ", ".join(reasons_shown(one["kinds"]))) for one in row.report.get("blocked", []))
+    return OwnVersion(
+        row=row,
+        state=PACK_STATES[state],
+        mark=PACK_MARKS[state],
+        blocked=blocked if state is PackState.BLOCKED else (),
+        is_offered=publication is not None and publication.version_id == row.id,
+        is_waiting=publication is not None and publication.waiting_id == row.id,
+    )

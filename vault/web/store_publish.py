@@ -1,0 +1,237 @@
+"""Publishing a pack, step by step: its texts, its memories and what leaves of each, then the offer of a version.
+
+The choice of memories lies in the session from the list of memories until another is made.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import Conflict, Invalid
+from governance.vocabulary import Permission, PiiKind
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import NewestOf, uuid_or_none
+from vault.listing.selectors import paths_list
+from vault.packs.numbers import Number, number_read
+from vault.packs.scanning import Leaving
+from vault.packs.selectors import pack_get, packs_list, version_get, versions_list
+from vault.packs.services import MOST_IDS, PREVIEWED, VersionDraft, pack_create, version_build, version_preview
+from vault.store.publishing import PublicationDraft, publication_create, tenants_named
+from vault.vocabulary import PackState, Treatment
+from vault.web.labels import PII_KINDS
+from vault.web.memory_actions import draft_read
+from vault.web.store_forms import OfferForm, PackForm, VersionForm
+
+CHOICE = "pack_choice"  # of the session
+PACKS, VERSIONS = 50, 50  # that the forms offer or look at
+FIRST = "1.0.0"
+TREATMENTS: dict[Treatment, Promise] = {
+    Treatment.AS_IS: gettext_lazy("leaves unchanged"),
+    Treatment.REDACTED: gettext_lazy("leaves redacted"),
+    Treatment.ANONYMISED: gettext_lazy("leaves anonymised"),
+    Treatment.DROPPED: gettext_lazy("stays here"),
+    Treatment.BLOCKED: gettext_lazy("stops the version"),
+}
+CHIPS: dict[Treatment, str] = {
+    Treatment.AS_IS: "chip-ok",
+    Treatment.REDACTED: "chip-accent",
+    Treatment.ANONYMISED: "chip-accent",
+    Treatment.DROPPED: "chip-soft",
+    Treatment.BLOCKED: "chip-bad",
+}
+REASONS: dict[str, Promise] = {
+    "pack": gettext_lazy("came with another pack"),
+    "type": gettext_lazy("has no text"),
+    "sensitivity": gettext_lazy("is confidential or restricted"),
+    "policy": gettext_lazy("a policy forbids publishing it"),
+    "subject": gettext_lazy("is about a person"),
+}
+
+
+@dataclass(frozen=True)
+class ShownLeaving:
+    one: Leaving
+    treatment: Promise
+    chip: str
+    reasons: str
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def publish(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The first step: a new pack, or one of one's own. The list of memories posts its selection here."""
+    authorize(actor, Permission.STORE_MANAGE)
+    if request.POST.get("choose") == "yes":
+        _choice_keep(request)
+        return see_other(reverse("store_publish"))
+    form = PackForm(request.POST or None, initial={"topic": "other"})
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = pack_create(actor=actor, draft=form.draft())
+            return see_other(reverse("store_build", args=[made.id]))
+        except Invalid as failure:
+            form.blame(failure)
+        except Conflict:
+            form.add_error("name", _("You have a pack of this name. Choose another, or add a version to it above."))
+    context = {
+        "form": form,
+        "choice": _choice_words(request),
+        "packs": packs_list(actor=actor, pages=NewestOf(PACKS, "")),
+    }
+    return draw(request, "vault/store/publish.html", context, status=_status(form))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def build(request: HttpRequest, actor: Actor, pack_id: UUID) -> HttpResponseBase:
+    """The second step: what leaves, memory by memory. POST builds the version, or with `check` looks again."""
+    pack = pack_get(actor=actor, pack_id=pack_id)
+    if request.method != "POST" and _query_keep(request):
+        return see_other(reverse("store_build", args=[pack_id]))
+    if "choice" in request.GET:
+        request.session.pop(CHOICE, None)
+    initial = {"version": _next_number(actor, pack_id), "findings": "block", "subjects": "drop"}
+    form = VersionForm(request.POST if request.method == "POST" else None, initial=initial)
+    draft = _draft(request, form)
+    if request.method == "POST" and form.is_valid() and draft is not None:
+        draft = _left_out(request, actor, pack_id, draft)
+        try:
+            if "check" not in request.POST:
+                version_build(actor=actor, pack_id=pack_id, draft=draft)
+                return see_other(reverse("store_own_pack", args=[pack_id]))
+        except Invalid as failure:
+            form.blame(failure)
+        except Conflict as failure:
+            form.add_error("version", failure.detail)
+    decided = version_preview(actor=actor, pack_id=pack_id, draft=draft) if draft is not None else []
+    counted = Counter(one.treatment for one in decided)
+    context = {
+        "pack": pack,
+        "form": form,
+        "choice": _choice_words(request),
+        "leaving": [_shown(one) for one in decided],
+        "counts": [(TREATMENTS[kind], CHIPS[kind], counted[kind]) for kind in Treatment if counted[kind]],
+        "is_blocked": bool(counted[Treatment.BLOCKED]),
+        "leaves": sum(one.item is not None for one in decided),
+        "is_cut": len(decided) >= PREVIEWED,
+        "paths": paths_list(actor=actor) if draft is None else [],
+    }
+    return draw(request, "vault/store/build.html", context, status=_status(form))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def offer(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
+    """The last step: who may find the version, and on which terms."""
+    version = version_get(actor=actor, pack_id=pack_id, number=number)
+    initial = {"visibility": "installation", "period": "month"}
+    form = OfferForm(request.POST if request.method == "POST" else None, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        try:
+            draft = PublicationDraft(
+                version_id=version.id,
+                visibility=form.visibility_chosen(),
+                tenants=tenants_named(form.cleaned_data["tenants"]),
+                terms=form.terms(),
+            )
+            publication_create(actor=actor, draft=draft)
+            return see_other(reverse("store_own_pack", args=[pack_id]))
+        except Invalid as failure:
+            form.blame(failure)
+        except Conflict as failure:
+            form.add_error(None, failure.detail)
+    return draw(request, "vault/store/offer.html", {"version": version, "form": form}, status=_status(form))
+
+
+def _status(form: Any) -> int:
+    return HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+
+
+def _choice_keep(request: HttpRequest) -> None:
+    """Raises Invalid for a search, which has no end."""
+    ids = [one for one in (uuid_or_none(text) for text in request.POST.getlist("id")) if one][:MOST_IDS]
+    chosen = draft_read(request.POST, "export", ids)
+    if chosen.filters is None:
+        request.session[CHOICE] = {"ids": [str(one) for one in chosen.ids]}
+    else:
+        request.session[CHOICE] = {"filters": chosen.filters}
+
+
+def _query_keep(request: HttpRequest) -> bool:
+    """Take the namespace and tag of the form as the choice. Returns whether there was one."""
+    asked = {"namespace": request.GET.get("namespace", ""), "tags": request.GET.get("tag", "")}
+    filters = {name: text.strip() for name, text in asked.items() if text.strip()}
+    if filters:
+        request.session[CHOICE] = {"filters": filters}
+    return bool(filters)
+
+
+def _choice_words(request: HttpRequest) -> dict[str, Any] | None:
+    """count: of selected memories, None for a query; query: its conditions as text. None where nothing is chosen."""
+    choice = request.session.get(CHOICE)
+    if not choice or not (choice.get("ids") or choice.get("filters")):
+        return None
+    filters = {name: one for name, one in choice.get("filters", {}).items() if isinstance(one, str)}
+    return {"count": len(choice["ids"]) if "ids" in choice else None, "query": ", ".join(filters.values())}
+
+
+def _draft(request: HttpRequest, form: VersionForm) -> VersionDraft | None:
+    """The version of the form, of the memories that the session has; None where none are chosen."""
+    if _choice_words(request) is None:
+        return None
+    choice = request.session[CHOICE]
+    draft = VersionDraft(
+        number=FIRST, ids=tuple(UUID(one) for one in choice.get("ids", ())), filters=choice.get("filters")
+    )
+    if not form.is_bound or not form.is_valid():
+        return draft
+    said = form.cleaned_data
+    return replace(draft, number=said["version"], changelog=said["changelog"], rules=form.rules())
+
+
+def _left_out(request: HttpRequest, actor: Actor, pack_id: UUID, draft: VersionDraft) -> VersionDraft:
+    """Without the memories that were ticked. A query of few memories becomes the list of the others."""
+    out = {one for one in (uuid_or_none(text) for text in request.POST.getlist("out")) if one}
+    if not out:
+        return draft
+    ids = draft.ids
+    if draft.filters is not None:
+        ids = tuple(one.cube_id for one in version_preview(actor=actor, pack_id=pack_id, draft=draft))
+        if len(ids) >= PREVIEWED:
+            raise Invalid(_("The query matches too many memories to leave out single ones: narrow it."))
+    rest = tuple(one for one in ids if one not in out)
+    if not rest:
+        raise Invalid(_("Nothing would be left."))
+    request.session[CHOICE] = {"ids": [str(one) for one in rest]}
+    return replace(draft, ids=rest, filters=None)
+
+
+def _next_number(actor: Actor, pack_id: UUID) -> str:
+    """The number of a blocked version again, else the next minor one."""
+    rows = versions_list(actor=actor, pack_id=pack_id, pages=NewestOf(VERSIONS, ""))
+    blocked = [row.number for row in rows if row.state == PackState.BLOCKED]
+    if blocked:
+        return blocked[0]
+    newest = max((number_read(row.number) for row in rows), default=None)
+    return str(Number(newest.major, newest.minor + 1, 0)) if newest else FIRST
+
+
+def _shown(one: Leaving) -> ShownLeaving:
+    return ShownLeaving(one, TREATMENTS[one.treatment], CHIPS[one.treatment], ", ".join(reasons_shown(one.reasons)))
+
+
+def reasons_shown(reasons: tuple[str, ...] | list[str]) -> list[str]:
+    """Kinds of findings and reasons of a scan, in the reader's language."""
+    return [str(REASONS[one]) if one in REASONS else str(PII_KINDS[PiiKind(one)]) for one in reasons]
