@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from django.db.models import F, Q
+from django.db.models import Q
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -11,9 +11,16 @@ from governance.audit.services import record
 from governance.database import acting, cached_in_transaction, clear_transaction_cache
 from governance.errors import FieldError, Invalid
 from governance.personas.locating import OBJECT_TYPE, persona_locate, persona_target
+from governance.prepared import prepared_cursor
 from governance.vocabulary import Permission, Verb
 from vault.layers.rules import NAMES, RANGES, WHOLE, Constants, constants_of
 from vault.models import LayerSettings
+
+IN_FORCE = """
+SELECT values FROM vault_layersettings
+WHERE persona_id = %s OR persona_id IS NULL
+ORDER BY persona_id NULLS FIRST
+"""
 
 
 def constants_get(*, actor: Actor, persona_id: UUID) -> Constants:
@@ -27,9 +34,9 @@ def constants_in_force(persona_id: UUID) -> Constants:
     """Those of a persona of the tenant whose transaction is open. One query, once for a transaction."""
 
     def find() -> Constants:
-        named = Q(persona_id=persona_id) | Q(persona=None)
-        rows = LayerSettings.objects.filter(named).order_by(F("persona_id").asc(nulls_first=True))
-        return constants_of(*rows.values_list("values", flat=True))
+        with prepared_cursor() as cursor:
+            cursor.execute(IN_FORCE, [persona_id])
+            return constants_of(*(values for (values,) in cursor.fetchall()))
 
     return cached_in_transaction(("layer constants", persona_id), find)
 

@@ -21,7 +21,7 @@ from vault.layers.constants import constants_in_force
 from vault.layers.modelled import ModelReading, model_read
 from vault.layers.placing import persona_lock
 from vault.layers.reading import PageText, pages_open, words_of_cubes
-from vault.layers.scoring import hot_segments
+from vault.layers.scoring import hot_ids
 from vault.layers.statements import (
     Distilled,
     Reconciled,
@@ -125,7 +125,7 @@ def _distil(actor: Actor, segment_id: UUID, reading: Reading) -> None:
         return
     persona_lock(segment.persona_id)
     constants = constants_in_force(segment.persona_id)
-    if not hot_segments(segment.persona_id, constants).filter(id=segment_id).exists():
+    if segment_id not in hot_ids(actor.tenant_id, segment.persona_id, constants):
         return
     pages = Page.objects.filter(id__in=list(reading.pages), promoted_at=None).select_for_update().order_by("id")
     rows = list(pages.defer("vector"))

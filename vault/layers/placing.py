@@ -22,7 +22,7 @@ from governance.vocabulary import Topic, Verb
 from vault.layers.constants import constants_in_force
 from vault.layers.reading import gist_of, keyword_marks, pages_open
 from vault.layers.rules import Constants, best_segment, continues
-from vault.layers.scoring import SegmentQuery, coldest_segments, hot_segments, segment_scores
+from vault.layers.scoring import SegmentQuery, coldest_segments, hot_ids, segment_scores
 from vault.models import Page, Segment, Stream
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
@@ -84,8 +84,7 @@ def persona_lock(persona_id: UUID) -> None:
 
 def hot_emit(actor: Actor, persona_id: UUID) -> None:
     """Leave the distillation of every segment over τ as work. Writes: OutboxEvent?."""
-    found = hot_segments(persona_id, constants_in_force(persona_id)).values_list("id", flat=True)
-    hot = [str(key) for key in found]
+    hot = [str(key) for key in hot_ids(actor.tenant_id, persona_id, constants_in_force(persona_id))]
     if hot:
         emit(actor=actor, topic=Topic.SEGMENTS_HOT, payload={"segments": hot})
 

@@ -20,6 +20,15 @@ SELECT id, CASE WHEN model = %(model)s AND vector IS NOT NULL THEN 1 - (vector <
   CASE WHEN keywords ?| %(keywords)s::text[] THEN keywords END
 FROM vault_segment WHERE tenant_id = %(tenant)s AND persona_id = %(persona)s AND evicted_at IS NULL
 """
+# `by_heat` over τ, as text: it is asked after each page.
+HOT = """
+SELECT id FROM vault_segment
+WHERE tenant_id = %(tenant)s AND persona_id = %(persona)s AND evicted_at IS NULL AND unpromoted > 0
+  AND %(alpha)s::float8 * visits + %(beta)s::float8 * unpromoted + %(gamma)s::float8 * exp(-least(
+    greatest(extract(epoch FROM statement_timestamp() - visited_at)::float8, 0) / %(mu)s::float8, %(faintest)s::float8
+  )) > %(tau)s::float8
+ORDER BY id
+"""
 SECONDS = "epoch"
 FAINTEST = 700.0  # exp(-700) is the last that PostgreSQL computes without an underflow, in round figures
 
@@ -69,6 +78,15 @@ def hot_segments(persona_id: UUID, constants: Constants) -> QuerySet[Any]:
     """The residents of a persona that are to be distilled (`is_hot`), as SQL."""
     residents = Segment.objects.filter(persona_id=persona_id, evicted_at=None, unpromoted__gt=0)
     return by_heat(residents, constants).filter(warmth__gt=constants.tau)
+
+
+def hot_ids(tenant_id: UUID, persona_id: UUID, constants: Constants) -> list[UUID]:
+    """The ids of `hot_segments`, by a statement that is planned once."""
+    weights = {name: getattr(constants, name) for name in ("alpha", "beta", "gamma", "mu", "tau")}
+    values: dict[str, Any] = {"tenant": tenant_id, "persona": persona_id, "faintest": FAINTEST, **weights}
+    with prepared_cursor() as cursor:
+        cursor.execute(HOT, values)
+        return [row[0] for row in cursor.fetchall()]
 
 
 def coldest_segments(persona_id: UUID, constants: Constants, count: int) -> list[UUID]:

@@ -21,7 +21,7 @@ from governance.prepared import in_one_go, prepared_cursor, sql_array
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.rules import approximate_tokens
-from vault.cubes.selectors import cubes_read
+from vault.cubes.selectors import CubeView, cubes_read
 from vault.layers.constants import constants_in_force
 from vault.layers.reading import keyword_marks
 from vault.layers.rules import Constants, Key, Selection, fit, select_pages, select_segments
@@ -33,9 +33,9 @@ from vault.retrieval.composing import compose, composed, visibility_number
 from vault.retrieval.queries import SearchQuery, narrowing, states, within_asked
 from vault.retrieval.ranking import NO_PARTS
 from vault.retrieval.selectors import Hit, memories_search
-from vault.retrieval.visibility import among
 from vault.vocabulary import EntryQueue, SearchMode
 
+OPENED = 20  # memories that a context opens at once
 FREE = 10  # memories beside the layers that a context may have
 DEFAULT_TOKENS = 2_000
 # 0 for a page that has no vector of the question's model yet.
@@ -101,6 +101,14 @@ class _Question:
     model: str
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """The memories that a context has opened already, and the tokens that all of it may take."""
+
+    views: Mapping[UUID, CubeView] = field(repr=False)
+    budget: int
+
+
 class _OtherModel(Exception):
     """The tenant's vectors belong to another model than the vector of the question."""
 
@@ -133,8 +141,9 @@ def layers_search(
 def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = DEFAULT_TOKENS) -> Context:
     """Assemble the memories for a question: the layers first, then other memories that answer it.
 
-    token_budget: at least 1. Each memory is one JSON object in a line of its own, labelled with its id and quoted as
-    data. Both are read in one transaction. Raises as `layers_search`. Writes: AuditEntry …, OutboxEvent ….
+    token_budget: at least 1; memories that cannot fit any more are not opened. Each memory is one JSON object in a line
+    of its own, labelled with its id and quoted as data. Both are read in one transaction. Raises as `layers_search`.
+    Writes: AuditEntry …, OutboxEvent ….
     """
     authorize(actor, Permission.MEMORY_READ)
     free = replace(search, mode=SearchMode.HYBRID, top_k=FREE)
@@ -143,10 +152,11 @@ def context_assemble(*, actor: Actor, search: SearchQuery, token_budget: int = D
     def read(question: _Question) -> list[Hit]:
         own: list[Hit] = []
 
-        def layers(_: Sequence[Hit]) -> None:
+        def layers(free_hits: Sequence[Hit]) -> None:
             with acting(actor):
                 if search.personas or persona_of_member(actor) is not None:
-                    own.extend(_hits(actor, _persona(actor, named), named, question))
+                    opened = _Opened({hit.view.cube.id: hit.view for hit in free_hits}, token_budget)
+                    own.extend(_hits(actor, _persona(actor, named), named, question, opened))
 
         hits = memories_search(actor=actor, search=free, within=layers)
         shown = {hit.view.cube.id for hit in own}
@@ -177,13 +187,21 @@ def _persona(actor: Actor, search: SearchQuery) -> UUID:
     return found
 
 
-def _hits(actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question) -> list[Hit]:
+def _hits(
+    actor: Actor, persona_id: UUID, search: SearchQuery, question: _Question, opened: _Opened | None = None
+) -> list[Hit]:
     """Raises _OtherModel."""
     active = active_model(actor)
     if active is not None and active != question.model and answering(active).name != question.model:
         raise _OtherModel(active)
     scores, visited = _scored(actor, persona_id, search, question)
-    return _opened(actor, search, scores, visited)
+    ranked, sizes = _ranked(actor, search, scores)
+    if opened is None:
+        views = cubes_read(actor=actor, cube_ids=ranked, verb=Verb.MEMORY_SEARCHED, is_use=False)
+    else:
+        views = _views_within(actor, ranked, sizes, opened)
+    _count_use(actor, search, views, visited)
+    return [_hit(view, scores[view.cube.id]) for view in views]
 
 
 def _scored(
@@ -254,31 +272,58 @@ def _score_sides(scores: dict[UUID, float], sides: tuple[UUID | None, UUID | Non
             scores[cube_id] = max(near, scores.get(cube_id, 0.0))
 
 
-def _opened(actor: Actor, search: SearchQuery, scores: dict[UUID, float], visited: Sequence[UUID]) -> list[Hit]:
-    """Those that the reader may see and that the search's filters leave, best first."""
-    shown = _visible(actor, search, list(scores))
-    ranked = sorted(shown, key=lambda one: (-scores[one], str(one)))
-    chosen = [one for one in ranked if _clamped(scores[one]) >= search.min_score][: search.top_k]
-    views = cubes_read(actor=actor, cube_ids=chosen, verb=Verb.MEMORY_SEARCHED, is_use=False)
+def _ranked(actor: Actor, search: SearchQuery, scores: Mapping[UUID, float]) -> tuple[list[UUID], dict[UUID, int]]:
+    """Those that the reader may see and that the search's filters leave, best first, and the tokens of each."""
+    sizes = _visible(actor, search, list(scores))
+    ranked = sorted(sizes, key=lambda one: (-scores[one], str(one)))
+    return [one for one in ranked if _clamped(scores[one]) >= search.min_score][: search.top_k], sizes
+
+
+def _views_within(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int], opened: _Opened) -> list[CubeView]:
+    """Open the memories that a context takes, OPENED at a time, until no further one fits its budget."""
+    found: list[CubeView] = []
+    left = opened.budget
+    for start in range(0, len(ranked), OPENED):
+        named = [one for one in ranked[start : start + OPENED] if sizes[one] < left]
+        missing = [one for one in named if one not in opened.views]
+        read = cubes_read(actor=actor, cube_ids=missing, verb=Verb.MEMORY_SEARCHED, is_use=False) if missing else []
+        views = {**opened.views, **{view.cube.id: view for view in read}}
+        taken = fit([views[one] for one in named if one in views], _tokens_of, left)
+        left -= sum(_tokens_of(view) for view in taken)
+        found += taken
+    return found
+
+
+def _count_use(actor: Actor, search: SearchQuery, views: Sequence[CubeView], visited: Sequence[UUID]) -> None:
     if search.is_use:
-        payload = {"ids": [str(one) for one in chosen], "segments": [str(one) for one in visited]}
-        emit(actor=actor, topic=Topic.CUBES_READ, payload=payload)
-    return [
-        Hit(view, score, replace(NO_PARTS, dense=score)) for view in views for score in [_clamped(scores[view.cube.id])]
-    ]
+        ids = [str(view.cube.id) for view in views]
+        emit(
+            actor=actor,
+            topic=Topic.CUBES_READ,
+            payload={"ids": ids, "segments": [str(one) for one in visited]},
+        )
 
 
-def _visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> set[UUID]:
-    """Those of the memories that the actor may see and that the search asks for. One query."""
+def _hit(view: CubeView, score: float) -> Hit:
+    return Hit(view, _clamped(score), replace(NO_PARTS, dense=_clamped(score)))
+
+
+def _visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dict[UUID, int]:
+    """Those of the memories that the actor may see and that the search asks for, with their tokens. One query."""
     condition = narrowing(token_maker(actor.tenant_id), replace(search, personas=(), session_id=""))
 
     def rows() -> QuerySet[Any]:
         visible = Cube.objects.visible_to(actor).filter(states(search) & condition)
-        return within_asked(visible, search).values("id")
+        return within_asked(visible, search).values("id", "token_count")
 
     place = (search.namespaces, search.names_place, search.mounted, search.include_archived)
     made = compose("layered", rows()) if condition else composed("layered", rows, key=(visibility_number(actor), place))
-    return among(made, cube_ids)
+    with prepared_cursor() as cursor:
+        statement = (
+            f"SELECT seen.id, seen.token_count FROM ({made.statement}) AS seen WHERE seen.id = ANY(%(ids)s::uuid[])"
+        )
+        cursor.execute(statement, {**made.parameters, "ids": sql_array(cube_ids)})
+        return dict(cursor.fetchall())
 
 
 def _clamped(score: float) -> float:
@@ -286,7 +331,16 @@ def _clamped(score: float) -> float:
 
 
 def _item(hit: Hit) -> ContextItem:
-    cube, words = hit.view.cube, hit.view.words
+    line = _line(hit.view)
+    return ContextItem(hit, line, approximate_tokens(line))
+
+
+def _tokens_of(view: CubeView) -> int:
+    return approximate_tokens(_line(view))
+
+
+def _line(view: CubeView) -> str:
+    cube, words = view.cube, view.words
     moment = cube.event_time or cube.created_at
     quoted = {
         "id": str(cube.id),
@@ -295,5 +349,4 @@ def _item(hit: Hit) -> ContextItem:
         "date": moment.date().isoformat(),
         "text": words.content,
     }
-    line = json.dumps(quoted, ensure_ascii=False)
-    return ContextItem(hit, line, approximate_tokens(line))
+    return json.dumps(quoted, ensure_ascii=False)

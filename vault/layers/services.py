@@ -10,7 +10,6 @@ from governance.actor import Actor
 from governance.database import acting, cached_in_transaction
 from governance.ids import uuid7
 from governance.keys.services import token_maker
-from governance.models import Persona
 from governance.outbox.services import emit
 from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Permission, PersonaKind, Topic
@@ -36,6 +35,10 @@ SELECT id FROM vault_page WHERE tenant_id = %s AND stream_id = %s AND layer = 's
 ORDER BY position DESC OFFSET %s
 """
 MOVE = "UPDATE vault_page SET layer = 'mid_term' WHERE id = ANY(%s::uuid[]) AND tenant_id = %s"
+FIRST_PERSONA = """
+SELECT id FROM governance_persona WHERE tenant_id = %s AND member_id = %s AND kind = %s AND removed_at IS NULL
+ORDER BY id LIMIT 1
+"""
 ADVANCE = "UPDATE vault_stream SET last_position = %s WHERE tenant_id = %s AND id = %s"
 
 
@@ -129,8 +132,10 @@ def persona_of_member(actor: Actor) -> UUID | None:
         return actor.persona_id
 
     def find() -> UUID | None:
-        rows = Persona.objects.filter(tenant_id=actor.tenant_id, member_id=member_id, removed_at=None)
-        return rows.filter(kind=PersonaKind.USER).order_by("id").values_list("id", flat=True).first()
+        with prepared_cursor() as cursor:
+            cursor.execute(FIRST_PERSONA, [actor.tenant_id, member_id, PersonaKind.USER])
+            row = cursor.fetchone()
+        return row[0] if row else None
 
     return cached_in_transaction(("persona of member", member_id), find)
 
