@@ -14,7 +14,18 @@ from django.db.models import CharField, F, Q, QuerySet, Value
 from django.db.models.functions import Concat
 
 from governance.errors import FieldError, Invalid
-from governance.models import ApiKey, AuditSink, Invitation, Member, Persona, Policy, Role, RoleTemplate, Tenant
+from governance.models import (
+    ApiKey,
+    AuditSink,
+    Invitation,
+    Member,
+    Persona,
+    Policy,
+    Role,
+    RoleTemplate,
+    Tenant,
+    Webhook,
+)
 
 ID = re.compile(r"(?<![/0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f-])")
 NOTHING = Value("", output_field=CharField())
@@ -53,6 +64,7 @@ _rows: dict[str, Rows] = {
     "role_template": _called(RoleTemplate, "name"),
     "invitation": _called(Invitation, "email"),
     "audit_sink": _called(AuditSink, "name"),
+    "webhook": _called(Webhook, "url"),
     "tenant": lambda tenant_id: Tenant.objects.filter(id=tenant_id).annotate(called=F("name"), more=F("slug")),
 }
 

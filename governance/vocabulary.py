@@ -230,6 +230,13 @@ class Verb(StrEnum):
     OPERATOR_CHANGED = "operator.changed"
     OPERATOR_VIEWED = "operator.viewed"
     SEGMENT_CHANGED = "segment.changed"
+    # webhooks
+    WEBHOOK_CREATED = "webhook.created"
+    WEBHOOK_CHANGED = "webhook.changed"
+    WEBHOOK_REMOVED = "webhook.removed"
+    WEBHOOK_ROTATED = "webhook.rotated"
+    WEBHOOK_TESTED = "webhook.tested"
+    DELIVERY_REPLAYED = "webhook.delivery_replayed"
     # MemStore
     PACK_CREATED = "pack.created"
     PACK_CHANGED = "pack.changed"
@@ -301,6 +308,7 @@ class Topic(StrEnum):
     PACK_INSTALL = "pack.install"
     STORE_CHANGED = "store.changed"
     STORE_READ = "store.read"
+    WEBHOOK_DELIVER = "webhook.deliver"
 
 
 class ExportFormat(StrEnum):
@@ -332,6 +340,14 @@ class SinkKind(StrEnum):
 
     SYSLOG = "syslog"
     WEBHOOK = "webhook"
+
+
+class DeliveryStatus(StrEnum):
+    """The states of a webhook's delivery. failed: retried for a day without success; it can be replayed."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
 
 
 class PiiKind(StrEnum):

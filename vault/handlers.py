@@ -27,6 +27,7 @@ from vault.layers.placing import pages_place, pages_reread
 from vault.layers.visiting import segments_count_visits
 from vault.lifecycle import archive, contradictions, duplicates, index_check, sweep, tiers
 from vault.listing import actions
+from vault.namespaces import webhooks
 from vault.overview.counting import counts_write
 from vault.overview.digests import digests_send
 from vault.packs import services as packs
@@ -36,6 +37,7 @@ from vault.store import installing
 from vault.store.crossing import reads_report, subscribers_inform
 from vault.subjects import erasing, exports
 
+FILTERS = (webhooks,)  # of webhooks, registered when they are imported
 # `@handler` in a room registers a kind of job.
 JOBS = (
     actions,

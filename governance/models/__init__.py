@@ -18,6 +18,7 @@ from governance.models.schedule import Schedule
 from governance.models.subject import DataSubject
 from governance.models.tenant import ApiKey, Member, Role, SignInLink, Tenant
 from governance.models.user import User
+from governance.models.webhook import Webhook, WebhookDelivery
 
 __all__ = [
     "AccessGroup",
@@ -51,4 +52,6 @@ __all__ = [
     "Tenant",
     "Usage",
     "User",
+    "Webhook",
+    "WebhookDelivery",
 ]

@@ -91,6 +91,9 @@ PHRASES: dict[str, Promise] = {
     Verb.AUDIT_LISTED: gettext_lazy("looked at the audit log"),
     Verb.AUDIT_REPORTED: gettext_lazy("made a report of permission changes"),
     Verb.AUDIT_VERIFIED: gettext_lazy("verified the audit log"),
+    Verb.DELIVERY_REPLAYED: gettext_lazy("sent an event to %(what)s again"),
+    Verb.WEBHOOK_TESTED: gettext_lazy("tested %(what)s"),
+    Verb.WEBHOOK_ROTATED: gettext_lazy("made a new secret for %(what)s"),
     Verb.QUOTA_CHANGED: gettext_lazy("changed the quota %(what)s"),
 }
 
@@ -121,6 +124,7 @@ def _nouns() -> dict[str, Callable[[int], str]]:
         "audit_entry": lambda n: ngettext("%(n)s audit entry", "%(n)s audit entries", n),
         "audit_checkpoint": lambda n: ngettext("%(n)s checkpoint", "%(n)s checkpoints", n),
         "audit_sink": lambda n: ngettext("%(n)s destination of the log", "%(n)s destinations of the log", n),
+        "webhook": lambda n: ngettext("%(n)s webhook", "%(n)s webhooks", n),
         "tenant": lambda n: ngettext("%(n)s organisation", "%(n)s organisations", n),
         "view": lambda n: ngettext("%(n)s saved view", "%(n)s saved views", n),
         "pack": lambda n: ngettext("%(n)s pack", "%(n)s packs", n),

@@ -30,6 +30,9 @@ FIELDS: dict[str, Promise] = {
     "persona": _("Persona"),
     "namespaces": _("Namespaces"),
     "purpose": _("Purpose"),
+    "url": _("Address"),
+    "events": _("Events"),
+    "filters.namespace": _("Namespace"),
 }
 MESSAGES: dict[str, Promise] = {
     "a date or a time, as in 2027-01-31T12:00:00Z": _("Write a date or a time, as in 2027-01-31 or 2027-01-31T12:00."),

@@ -83,7 +83,7 @@ GROUPS = (
             Page("jobs", _("Jobs"), "clock-play", (Permission.JOB_READ,), "j"),
             Page("pipelines", _("Pipelines"), "calendar-event", (Permission.OPERATIONS_MANAGE,), "n"),
             Page("exchange", _("Exchange"), "upload", (Permission.OPERATIONS_MANAGE,)),
-            Page("integrations", _("Integrations"), "plug-connected", (Permission.APIKEY_MANAGE,), "i"),
+            Page("integrations", _("Integrations"), "plug-connected", (Permission.OPERATIONS_MANAGE,), "i"),
         ),
     ),
 )

@@ -4,6 +4,7 @@ from django.views.i18n import set_language
 from governance.web import (
     access,
     account,
+    integrations,
     jobs,
     keys,
     members,
@@ -70,6 +71,14 @@ urlpatterns = [
     path("jobs/schedules/<uuid:schedule_id>/remove/", schedules.schedule_end, name="schedule_remove"),
     path("pipelines/", pipelines.pipelines, name="pipelines"),
     path("pipelines/defaults/", pipelines.pipelines_default, name="pipelines_default"),
+    path("integrations/", integrations.integrations, name="integrations"),
+    path("integrations/webhooks/new/", integrations.webhook_new, name="webhook_new"),
+    path("integrations/webhooks/<uuid:webhook_id>/", integrations.webhook, name="webhook"),
+    path("integrations/webhooks/<uuid:webhook_id>/test/", integrations.webhook_try, name="webhook_try"),
+    path("integrations/webhooks/<uuid:webhook_id>/rotate/", integrations.webhook_rotated, name="webhook_rotate"),
+    path("integrations/webhooks/<uuid:webhook_id>/switch/", integrations.webhook_switch, name="webhook_switch"),
+    path("integrations/webhooks/<uuid:webhook_id>/remove/", integrations.webhook_end, name="webhook_end"),
+    path("integrations/deliveries/<uuid:delivery_id>/replay/", integrations.delivery_again, name="delivery_again"),
     # who may do what
     path("access/", access.access_list, name="access_list"),
     path("access/ask/", access.access_ask, name="access_ask"),

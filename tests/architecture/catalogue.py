@@ -87,6 +87,8 @@ APP_RIGHTS = {
     "governance_policyversion": ADD,
     "governance_role": ADD,
     "governance_schedule": ALL,
+    "governance_webhook": CHANGE,
+    "governance_webhookdelivery": ALL,
     "governance_signinlink": CHANGE,
     "governance_tenant": CHANGE,
     "governance_usage": CHANGE,
@@ -259,6 +261,7 @@ RANDOM_VALUES = frozenset(
 TRIGGERS = {
     ("governance_auditcheckpoint", "governance_auditcheckpoint_rows_stay"),
     ("governance_auditcheckpoint", "governance_auditcheckpoint_table_stays"),
+    ("governance_auditentry", "governance_auditentry_is_announced"),
     ("governance_auditentry", "governance_auditentry_is_queued"),
     ("governance_auditentry", "governance_auditentry_rows_stay"),
     ("governance_auditseal", "governance_auditseal_rows_stay"),

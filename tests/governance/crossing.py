@@ -56,6 +56,8 @@ TABLES = {
     "template_id": "governance_roletemplate",
     "turn_id": "vault_turn",
     "view_id": "vault_savedview",
+    "webhook_id": "governance_webhook",
+    "delivery_id": "governance_webhookdelivery",
 }
 # A session is its person's, not a tenant's; a token is a secret, of which there is nothing to know beforehand.
 OTHERS = {

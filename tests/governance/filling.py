@@ -35,6 +35,7 @@ from governance.vocabulary import (
     SinkKind,
     Topic,
 )
+from governance.webhooks.services import WebhookDraft, webhook_create
 from tests.factories import REQUEST_ID, Person, client_for
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges, CubeDraft
@@ -202,6 +203,8 @@ def _fill_audit_log(person: Person) -> None:
     """An export, a sink, seals and a checkpoint; and one entry that waits for its seal."""
     actor = person.actor
     sink_create(actor=actor, draft=SinkDraft(name="log", kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))
+    webhook_create(actor=actor, draft=WebhookDraft(url="https://webhook.invalid/", events=["quota.changed"]))
+    quota_set(actor=actor, quota=Quota(QuotaTargetChoice(QuotaTargetKind.TENANT), Limits(memories=1_001)))
     export_create(actor=actor, query=AuditQuery(), form=ExportFormat.JSONL)
     schedule_create(actor=actor, draft=ScheduleDraft(kind=Topic.RETENTION_APPLY, cron="0 3 * * *"))
     drain()

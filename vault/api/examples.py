@@ -142,6 +142,12 @@ EXAMPLES: dict[str, Any] = {
     "role_templates_update": {"purpose": "care"},
     "role_templates_apply": {"kind": "member", "id": MEMBER},
     "audit_exports_add": {"format": "csv", "verb": "memory.deleted", "from": "2026-01-01"},
+    "webhooks_add": {
+        "url": "https://agent.example.org/memos",
+        "events": ["memory.*"],
+        "filters": {"namespace": "/team"},
+    },
+    "webhooks_change": {"enabled": False},
     "audit_sinks_add": {"name": "Log server", "kind": "syslog", "address": "syslog+tls://log.example.org"},
 }
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -26,8 +26,10 @@ from governance.models import (
     PersonaGrant,
     RoleTemplate,
     Schedule,
+    Webhook,
+    WebhookDelivery,
 )
-from governance.vocabulary import JobStatus, Outcome, RoleName, Topic
+from governance.vocabulary import DeliveryStatus, JobStatus, Outcome, RoleName, Topic
 from tests.factories import ApiClient, World, client_for, person_add
 from tests.governance.filling import fill
 from tests.governance.mutants import mutant
@@ -110,6 +112,12 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("schedules/<uuid:schedule_id>/", "patch"): [Call("schedules/{schedule}/", {"enabled": False})],
     ("schedules/<uuid:schedule_id>/", "delete"): [Call("schedules/{schedule}/")],
     ("schedules/<uuid:schedule_id>/run/", "post"): [Call("schedules/{schedule}/run/")],
+    ("webhooks/", "post"): [Call("webhooks/", {"url": "https://hooks.example/", "events": ["memory.*"]})],
+    ("webhooks/<uuid:webhook_id>/", "patch"): [Call("webhooks/{webhook}/", {"enabled": False})],
+    ("webhooks/<uuid:webhook_id>/", "delete"): [Call("webhooks/{webhook}/")],
+    ("webhooks/<uuid:webhook_id>/test/", "post"): [Call("webhooks/{webhook}/test/")],
+    ("webhooks/<uuid:webhook_id>/rotate/", "post"): [Call("webhooks/{webhook}/rotate/")],
+    ("deliveries/<uuid:delivery_id>/replay/", "post"): [Call("deliveries/{delivery}/replay/")],
     ("jobs/<uuid:job_id>/cancel/", "post"): [Call("jobs/{job}/cancel/")],
     ("memories/<uuid:memory_id>/redact/", "post"): [Call("memories/{cube}/redact/", {"version": 1})],
     ("reviews/", "get"): [Call("reviews/"), Call("reviews/?kind=pii")],
@@ -316,6 +324,9 @@ NEEDS_NO_ROW = {
     ("audit/export/", "get"): "what the caller asked for, and how it fares",
     ("audit/export/<uuid:export_id>/", "get"): "the same of one",
     ("packs/verify/", "post"): "a verdict about a file that the caller sent",
+    ("webhooks/", "get"): "addresses and events; no secret",
+    ("webhooks/<uuid:webhook_id>/", "get"): "the same of one",
+    ("webhooks/<uuid:webhook_id>/deliveries/", "get"): "events and ids; no content",
     ("audit/sinks/", "get"): "settings and counts",
     ("audit/sinks/<uuid:sink_id>/", "get"): "the same of one",
 }
@@ -357,6 +368,12 @@ def _routes() -> set[tuple[str, str]]:
     }
 
 
+def _delivery_failed() -> UUID:
+    delivery = WebhookDelivery.objects.latest("id")
+    WebhookDelivery.objects.filter(id=delivery.id).update(status=DeliveryStatus.FAILED)
+    return delivery.id
+
+
 @pytest.fixture
 def places(world: World) -> dict[str, Any]:
     """The rows that the addresses name, all olivia's."""
@@ -388,6 +405,8 @@ def places(world: World) -> dict[str, Any]:
             "exported": Job.objects.filter(kind=Topic.MEMORIES_EXPORT).latest("id").id,
             "schedule": Schedule.objects.latest("id").id,
             "sink": AuditSink.objects.latest("id").id,
+            "webhook": Webhook.objects.latest("id").id,
+            "delivery": _delivery_failed(),
             "view": view,
             "subject": subject,
             "pack": Pack.objects.get(name="nightingale").id,

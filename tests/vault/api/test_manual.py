@@ -174,6 +174,9 @@ PLACES: dict[str, Callable[[Contract, World], str]] = {
     "subscription_id": lambda client, world: subscription_made(client),
     "contract_id": lambda client, world: contract_made(client),
     "number": lambda client, world: "1.0.0",
+    "webhook_id": lambda client, world: made(
+        client, "webhooks/", {"url": "https://a.example/", "events": ["memory.*"]}
+    ),
     "schedule_id": lambda client, world: made(client, "schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}),
     "subject_id": lambda client, world: made(client, "subjects/", {"reference": "of a test"}),
     "template_id": lambda client, world: made(client, "role-templates/", {"name": "of a test", "role": "editor"}),

@@ -114,6 +114,7 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     sink = olivia.post("audit/sinks/", {"name": "s", "kind": "syslog", "address": "syslog+tls://log.example"}).json[
         "id"
     ]
+    hook = olivia.post("webhooks/", {"url": "https://webhook.invalid/", "events": ["job.created"]}).json["id"]
     schedule = olivia.post("schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}).json["id"]
     listing = olivia.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
     subject = olivia.post("subjects/", {"reference": "of-a-test"}).json["id"]
@@ -121,6 +122,8 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     run_jobs()
     ids |= {"{export_id}": export, "{sink_id}": sink, "{subject_id}": subject}
     ids |= _of_namespaces(olivia)
+    sent = olivia.get(f"webhooks/{hook}/deliveries/").json["results"][0]["id"]
+    ids |= {"{webhook_id}": hook, "{delivery_id}": sent}
     ids |= {"{schedule_id}": schedule, "{view_id}": listing, "{number}": "1"}
     ids |= _of_packs(olivia, memory)
     ids |= _of_grants(olivia, memory, world.bob.member.id)

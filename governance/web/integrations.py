@@ -1,0 +1,139 @@
+"""Integrations: how agents connect, and the tenant's webhooks. Each form works without JavaScript."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import Conflict, FieldError, Invalid
+from governance.pages import First
+from governance.vocabulary import Permission
+from governance.web.faults import fault_texts
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import Newest, uuid_or_none
+from governance.webhooks.rules import event_names
+from governance.webhooks.services import (
+    MOST_WEBHOOKS,
+    WebhookDraft,
+    deliveries_list,
+    delivery_get,
+    delivery_replay,
+    webhook_create,
+    webhook_get,
+    webhook_remove,
+    webhook_rotate,
+    webhook_test,
+    webhook_update,
+    webhooks_list,
+)
+
+ROWS = 50
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def integrations(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The ways to connect an agent, with the address of this installation, and the webhooks."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    context = {
+        "base": request.build_absolute_uri("/").rstrip("/"),
+        "webhooks": webhooks_list(actor=actor, pages=First(MOST_WEBHOOKS)),
+    }
+    return draw(request, "governance/integrations/list.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def webhook_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    if request.method != "POST":
+        return _form(request)
+    namespace = request.POST.get("namespace", "").strip()
+    events = request.POST.getlist("events")
+    draft = WebhookDraft(
+        url=request.POST.get("url", "").strip(), events=events, filters={"namespace": namespace} if namespace else {}
+    )
+    try:
+        made = webhook_create(actor=actor, draft=draft)
+    except Invalid as failure:
+        return _form(request, failure.errors)
+    except Conflict as failure:
+        return _form(request, [FieldError("url", failure.detail)])
+    return _page(request, actor, made.webhook.id, {"secret": made.secret})
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def webhook(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
+    return _page(request, actor, webhook_id)
+
+
+@require_POST
+@page
+def webhook_try(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
+    error = webhook_test(actor=actor, webhook_id=webhook_id)
+    return _page(request, actor, webhook_id, {"is_tried": True, "error": error})
+
+
+@require_POST
+@page
+def webhook_rotated(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
+    made = webhook_rotate(actor=actor, webhook_id=webhook_id)
+    return _page(request, actor, webhook_id, {"secret": made.secret})
+
+
+@require_POST
+@page
+def webhook_switch(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
+    enabled = request.POST.get("enabled") == "yes"
+    webhook_update(actor=actor, webhook_id=webhook_id, changes={"enabled": enabled})
+    return see_other(reverse("webhook", args=[webhook_id]))
+
+
+@require_POST
+@page
+def webhook_end(request: HttpRequest, actor: Actor, webhook_id: UUID) -> HttpResponseBase:
+    webhook_remove(actor=actor, webhook_id=webhook_id)
+    return see_other(reverse("integrations"))
+
+
+@require_POST
+@page
+def delivery_again(request: HttpRequest, actor: Actor, delivery_id: UUID) -> HttpResponseBase:
+    delivery = delivery_get(actor=actor, delivery_id=delivery_id)
+    with suppress(Conflict):  # of one that waits to be sent already; the page shows that
+        delivery_replay(actor=actor, delivery_id=delivery_id)
+    return see_other(reverse("webhook", args=[delivery.webhook_id]))
+
+
+def _form(request: HttpRequest, faults: Sequence[FieldError] = ()) -> HttpResponseBase:
+    areas: dict[str, list[str]] = {}
+    for name in event_names():
+        areas.setdefault(name.partition(".")[0], []).append(name)
+    context = {
+        "areas": areas,
+        "asked": {name: request.POST.get(name, "") for name in ("url", "namespace")},
+        "chosen": request.POST.getlist("events"),
+        "faults": fault_texts(faults),
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK
+    return draw(request, "governance/integrations/new.html", context, status=status)
+
+
+def _page(request: HttpRequest, actor: Actor, webhook_id: UUID, more: dict[str, Any] | None = None) -> HttpResponseBase:
+    take = Newest(size=ROWS, key="id", cursor=uuid_or_none(request.GET.get("before", "")))
+    context = {
+        "webhook": webhook_get(actor=actor, webhook_id=webhook_id),
+        "deliveries": deliveries_list(actor=actor, webhook_id=webhook_id, pages=take),
+        "older": take.older,
+        **(more or {}),
+    }
+    return draw(request, "governance/integrations/webhook.html", context)

@@ -1,0 +1,143 @@
+"""Delivery of webhooks: each event becomes a signed POST, retried with growing pauses for a day.
+
+No transaction is open while a request is on its way. After a failure all deliveries of the webhook pause, so that a
+server that is down costs one request per pause and not one per event.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models.functions import Now
+from django.utils import timezone
+from requests import RequestException
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import KeyUnavailable
+from governance.keys.services import open_sealed
+from governance.models import Webhook, WebhookDelivery
+from governance.outbound import Refused, refuse_plaintext
+from governance.outbox.routes import Payload, Task, Write
+from governance.outbox.services import emit_later
+from governance.outgoing import AddressRefused, OutgoingSession
+from governance.vocabulary import DeliveryStatus, Topic
+from governance.webhooks.filters import ids_matching
+from governance.webhooks.rules import RETRIED_FOR, body_of, pause_after, signed_headers
+
+KEPT = timedelta(days=30)  # a delivery stays in the list for so long
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request to send. ids: of the objects that match the webhook's filters."""
+
+    delivery: WebhookDelivery
+    webhook: Webhook
+    url: str
+    ids: Sequence[UUID]
+    keys: Sequence[str] = field(repr=False)
+
+
+def delivery_run(task: Task, actor: Actor, payloads: Sequence[Payload]) -> Write:
+    """Send one delivery, and return the write that records its outcome."""
+    delivery_id = UUID(str(payloads[0]["delivery"]))
+    with acting(actor):
+        delivery = WebhookDelivery.objects.select_related("webhook").filter(id=delivery_id).first()
+        if delivery is None or delivery.status != DeliveryStatus.PENDING:
+            return lambda: None
+        webhook = delivery.webhook
+        if webhook.removed_at is not None or not webhook.enabled:
+            return lambda: _end(delivery, "The webhook was removed or switched off.")
+        if webhook.next_at > timezone.now():
+            return lambda: _postpone(actor, delivery, webhook.next_at)
+        ids = ids_matching(actor, webhook.filters, delivery.object_type, delivery.object_ids)
+        if not ids:
+            return delivery.delete
+        prepared = Prepared(delivery, webhook, webhook.url, ids, secrets_open(webhook))
+    error = send(prepared)
+    if error:
+        return lambda: _record_failure(actor, delivery, error)
+    return lambda: _record_success(delivery)
+
+
+def send(prepared: Prepared) -> str:
+    """Send the request; returns why it failed, or nothing. Any reply but 2xx is a failure, a redirect too."""
+    delivery = prepared.delivery
+    body = body_of(
+        event_id=delivery.entry_id,
+        event=delivery.event,
+        at=delivery.at,
+        object_type=delivery.object_type,
+        ids=prepared.ids,
+        version=delivery.version,
+    )
+    headers = signed_headers(event_id=delivery.entry_id, moment=int(time.time()), body=body, keys=prepared.keys)
+    return post(prepared.url, body, headers)
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str]) -> str:
+    """POST to a public address; returns why it failed, or nothing."""
+    try:
+        refuse_plaintext(tls=url.startswith("https:"))
+        with OutgoingSession() as session:
+            status = session.post(url, data=body, headers=dict(headers)).status_code
+    except (Refused, AddressRefused) as error:
+        return str(error)
+    except RequestException as error:
+        return f"The address could not be reached ({type(error).__name__})."
+    return "" if 200 <= status < 300 else f"The receiver answered {status}."
+
+
+def secrets_open(webhook: Webhook) -> list[str]:
+    """Return the valid secrets, the newest first. Raises KeyUnavailable."""
+    sealed: Iterable[bytes | memoryview | None] = [webhook.sealed_secret]
+    if webhook.previous_until is not None and webhook.previous_until > timezone.now():
+        sealed = [*sealed, webhook.sealed_previous_secret]
+    opened = [
+        open_sealed(tenant_id=webhook.tenant_id, place=secret_place(webhook.id), blob=bytes(blob))
+        for blob in sealed
+        if blob is not None
+    ]
+    if not opened or None in opened:
+        raise KeyUnavailable
+    return [secret.decode() for secret in opened if secret is not None]
+
+
+def secret_place(webhook_id: UUID) -> bytes:
+    return b"webhook" + webhook_id.bytes
+
+
+def _record_success(delivery: WebhookDelivery) -> None:
+    WebhookDelivery.objects.filter(id=delivery.id).update(
+        status=DeliveryStatus.DELIVERED, attempts=delivery.attempts + 1, delivered_at=Now(), next_at=None, last_error=""
+    )
+    Webhook.objects.filter(id=delivery.webhook_id).exclude(failures=0).update(failures=0)
+    WebhookDelivery.objects.filter(webhook_id=delivery.webhook_id, created_at__lt=timezone.now() - KEPT).delete()
+
+
+def _record_failure(actor: Actor, delivery: WebhookDelivery, error: str) -> None:
+    """Pause the webhook, and try again later; after a day the delivery has failed."""
+    webhook = Webhook.objects.select_for_update().get(id=delivery.webhook_id)
+    failures = min(webhook.failures + 1, 1_000)
+    next_at = timezone.now() + pause_after(failures)
+    Webhook.objects.filter(id=webhook.id).update(failures=failures, next_at=next_at)
+    delivery.attempts, delivery.last_error = delivery.attempts + 1, error[:300]
+    if next_at - delivery.due_since > RETRIED_FOR:
+        _end(delivery, error)
+    else:
+        _postpone(actor, delivery, next_at)
+
+
+def _postpone(actor: Actor, delivery: WebhookDelivery, next_at: datetime) -> None:
+    delivery.next_at = next_at
+    delivery.save(update_fields=["attempts", "last_error", "next_at"])
+    seconds = max((next_at - timezone.now()).total_seconds(), 0.0)
+    emit_later(actor=actor, topic=Topic.WEBHOOK_DELIVER, payload={"delivery": str(delivery.id)}, seconds=seconds)
+
+
+def _end(delivery: WebhookDelivery, error: str) -> None:
+    delivery.status, delivery.last_error, delivery.next_at = DeliveryStatus.FAILED, error[:300], None
+    delivery.save(update_fields=["status", "attempts", "last_error", "next_at"])
