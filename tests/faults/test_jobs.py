@@ -62,11 +62,10 @@ EMITTED = (
     Topic.COUNTS_DUE,
     Topic.DIGESTS_DUE,
 )
-STORE: tuple[tuple[Topic, Payload], ...] = (
+OF_MISSING_ROWS: tuple[tuple[Topic, Payload], ...] = (
+    (Topic.WEBHOOK_DELIVER, {"delivery": str(UUID(int=7))}),
     (Topic.STORE_READ, {"subscriptions": []}),
-    (Topic.STORE_CHANGED, {"publication": "00000000-0000-7000-8000-000000000000"}),
-)
-BLOBS: tuple[tuple[Topic, Payload], ...] = (
+    (Topic.STORE_CHANGED, {"publication": str(UUID(int=7))}),
     (Topic.BLOBS_DUE, {"ids": []}),
     (Topic.BLOBS_ORPHANED, {"cube": str(UUID(int=7)), "numbers": [1]}),
 )
@@ -163,8 +162,8 @@ def work(world: World, settings: Settings) -> World:
             emit(actor=actor, topic=topic, payload=payload)
         for topic in LAYERS:
             emit(actor=actor, topic=topic, payload={"segments": []})
-        for of_blobs, named in (*BLOBS, *STORE):
-            emit(actor=actor, topic=of_blobs, payload=named)
+        for topic, named in OF_MISSING_ROWS:
+            emit(actor=actor, topic=topic, payload=named)
         emit(actor=actor, topic=Topic.SIZES_DUE, payload={"namespaces": [str(added.cube.namespace_id)]})
     return world
 
