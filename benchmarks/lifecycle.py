@@ -1,6 +1,7 @@
 """A sweep of a tenant's memories of which a tenth have expired, beside one UPDATE of the same rows."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +22,7 @@ PLACE = "/open"
 SHARE = 10  # one memory in so many expires
 GOAL = 3.0  # times the UPDATE
 LONGEST_WAIT = 3_600.0
+ALL = {"youngest_days": 0}  # every memory is judged
 CHOOSE = "SELECT id FROM vault_cube WHERE tenant_id = %s AND state <> 'expired' ORDER BY id LIMIT %s"
 END = "UPDATE vault_cube SET expires_at = now() WHERE id = ANY(%s)"
 FLOOR = "UPDATE vault_cube SET state = 'expired' WHERE id = ANY(%s)"
@@ -35,11 +37,11 @@ def lifecycle(target: Target, cubes: int) -> dict[str, Any]:
     jobs_awaited(owner.actor)
     ids = _ended(owner, cubes // SHARE)
     floor = _floor(owner, ids)
-    seconds = _swept(owner)
+    seconds = sweep_awaited(owner, ALL)
     changed = _marked(owner, ids)
     if changed != len(ids):
         raise BenchmarkError(f"the sweep marked {changed} of {len(ids)} memories")
-    again = _swept(owner)
+    again = sweep_awaited(owner, ALL)
     return {
         "cubes": cubes,
         "seed": SEED,
@@ -82,11 +84,11 @@ def _marked(owner: Caller, ids: list[UUID]) -> int:
     return count
 
 
-def _swept(owner: Caller) -> float:
-    """Seconds from asking for the job to its end; every memory is judged. Raises BenchmarkError."""
+def sweep_awaited(owner: Caller, chosen: Mapping[str, Any]) -> float:
+    """Seconds from asking for a sweep with these settings to its end. Raises BenchmarkError."""
     system = command_line_actor(owner.actor.tenant_id)
     started = time.perf_counter()
-    job = job_create(actor=system, kind=Topic.LIFECYCLE_SWEEP, settings={"youngest_days": 0})
+    job = job_create(actor=system, kind=Topic.LIFECYCLE_SWEEP, settings=chosen)
     while job.status in {JobStatus.PENDING, JobStatus.RUNNING} and time.perf_counter() - started < LONGEST_WAIT:
         time.sleep(0.05)
         job = job_get(actor=system, job_id=job.id)

@@ -27,6 +27,7 @@ from benchmarks.restoring import namespace_restore, namespace_restore_table
 from benchmarks.retrieval import retrieval, retrieval_table
 from benchmarks.search_latency import Asking, search_latency, search_latency_table
 from benchmarks.sweep import sweep, sweep_table
+from benchmarks.year import year, year_table
 from governance.management.base import InstalledCommand
 
 Options = dict[str, Any]
@@ -87,6 +88,9 @@ BENCHMARKS = {
         lambda target, options: namespace_restore(target, options["cubes"]), namespace_restore_table
     ),
     "lifecycle": Benchmark(lambda target, options: lifecycle(target, options["cubes"]), lifecycle_table),
+    "year": Benchmark(
+        lambda target, options: year(target, options["cubes"], options["days"], options["chart"]), year_table
+    ),
     "ablation": Benchmark(lambda target, options: ablation(options["data"]), ablation_table),
     "sweep": Benchmark(lambda target, options: sweep(options["data"]), sweep_table),
 }
@@ -153,7 +157,12 @@ class Command(InstalledCommand):
         past.add_argument("--cubes", type=_count, default=10_000, help="all changed since; default %(default)s")
         sweeping = names.add_parser("lifecycle", help="a sweep of which a tenth expire, beside one UPDATE of the rows")
         sweeping.add_argument("--cubes", type=_count, default=10_000, help="of one tenant; default %(default)s")
+        living = names.add_parser("year", help="a year of a tenant's memories in steps, with a sweep after each")
+        living.add_argument("--cubes", type=_count, default=20_000, help="of one tenant; default %(default)s")
+        living.add_argument("--days", type=_count, default=28, help="of one step; default %(default)s")
+        living.add_argument("--chart", type=Path, required=True, help="the SVG to write")
         for one in (
+            living,
             sweeping,
             journey,
             quality,
