@@ -165,6 +165,7 @@ class Verb(StrEnum):
     MEMORY_FROZEN = "memory.frozen"
     MEMORY_UNFROZEN = "memory.unfrozen"
     MEMORY_TIERED = "memory.tiered"
+    MEMORY_IMPORTANCE_RAISED = "memory.importance_raised"
     MEMORY_TRANSITIONED = "memory.transitioned"
     MEMORY_PROMOTED = "memory.promoted"
     MEMORY_FEEDBACK_GIVEN = "memory.feedback_given"
@@ -309,6 +310,7 @@ class Topic(StrEnum):
     STORE_CHANGED = "store.changed"
     STORE_READ = "store.read"
     WEBHOOK_DELIVER = "webhook.deliver"
+    BEHAVIOUR_UPDATE = "behaviour.update"
 
 
 class ExportFormat(StrEnum):

@@ -50,7 +50,7 @@ KNOWN_VARIABLES = frozenset(
 )
 EMBEDDER_FAMILIES = ("wordllama", "sentence-transformers", "openai", "hashing")
 RERANKER_FAMILIES = ("sentence-transformers", "openai", "overlap")
-SEARCH_WEIGHTS = ("dense", "heat", "trust")
+SEARCH_WEIGHTS = ("dense", "heat", "trust", "fingerprint")
 MOST_WEB_PROCESSES = 4  # each may hold twenty of the embedded server's connections
 LONGEST_SOCKET_PATH = 90  # bytes; the kernel allows 107, the servers add names of their own
 

@@ -9,6 +9,7 @@ urlpatterns = [
     path("jobs/<uuid:job_id>/cancel/", jobs.JobCancelView.as_view()),
     path("jobs/<uuid:job_id>/undo/", jobs.JobUndoView.as_view()),
     path("schedules/", schedules.SchedulesView.as_view()),
+    path("schedules/defaults/", schedules.ScheduleDefaultsView.as_view()),
     path("schedules/<uuid:schedule_id>/", schedules.ScheduleView.as_view()),
     path("schedules/<uuid:schedule_id>/run/", schedules.ScheduleRunView.as_view()),
 ]

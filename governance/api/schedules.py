@@ -23,6 +23,7 @@ from governance.jobs.schedules import (
     schedule_remove,
     schedule_run,
     schedule_update,
+    schedules_create_defaults,
     schedules_list,
 )
 from governance.vocabulary import Permission
@@ -55,6 +56,10 @@ class ScheduleSchema(serializers.Serializer[Any]):
 
 
 class ScheduleListSchema(PageSchema):
+    results = ScheduleSchema(many=True)
+
+
+class SchedulesAddedSchema(serializers.Serializer[Any]):
     results = ScheduleSchema(many=True)
 
 
@@ -94,6 +99,29 @@ class SchedulesView(ApiView):
 
         def call() -> Reply:
             return Reply(201, schedule_json(schedule_create(actor=actor, draft=draft)))
+
+        return self.post_once(call)
+
+
+class ScheduleDefaultsView(ApiView):
+    @described(
+        "schedules_add_defaults",
+        SchedulesAddedSchema,
+        status=201,
+        request=None,
+        parameters=[ONCE],
+        also={200: SchedulesAddedSchema},
+    )
+    def post(self, request: Request) -> Response:
+        """Schedule the jobs that a new tenant has, each that has no schedule yet. 200 if none was missing."""
+        actor = self.actor()
+        authorize(actor, Permission.OPERATIONS_MANAGE)
+        asked_only(request)
+
+        def call() -> Reply:
+            read(NoInput, request)
+            added = schedules_create_defaults(actor=actor)
+            return Reply(201 if added else 200, {"results": [schedule_json(one) for one in added]})
 
         return self.post_once(call)
 

@@ -40,12 +40,16 @@ class JobRun:
 class Step:
     """The result of a step. state: the start of the next step, None if the job is done; done, total: in units of the
     kind, None leaves them unchanged; result: sealed, for readers of the job.
+
+    parked: the code of each object that could not be changed in any attempt. The job then fails and waits as a dead
+    letter; run again, it begins with `state`.
     """
 
     state: Mapping[str, Any] | None = None
     done: int | None = None
     total: int | None = None
     result: Mapping[str, Any] | None = None
+    parked: Mapping[UUID, str] = field(default_factory=dict)
 
 
 JobHandler = Callable[[JobRun], "Step | Callable[[], Step]"]

@@ -103,7 +103,7 @@ def job_cancel(*, actor: Actor, job_id: UUID) -> JobView:
         if job.status in ENDED and not job.dead_letter:
             raise Conflict(f"The job is {job.status}; only an open one can be cancelled.")
         waiting = OutboxEvent.objects.filter(id=job.id, done_at=None, lease=None)
-        if waiting.update(done_at=Now()):
+        if waiting.update(done_at=Now()) or job.status in ENDED:
             job_cancel_now(kind, actor, job)
         else:
             Job.objects.filter(id=job.id).update(status=JobStatus.CANCELLING)

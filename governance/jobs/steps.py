@@ -23,6 +23,8 @@ from governance.vocabulary import Channel, JobStatus, PrincipalKind, Verb, Weigh
 
 KEPT = timedelta(days=7)  # a failed job waits so long to be run again
 ENDED = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED})
+MOST_PARKED_NAMED = 100
+ITEMS_PARKED = "items_parked"
 EXHAUSTED = "It was tried many times without success. Run it again once the cause is gone."
 
 
@@ -165,6 +167,9 @@ def _proceed(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
     job.total = job.total if step.total is None else step.total
     if step.result is not None:
         job.sealed_result = seal_result(job, step.result)
+    if step.parked:
+        _park(system, job, step)
+        return None
     if step.state is not None:
         job.state = dict(step.state)
         job.save(update_fields=["done", "total", "sealed_result", "state"])
@@ -173,6 +178,15 @@ def _proceed(kind: JobKind, system: Actor, job: Job, step: Step) -> object:
     job.undo_until = Now() + kind.undo_for if kind.undo else None
     job_end(system, job)
     return None
+
+
+def _park(system: Actor, job: Job, step: Step) -> None:
+    """Fail a job whose other objects are done, so that somebody sees it and can run it again for the rest."""
+    job.state, job.dead_letter = dict(step.state or {}), True
+    named = [{"field": str(one), "message": code} for one, code in list(step.parked.items())[:MOST_PARKED_NAMED]]
+    detail = f"{len(step.parked)} could not be changed in any attempt. Run the job again once the cause is gone."
+    _fail(job, {"code": ITEMS_PARKED, "detail": detail, "errors": named})
+    job_end(system, job)
 
 
 def _end_cancelled(kind: JobKind, system: Actor, job_id: UUID) -> None:

@@ -53,12 +53,16 @@ def is_asked(*, actor: Actor, topic: Topic, seconds: float) -> bool:
     return waiting.filter(done_at=None, parked_at=None).exists()
 
 
-def record_read(*, actor: Actor, verb: Verb, object_ids: Sequence[UUID], version: int | None) -> None:
+def record_read(
+    *, actor: Actor, verb: Verb, object_ids: Sequence[UUID], version: int | None, more: Payload | None = None
+) -> None:
     """Record that memories were read, and emit the event that counts the reads, in one statement.
+
+    more: what the event tells beside the ids: numbers, never content.
 
     Raises AuditUnavailable if either cannot be written.
     """
-    event = _event_row(actor, Topic.CUBES_READ, {"ids": [str(one) for one in object_ids]})
+    event = _event_row(actor, Topic.CUBES_READ, {"ids": [str(one) for one in object_ids], **(more or {})})
     record(actor=actor, verb=verb, object_type="memory", object_ids=object_ids, version=version, beside=(EMIT, event))
 
 

@@ -34,6 +34,7 @@ KINDS: dict[str, Promise] = {
     Topic.PACK_INSTALL: _("Install or remove a pack"),
     Topic.FUSIONS_PROPOSE: _("Propose fusions of duplicates"),
     Topic.CONFLICTS_PROPOSE: _("Ask about contradictions"),
+    Topic.BEHAVIOUR_UPDATE: _("Update heat and importance"),
 }
 MEANINGS: dict[str, Promise] = {
     Topic.AUDIT_EXPORT: _("Writes the audit log into a signed file to download."),
@@ -43,6 +44,7 @@ MEANINGS: dict[str, Promise] = {
     Topic.INDEX_CHECK: _("Finds memories that the search index lacks, and repairs their entries."),
     Topic.FUSIONS_PROPOSE: _("Proposes fusions of memories that say the same, or nearly."),
     Topic.CONFLICTS_PROPOSE: _("Asks which one holds of two memories that contradict each other."),
+    Topic.BEHAVIOUR_UPDATE: _("Computes heat and importance of memories from how often they were used."),
 }
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
     JobStatus.PENDING: ("waiting", _("Waiting")),
@@ -61,6 +63,9 @@ PARTS: dict[Part, Promise] = {
 }
 EXHAUSTED: dict[str, Promise] = {
     "time_limit": _("Every attempt took too long. Nothing is lost: retry once the cause is gone."),
+    "items_parked": _(
+        "Some memories could not be changed in any attempt. The others are done. Retry to try them again."
+    ),
     "unavailable": _("A service did not answer in any attempt. Nothing is lost: retry once it does."),
 }
 WEEKDAYS = (

@@ -406,6 +406,7 @@ def _new_view(one: Added) -> CubeView:
         heat=0.0,
         access_count=0,
         last_accessed_at=None,
+        questions=0,
         pending_embedding=True,
         held=False,
     )

@@ -122,7 +122,7 @@ def hit_json(hit: Hit, *, explain: bool) -> MemoryJson:
             "entity": hit.parts.entity,
             "time": hit.parts.time,
             "graph": round(hit.parts.graph, 6),
-            "fingerprint": 0.0,
+            "fingerprint": round(hit.parts.fingerprint, 6),
             "heat": round(hit.parts.heat, 6),
             "trust": hit.parts.trust,
         }

@@ -136,7 +136,7 @@ class ScorePartsSchema(Schema):
     entity = _part("1: said by somebody whom the question names; or by nobody that is known, and it has the name.")
     time = _part("How well its time fits the question's; 1 if the question asks when and it tells a time.")
     graph = _part("Nearness over links; 0 but in `mode: graph`, or where the operator gave it a weight.")
-    fingerprint = _part("Always 0: not built yet.")
+    fingerprint = _part("Nearness to the questions that it answered; 0 unless the operator gave it a weight.")
     heat = _part("How much it is used; 0 unless the operator gave it a weight.")
     trust = _part("What its source is worth; 0 unless the operator gave it a weight.")
 

@@ -11,6 +11,7 @@ from governance.database import acting
 from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Verb
 from vault.cubes.embeddings.vectors import active_model, active_model_hold, embedded_by_all, embeddings_write, texts_of
+from vault.cubes.fingerprints import fingerprints_write
 from vault.cubes.index.eligibility import expired_unindex
 
 COUNT_READS = """
@@ -43,7 +44,10 @@ def cubes_index(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 
 def cubes_count_reads(actor: Actor, payloads: Sequence[Payload]) -> Write:
-    """Count each cube once for each request that returned it, and remove expired cubes from the index."""
+    """Count each cube once for each request that returned it, and add the question to its fingerprint.
+
+    Also removes expired cubes from the index.
+    """
     reads: dict[UUID, int] = {}
     for payload in payloads:
         for cube_id in ids_of([payload]):
@@ -53,6 +57,7 @@ def cubes_count_reads(actor: Actor, payloads: Sequence[Payload]) -> Write:
         expired_unindex(actor)
         with connection.cursor() as cursor:
             cursor.execute(COUNT_READS, [sorted(reads), [reads[cube_id] for cube_id in sorted(reads)]])
+        fingerprints_write(actor, payloads)
 
     return write
 

@@ -47,6 +47,7 @@ class CubeRow:
     access_count: int
     last_accessed_at: datetime | None
     heat: float
+    questions: int
     embedded: bool
     held: bool
     parents: tuple[UUID, ...]
@@ -70,6 +71,7 @@ def _columns() -> Iterator[str]:
 READ = f"""
 SELECT {", ".join(_columns())},
   version.sealed, coalesce(used.access_count, 0), used.last_accessed_at, coalesce(used.heat, 0),
+  coalesce(used.fingerprint_count, 0),
   embedding.version IS NOT NULL OR cube.is_cold,
   EXISTS (SELECT 1 FROM vault_holdcube AS covered WHERE covered.tenant_id = cube.tenant_id
     AND covered.cube_id = cube.id AND vault_hold_stands(covered.tenant_id, covered.hold_id)),
@@ -84,7 +86,8 @@ FROM unnest(%s::uuid[]) AS wanted (id)
     WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id AND one.number = cube.version OFFSET 0
   ) AS version
   LEFT JOIN LATERAL (
-    SELECT one.access_count, one.last_accessed_at, one.heat FROM vault_cubeuse AS one
+    SELECT one.access_count, one.last_accessed_at, one.heat, one.fingerprint_count
+    FROM vault_cubeuse AS one
     WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id OFFSET 0
   ) AS used ON true
   LEFT JOIN LATERAL (
@@ -119,8 +122,8 @@ def _row(values: Sequence[Any], known: dict[UUID, Model]) -> CubeRow:
             other = known.get(id) or known.setdefault(id, _made(model, names, values[start : start + len(names)]))
         cube._state.fields_cache[alias] = other
         start += len(names)
-    sealed, reads, read_at, heat, embedded, held, parents = values[start:]
-    return CubeRow(cube, bytes(sealed), reads, read_at, heat, embedded, held, tuple(parents))
+    sealed, reads, read_at, heat, questions, embedded, held, parents = values[start:]
+    return CubeRow(cube, bytes(sealed), reads, read_at, heat, questions, embedded, held, tuple(parents))
 
 
 def _made(model: type[Model], names: Sequence[str], values: Sequence[Any]) -> Model:

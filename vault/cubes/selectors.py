@@ -12,6 +12,7 @@ from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
 from governance.errors import NotFound
+from governance.outbox.routes import Payload
 from governance.outbox.services import record_read
 from governance.pages import Pages
 from governance.privacy.services import SubjectView, subject_view
@@ -40,6 +41,7 @@ class CubeView:
     heat: float
     access_count: int
     last_accessed_at: datetime | None
+    questions: int  # that its fingerprint is made of
     pending_embedding: bool
     held: bool
     duplicate: bool = False
@@ -94,12 +96,13 @@ def cubes_read(
     verb: Verb,
     permission: Permission = Permission.MEMORY_READ,
     is_use: bool = True,
+    read_event: Payload | None = None,
 ) -> list[CubeView]:
     """Open the cubes that the caller found visible, in the order given; one query, one more if one has parents, and
     one for the audit row and the event.
 
     What was purged meanwhile is left out, and what the contract of its pack does not allow. `is_use`: whether the
-    reading counts as a use of the memories.
+    reading counts as a use of the memories. read_event: more for the event that counts it.
     Raises KeyUnavailable; AuditUnavailable. Writes: AuditEntry, OutboxEvent?.
     """
     authorize(actor, permission)
@@ -108,7 +111,7 @@ def cubes_read(
         version = views[0].cube.version if len(views) == 1 else None  # of many, what each was then its versions tell
         ids = [view.cube.id for view in views]
         if views and is_use:
-            record_read(actor=actor, verb=verb, object_ids=ids, version=version)
+            record_read(actor=actor, verb=verb, object_ids=ids, version=version, more=read_event)
         else:
             record(actor=actor, verb=verb, object_type="memory", object_ids=ids, version=version)
         record_quoted(actor, [view.passages for view in views])
@@ -207,6 +210,7 @@ def _view(row: CubeRow, words: Words, readable: Collection[UUID], passages: Pass
         heat=row.heat,
         access_count=row.access_count,
         last_accessed_at=row.last_accessed_at,
+        questions=row.questions,
         pending_embedding=not row.embedded,
         held=row.held,
     )

@@ -12,6 +12,7 @@ from typing import Protocol
 
 STRENGTH = timedelta(days=30)  # S of a memory that was never recalled
 MANY_USES = 100  # from here on, log-scaled use is 1
+LEAST_EXPONENT = -700  # below it, exp is an error in PostgreSQL
 RECENCY_SECONDS = 1e7  # μ of heat (MemoryOS, arXiv 2506.06326 §3.3)
 
 
@@ -46,6 +47,8 @@ class ForgettingPolicy(Protocol):
 
     limit: float
     """The limit where a schedule names none."""
+    sql: str
+    """The score as SQL of `idle` (seconds), `uses`, `importance` and `priority`: it chooses among many memories."""
 
     def judge(self, use: Use) -> Judgement: ...
 
@@ -54,6 +57,10 @@ class KeepFormula:
     """keep = .35·exp(−Δt/S) + .25·importance + .2·log-scaled use + .2·priority, 0..1; S grows with each recall."""
 
     limit = 0.2
+    sql = (
+        f"0.35 * exp(greatest({LEAST_EXPONENT}, -idle / ({STRENGTH.total_seconds()} * (1 + uses)))) "
+        f"+ 0.25 * importance + 0.2 * least(1, ln(1 + uses) / ln(1 + {MANY_USES})) + 0.2 * priority"
+    )
 
     def judge(self, use: Use) -> Judgement:
         strength = STRENGTH * (1 + use.recalls)
@@ -67,6 +74,7 @@ class LeastRecentlyUsed:
     """1 for a memory in use, falling to 0 with the days since then: 1 / (1 + days)."""
 
     limit = 1 / (1 + 90)
+    sql = "1 / (1 + idle / 86400)"
 
     def judge(self, use: Use) -> Judgement:
         return Judgement(1 / (1 + _days(use.idle)), _used(use))
@@ -76,6 +84,7 @@ class Heat:
     """α·uses + γ·exp(−Δt/μ) with α = γ = 1 (MemoryOS §3.3; a single memory has no pages to promote)."""
 
     limit = 0.5
+    sql = f"uses + exp(greatest({LEAST_EXPONENT}, -idle / {RECENCY_SECONDS}))"
 
     def judge(self, use: Use) -> Judgement:
         score = use.recalls + exp(-use.idle.total_seconds() / RECENCY_SECONDS)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Max, Q
 from pydantic import Field, TypeAdapter
 
@@ -28,19 +28,41 @@ from governance.vocabulary import Permission, Topic
 from vault.cubes.retention import facts_of
 from vault.cubes.services import cube_purge
 from vault.cubes.writer.prepared import stored_texts_read, texts_given
-from vault.lifecycle.forgetting import Forgetting, Use, archived_because
+from vault.lifecycle.attempts import ids_again, state_after
+from vault.lifecycle.forgetting import POLICIES, Forgetting, Use, archived_because
 from vault.lifecycle.steps import PlannedStep, steps_write
 from vault.models import Cube, CubeUse, StateTransition
 from vault.models.cube import CubeQuerySet
 from vault.vocabulary import Layer, State
 
 FIRST = UUID(int=0)
-LOOKED_AT = 10_000  # memories of one step
 MOST_CHANGED = 2_000  # memories that one step changes
 MOST_PREVIEWED = 10_000  # memories that a preview looks at
 MOST_NAMED = 100  # ids in a preview or a result
-JUDGED = ("id", "state", "deleted_at", "expires_at", "created_at", "updated_at", "importance", "priority")
 FORGETTABLE = (State.GENERATED, State.ACTIVATED)
+ROUNDING = 1e-9  # the database and Python may round a score differently
+# What expired, what is over, and what is forgotten as far as counts of use tell: a recall since is seen by `_plans`.
+DUE = """
+SELECT cube.id, is_forgotten FROM vault_cube AS cube
+  LEFT JOIN vault_cubeuse AS used ON used.tenant_id = cube.tenant_id AND used.cube_id = cube.id
+  CROSS JOIN LATERAL (SELECT
+    %(archive)s AND cube.deleted_at IS NULL AND cube.state = ANY(%(states)s) AND cube.layer = %(layer)s
+    AND cube.created_at < transaction_timestamp() - make_interval(days => %(youngest)s)
+    AND (SELECT {score} FROM (SELECT
+      extract(epoch FROM transaction_timestamp() - greatest(cube.created_at, cube.updated_at, used.last_accessed_at)
+        )::float8 AS idle,
+      coalesce(used.access_count, 0)::float8 AS uses, cube.importance AS importance, cube.priority AS priority
+    ) AS use) < %(limit)s AS is_forgotten
+  ) AS judged
+WHERE cube.tenant_id = %(tenant)s AND cube.id > %(after)s AND (
+  (cube.deleted_at IS NULL AND cube.state <> 'expired' AND cube.expires_at <= transaction_timestamp())
+  OR (%(purge)s AND cube.deleted_at < transaction_timestamp())
+  OR (%(purge)s AND cube.state = 'expired'
+    AND cube.expires_at < transaction_timestamp() - make_interval(days => %(grace)s))
+  OR is_forgotten
+)
+ORDER BY cube.id LIMIT %(most)s
+"""
 
 
 @dataclass(frozen=True)
@@ -55,18 +77,6 @@ class SweepSettings:
     youngest_days: Annotated[int, Field(ge=0, le=3_650)] = 30
     archive: bool = True
     purge: bool = True
-
-
-class Judged(Protocol):
-    """The columns that a memory is judged by: its row, or JUDGED of it."""
-
-    id: UUID
-    state: str
-    expires_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
-    importance: float
-    priority: float
 
 
 class Deed(StrEnum):
@@ -92,48 +102,55 @@ def sweep_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
     authorize(actor, Permission.OPERATIONS_MANAGE)
     settings = SETTINGS.validate_python(dict(chosen))
     with acting(actor):
-        due = _due(actor, settings, FIRST, MOST_PREVIEWED, MOST_PREVIEWED)
-        plans = _plans(actor, settings, due.ids)
+        due = _due(actor, settings, FIRST, MOST_PREVIEWED)
+        plans = _plans(actor, settings, [cube_id for cube_id, _ in due])
     return Preview(len(plans), tuple(plan.cube.id for plan in plans[:MOST_NAMED]))
 
 
 @handler(Topic.LIFECYCLE_SWEEP, settings=SweepSettings, preview=sweep_preview, default_cron="0 3 * * *")
 def lifecycle_sweep(run: JobRun) -> Callable[[], Step]:
-    """Look at the next LOOKED_AT memories, as the product itself. done: memories looked at.
+    """Change the next MOST_CHANGED memories that are due, as the product itself. done: memories that were due.
 
+    What fails is tried again behind all others, and parked after the last attempt (vault/lifecycle/attempts.py).
     Twice, or two at once, it takes each step once. Writes: Cube …, StateTransition …, Posting …, AuditEntry ….
     """
     chosen = SETTINGS.validate_python(dict(run.settings))
-    after = UUID(run.state.get("after", str(FIRST)))
+    again = ids_again(run.state)
     with acting(run.system):
-        due = _due(run.system, chosen, after, LOOKED_AT, MOST_CHANGED)
-        total = _candidates(run.system, chosen).count() if run.total is None else run.total
-    texts = stored_texts_read(actor=run.system, cube_ids=due.archived)
+        if again is None:
+            due = _due(run.system, chosen, UUID(run.state.get("after", str(FIRST))), MOST_CHANGED)
+        else:
+            due = [(cube_id, True) for cube_id in again]
+        total = _count(run.system, chosen) if run.total is None and len(due) == MOST_CHANGED else len(due)
+    texts = stored_texts_read(actor=run.system, cube_ids=[cube_id for cube_id, is_forgotten in due if is_forgotten])
 
     def write() -> Step:
+        ids = [cube_id for cube_id, _ in due]
         with texts_given(texts), acting(run.system):
-            plans = _plans(run.system, chosen, due.ids, lock=True)
+            plans = _plans(run.system, chosen, ids, lock=True)
             failed = _done(run, plans)
-        return _outcome(run, plans, failed, due, total)
+        return _outcome(run, plans, failed, ids, total)
 
     return write
 
 
-def _outcome(run: JobRun, plans: Sequence[Plan], failed: Mapping[UUID, str], due: "Due", total: int) -> Step:
-    """Counts by deed so far, and the memories that could not be changed: the job can be run again for them."""
+def _outcome(run: JobRun, plans: Sequence[Plan], failed: Mapping[UUID, str], ids: Sequence[UUID], total: int) -> Step:
+    """Counts by deed so far. codes, skipped: what failed, in the last attempt once all others are done."""
+    is_again = ids_again(run.state) is not None
     done = Counter(plan.deed for plan in plans if plan.cube.id not in failed)
     counts = {str(deed): run.result.get(deed, 0) + done[deed] for deed in Deed}
-    codes = Counter(run.result.get("codes", {})) + Counter(failed.values())
+    before = {} if is_again else run.result
     named = [{"id": str(one), "code": code} for one, code in failed.items()]
     result = {
         **counts,
         "changed": sum(counts.values()),
-        "codes": dict(codes),
-        "skipped": [*run.result.get("skipped", ()), *named][:MOST_NAMED],
+        "codes": dict(Counter(before.get("codes", {})) + Counter(failed.values())),
+        "skipped": [*before.get("skipped", ()), *named][:MOST_NAMED],
     }
-    state = {"after": str(due.last)} if due.last else None
-    looked_at = run.done + due.looked_at
-    return Step(state=state, done=looked_at, total=max(total, looked_at), result=result)
+    after = ids[-1] if len(ids) == MOST_CHANGED else None
+    state, parked = state_after(run.state, after, failed)
+    looked_at = run.done + (0 if is_again else len(ids))
+    return Step(state=state, done=looked_at, total=max(run.total or total, looked_at), result=result, parked=parked)
 
 
 def _done(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
@@ -170,37 +187,38 @@ def _do(run: JobRun, plans: Sequence[Plan]) -> None:
     steps_write(run.system, steps, run.job_id)
 
 
-@dataclass(frozen=True)
-class Due:
-    """ids: memories that may be due, in order; archived: those of them that were forgotten. looked_at: how many were
-    judged; last: the last of these, None at the end of all.
+def _due(actor: Actor, chosen: SweepSettings, after: UUID, most: int) -> list[tuple[UUID, bool]]:
+    """The next memories that may be due, each with whether it was forgotten. One query.
+
+    The database scores all of them; `_plans` judges these few anew, with their last steps and with policies.
     """
+    policy = POLICIES[chosen.forgetting]
+    with connection.cursor() as cursor:
+        cursor.execute(DUE.format(score=policy.sql), _values(actor, chosen, after) | {"most": most})
+        return [(cube_id, bool(is_forgotten)) for cube_id, is_forgotten in cursor.fetchall()]
 
-    ids: tuple[UUID, ...]
-    archived: tuple[UUID, ...]
-    looked_at: int
-    last: UUID | None
+
+def _count(actor: Actor, chosen: SweepSettings) -> int:
+    with connection.cursor() as cursor:
+        counting = f"SELECT count(*) FROM ({DUE.format(score=POLICIES[chosen.forgetting].sql)}) AS due"
+        cursor.execute(counting, _values(actor, chosen, FIRST) | {"most": None})
+        count: int = cursor.fetchone()[0]
+    return count
 
 
-def _due(actor: Actor, chosen: SweepSettings, after: UUID, most: int, most_due: int) -> Due:
-    """Judge the next `most` memories behind `after`, until `most_due` may be due. Three queries, of few columns.
-
-    Whether a deleted or expired one is over is for `_plans` to say.
-    """
-    rows = list(_candidates(actor, chosen).filter(id__gt=after).order_by("id").values_list(*JUDGED, named=True)[:most])
-    uses, now = _uses([row.id for row in rows]), database_now()
-    ids: list[UUID] = []
-    archived: list[UUID] = []
-    for number, row in enumerate(rows, 1):
-        is_gone = row.deleted_at is not None or row.state == State.EXPIRED
-        deed = None if is_gone else _deed(row, chosen, uses, now)
-        if is_gone or deed:
-            ids.append(row.id)
-        if deed and deed[0] is Deed.ARCHIVED:
-            archived.append(row.id)
-        if len(ids) == most_due:
-            return Due(tuple(ids), tuple(archived), number, row.id)
-    return Due(tuple(ids), tuple(archived), len(rows), rows[-1].id if len(rows) == most else None)
+def _values(actor: Actor, chosen: SweepSettings, after: UUID) -> dict[str, Any]:
+    limit = POLICIES[chosen.forgetting].limit if chosen.limit is None else chosen.limit
+    return {
+        "tenant": actor.tenant_id,
+        "after": after,
+        "purge": chosen.purge,
+        "grace": settings.DELETED_GRACE_DAYS,
+        "archive": chosen.archive,
+        "states": [str(state) for state in FORGETTABLE],
+        "layer": Layer.LONG_TERM,
+        "youngest": chosen.youngest_days,
+        "limit": limit + ROUNDING,
+    }
 
 
 def _plans(actor: Actor, chosen: SweepSettings, ids: Sequence[UUID], *, lock: bool = False) -> list[Plan]:
@@ -241,15 +259,15 @@ def _plan(
     return Plan(cube, *deed) if deed else None
 
 
-def _deed(judged: Judged, chosen: SweepSettings, uses: Mapping[UUID, "Used"], now: datetime) -> tuple[Deed, str] | None:
+def _deed(cube: Cube, chosen: SweepSettings, uses: Mapping[UUID, "Used"], now: datetime) -> tuple[Deed, str] | None:
     """The deed that is due and its reason, of a memory neither deleted nor marked as expired; None: nothing is due."""
-    if judged.expires_at is not None and judged.expires_at <= now:
-        return Deed.EXPIRED, f"Expired because its time ended on {judged.expires_at:%Y-%m-%d}."
-    if judged.state not in FORGETTABLE:
+    if cube.expires_at is not None and cube.expires_at <= now:
+        return Deed.EXPIRED, f"Expired because its time ended on {cube.expires_at:%Y-%m-%d}."
+    if cube.state not in FORGETTABLE:
         return None
-    used = uses.get(judged.id, Used())
-    times = [one for one in (judged.created_at, judged.updated_at, used.at, used.stepped_at) if one is not None]
-    use = Use(now - max(times), used.recalls, judged.importance, judged.priority)
+    used = uses.get(cube.id, Used())
+    times = [one for one in (cube.created_at, cube.updated_at, used.at, used.stepped_at) if one is not None]
+    use = Use(now - max(times), used.recalls, cube.importance, cube.priority)
     reason = archived_because(chosen.forgetting, use, chosen.limit)
     return (Deed.ARCHIVED, reason) if reason else None
 

@@ -25,6 +25,7 @@ from vault.cubes.changing import cube_change_ask
 from vault.cubes.index.eligibility import SEARCHABLE, tier_of
 from vault.cubes.services import written_emit
 from vault.cubes.writer.prepared import stored_texts_read, texts_given
+from vault.lifecycle.attempts import ids_again, state_after
 from vault.lifecycle.services import cube_transition
 from vault.models import Cube, Embedding
 from vault.vocabulary import State, Tier
@@ -109,11 +110,15 @@ def tiers_preview(actor: Actor, settings: Mapping[str, Any]) -> Preview:
 
 @handler(Topic.TIERS_APPLY, permission=Permission.OPERATIONS_MANAGE, settings=TierRule, preview=tiers_preview)
 def tiers_apply(run: JobRun) -> Callable[[], Step]:
-    """Move the next PART memories. done: memories looked at. Writes what `cube_tier` writes."""
+    """Move the next PART memories. done: memories looked at. Writes what `cube_tier` writes.
+
+    What fails is tried again behind all others, and parked after the last attempt (vault/lifecycle/attempts.py).
+    """
     rule = RULE.validate_python(dict(run.settings))
     after = UUID(run.state.get("after", str(FIRST)))
     with acting(run.actor):
-        ids = _unused(run.actor, rule, after, PART)
+        again = ids_again(run.state)
+        ids = _unused(run.actor, rule, after, PART) if again is None else again
     texts = stored_texts_read(actor=run.actor, cube_ids=ids if rule.to == "archive" else [])
 
     def write() -> Step:
@@ -125,7 +130,8 @@ def tiers_apply(run: JobRun) -> Callable[[], Step]:
 
 def _step(run: JobRun, rule: TierRule, ids: list[UUID]) -> Step:
     authorize(run.actor, Permission.OPERATIONS_MANAGE)
-    moved, codes = 0, Counter[str](run.result.get("codes", {}))
+    is_again = ids_again(run.state) is not None
+    moved, failed = 0, dict[UUID, str]()
     for cube_id in ids:
         try:
             with transaction.atomic():
@@ -134,12 +140,12 @@ def _step(run: JobRun, rule: TierRule, ids: list[UUID]) -> Step:
         except Unavailable:
             raise
         except DomainError as failure:
-            codes[failure.code] += 1
-    done = run.done + len(ids)
+            failed[cube_id] = failure.code
+    done = run.done + (0 if is_again else len(ids))
+    codes = Counter({} if is_again else run.result.get("codes", {})) + Counter(failed.values())
     result = {"changed": run.result.get("changed", 0) + moved, "codes": dict(codes)}
-    if len(ids) < PART:
-        return Step(done=done, total=done, result=result)
-    return Step(state={"after": str(ids[-1])}, done=done, result=result)
+    state, parked = state_after(run.state, ids[-1] if len(ids) == PART else None, failed)
+    return Step(state=state, done=done, total=None if state else done, result=result, parked=parked)
 
 
 def _unused(actor: Actor, rule: TierRule, after: UUID, limit: int) -> list[UUID]:

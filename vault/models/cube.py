@@ -7,6 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
+from pgvector.django import HalfVectorField
 
 from governance.access.decisions.principal_grants import grants_of, principal_grants
 from governance.access.decisions.rules import closing, opening, reads_content, sees_private
@@ -292,7 +293,10 @@ class CubeUse(models.Model):
     cube = models.ForeignKey(Cube, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
     access_count = models.PositiveIntegerField(default=0)
     last_accessed_at = models.DateTimeField(null=True)
-    heat = models.FloatField(default=0.0)
+    heat = models.FloatField(default=0.0)  # written by vault/lifecycle/behaviour.py
+    fingerprint = HalfVectorField(null=True)  # vault/cubes/fingerprints.py
+    fingerprint_model = models.CharField(max_length=100, blank=True, default="", db_default="")
+    fingerprint_count = models.PositiveIntegerField(default=0, db_default=0)  # questions
 
 
 class CubeSource(TenantModel):

@@ -92,11 +92,12 @@ def find(actor: Actor, search: SearchQuery, asked: Asked, weights: Weights, limi
         ),
         vectors=Vectors(asked.model, asked.vector),
         weights=weights,
-        limit=max(limit, WEIGHED_AMONG) if weights.heat or weights.trust else limit,
+        limit=max(limit, WEIGHED_AMONG) if weights.of_behaviour else limit,
         sources=(Lexical(), graph) if search.mode is SearchMode.GRAPH else SOURCES,
     )
-    if weights.heat or weights.trust:
-        found = weigh_heat_and_trust(found, heat_and_trust_of(visible(), found), weights, limit)
+    if weights.of_behaviour:
+        stands = heat_and_trust_of(visible(), found, asked.model, asked.vector)
+        found = weigh_heat_and_trust(found, stands, weights, limit)
     return _filled(actor, search, condition, visible, found, limit)
 
 

@@ -1,14 +1,17 @@
-"""Heat and trust of a memory, weighed after the ranking.
+"""Heat, trust and fingerprint of a memory, weighed after the ranking.
 
-Both are off unless MEMOS_SEARCH_WEIGHTS gives them a weight: unused memories all have the same heat.
+All are off unless MEMOS_SEARCH_WEIGHTS gives them a weight: unused memories all have the same heat.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
-from django.db.models import FloatField, OuterRef, Subquery
+from django.db.models import FloatField, OuterRef, Subquery, Value
 from django.db.models.functions import Coalesce
+from pgvector import HalfVector
+from pgvector.django import CosineDistance
 
 from vault.models import CubeUse
 from vault.models.cube import CubeQuerySet
@@ -18,19 +21,29 @@ from vault.retrieval.scoring import Ranked
 
 @dataclass(frozen=True)
 class HeatAndTrust:
-    """heat: 0 or more, as the layers compute it; trust: 0..1, of its writer."""
+    """heat: 0 or more, as vault/lifecycle/behaviour.py computes it; trust: 0..1, of its writer; fingerprint: -1..1, the
+    cosine of the question and those that the memory answered.
+    """
 
     heat: float
     trust: float
+    fingerprint: float = 0.0
 
 
-def heat_and_trust_of(visible: CubeQuerySet, found: Sequence[Ranked]) -> dict[UUID, HeatAndTrust]:
-    """One query."""
-    used = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id")).values("heat")
+def heat_and_trust_of(
+    visible: CubeQuerySet, found: Sequence[Ranked], model: str, vector: HalfVector | None
+) -> dict[UUID, HeatAndTrust]:
+    """One query. vector: of the question, by `model`; None: there is none."""
+    uses = CubeUse.objects.filter(tenant_id=OuterRef("tenant_id"), cube_id=OuterRef("id"))
+    near: Any = Value(0.0)
+    if vector is not None:
+        named = uses.filter(fingerprint_model=model).annotate(distance=CosineDistance("fingerprint", vector))
+        near = Coalesce(1.0 - Subquery(named.values("distance")), 0.0, output_field=FloatField())
     rows = visible.filter(id__in=[row.cube_id for row in found]).annotate(
-        heat=Coalesce(Subquery(used), 0.0, output_field=FloatField())
+        heat=Coalesce(Subquery(uses.values("heat")), 0.0, output_field=FloatField()),
+        fingerprint=near,
     )
-    return {one: HeatAndTrust(*rest) for one, *rest in rows.values_list("id", "heat", "trust")}
+    return {one: HeatAndTrust(*rest) for one, *rest in rows.values_list("id", "heat", "trust", "fingerprint")}
 
 
 def weigh_heat_and_trust(
@@ -42,6 +55,7 @@ def weigh_heat_and_trust(
 
 
 def _weighed(row: Ranked, stands: HeatAndTrust, weights: Weights) -> Ranked:
-    parts = replace(row.parts, heat=stands.heat / (1 + stands.heat), trust=stands.trust)
-    score = row.score + weights.heat * parts.heat + weights.trust * parts.trust
-    return Ranked(row.cube_id, score / (1 + weights.heat + weights.trust), parts)
+    heat, fingerprint = stands.heat / (1 + stands.heat), max(0.0, stands.fingerprint)
+    parts = replace(row.parts, heat=heat, trust=stands.trust, fingerprint=fingerprint)
+    added = weights.heat * parts.heat + weights.trust * parts.trust + weights.fingerprint * parts.fingerprint
+    return Ranked(row.cube_id, (row.score + added) / (1 + weights.of_behaviour), parts)

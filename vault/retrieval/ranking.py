@@ -34,7 +34,7 @@ EF_ALONE = 1_000  # the most that pgvector takes
 
 @dataclass(frozen=True)
 class Weights:
-    """The weight of each part of a score, 0..1. Heat and trust are added to the sum of all others.
+    """The weight of each part of a score, 0..1. Heat, trust and fingerprint are added to the sum of all others.
 
     asks: the share of its score that a memory loses if it only asks a question, 0..1.
     """
@@ -49,6 +49,12 @@ class Weights:
     graph: float = 0.0
     heat: float = 0.0
     trust: float = 0.0
+    fingerprint: float = 0.0
+
+    @property
+    def of_behaviour(self) -> float:
+        """The sum of the weights that are added after the ranking."""
+        return self.heat + self.trust + self.fingerprint
 
     @property
     def words(self) -> bool:
@@ -89,6 +95,7 @@ class Parts:
     graph: float = 0.0  # nearness over links: vault/graph/walks.py
     heat: float = 0.0  # vault/retrieval/heat_and_trust.py, and trust
     trust: float = 0.0
+    fingerprint: float = 0.0  # cosine of the question and the centroid of those that it answered
 
 
 NO_PARTS = Parts(lexical=0.0, context=0.0, session=0.0, dense=0.0, entity=0.0, time=0.0)

@@ -20,6 +20,7 @@ from governance.vocabulary import Permission, Verb
 from vault.cubes.blobs import with_blobs
 from vault.cubes.embeddings.vectors import active_model, answering
 from vault.cubes.filters import persona_ids
+from vault.cubes.fingerprints import question_payload
 from vault.cubes.pack_reads import namespaces_closed, paths_refused
 from vault.cubes.rules import searchable
 from vault.cubes.selectors import CubeView, cubes_read, cubes_view
@@ -163,7 +164,8 @@ def _searched(
     scorer = reranker() if search.mode is SearchMode.HYBRID else None
     if scorer is None:
         with acting(actor):
-            return _read(actor, search, _ranked(actor, search, asked, search.top_k), permission, within, refused)
+            found = _ranked(actor, search, asked, search.top_k)
+            return _read(actor, search, asked, found, permission, within, refused)
     with acting(actor):
         candidates = _ranked(actor, search, asked, max(search.top_k, RERANKED))
         # What nothing speaks for only fills the answer, and what was said in chats comes last of it.
@@ -171,7 +173,8 @@ def _searched(
         best = cubes_view(actor=actor, cube_ids=scored, is_shown=False)
     found = _reranked(scorer, search.query, candidates, best)
     with acting(actor):
-        return _read(actor, search, _still_visible(actor, search, found), permission, within, refused)
+        shown = _still_visible(actor, search, found)
+        return _read(actor, search, asked, shown, permission, within, refused)
 
 
 def _reranked(scorer: Reranker, query: str, candidates: Sequence[Ranked], best: Sequence[CubeView]) -> list[Ranked]:
@@ -194,6 +197,7 @@ def _still_visible(actor: Actor, search: SearchQuery, found: Sequence[Ranked]) -
 def _read(
     actor: Actor,
     search: SearchQuery,
+    asked: Asked,
     found: Sequence[Ranked],
     permission: Permission,
     within: Within,
@@ -203,8 +207,14 @@ def _read(
     rows = {row.cube_id: row for row in found if row.score >= search.min_score}
     for one in _packs_filling(actor, search, found):
         rows.pop(one, None)
+    scored = [row.cube_id for row in rows.values() if row.score]
     views = cubes_read(
-        actor=actor, cube_ids=list(rows), verb=Verb.MEMORY_SEARCHED, permission=permission, is_use=search.is_use
+        actor=actor,
+        cube_ids=list(rows),
+        verb=Verb.MEMORY_SEARCHED,
+        permission=permission,
+        is_use=search.is_use,
+        read_event=question_payload(asked.model, asked.vector, scored) if asked.vector is not None else None,
     )
     hits = [Hit(view=view, score=rows[view.cube.id].score, parts=rows[view.cube.id].parts) for view in views]
     hits = _sentences_last(hits, search.min_score)

@@ -21,11 +21,13 @@ from governance.outbox.routes import add_route, remove_route, route_of
 from governance.outbox.running import task_run
 from governance.vocabulary import JobStatus, Permission, PersonaKind, Scope, Topic
 from tests.factories import Person, World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, fields_at_fault
 from tests.vault.outbox import run_jobs
 
 Superuser = Callable[[], psycopg.Connection]
-COUNT, UNCOUNT = "toy.count", "toy.uncount"
+COUNT, UNCOUNT, PARK = "toy.count", "toy.uncount", "toy.park"
+ITEM = UUID(int=7)
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +50,17 @@ def toy() -> Iterator[None]:
     def uncount(run: JobRun) -> Step:
         return Step(result={"undid": run.settings["job"]})
 
+    @handler(PARK, permission=Permission.MEMORY_CREATE)
+    def park(run: JobRun) -> Callable[[], Step]:
+        def write() -> Step:
+            if Persona.objects.filter(name="cure").exists():
+                return Step(done=1, total=1, result={"again": run.state.get("again")})
+            return Step(state={"again": [str(ITEM)]}, done=1, total=1, parked={ITEM: "conflict"})
+
+        return write
+
     yield
-    for kind in (COUNT, UNCOUNT):
+    for kind in (COUNT, UNCOUNT, PARK):
         remove_kind(kind)
         remove_route(kind)
 
@@ -198,3 +209,33 @@ def test_a_topic_without_a_handler_is_an_error_at_start() -> None:
     finally:
         add_route(route)
     assert (error.id, error.msg) == ("governance.E001", "The topic cubes.read has no handler.")
+
+
+def test_job_with_parked_objects_waits_as_a_dead_letter_and_runs_again_for_them(world: World, alice: Contract) -> None:
+    job = job_create(actor=world.alice.actor, kind=PARK)
+    run_jobs()
+    shown = alice.get(f"jobs/{job.id}/").json
+    assert (shown["status"], shown["dead_letter"], shown["error"]["code"]) == ("failed", True, "items_parked")
+    assert shown["error"]["errors"] == [{"field": str(ITEM), "message": "conflict"}]
+    page = signed_in(world.alice).get("/jobs/?list=dead").text
+    assert "Some memories could not be changed in any attempt." in page
+    with acting(world.alice.actor):
+        _persona(world.acme.id, "cure")
+    assert alice.post(f"jobs/{job.id}/retry/").status == 202
+    run_jobs()
+    done = alice.get(f"jobs/{job.id}/").json
+    assert (done["status"], done["dead_letter"], done["result"]) == ("succeeded", False, {"again": [str(ITEM)]})
+
+
+def test_parked_objects_are_given_up_by_who_may_run_the_job(
+    world: World, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    job = job_create(actor=world.alice.actor, kind=PARK)
+    run_jobs()
+    for client, status in ((bob, 403), (charlie, 404)):
+        for call in ("retry", "cancel"):
+            assert client.post(f"jobs/{job.id}/{call}/").status == status
+    assert alice.post(f"jobs/{job.id}/cancel/").json["status"] == "cancelled"
+    assert alice.get(f"jobs/{job.id}/").json["dead_letter"] is False
+    run_jobs()
+    assert alice.get(f"jobs/{job.id}/").json["status"] == "cancelled"

@@ -17,6 +17,7 @@ from tests.vault.outbox import run_jobs
 
 Superuser = Callable[[], psycopg.Connection]
 DEFAULTS = {
+    "behaviour.update": "30 2 * * *",
     "lifecycle.sweep": "0 3 * * *",
     "index.check": "0 4 * * 0",
     "conflicts.propose": "30 4 * * *",
@@ -170,6 +171,18 @@ def test_editor_adds_no_default_schedules_and_no_tenant_adds_anothers(
         assert signed_in(person).post("/pipelines/defaults/").status_code == 403
     assert signed_in(world.charlie).post("/pipelines/defaults/").status_code == 303
     assert (crons(olivia), crons(charlie)) == ({}, DEFAULTS)
+
+
+def test_default_schedules_are_added_by_one_call_and_a_second_adds_none(
+    olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    for client in (alice, bob):
+        assert client.post("schedules/defaults/").status == 403
+    added = olivia.post("schedules/defaults/")
+    assert (added.status, {one["kind"]: one["cron"] for one in added.json["results"]}) == (201, DEFAULTS)
+    again = olivia.post("schedules/defaults/")
+    assert (again.status, again.json) == (200, {"results": []})
+    assert (crons(olivia), crons(charlie)) == (DEFAULTS, {})
 
 
 def crons(client: Contract) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 
 from governance.database import acting
@@ -76,6 +77,22 @@ def test_every_policy_scores_an_idle_memory_below_a_used_one(policy: Forgetting)
     assert POLICIES[policy].judge(idle).score < POLICIES[policy].judge(used).score
     assert archived_because(policy, idle)
     assert archived_because(policy, used) == ""
+
+
+@pytest.mark.parametrize("policy", Forgetting)
+def test_database_scores_as_the_policy_does(world: World, policy: Forgetting) -> None:
+    uses = [
+        Use(timedelta(days=days), recalls, importance, priority)
+        for days in (0, 1, 45, 4_000)
+        for recalls in (0, 3, 250)
+        for importance, priority in ((0.0, 1.0), (0.5, 0.0))
+    ]
+    rows = "SELECT %s::float8 AS idle, %s::float8 AS uses, %s::float8 AS importance, %s::float8 AS priority"
+    for use in uses:
+        with acting(world.alice.actor), connection.cursor() as cursor:
+            values = [use.idle.total_seconds(), use.recalls, use.importance, use.priority]
+            cursor.execute(f"SELECT {POLICIES[policy].sql} FROM ({rows}) AS use", values)
+            assert cursor.fetchone()[0] == pytest.approx(POLICIES[policy].judge(use).score, abs=1e-12)
 
 
 def test_sweep_archives_what_was_forgotten_and_the_page_says_why(

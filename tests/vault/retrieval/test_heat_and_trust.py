@@ -26,7 +26,7 @@ def test_they_are_off_as_shipped() -> None:
 
 
 def test_an_operator_may_weigh_just_these(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(SEARCH_WEIGHTS) == {"dense", "heat", "trust"}
+    assert set(SEARCH_WEIGHTS) == {"dense", "heat", "trust", "fingerprint"}
     assert read_config({"MEMOS_SEARCH_WEIGHTS": "heat=0.2, trust=1"}).search_weights == {"heat": 0.2, "trust": 1.0}
     for wrong in ("lexical=0.5", "heat", "heat=2", "heat=-1", "heat=nan", "heat=0.2,trust=0.1,heat=0.3"):
         with pytest.raises(ConfigError, match="MEMOS_SEARCH_WEIGHTS"):

@@ -1,0 +1,38 @@
+"""Objects that a job cannot change: tried again, then parked, and run again by a person."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vault.lifecycle.attempts import ATTEMPTS, ids_again, state_after
+
+A, B = UUID(int=1), UUID(int=2)
+
+
+def test_failed_objects_are_tried_again_behind_all_others_and_then_parked() -> None:
+    state, parked = state_after({}, A, {A: "conflict"})
+    assert (state, parked, ids_again(state or {})) == ({"after": str(A), "failed": [str(A)]}, {}, None)
+    state, parked = state_after(state or {}, None, {B: "conflict"})
+    assert (ids_again(state or {}), parked) == ([A, B], {})
+    for _ in range(ATTEMPTS - 2):
+        state, parked = state_after(state or {}, None, {B: "conflict"})
+        assert (ids_again(state or {}), parked) == ([B], {})
+    state, parked = state_after(state or {}, None, {B: "held"})
+    assert (ids_again(state or {}), parked) == ([B], {B: "held"})
+    assert state_after(state or {}, None, {}) == (None, {})
+
+
+@given(st.lists(st.booleans(), max_size=5))
+def test_job_without_failures_ends_behind_the_last_object(pages: list[bool]) -> None:
+    state: dict[str, object] | None = {}
+    for _ in pages:
+        state, parked = state_after(state or {}, A, {})
+        assert (state, parked) == ({"after": str(A)}, {})
+    assert state_after(state or {}, None, {}) == (None, {})
+
+
+@pytest.mark.parametrize("state", [{}, {"after": str(A)}])
+def test_first_attempt_names_no_objects_to_try_again(state: dict[str, str]) -> None:
+    assert ids_again(state) is None

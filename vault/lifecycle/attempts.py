@@ -1,0 +1,42 @@
+"""Attempts of a job whose objects can fail one by one: what failed is tried again, then parked for a person. Pure.
+
+The state of such a job is `{after, failed}` while it looks at all, then `{again, attempt}`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+ATTEMPTS = 3
+
+
+def ids_again(state: Mapping[str, Any]) -> list[UUID] | None:
+    """The objects that this step tries again; None while the job still looks at all."""
+    return [UUID(one) for one in state["again"]] if "again" in state else None
+
+
+def state_after(
+    state: Mapping[str, Any], after: UUID | None, failed: Mapping[UUID, str]
+) -> tuple[dict[str, Any] | None, Mapping[UUID, str]]:
+    """The start of the next step, None if the job is done, and what is parked.
+
+    after: the last object that was looked at, None behind the last of all. failed: the codes of this step's failures.
+    """
+    if "again" in state:
+        return _tried_again(int(state["attempt"]), failed)
+    waiting = [*state.get("failed", ()), *_texts(failed)]
+    if after is not None:
+        return {"after": str(after), **({"failed": waiting} if waiting else {})}, {}
+    return ({"again": waiting, "attempt": 2} if waiting else None), {}
+
+
+def _tried_again(attempt: int, failed: Mapping[UUID, str]) -> tuple[dict[str, Any] | None, Mapping[UUID, str]]:
+    if not failed:
+        return None, {}
+    if attempt < ATTEMPTS:
+        return {"again": _texts(failed), "attempt": attempt + 1}, {}
+    return {"again": _texts(failed), "attempt": 1}, failed
+
+
+def _texts(ids: Iterable[UUID]) -> list[str]:
+    return [str(one) for one in ids]
