@@ -110,6 +110,7 @@ class Verb(StrEnum):
     NAMESPACE_MOVED = "namespace.moved"
     NAMESPACE_RESTORED = "namespace.restored"
     NAMESPACE_ENDED = "namespace.ended"
+    NAMESPACE_SUMMARISED = "namespace.summarised"
     MOUNT_CREATED = "namespace.mounted"
     MOUNT_REMOVED = "namespace.unmounted"
     SUBJECT_CREATED = "subject.created"
@@ -132,6 +133,7 @@ class Verb(StrEnum):
     CONVERSATION_READ = "conversation.read"
     CONVERSATION_UPDATED = "conversation.updated"
     CONVERSATION_DELETED = "conversation.deleted"
+    CONVERSATION_SUMMARISED = "conversation.summarised"
     TURN_CREATED = "turn.created"
     JOB_CREATED = "job.created"
     JOB_READ = "job.read"
@@ -311,6 +313,7 @@ class Topic(StrEnum):
     STORE_READ = "store.read"
     WEBHOOK_DELIVER = "webhook.deliver"
     BEHAVIOUR_UPDATE = "behaviour.update"
+    SUMMARIES_WRITE = "summaries.write"
 
 
 class ExportFormat(StrEnum):

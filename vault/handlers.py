@@ -25,7 +25,7 @@ from vault.layers.distilling import segments_distil
 from vault.layers.evicting import segments_archive
 from vault.layers.placing import pages_place, pages_reread
 from vault.layers.visiting import segments_count_visits
-from vault.lifecycle import archive, behaviour, contradictions, duplicates, index_check, sweep, tiers
+from vault.lifecycle import archive, behaviour, contradictions, duplicates, index_check, summaries, sweep, tiers
 from vault.listing import actions
 from vault.namespaces import webhooks
 from vault.overview.counting import counts_write
@@ -57,6 +57,7 @@ JOBS = (
     restoring,
     retention,
     sessions,
+    summaries,
     sweep,
     tiers,
 )

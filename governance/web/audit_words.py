@@ -27,6 +27,7 @@ ENDINGS: dict[str, Promise] = {
     "read": gettext_lazy("read %(what)s"),
     "moved": gettext_lazy("moved %(what)s"),
     "tiered": gettext_lazy("changed the storage tier of %(what)s"),
+    "summarised": gettext_lazy("summed up %(what)s"),
     "importance_raised": gettext_lazy("raised the importance of %(what)s"),
     "ended": gettext_lazy("ended %(what)s"),
     "mounted": gettext_lazy("mounted %(what)s"),

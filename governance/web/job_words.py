@@ -35,6 +35,7 @@ KINDS: dict[str, Promise] = {
     Topic.FUSIONS_PROPOSE: _("Propose fusions of duplicates"),
     Topic.CONFLICTS_PROPOSE: _("Ask about contradictions"),
     Topic.BEHAVIOUR_UPDATE: _("Update heat and importance"),
+    Topic.SUMMARIES_WRITE: _("Write summaries"),
 }
 MEANINGS: dict[str, Promise] = {
     Topic.AUDIT_EXPORT: _("Writes the audit log into a signed file to download."),
@@ -44,6 +45,7 @@ MEANINGS: dict[str, Promise] = {
     Topic.INDEX_CHECK: _("Finds memories that the search index lacks, and repairs their entries."),
     Topic.FUSIONS_PROPOSE: _("Proposes fusions of memories that say the same, or nearly."),
     Topic.CONFLICTS_PROPOSE: _("Asks which one holds of two memories that contradict each other."),
+    Topic.SUMMARIES_WRITE: _("Sums up namespaces and conversations that changed since their last summary."),
     Topic.BEHAVIOUR_UPDATE: _("Computes heat and importance of memories from how often they were used."),
 }
 STATUSES: dict[JobStatus, tuple[str, Promise]] = {
@@ -63,9 +65,7 @@ PARTS: dict[Part, Promise] = {
 }
 EXHAUSTED: dict[str, Promise] = {
     "time_limit": _("Every attempt took too long. Nothing is lost: retry once the cause is gone."),
-    "items_parked": _(
-        "Some memories could not be changed in any attempt. The others are done. Retry to try them again."
-    ),
+    "items_parked": _("Some memories could not be changed in any attempt. Retry once the cause is gone."),
     "unavailable": _("A service did not answer in any attempt. Nothing is lost: retry once it does."),
 }
 WEEKDAYS = (

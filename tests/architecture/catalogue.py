@@ -120,6 +120,7 @@ APP_RIGHTS = {
     "governance_roletemplate": ALL,
     "vault_cubegrant": "DELETE INSERT SELECT",
     "vault_namespacegrant": "DELETE INSERT SELECT",
+    "vault_summary": ALL,
     "vault_savedview": "DELETE INSERT SELECT",
     "vault_dailycount": "DELETE INSERT SELECT",
     "vault_actionitem": "INSERT SELECT",

@@ -155,6 +155,7 @@ def work(world: World, settings: Settings) -> World:
     job_create(actor=actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
     job_create(actor=actor, kind=Topic.INDEX_CHECK, settings={})
     job_create(actor=actor, kind=Topic.BEHAVIOUR_UPDATE, settings={})
+    job_create(actor=actor, kind=Topic.SUMMARIES_WRITE, settings={})
     job_create(actor=actor, kind=Topic.FUSIONS_PROPOSE, settings={})
     job_create(actor=actor, kind=Topic.CONFLICTS_PROPOSE, settings={})
     with acting(actor):

@@ -21,6 +21,7 @@ from vault.models.review import PiiFinding, Review
 from vault.models.saved_view import SavedView
 from vault.models.state_transition import StateTransition
 from vault.models.subscription import Contract, PackMemory, PackRead, Subscription
+from vault.models.summary import Summary
 
 __all__ = [
     "ActionItem",
@@ -64,6 +65,7 @@ __all__ = [
     "StateTransition",
     "Stream",
     "Subscription",
+    "Summary",
     "Trait",
     "TraitEvidence",
     "Turn",

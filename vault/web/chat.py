@@ -49,6 +49,7 @@ from vault.chat.services import (
     turn_stream,
 )
 from vault.chat.topics import topics_newest
+from vault.lifecycle.summaries import conversation_summary
 from vault.providers.ports import ProviderUnavailable
 from vault.reader.rules import needs_past
 from vault.streaming import event_response
@@ -233,7 +234,12 @@ def _opened(
     known = known or conversation_get(actor=actor, conversation_id=conversation_id)
     take = NewestLast(size=TURNS, key="position", cursor=number_or_none(request.GET.get("before", "")))
     found = turns_list(actor=actor, conversation_id=conversation_id, pages=take)
-    return {"conversation": known, "turns": shown_turns(found), "turns_older": take.older}
+    return {
+        "conversation": known,
+        "turns": shown_turns(found),
+        "turns_older": take.older,
+        "summary": conversation_summary(actor=actor, conversation_id=conversation_id),
+    }
 
 
 def _suggestion(topic: str) -> str:

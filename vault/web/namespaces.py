@@ -24,6 +24,7 @@ from governance.personas.selectors import personas_list
 from governance.vocabulary import Action, Permission
 from governance.web.access_words import ACTIONS
 from governance.web.pages import draw, page, see_other
+from vault.lifecycle.summaries import namespace_summary
 from vault.namespaces.managing import (
     CHANGEABLE,
     LARGEST_QUOTA,
@@ -200,6 +201,7 @@ def _shown(
             "row": row,
             "namespace": detail.view.namespace,
             "meaning": MEANINGS[kind],
+            "summary": namespace_summary(actor=actor, namespace_id=namespace_id),
             "states": _states(detail),
             "rights": [ACTIONS[one] for one in rights],
             "may_share": Action.SHARE in rights,

@@ -109,6 +109,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ],
     ("jobs/<uuid:job_id>/retry/", "post"): [Call("jobs/{job}/retry/")],
     ("schedules/", "post"): [Call("schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"})],
+    ("schedules/defaults/", "post"): [Call("schedules/defaults/")],
     ("schedules/<uuid:schedule_id>/", "patch"): [Call("schedules/{schedule}/", {"enabled": False})],
     ("schedules/<uuid:schedule_id>/", "delete"): [Call("schedules/{schedule}/")],
     ("schedules/<uuid:schedule_id>/run/", "post"): [Call("schedules/{schedule}/run/")],

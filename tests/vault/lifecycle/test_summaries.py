@@ -1,0 +1,179 @@
+"""Summaries: chosen by a job, opened for each reader, and without a copy of any text."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.test import override_settings
+from pytest_httpserver import HTTPServer
+
+from governance.actor import system_actor
+from governance.database import acting
+from governance.ids import uuid7
+from governance.jobs.kinds import JobRun
+from memos_web.config import LlmChoice
+from tests.factories import World
+from tests.governance.web.visitors import signed_in
+from tests.vault.api.contract import Contract
+from tests.vault.layers.test_model import replies
+from tests.vault.outbox import run_jobs
+from vault.lifecycle.summaries import numbers_read, summaries_write
+from vault.lifecycle.summary_text import central_sentences, sentence_spans
+from vault.models import Summary
+
+Superuser = Callable[[], psycopg.Connection]
+WRITE = {"kind": "summaries.write", "cron": "0 6 * * *"}
+HERONS = (
+    "The heron nests by the old mill.",
+    "The heron hunts by the old mill at dawn.",
+    "The old mill has a water wheel.",
+    "Invoices are due on Friday.",
+    "The heron left the old mill in autumn.",
+)
+
+
+@pytest.fixture
+def model(httpserver: HTTPServer) -> Iterator[HTTPServer]:
+    with override_settings(MEMOS_LLM=LlmChoice(url=httpserver.url_for("/v1"), key="k", model="tiny")):
+        yield httpserver
+
+
+def stored(client: Contract, **fields: Any) -> list[str]:
+    return [str(client.add(text, **{"namespace": "/team", **fields})["id"]) for text in HERONS]
+
+
+def written(olivia: Contract, **chosen: Any) -> int:
+    """Run the job to its end; how many summaries it wrote."""
+    run_jobs()
+    made = olivia.post("schedules/", WRITE | {"settings": chosen})
+    assert made.status == 201, made
+    started = olivia.post(f"schedules/{made.json['id']}/run/", {})
+    assert started.status == 202, started
+    run_jobs()
+    job = olivia.get(f"jobs/{started.json['job']['id']}/").json
+    assert job["status"] == "succeeded", job
+    return int(job["result"]["changed"])
+
+
+def page_of(world: World, who: str, client: Contract) -> str:
+    found = client.get("namespaces/").json["results"]
+    place = next(one["id"] for one in found if one["path"] == "/team")
+    return signed_in(getattr(world, who)).get(f"/namespaces/{place}/").text
+
+
+def test_central_sentences_share_terms_with_others_and_repeat_nothing() -> None:
+    assert central_sentences([*HERONS, HERONS[0]], 2) == [0, 2]
+    assert central_sentences([], 3) == central_sentences(["Yes."], 3) == []
+
+
+def test_spans_are_those_of_the_sentences() -> None:
+    text = "Good morning. The heron wades! The heron wades!"
+    assert [text[start:end] for start, end in sentence_spans(text)] == ["Good morning.", *["The heron wades!"] * 2]
+
+
+def test_namespace_page_begins_with_its_summary(
+    world: World, olivia: Contract, alice: Contract, superuser: Superuser
+) -> None:
+    stored(alice)
+    assert written(olivia, sentences=2) == 1
+    for who in ("alice", "bob"):
+        page = page_of(world, who, alice)
+        assert HERONS[0] in page
+        assert HERONS[3] not in page
+    kept = superuser().execute("SELECT passages::text FROM vault_summary").fetchall()
+    assert "heron" not in str(kept)
+    assert written(olivia) == 0
+    alice.add("The old mill burned down.", namespace="/team")
+    assert written(olivia) == 1
+
+
+def test_reader_sees_no_sentence_of_a_memory_that_is_deleted_or_hidden(
+    world: World, olivia: Contract, alice: Contract, charlie: Contract, superuser: Superuser
+) -> None:
+    ids = stored(alice)
+    written(olivia, sentences=5)
+    assert HERONS[0] in page_of(world, "bob", alice)
+    superuser().execute("UPDATE vault_cube SET access_level = 'private' WHERE id = %s", [ids[0]])
+    assert alice.delete(f"memories/{ids[2]}/").status == 204
+    page = page_of(world, "bob", alice)
+    assert HERONS[0] not in page
+    assert HERONS[2] not in page
+    assert HERONS[3] in page
+    assert HERONS[0] in page_of(world, "alice", alice)
+    assert written(charlie) == 0
+    place = next(one["id"] for one in alice.get("namespaces/").json["results"] if one["path"] == "/team")
+    assert signed_in(world.charlie).get(f"/namespaces/{place}/").status_code == 404
+
+
+def test_place_with_few_memories_has_no_summary(olivia: Contract, alice: Contract) -> None:
+    alice.add(HERONS[0], namespace="/team")
+    assert written(olivia) == 0
+
+
+def test_conversation_begins_with_its_summary_for_its_member_alone(
+    world: World, olivia: Contract, alice: Contract
+) -> None:
+    conversation = alice.post("conversations/", {"title": "Herons"}).json["id"]
+    for text in HERONS[:3]:
+        assert alice.post(f"conversations/{conversation}/turns/", {"content": text}).status == 201
+    assert written(olivia) >= 1
+    assert 'class="panel-head"><h2>Summary</h2>' in signed_in(world.alice).get(f"/chat/{conversation}/").text
+    assert signed_in(world.bob).get(f"/chat/{conversation}/").status_code == 403
+
+
+def test_configured_model_chooses_among_the_sentences(
+    world: World, olivia: Contract, alice: Contract, model: HTTPServer
+) -> None:
+    stored(alice)
+    replies(model, json.dumps({"sentences": [3, 99]}))
+    assert written(olivia) == 1
+    page = page_of(world, "alice", alice)
+    assert HERONS[3] in page
+    assert HERONS[0] not in page
+    with acting(world.olivia.actor):
+        assert Summary.objects.get().model == "tiny-1"
+
+
+@pytest.mark.parametrize("reply", ["no JSON at all", '{"sentences": "1"}', '{"sentences": [99]}'])
+def test_reply_that_cannot_be_read_leaves_the_choice_to_the_terms(
+    world: World, olivia: Contract, alice: Contract, model: HTTPServer, reply: str
+) -> None:
+    stored(alice)
+    replies(model, reply)
+    assert written(olivia, sentences=2) == 1
+    assert HERONS[0] in page_of(world, "alice", alice)
+    with acting(world.olivia.actor):
+        assert Summary.objects.get().model == ""
+
+
+def test_numbers_of_a_reply_are_those_that_were_given() -> None:
+    assert numbers_read({"sentences": [4, 1, 1, True, 9]}, 5, 3) == [1, 4]
+
+
+def test_two_runs_at_once_leave_one_summary(world: World, alice: Contract) -> None:
+    stored(alice)
+    run_jobs()
+    system = system_actor(tenant_id=world.acme.id, request_id="test")
+    run = JobRun(uuid7(), system, system, {}, {}, 0, None, None, {}, lambda done, total: None)
+    writes = [summaries_write(run) for _ in range(2)]
+    with acting(system):
+        for write in writes:
+            assert callable(write)
+            write()
+        assert Summary.objects.count() == 1
+
+
+def test_preview_counts_and_editor_and_stranger_may_not(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    stored(alice)
+    run_jobs()
+    schedule = olivia.post("schedules/", WRITE).json["id"]
+    previewed = olivia.post(f"schedules/{schedule}/run/?dry_run=true", {})
+    assert (previewed.status, previewed.json["count"]) == (200, 1)
+    for client, status in ((alice, 403), (bob, 403), (charlie, 404)):
+        assert client.post(f"schedules/{schedule}/run/", {}).status == status
+    with acting(world.olivia.actor):
+        assert not Summary.objects.exists()
