@@ -86,9 +86,14 @@ def _marked(owner: Caller, ids: list[UUID]) -> int:
 
 def sweep_awaited(owner: Caller, chosen: Mapping[str, Any]) -> float:
     """Seconds from asking for a sweep with these settings to its end. Raises BenchmarkError."""
+    return job_awaited(owner, Topic.LIFECYCLE_SWEEP, chosen)
+
+
+def job_awaited(owner: Caller, kind: Topic, chosen: Mapping[str, Any]) -> float:
+    """Seconds from asking for a job with these settings to its end. Raises BenchmarkError."""
     system = command_line_actor(owner.actor.tenant_id)
     started = time.perf_counter()
-    job = job_create(actor=system, kind=Topic.LIFECYCLE_SWEEP, settings=chosen)
+    job = job_create(actor=system, kind=kind, settings=chosen)
     while job.status in {JobStatus.PENDING, JobStatus.RUNNING} and time.perf_counter() - started < LONGEST_WAIT:
         time.sleep(0.05)
         job = job_get(actor=system, job_id=job.id)

@@ -15,11 +15,12 @@ from uuid import UUID
 from django.db import connection
 
 from benchmarks.client import BenchmarkError, Target
-from benchmarks.lifecycle import sweep_awaited
+from benchmarks.lifecycle import job_awaited, sweep_awaited
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
 from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
 from governance.database import acting
+from governance.vocabulary import Topic
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.jobs import cubes_count_reads
 from vault.models import Cube, Review
@@ -60,9 +61,10 @@ def year(target: Target, cubes: int, days: int, chart: Path) -> dict[str, Any]:
         sweep_awaited(owner, {})
         steps.append({"day": day, **_counts(owner, len(ids))})
     seconds = time.perf_counter() - started
-    _check(owner, recalled)
-    chart.write_text(_svg(steps, len(ids)), encoding="utf-8")
+    job_awaited(owner, Topic.CONFLICTS_PROPOSE, {})
     asked = _asked(owner)
+    _check(owner, recalled, asked)
+    chart.write_text(_svg(steps, len(ids)), encoding="utf-8")
     return {"cubes": len(ids), "seed": SEED, "days of a step": days, "seconds": round(seconds, 1), "asked": asked} | {
         "steps": {f"day {step['day']}": {name: step[name] for name in SERIES} for step in steps}
     }
@@ -88,7 +90,7 @@ def _drafts(cubes: int, days: int) -> list[CubeDraft]:
 
 
 def _contradictions() -> list[CubeDraft]:
-    """Of one subject each: the second takes the first back."""
+    """Pairs of one subject each: the second takes the first back."""
     stated = ("drinks coffee black every morning", "does not drink coffee black every morning")
     return [
         CubeDraft(content=f"Person {number} {text}.", namespace=PLACE, subject=f"person-{number}", importance=0.9)
@@ -119,13 +121,15 @@ def _counts(owner: Caller, cubes: int) -> dict[str, int]:
     return {"active": len(states) - archived - expired, "archived": archived, "expired": expired, "gone": gone}
 
 
-def _check(owner: Caller, recalled: Sequence[UUID]) -> None:
+def _check(owner: Caller, recalled: Sequence[UUID], asked: int) -> None:
     with acting(owner.actor):
         rows = Cube.objects.filter(tenant_id=owner.actor.tenant_id)
         lost = len(recalled) - rows.filter(id__in=recalled, state__in=[State.GENERATED, State.ACTIVATED]).count()
         left = rows.filter(expires_at__lt=datetime.now(UTC) - timedelta(days=31)).count()
-    if lost or left:
-        raise BenchmarkError(f"{lost} recalled memories were archived, {left} outlived their grace period")
+    if lost or left or asked < PAIRS:
+        raise BenchmarkError(
+            f"{lost} recalled memories were archived, {left} outlived their grace period, {asked} of {PAIRS} asked"
+        )
 
 
 def _asked(owner: Caller) -> int:

@@ -31,7 +31,7 @@ from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import record_quoted
 from vault.cubes.usage import usage_count
 from vault.cubes.words import Quote, words_open
-from vault.lifecycle.summary_text import central_sentences, sentence_spans
+from vault.lifecycle.summary_text import central_sentences, sentence_ranges
 from vault.models import CubeVersion, Namespace, Summary, Turn
 from vault.providers.ports import ChatMessage, ChatRole, Completion, ProviderUnavailable
 from vault.providers.registry import llm
@@ -229,7 +229,7 @@ def _sentences(actor: Actor, kind: PlaceKind, place_id: UUID) -> list[Sentence]:
 
 def _of_version(row: CubeVersion) -> list[Sentence]:
     words = words_open(tenant_id=row.tenant_id, cube_id=row.cube_id, number=row.number, blob=bytes(row.sealed))
-    spans = () if words.quotes else sentence_spans(words.content)
+    spans = () if words.quotes else sentence_ranges(words.content)
     return [Sentence(words.content[start:end], (str(row.cube_id), row.number, start, end)) for start, end in spans]
 
 

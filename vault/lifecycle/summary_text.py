@@ -11,7 +11,7 @@ SAME = 0.6  # share of a sentence's terms that a chosen one has already, from wh
 FEWEST_TERMS = 3
 
 
-def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+def sentence_ranges(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of each sentence, in characters of the text."""
     at = 0
     for sentence in sentences(text):

@@ -211,7 +211,7 @@ def test_a_topic_without_a_handler_is_an_error_at_start() -> None:
     assert (error.id, error.msg) == ("governance.E001", "The topic cubes.read has no handler.")
 
 
-def test_job_with_parked_objects_waits_as_a_dead_letter_and_runs_again_for_them(world: World, alice: Contract) -> None:
+def test_job_with_failed_objects_waits_as_a_dead_letter_and_retries_them(world: World, alice: Contract) -> None:
     job = job_create(actor=world.alice.actor, kind=PARK)
     run_jobs()
     shown = alice.get(f"jobs/{job.id}/").json
@@ -227,7 +227,7 @@ def test_job_with_parked_objects_waits_as_a_dead_letter_and_runs_again_for_them(
     assert (done["status"], done["dead_letter"], done["result"]) == ("succeeded", False, {"again": [str(ITEM)]})
 
 
-def test_parked_objects_are_given_up_by_who_may_run_the_job(
+def test_failed_objects_are_abandoned_by_who_may_run_the_job(
     world: World, alice: Contract, bob: Contract, charlie: Contract
 ) -> None:
     job = job_create(actor=world.alice.actor, kind=PARK)

@@ -11,7 +11,7 @@ from vault.lifecycle.attempts import ATTEMPTS, ids_again, state_after
 A, B = UUID(int=1), UUID(int=2)
 
 
-def test_failed_objects_are_tried_again_behind_all_others_and_then_parked() -> None:
+def test_failed_objects_are_retried_behind_all_others_before_the_job_fails() -> None:
     state, parked = state_after({}, A, {A: "conflict"})
     assert (state, parked, ids_again(state or {})) == ({"after": str(A), "failed": [str(A)]}, {}, None)
     state, parked = state_after(state or {}, None, {B: "conflict"})

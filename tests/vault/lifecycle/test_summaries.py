@@ -20,7 +20,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.layers.test_model import replies
 from tests.vault.outbox import run_jobs
 from vault.lifecycle.summaries import numbers_read, summaries_write
-from vault.lifecycle.summary_text import central_sentences, sentence_spans
+from vault.lifecycle.summary_text import central_sentences, sentence_ranges
 from vault.models import Summary
 
 Superuser = Callable[[], psycopg.Connection]
@@ -68,9 +68,9 @@ def test_central_sentences_share_terms_with_others_and_repeat_nothing() -> None:
     assert central_sentences([], 3) == central_sentences(["Yes."], 3) == []
 
 
-def test_spans_are_those_of_the_sentences() -> None:
+def test_ranges_delimit_the_sentences() -> None:
     text = "Good morning. The heron wades! The heron wades!"
-    assert [text[start:end] for start, end in sentence_spans(text)] == ["Good morning.", *["The heron wades!"] * 2]
+    assert [text[start:end] for start, end in sentence_ranges(text)] == ["Good morning.", *["The heron wades!"] * 2]
 
 
 def test_namespace_page_begins_with_its_summary(
@@ -89,7 +89,7 @@ def test_namespace_page_begins_with_its_summary(
     assert written(olivia) == 1
 
 
-def test_reader_sees_no_sentence_of_a_memory_that_is_deleted_or_hidden(
+def test_reader_gets_no_sentence_of_a_deleted_or_private_memory(
     world: World, olivia: Contract, alice: Contract, charlie: Contract, superuser: Superuser
 ) -> None:
     ids = stored(alice)
@@ -112,9 +112,7 @@ def test_place_with_few_memories_has_no_summary(olivia: Contract, alice: Contrac
     assert written(olivia) == 0
 
 
-def test_conversation_begins_with_its_summary_for_its_member_alone(
-    world: World, olivia: Contract, alice: Contract
-) -> None:
+def test_conversation_shows_its_summary_to_its_member_only(world: World, olivia: Contract, alice: Contract) -> None:
     conversation = alice.post("conversations/", {"title": "Herons"}).json["id"]
     for text in HERONS[:3]:
         assert alice.post(f"conversations/{conversation}/turns/", {"content": text}).status == 201
