@@ -5,18 +5,27 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.harness.product import RunningServer
-from tests.harness.servers import ROOT
+from tests.harness.product import RunningServer, installation
+from tests.harness.servers import ROOT, Servers
 
 pytestmark = pytest.mark.long
 
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 GUIDES = sorted([*(ROOT / "docs" / "guides").glob("*.md"), ROOT / "docs" / "mem0.md"])
 KEPT_FROM_READERS = "mos_…"  # where a guide shows a key
+
+
+@pytest.fixture(scope="module")
+def server(servers: Servers) -> Iterator[RunningServer]:
+    """An installation for the guides only: their memories would change the answers that other tests expect."""
+    with installation(servers.cluster) as started:
+        started.start()
+        yield started
 
 
 def blocks_of(guide: Path) -> list[tuple[str, str]]:
@@ -53,15 +62,15 @@ def environ_of(server: RunningServer, folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.stem))
 def test_every_snippet_of_a_guide_runs_and_prints_what_the_guide_shows(
-    guide: Path, running_server: RunningServer, tmp_path: Path
+    guide: Path, server: RunningServer, tmp_path: Path
 ) -> None:
     blocks = blocks_of(guide)
-    script = script_of(blocks).replace("http://127.0.0.1:8000", running_server.base_url)
+    script = script_of(blocks).replace("http://127.0.0.1:8000", server.base_url)
     done = subprocess.run(
         ["sh"],
-        input=script.replace(KEPT_FROM_READERS, running_server.first_run["api_key"]),
+        input=script.replace(KEPT_FROM_READERS, server.first_run["api_key"]),
         cwd=tmp_path,
-        env=environ_of(running_server, tmp_path),
+        env=environ_of(server, tmp_path),
         capture_output=True,
         text=True,
         check=False,
