@@ -34,11 +34,11 @@ from governance.tenants.principals import actor_again
 from governance.tenants.selectors import member_by_email
 from governance.tenants.services import command_line_actor, sign_in_link_create
 from governance.vocabulary import Channel, PolicyKind, PrincipalKind
-from vault.chat.selectors import EXTRACTIVE
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.services import cube_update
 from vault.models import Conversation, Cube
+from vault.vocabulary import EXTRACTIVE
 
 SEED = 20_261_123
 OPEN = "/open"

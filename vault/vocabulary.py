@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+EXTRACTIVE = "extractive"  # the `model` of a conversation or an answer without a language model
+
 
 class NamespaceKind(StrEnum):
     PRIVATE = "private"

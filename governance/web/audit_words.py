@@ -127,6 +127,7 @@ def _nouns() -> dict[str, Callable[[int], str]]:
         "audit_checkpoint": lambda n: ngettext("%(n)s checkpoint", "%(n)s checkpoints", n),
         "audit_sink": lambda n: ngettext("%(n)s destination of the log", "%(n)s destinations of the log", n),
         "webhook": lambda n: ngettext("%(n)s webhook", "%(n)s webhooks", n),
+        "model_endpoint": lambda n: ngettext("%(n)s language model", "%(n)s language models", n),
         "tenant": lambda n: ngettext("%(n)s organisation", "%(n)s organisations", n),
         "view": lambda n: ngettext("%(n)s saved view", "%(n)s saved views", n),
         "pack": lambda n: ngettext("%(n)s pack", "%(n)s packs", n),

@@ -127,6 +127,7 @@ APP_RIGHTS = {
     "vault_statetransition": ADD,
     "vault_layerentry": CHANGE,
     "vault_layersettings": CHANGE,
+    "vault_modelendpoint": ALL,
     "vault_mount": "DELETE INSERT SELECT",
     "vault_pack": ALL,
     "vault_packversion": ALL,

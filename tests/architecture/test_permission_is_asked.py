@@ -30,6 +30,8 @@ DOORS = (  # what of a room reaches rows
 
 FINDING = ("locate", "locate_for_erasing", "locate_for_restoring")
 ASK_NOBODY = {
+    ("vault.endpoints.services", "model_names"): "names only what every member may choose for a conversation",
+    ("vault.endpoints.services", "models_of"): "is asked for an answer that the caller was allowed",
     ("governance.access.decisions.services", "authorize"): "it is the question",
     ("governance.audit.services", "record"): "tells of what the caller was allowed",
     ("governance.audit.services", "record_denial"): "tells of what was refused",

@@ -127,6 +127,12 @@ def _llm(host: str) -> OpenAiLlm:
 
 
 @cache
+def _tenant_llm(host: str) -> OpenAiLlm:
+    endpoint = Endpoint(url=f"https://{host}/v1", key="k", model="m", retries=0, is_of_operator=False)
+    return OpenAiLlm(endpoint)
+
+
+@cache
 def _reranker(host: str) -> EndpointReranker:
     return EndpointReranker(Endpoint(url=f"http://{host}/v1", key="k", model="m", retries=0))
 
@@ -135,13 +141,17 @@ def model(host: str) -> None:
     _llm(host).complete([ChatMessage(ChatRole.USER, "x")])
 
 
+def tenant_model(host: str) -> None:
+    _tenant_llm(host).complete([ChatMessage(ChatRole.USER, "x")])
+
+
 def reranker(host: str) -> None:
     _reranker(host).score("x", ["y"])
 
 
 CALLS: dict[str, Callable[[str], None]] = {
     "sign-in server": get, "its tokens": post, "webhook": webhook, "syslog+tls": syslog_tls, "syslog+tcp": syslog_tcp,
-    "syslog+udp": syslog_udp, "model": model, "reranker": reranker,
+    "syslog+udp": syslog_udp, "model": model, "reranker": reranker, "a tenant's model": tenant_model,
 }  # fmt: skip
 OPERATORS = {"model", "reranker"}  # addresses that the operator writes, so a private one is called as written
 
@@ -172,7 +182,10 @@ def by_number() -> tuple[int, list[str]]:
 
 def by_name(names: dict[str, list[str]]) -> tuple[int, list[str]]:
     """A name that leads to each special address, alone and behind a public one."""
-    calls = {name: CALLS[name] for name in ("sign-in server", "webhook", "syslog+tcp", "model", "reranker")}
+    calls = {
+        name: CALLS[name]
+        for name in ("sign-in server", "webhook", "syslog+tcp", "model", "reranker", "a tenant's model")
+    }
     found, tried = [], 0
     for address in special_addresses():
         names["inside.example.com"] = [address]
@@ -249,6 +262,15 @@ def test_a_model_is_called_at_the_private_address_that_the_operator_wrote(names:
     for host, address in {"10.1.2.3": "10.1.2.3", "ollama": "172.18.0.5", "gpu.internal": "10.0.0.9"}.items():
         names[host] = [address]
         assert attempts({"model": model}, host) == [f"model -> {address}"]
+
+
+def test_the_model_of_a_tenant_is_called_over_tls_only(names: dict[str, list[str]]) -> None:
+    names["llm.example.com"] = [FIRST_PUBLIC]
+    plain = OpenAiLlm(Endpoint(url="http://llm.example.com/v1", key="k", model="m", retries=0, is_of_operator=False))
+    with CONNECTIONS.watch() as tried, pytest.raises(ProviderUnavailable):
+        plain.complete([ChatMessage(ChatRole.USER, "x")])
+    assert tried == []
+    assert attempts({"model": tenant_model}, "llm.example.com") == [f"model -> {FIRST_PUBLIC}"]
 
 
 def test_a_refused_model_tells_the_setting(names: dict[str, list[str]]) -> None:

@@ -30,6 +30,7 @@ TABLES = {
     "checkpoint_id": "governance_auditcheckpoint",
     "contract_id": "vault_contract",
     "conversation_id": "vault_conversation",
+    "endpoint_id": "vault_modelendpoint",
     "entry_id": "governance_auditentry",
     "export_id": "governance_job",
     "grant_id": "vault_cubegrant",

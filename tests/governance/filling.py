@@ -41,6 +41,7 @@ from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
+from vault.endpoints.services import EndpointDraft, endpoint_create
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.layers.constants import constants_set
@@ -200,8 +201,9 @@ def tenant_slug(person: Person) -> str:
 
 
 def _fill_audit_log(person: Person) -> None:
-    """An export, a sink, seals and a checkpoint; and one entry that waits for its seal."""
+    """An export, a sink, a language model, seals and a checkpoint; and one entry that waits for its seal."""
     actor = person.actor
+    endpoint_create(actor=actor, draft=EndpointDraft(model="tiny", address="https://model.example/v1", key="sk-x"))
     sink_create(actor=actor, draft=SinkDraft(name="log", kind=SinkKind.SYSLOG, address="syslog+udp://sink.example"))
     webhook_create(actor=actor, draft=WebhookDraft(url="https://webhook.invalid/", events=["quota.changed"]))
     quota_set(actor=actor, quota=Quota(QuotaTargetChoice(QuotaTargetKind.TENANT), Limits(memories=1_001)))

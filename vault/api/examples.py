@@ -141,6 +141,16 @@ EXAMPLES: dict[str, Any] = {
     },
     "role_templates_update": {"purpose": "care"},
     "role_templates_apply": {"kind": "member", "id": MEMBER},
+    "models_add": {
+        "model": "gpt-4o-mini",
+        "address": "https://api.openai.com/v1",
+        "key": "sk-example",
+        "timeout_seconds": 30,
+        "prompt_price": "0.15",
+        "completion_price": "0.60",
+        "currency": "USD",
+    },
+    "models_update": {"position": 1},
     "audit_exports_add": {"format": "csv", "verb": "memory.deleted", "from": "2026-01-01"},
     "webhooks_add": {
         "url": "https://agent.example.org/memos",

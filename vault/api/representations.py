@@ -176,6 +176,8 @@ def turn_json(view: TurnView) -> dict[str, Any]:
         "citations": [citation_json(one) for one in view.citations],
         "model": view.model,
         "usage": {"prompt_tokens": view.prompt_tokens, "completion_tokens": view.completion_tokens},
+        "cost": {"amount": f"{view.cost:f}", "currency": view.currency} if view.currency else None,
+        "failed_models": list(view.failed_models),
         "end": view.end,
         "created_at": time_json(view.created_at),
     }

@@ -260,6 +260,11 @@ class UsageSchema(Schema):
     completion_tokens = serializers.IntegerField()
 
 
+class CostSchema(Schema):
+    amount = serializers.DecimalField(max_digits=14, decimal_places=6)
+    currency = serializers.CharField()
+
+
 class TurnSchema(Schema):
     id = serializers.UUIDField()
     question = serializers.CharField()
@@ -268,6 +273,10 @@ class TurnSchema(Schema):
     citations = CitationSchema(many=True)
     model = serializers.CharField()
     usage = UsageSchema()
+    cost = CostSchema(allow_null=True, help_text="Of the tokens, at the prices of the model's endpoint.")
+    failed_models = serializers.ListField(
+        child=serializers.CharField(), help_text="Models that were asked before and gave no answer."
+    )
     end = serializers.ChoiceField(choices=list(TurnEnd))
     created_at = serializers.DateTimeField()
 

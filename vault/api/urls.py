@@ -19,6 +19,7 @@ from vault.api.listing_views import FacetsView, ViewsView, ViewView
 from vault.api.me import MeView
 from vault.api.memories import BulkView, ContextView, MemoriesView, MemoryView, RestoreView, SearchView, VersionsView
 from vault.api.memory_calls import MemoryCallsView
+from vault.api.model_endpoints import EndpointsView, EndpointView, ModelsUsageView
 from vault.api.mounts import EntryView, MountDetailView, MountsView, SessionEndView
 from vault.api.namespaces import NamespaceMoveView, NamespaceRestoreView, NamespacesView, NamespaceView
 from vault.api.packs import (
@@ -76,6 +77,9 @@ urlpatterns = [
     path("policies/<uuid:policy_id>/versions/", PolicyVersionsView.as_view()),
     path("quotas/", QuotasView.as_view()),
     path("me/", MeView.as_view()),
+    path("models/", EndpointsView.as_view()),
+    path("models/usage/", ModelsUsageView.as_view()),
+    path("models/<uuid:endpoint_id>/", EndpointView.as_view()),
     path("namespaces/", NamespacesView.as_view()),
     path("namespaces/<uuid:namespace_id>/", NamespaceView.as_view()),
     path("namespaces/<uuid:namespace_id>/move/", NamespaceMoveView.as_view()),

@@ -15,6 +15,7 @@ from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.vocabulary import Permission
 from vault.chat.commands import hits_meant
+from vault.chat.corrections import corrected_statement, statement_end
 from vault.chat.selectors import turns_list
 from vault.chat.services import FOLLOWED
 from vault.cubes.drafts import CubeDraft
@@ -95,7 +96,7 @@ def call_execute(
         with acting(actor):
             actor = actor.speaking_as(persona_get(actor=actor, reference=place.persona).id)
     if call.intent in {Intent.ADD, Intent.UPDATE}:
-        return _add(actor, text, place, within)
+        return _add(actor, text, call, place, within)
     if call.intent is Intent.DELETE:
         return _delete(actor, confirm, within) if confirm else _list_deletable(actor, call, place, within)
     if call.intent is Intent.CHAT:
@@ -103,19 +104,32 @@ def call_execute(
     return _search(actor, call, place, within)
 
 
-def _add(actor: Actor, text: str, place: CallPlace, within: Within) -> CallOutcome:
-    """Store each statement as a memory of its own."""
+def _add(actor: Actor, text: str, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:
+    """Store each statement as a memory of its own; an update ends the validity of what it corrects."""
     session = str(place.conversation_id) if place.conversation_id else ""
     base = CubeDraft(
         content=text, persona=place.persona or None, session_id=session, speaker=MessageRole.USER, is_message=True
     )
-    found = read_statements(text, speaker=MessageRole.USER, said_at=datetime.now(UTC))
+    now = datetime.now(UTC)
+    found = read_statements(text, speaker=MessageRole.USER, said_at=now)
+    corrected = [_corrected(actor, one.text, place, now) for one in found] if call.intent is Intent.UPDATE else []
     drafts = [replace(statement_draft(base, one, parent=0), parent=None) for one in found]
     texts = texts_index(actor.tenant_id, drafts)
     with acting(actor):
         added = cubes_add(actor=actor, drafts=drafts, texts=texts)
+        for older, newer in zip(corrected, added, strict=False):
+            if older is not None:
+                statement_end(actor=actor, cube_id=older, successor_id=newer.cube.id)
         views = cubes_view(actor=actor, cube_ids=[one.cube.id for one in added])
         return _finished(actor, CallOutcome(memories=tuple(views)), within)
+
+
+def _corrected(actor: Actor, text: str, place: CallPlace, now: datetime) -> UUID | None:
+    search = SearchQuery(
+        query=text, top_k=MOST_RETURNED, personas=place.personas, conversation_id=place.conversation_id
+    )
+    hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
+    return corrected_statement(text, said_at=now, hits=hits, is_correction=True)
 
 
 def _search(actor: Actor, call: MemoryCall, place: CallPlace, within: Within) -> CallOutcome:

@@ -10,6 +10,7 @@ from governance.errors import FieldError, Invalid, NotFound
 from governance.vocabulary import Permission, Verb
 from vault.chat.selectors import conversation_locate, speaker_of, statements_of
 from vault.cubes.services import cube_delete, cubes_hide
+from vault.layers.contradictions import contradiction_undo
 from vault.models import Cube, CubeSource, Turn
 from vault.reader.rules import Intent
 from vault.vocabulary import Source, SourceKind
@@ -37,7 +38,8 @@ def turn_forget(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> int:
 
 
 def turn_statements_undo(*, actor: Actor, conversation_id: UUID, turn_id: UUID) -> int:
-    """Delete what a turn stored of its question; how many memories went. What was typed stays in the chat.
+    """Delete what a turn stored of its question; how many memories went. What was typed stays in the chat, and what
+    the statements corrected holds again.
 
     Raises NotFound; Forbidden; Held: then none is deleted. Writes: Cube …, AuditEntry.
     """
@@ -47,6 +49,8 @@ def turn_statements_undo(*, actor: Actor, conversation_id: UUID, turn_id: UUID) 
         if turn is None:
             raise NotFound
         found = list(statements_of(actor, [turn]))
+        for corrected in Cube.objects.visible_to(actor).filter(superseded_by__in=[cube.id for cube in found]):
+            contradiction_undo(actor=actor, cube_id=corrected.id)
         if found:
             cubes_hide(actor=actor, cubes=found, permission=Permission.CONVERSATION_USE)
         return len(found)

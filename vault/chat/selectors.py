@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -23,11 +24,10 @@ from vault.cubes.selectors import CubeView, cubes_view, record_quoted
 from vault.models import Conversation, Cube, CubeSource, Namespace, Turn
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
-from vault.vocabulary import SearchMode, SourceKind, TurnEnd
+from vault.vocabulary import EXTRACTIVE, SearchMode, SourceKind, TurnEnd
 
 MOST_SAID = 50  # messages that a search of conversations looks through
 LEAST_SAID = 0.01  # score of such a message
-EXTRACTIVE = "extractive"  # the `model` of a turn that no language model answered
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,9 @@ class TurnView:
     retrieved: tuple[Retrieved, ...] = ()
     goal_id: UUID | None = None
     stated: tuple[UUID, ...] = ()  # memories that the question states, as long as they are there
+    cost: Decimal = Decimal(0)  # of its tokens, in `currency`
+    currency: str = ""
+    failed_models: tuple[str, ...] = ()  # those that were asked before and gave no answer
 
     @property
     def extractive(self) -> bool:
@@ -330,6 +333,9 @@ def turn_view(row: Turn, said: TurnTexts) -> TurnView:
         intent=row.intent,
         retrieved=() if withheld else retrieved_of(row),
         goal_id=row.goal_id,
+        cost=row.cost,
+        currency=row.currency,
+        failed_models=tuple(row.failed_models),
     )
 
 

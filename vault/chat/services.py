@@ -1,6 +1,6 @@
 """A chat: a question, the memories that answer it, an answer that cites them. Both become memories in their turn."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
-from governance.database import acting, release_connection
+from governance.database import acting
 from governance.errors import FieldError, Forbidden, Invalid, TooLarge
 from governance.idempotency.services import replies_forget
 from governance.ids import uuid7
@@ -23,7 +23,9 @@ from governance.pages import Last
 from governance.personas.selectors import persona_get
 from governance.policies.quotas import tokens_add, tokens_check
 from governance.vocabulary import Permission, PersonaKind, PrincipalKind, Verb
+from vault.chat.answering import Answering, answer_pieces
 from vault.chat.commands import STATED, goal_of, hits_meant
+from vault.chat.corrections import corrected_statement, is_current, statement_end
 from vault.chat.memory_changes import turn_forget
 from vault.chat.rules import (
     LONGEST_MARKER,
@@ -36,7 +38,6 @@ from vault.chat.rules import (
     forget_extract,
     goal_extract,
     markers_in,
-    phrase,
     phrase_extract,
     prompt,
     quotes,
@@ -44,7 +45,6 @@ from vault.chat.rules import (
     tokens_used,
 )
 from vault.chat.selectors import (
-    EXTRACTIVE,
     Citation,
     ConversationView,
     Retrieved,
@@ -65,12 +65,15 @@ from vault.cubes.services import Added, cubes_add, cubes_hide
 from vault.cubes.sources import sources_of
 from vault.cubes.usage import usage_count
 from vault.cubes.writer.building import TextIndexes, texts_index
+from vault.endpoints.rules import PricedModel
+from vault.endpoints.services import model_names, models_of
 from vault.layers.services import turn_append
+from vault.lexicon.concepts import base_forms
 from vault.lexicon.temporal_expressions import asks_for_time, time_ranges_of
+from vault.lexicon.tokens import content_terms, terms
 from vault.models import Conversation, Cube, CubeSource, Turn
 from vault.namespaces.services import chat_namespace
-from vault.providers.ports import Completion, Llm, TextDelta
-from vault.providers.registry import llm
+from vault.providers.ports import Completion
 from vault.reader.rules import (
     Intent,
     MemoryCall,
@@ -85,7 +88,7 @@ from vault.reader.services import statement_draft
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.relevance import is_relevant
 from vault.retrieval.selectors import Hit, memories_search
-from vault.vocabulary import Layer, MessageRole, SemanticType, Source, SourceKind, TurnEnd
+from vault.vocabulary import EXTRACTIVE, Layer, MessageRole, SemanticType, Source, SourceKind, TurnEnd
 
 CONSIDERED = 10  # memories an answer may rest on
 REMEMBERED = 4  # earlier turns that a model sees
@@ -140,11 +143,12 @@ class TurnPlan:
     question: str = field(repr=False)
     evidence: tuple[Evidence, ...]
     citations: tuple[Citation, ...]
-    model: str
+    models: tuple[PricedModel, ...] = ()  # in the order in which they are asked; none: the answer is extractive
     past: tuple[PastTurn, ...] = ()
     agent: Agent | None = None
     sources: tuple[SourceRef, ...] = ()  # what a model is shown, and what that rests on
     stated: tuple[Statement, ...] = ()
+    corrected: tuple[UUID | None, ...] = ()  # the memory that each statement corrects
     asked: str = field(default="", repr=False)  # the question as it was searched for
     intent: Intent = Intent.CHAT
     reply: Extract | None = None  # of a command; no model is asked
@@ -158,6 +162,10 @@ class TurnPlan:
             return self.reply
         extract = extractive_answer(self.asked, self.evidence, self.stated)
         return extract.followed_by(goal_extract(self.question, self.goal)) if self.goal else extract
+
+    def extract_after(self, failed: Sequence[str]) -> Extract:
+        """`extract`, which says so where models failed before."""
+        return phrase_extract(self.question, "no_model").followed_by(self.extract) if failed else self.extract
 
 
 @dataclass(frozen=True)
@@ -180,6 +188,7 @@ class TurnAnswer:
     text: str = field(repr=False)
     completion: Completion = field(repr=False)
     end: TurnEnd
+    answering: Answering
     read: TurnTexts = field(repr=False)
 
 
@@ -189,7 +198,7 @@ def conversation_create(*, actor: Actor, draft: ConversationDraft) -> Conversati
     if actor.member_id is None:
         raise Forbidden("Only a member can hold a conversation.", rule="member")
     _check_title(draft.title)
-    _check_model(draft.model)
+    _check_model(actor, draft.model)
     with acting(actor):
         named = draft.persona or (str(actor.persona_id) if actor.persona_id else None)
         persona = persona_get(actor=actor, reference=named) if named else None
@@ -252,7 +261,7 @@ def conversation_begin(*, actor: Actor, content: str) -> TurnPlan:
     """
     authorize(actor, Permission.CONVERSATION_USE)
     draft = ConversationDraft()
-    plan = _planned(actor, _Asked(draft.id, draft.model), content)
+    plan = _planned(actor, _Asked(draft.id, tuple(models_of(actor))), content)
     conversation_create(actor=actor, draft=draft)
     return plan
 
@@ -270,7 +279,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
         raised = Turn.objects.filter(conversation=conversation).exclude(goal_id=None).values_list("goal_id", flat=True)
         asked = _Asked(
             conversation_id,
-            conversation.model,
+            tuple(models_of(actor, conversation.model)),
             excluded=frozenset(UUID(one) for one in conversation.excluded),
             raised=frozenset(one for one in raised if one is not None),
             raises_goals=conversation.raises_goals,
@@ -286,7 +295,7 @@ def turn_begin(*, actor: Actor, conversation_id: UUID, content: str) -> TurnPlan
     agent = Agent(persona.name, persona.attributes) if persona else None
     if plan.reply is not None:
         return replace(plan, agent=agent)
-    past, rested_on = _past(actor, conversation)
+    past, rested_on = _past(actor, conversation) if plan.models else ((), [])
     return replace(plan, past=past, agent=agent, sources=(*plan.sources, *rested_on))
 
 
@@ -295,7 +304,7 @@ class _Asked:
     """The settings of a conversation that decide how a question is answered. past: its former questions."""
 
     conversation_id: UUID
-    model: str
+    models: tuple[PricedModel, ...]
     past: tuple[str, ...] = ()
     excluded: frozenset[UUID] = frozenset()
     raised: frozenset[UUID] = frozenset()
@@ -312,7 +321,7 @@ def _before(actor: Actor, conversation: Conversation, content: str) -> list[Turn
 def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
     """The plan without what was said before."""
     _check_content(content)
-    if _model(asked.model) is not None:
+    if asked.models:
         tokens_check(actor, usage_count)
     content = _screened(actor, content)
     call = memory_call(content, said_at=datetime.now(UTC), past=asked.past)
@@ -323,19 +332,25 @@ def _planned(actor: Actor, asked: _Asked, content: str) -> TurnPlan:
         search = SearchQuery(query=call.rewritten, top_k=CONSIDERED, conversation_id=asked.conversation_id)
         hits = memories_search(actor=actor, search=search, permission=Permission.CONVERSATION_USE)
         about = _about(call.rewritten, hits)
-    usable = [hit for hit in about if hit.view.cube.id not in asked.excluded]
+    now = datetime.now(UTC)
+    usable = [hit for hit in about if hit.view.cube.id not in asked.excluded and is_current(hit, now)]
     usable = _within(call, usable)
-    found = _quoted_first(call.rewritten, usable) if _model(asked.model) is None else usable
+    found = usable if asked.models else _quoted_first(call.rewritten, usable)
     goal = _goal(actor, asked, call)
     shown = [*found, goal] if goal else found
     plan = _plan(actor, asked, content, shown)
+    stated = read_statements(content, speaker=MessageRole.USER, said_at=now)
+    is_correction = call.intent is Intent.UPDATE
     return replace(
         plan,
         evidence=plan.evidence[: len(found)],
         goal=plan.evidence[-1] if goal else None,
         asked=call.rewritten,
         intent=call.intent,
-        stated=read_statements(content, speaker=MessageRole.USER, said_at=datetime.now(UTC)),
+        stated=stated,
+        corrected=tuple(
+            corrected_statement(one.text, said_at=now, hits=hits, is_correction=is_correction) for one in stated
+        ),
         retrieved=tuple(_retrieved(hit) for hit in _with(hits, goal)),
     )
 
@@ -356,7 +371,7 @@ def _with(hits: Sequence[Hit], goal: Hit | None) -> list[Hit]:
 def _command_plan(actor: Actor, asked: _Asked, content: str, call: MemoryCall) -> TurnPlan:
     """A summary, or the list of what a deletion would take: nothing is deleted yet."""
     hits = hits_meant(actor, call, asked.conversation_id, asked.excluded)
-    plan = _plan(actor, replace(asked, model=EXTRACTIVE), content, hits)
+    plan = _plan(actor, replace(asked, models=()), content, hits)
     made = summary_extract if call.intent is Intent.SUMMARISE else forget_extract
     retrieved = tuple(_retrieved(hit) for hit in hits)
     reply = made(content, plan.evidence)
@@ -364,7 +379,7 @@ def _command_plan(actor: Actor, asked: _Asked, content: str, call: MemoryCall) -
 
 
 def _fixed_plan(actor: Actor, asked: _Asked, content: str, reply: Extract) -> TurnPlan:
-    return replace(_plan(actor, replace(asked, model=EXTRACTIVE), content, []), asked=content, reply=reply)
+    return replace(_plan(actor, replace(asked, models=()), content, []), asked=content, reply=reply)
 
 
 def _plan(actor: Actor, asked: _Asked, content: str, found: Sequence[Hit]) -> TurnPlan:
@@ -379,7 +394,7 @@ def _plan(actor: Actor, asked: _Asked, content: str, found: Sequence[Hit]) -> Tu
             Citation(memory_id=hit.view.cube.id, marker=marker, score=round(hit.score, 4), pack=hit.view.pack)
             for marker, hit in enumerate(found, start=1)
         ),
-        model=asked.model,
+        models=asked.models,
         sources=tuple(SourceRef(hit.view.cube.id, hit.view.cube.version, SourceKind.TEXT) for hit in found),
     )
 
@@ -399,11 +414,15 @@ def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None
     """
     said, end = "", TurnEnd.COMPLETE
     cited: list[int] = []
-    completion = Completion(text="", model=_model_name(plan), prompt_tokens=None, completion_tokens=None)
+    answering = Answering()
+    completion = answering.completion
     watch = Watch(plan.actor, {source.id for source in plan.sources})
     try:
-        for piece in _answer(plan):
+        for piece in answer_pieces(plan):
             watch.ask()
+            if isinstance(piece, Answering):
+                answering, completion = piece, piece.completion
+                continue
             if isinstance(piece, Completion):
                 completion = piece
                 continue
@@ -419,13 +438,13 @@ def turn_answer(*, plan: TurnPlan) -> Generator[Token | Cited | TurnAnswer, None
                     yield Cited(plan.citations[marker - 1])
     except GeneratorExit:
         if said and watch.allows():
-            turn_store(plan=plan, answer=_answer_read(plan, said, completion, TurnEnd.INTERRUPTED))
+            turn_store(plan=plan, answer=_answer_read(plan, said, completion, answering, TurnEnd.INTERRUPTED))
         raise
     watch.ask(now=True)
-    if not cited and plan.evidence and plan.reply is None and _model(plan.model) is not None:
+    if not cited and plan.evidence and answering.model is not None:
         said = attributed(said, plan.evidence)[: settings.MAX_CONTENT_CHARACTERS]
         yield from (Cited(plan.citations[marker - 1]) for marker in markers_in(said, len(plan.citations)))
-    yield _answer_read(plan, said, completion, end)
+    yield _answer_read(plan, said, completion, answering, end)
 
 
 def turn_stream(*, plan: TurnPlan) -> Generator[TurnEvent, None, None]:
@@ -455,7 +474,14 @@ def turn_whole(*, plan: TurnPlan) -> TurnAnswer:
 def _about(question: str, hits: Sequence[Hit]) -> list[Hit]:
     """The hits that are about the question, and not merely the best there are; none that only quotes others."""
     own = [hit for hit in hits if not hit.view.words.quotes]
-    return [hit for hit in own if is_relevant(hit.parts, question)]
+    asked = frozenset(content_terms(question))
+    return [hit for hit in own if is_relevant(hit.parts, question) or _says_irregularly(hit, asked)]
+
+
+def _says_irregularly(hit: Hit, asked: frozenset[str]) -> bool:
+    """Return whether a memory has an irregular form of a word that is asked for: `ran` for `run`."""
+    found = terms(hit.view.words.content)
+    return bool((base_forms(found) - frozenset(found)) & asked)
 
 
 def _topics(actor: Actor, asked: _Asked, call: MemoryCall) -> list[Hit]:
@@ -507,9 +533,7 @@ def turn_speaker(*, actor: Actor, conversation_id: UUID) -> Actor:
 
 
 def _past(actor: Actor, conversation: Conversation) -> tuple[tuple[PastTurn, ...], list[SourceRef]]:
-    """The turns that a model is reminded of, and what they rest on; without a model none is read."""
-    if _model(conversation.model) is None:
-        return (), []
+    """The turns that a model is reminded of, and what they rest on."""
     turns = turns_list(actor=actor, conversation_id=conversation.id, pages=Last(REMEMBERED))
     told = [turn for turn in turns if turn.question and turn.answer]
     with acting(actor):
@@ -518,39 +542,20 @@ def _past(actor: Actor, conversation: Conversation) -> tuple[tuple[PastTurn, ...
     return tuple(PastTurn(turn.question, turn.answer or "") for turn in told), [*direct, *behind]
 
 
-def _model(chosen: str) -> Llm | None:
-    """The model of a conversation; None: its answers are extractive."""
-    return None if chosen == EXTRACTIVE else llm()
-
-
-def _model_name(plan: TurnPlan) -> str:
-    model = _model(plan.model)
-    return model.name if model else EXTRACTIVE
-
-
-def _answer(plan: TurnPlan) -> Iterator[TextDelta | Completion]:
-    model = None if plan.reply is not None else _model(plan.model)
-    if model is not None:
-        release_connection()  # a model may take minutes; others need the connection
-        for piece in model.stream(prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent)):
-            if isinstance(piece, Completion) and plan.goal:
-                yield TextDelta(f"\n\n{phrase(plan.question, 'goal')} [{plan.goal.marker}]")
-            yield piece
-        return
-    for number, line in enumerate(plan.extract.lines):
-        yield TextDelta(f"\n{line}" if number else line)
-
-
 def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
     """Keep a question and its answer. Raises NotFound; Forbidden; Invalid; QuotaExceeded.
 
     Writes: Cube × 2 …, Turn, AuditEntry …, OutboxEvent.
     """
     actor, said, completion, read = plan.actor, answer.text, answer.completion, answer.read
-    prompt_tokens, completion_tokens = _tokens(plan, completion, said)
+    prompt_tokens, completion_tokens = _tokens(plan, answer)
+    price = answer.answering.price
     with acting(actor):
         row = conversation_locate(actor, plan.conversation_id, lock=True)
-        asked, answered, *_stated = _cubes_of_turn(plan, row, read)
+        asked, answered, *stated = _cubes_of_turn(plan, row, read)
+        for older, newer in zip(plan.corrected, stated, strict=False):
+            if older is not None:
+                statement_end(actor=actor, cube_id=older, successor_id=newer.cube.id)
         cited = [plan.citations[marker - 1] for marker in markers_in(said, len(plan.citations))]
         turn = Turn(
             id=plan.turn_id,
@@ -563,6 +568,9 @@ def turn_store(*, plan: TurnPlan, answer: TurnAnswer) -> TurnView:
             citations=[_citation_stored(one) for one in cited],
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
+            cost=price.cost(prompt_tokens, completion_tokens),
+            currency=price.currency,
+            failed_models=list(answer.answering.failed),
             end=answer.end,
             intent=plan.intent,
             retrieved=[asdict(one) | {"memory_id": str(one.memory_id)} for one in plan.retrieved],
@@ -613,22 +621,26 @@ def _stored_view(turn: Turn, question: str, answer: str, cited: tuple[Citation, 
         intent=turn.intent,
         retrieved=retrieved_of(turn),
         goal_id=turn.goal_id,
+        cost=turn.cost,
+        currency=turn.currency,
+        failed_models=tuple(turn.failed_models),
     )
 
 
-def _tokens(plan: TurnPlan, completion: Completion, said: str) -> tuple[int, int]:
-    if _model(plan.model) is None:
+def _tokens(plan: TurnPlan, answer: TurnAnswer) -> tuple[int, int]:
+    if answer.answering.model is None:
         return 0, 0
-    return tokens_used(completion, prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent), said)
+    asked = prompt(plan.asked, plan.evidence, plan.past, agent=plan.agent)
+    return tokens_used(answer.completion, asked, answer.text)
 
 
-def _answer_read(plan: TurnPlan, said: str, completion: Completion, end: TurnEnd) -> TurnAnswer:
-    return TurnAnswer(said, completion, end, _read_turn(plan, said))
+def _answer_read(plan: TurnPlan, said: str, completion: Completion, answering: Answering, end: TurnEnd) -> TurnAnswer:
+    return TurnAnswer(said, completion, end, answering, _read_turn(plan, said, answering))
 
 
-def _read_turn(plan: TurnPlan, said: str) -> TurnTexts:
+def _read_turn(plan: TurnPlan, said: str, answering: Answering) -> TurnTexts:
     """Read both texts of a turn before its transaction. Raises KeyUnavailable."""
-    extract, stated = _extract(plan, said), plan.stated
+    extract, stated = _extract(plan, said, answering), plan.stated
     question = CubeDraft(content=plan.question, speaker=MessageRole.USER)
     content = said if extract is None else "\n".join(extract.frame)
     answer = CubeDraft(content=content, speaker=MessageRole.ASSISTANT)
@@ -677,9 +689,9 @@ def _cubes_of_turn(plan: TurnPlan, row: Conversation, read: TurnTexts) -> tuple[
     return tuple(added)
 
 
-def _extract(plan: TurnPlan, said: str) -> Extract | None:
+def _extract(plan: TurnPlan, said: str, answering: Answering) -> Extract | None:
     """Return the extract of an answer; None if the words are a model's."""
-    return plan.extract.until(said) if plan.reply is not None or _model(plan.model) is None else None
+    return plan.extract_after(answering.failed).until(said) if answering.model is None else None
 
 
 def _screened(actor: Actor, question: str) -> str:
@@ -720,9 +732,8 @@ def _check_title(title: str) -> None:
         raise Invalid(errors=[FieldError("title", f"at most {LONGEST_TITLE} characters")])
 
 
-def _check_model(name: str) -> None:
-    configured = llm()
-    known = ["", EXTRACTIVE, *([configured.name] if configured else [])]
+def _check_model(actor: Actor, name: str) -> None:
+    known = ["", EXTRACTIVE, *(model_names(actor) if name not in {"", EXTRACTIVE} else [])]
     if name not in known:
         raise Invalid(errors=[FieldError("model", f"unknown; leave it out, or one of {', '.join(known[1:])}")])
 

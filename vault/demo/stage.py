@@ -38,7 +38,6 @@ from governance.vocabulary import (
     RoleName,
     Scope,
 )
-from vault.chat.selectors import EXTRACTIVE
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.changing import cube_rollback
 from vault.cubes.drafts import UNSET, CubeChanges, CubeDraft, SourceRef
@@ -54,7 +53,7 @@ from vault.models import Conversation, Cube, Namespace, Review, Turn
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
-from vault.vocabulary import Layer, MessageRole, SemanticType, Sensitivity, SourceKind, State
+from vault.vocabulary import EXTRACTIVE, Layer, MessageRole, SemanticType, Sensitivity, SourceKind, State
 
 REQUEST_ID = "demo"
 MESSAGE_GAP = timedelta(minutes=2)

@@ -12,12 +12,13 @@ from governance.errors import QuotaExceeded
 from governance.policies.quotas import tokens_check
 from vault.cubes.rules import approximate_tokens
 from vault.cubes.usage import usage_count
+from vault.endpoints.rules import FallbackLlm
+from vault.endpoints.services import models_of
 from vault.layers.persona import FIELDS
 from vault.layers.reading import PageText
 from vault.layers.statements import Distilled
 from vault.layers.traits import dimensions
 from vault.providers.ports import ChatMessage, ChatRole, Completion, ProviderUnavailable
-from vault.providers.registry import llm
 from vault.providers.structured import structured_call
 from vault.reader.rules import sentences
 from vault.vocabulary import EntryQueue
@@ -111,8 +112,8 @@ def model_read(actor: Actor, texts: Sequence[PageText], found: Sequence[Distille
     if not shown:
         return None
     try:
-        model = llm()
-        if model is None:
+        models = models_of(actor)
+        if not models:
             return None
         tokens_check(actor, usage_count)
     except (ProviderUnavailable, QuotaExceeded) as failure:
@@ -122,7 +123,7 @@ def model_read(actor: Actor, texts: Sequence[PageText], found: Sequence[Distille
     statements = [one for one in found if one.page_id in pages]
     messages = _messages(shown, statements)
     reply = structured_call(
-        model, messages, schema=SCHEMA, read=lambda value: choice_read(value, len(shown), len(statements))
+        FallbackLlm(models), messages, schema=SCHEMA, read=lambda value: choice_read(value, len(shown), len(statements))
     )
     if reply.value is None:
         return None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from vault.lexicon.calendar_units import ONE_DAY, VAGUE, Meaning, Period
@@ -51,7 +52,21 @@ def _meant(meaning: Meaning, as_of: datetime, *, ahead: bool = False) -> Period 
         return None
     later = [one for one in meaning.meant() if one.start > as_of]
     past = [one for one in meaning.meant() if one.start <= as_of]
+    if ahead and not later and len(past) > 1:
+        return _next_year(past[-1])
     return later[0] if (ahead and later) or not past else past[-1]
+
+
+def _next_year(period: Period) -> Period:
+    """The same days one year later, of a date that comes back each year; 29 February as 1 March."""
+    return replace(period, start=_year_after(period.start), end=_year_after(period.end))
+
+
+def _year_after(moment: datetime) -> datetime:
+    try:
+        return moment.replace(year=moment.year + 1)
+    except ValueError:
+        return moment.replace(year=moment.year + 1, month=3, day=1)
 
 
 def _written(period: Period) -> str:

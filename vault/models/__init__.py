@@ -14,6 +14,7 @@ from vault.models.index import (
     Posting,
 )
 from vault.models.layers import LayerEntry, LayerSettings, Page, Segment, Stream, Trait, TraitEvidence
+from vault.models.model_endpoint import ModelEndpoint
 from vault.models.mount import Mount
 from vault.models.namespace import Namespace, NamespaceGrant
 from vault.models.pack import Listing, Pack, PackVersion, Publication
@@ -47,6 +48,7 @@ __all__ = [
     "LayerEntry",
     "LayerSettings",
     "Listing",
+    "ModelEndpoint",
     "Mount",
     "Namespace",
     "NamespaceGrant",

@@ -37,6 +37,7 @@ class Turn(TenantModel):
     """One question and its answer; both are cubes. `citations`: [{memory_id, marker, score}], ids and numbers only.
 
     retrieved: [{memory_id, score, parts, layer, tokens}] of all that was found, best first. goal_id: the goal raised.
+    failed_models: the names of those that were asked before and gave no answer. cost: of the tokens, in `currency`.
     """
 
     conversation = models.ForeignKey(
@@ -53,6 +54,9 @@ class Turn(TenantModel):
     citations = models.JSONField(default=list)
     prompt_tokens = models.PositiveIntegerField(default=0)
     completion_tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(max_digits=14, decimal_places=6, default=0, db_default=0)
+    currency = models.CharField(max_length=3, blank=True, default="", db_default="")
+    failed_models = models.JSONField(default=list, db_default=[])
     intent = models.CharField(max_length=12, blank=True, default="")
     retrieved = models.JSONField(default=list)
     goal_id = models.UUIDField(null=True)

@@ -18,7 +18,10 @@ RETRIES = 1
 
 @dataclass(frozen=True)
 class Endpoint:
-    """`url` ends where OpenAI's own ends in /v1; `key` may be empty. Raises ProviderUnavailable for a bad url."""
+    """`url` ends where OpenAI's own ends in /v1; `key` may be empty. Raises ProviderUnavailable for a bad url.
+
+    is_of_operator: the operator of the installation wrote the address, which then may be of the private network.
+    """
 
     url: str = field(repr=False)
     key: str = field(repr=False)
@@ -26,12 +29,14 @@ class Endpoint:
     connect_seconds: float = CONNECT_SECONDS
     read_seconds: float = READ_SECONDS
     retries: int = RETRIES
+    is_of_operator: bool = True
 
     def __post_init__(self) -> None:
         try:
             parts = urlsplit(self.url)
+            httpx2.URL(self.url)
             usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # brackets or a port that are none
+        except (ValueError, httpx2.InvalidURL):  # brackets or a port that are none, a number that is no address
             usable = False
         if not usable:
             raise ProviderUnavailable(f"The address configured for the model {self.model} is not an http(s) address")
@@ -47,7 +52,7 @@ class Endpoint:
             api_key=self.key or "none",  # the client demands one; servers without keys ignore it
             max_retries=self.retries,
             http_client=httpx2.Client(
-                transport=PinnedTransport(),
+                transport=PinnedTransport(is_of_operator=self.is_of_operator),
                 follow_redirects=False,
                 timeout=openai.Timeout(self.read_seconds, connect=self.connect_seconds),
             ),

@@ -84,8 +84,8 @@ class Reranker(Protocol):
         """Return how well each text answers the question, 0..1, in the order of `texts`. Raises ProviderUnavailable."""
 
 
-class Llm(Protocol):
-    """A chat model. Calls take seconds: never inside a database transaction."""
+class CompletingLlm(Protocol):
+    """A chat model that gives whole replies. Calls take seconds: never inside a database transaction."""
 
     @property
     def name(self) -> str:
@@ -96,6 +96,10 @@ class Llm(Protocol):
 
         Raises ProviderUnavailable, also for an empty reply.
         """
+
+
+class Llm(CompletingLlm, Protocol):
+    """A chat model. Calls take seconds: never inside a database transaction."""
 
     def stream(self, messages: Sequence[ChatMessage]) -> Iterator[TextDelta | Completion]:
         """The reply in pieces as they arrive, then one Completion that holds all of it.

@@ -3,7 +3,7 @@
 Clients of OpenAI's protocol and of S3 are imported only if the settings name them: importing them takes a second.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -19,6 +19,7 @@ from vault.providers.sentence_transformers import SentenceTransformersEmbedder
 from vault.providers.wordllama import WordLlamaEmbedder
 
 BLOBS = "blobs"  # the folder of the data directory
+MOST_TENANT_MODELS = 64  # clients that this process keeps for tenants
 
 
 class BlobStoreChoice(Protocol):
@@ -79,6 +80,12 @@ def llm() -> Llm | None:
         raise ProviderUnavailable("MEMOS_LLM_URL is set but MEMOS_LLM_MODEL is not: name the model too")
     with _BUILDING:
         return _llm(choice.url, choice.key, choice.model)
+
+
+def tenant_llm(*, url: str, key: str, model: str, read_seconds: float, retries: int) -> Llm:
+    """The model behind an address that a tenant wrote. Raises ProviderUnavailable for a bad one."""
+    with _BUILDING:
+        return _tenant_llm(url, key, model, read_seconds, retries)
 
 
 def blob_store() -> BlobStore:
@@ -152,3 +159,12 @@ def _llm(url: str, key: str, model: str) -> Llm:
     from vault.providers.openai_llm import OpenAiLlm
 
     return OpenAiLlm(Endpoint(url=url, key=key, model=model))
+
+
+@lru_cache(maxsize=MOST_TENANT_MODELS)
+def _tenant_llm(url: str, key: str, model: str, read_seconds: float, retries: int) -> Llm:
+    from vault.providers.openai_endpoint import Endpoint
+    from vault.providers.openai_llm import OpenAiLlm
+
+    endpoint = Endpoint(url=url, key=key, model=model, read_seconds=read_seconds, retries=retries, is_of_operator=False)
+    return OpenAiLlm(endpoint)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from vault.providers.ports import ChatMessage, ChatRole, Completion, Llm, ProviderUnavailable
+from vault.providers.ports import ChatMessage, ChatRole, CompletingLlm, Completion, ProviderUnavailable
 
 ATTEMPTS = 2
 LONGEST_REPEATED = 2_000  # characters of an unreadable reply that the model is shown again
@@ -25,7 +25,7 @@ class Structured(Generic[Value]):
 
 
 def structured_call(
-    model: Llm, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], read: Callable[[Any], Value]
+    model: CompletingLlm, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], read: Callable[[Any], Value]
 ) -> Structured[Value]:
     """Ask for JSON of a schema, once more where the reply cannot be read. Never inside a database transaction.
 

@@ -4,7 +4,7 @@ import ipaddress
 
 import httpx2
 
-from governance.outbound import Refused, Undelivered, resolve_destination
+from governance.outbound import Refused, Undelivered, refuse_plaintext, resolve_destination
 
 # Names that no public name server answers for (RFC 6761, RFC 6762, RFC 8375, ICANN's .internal), beside those without
 # a dot: an operator who writes one means the machine or network that the product runs in.
@@ -20,9 +20,11 @@ class PinnedTransport(httpx2.BaseTransport):
 
     A private address is called where the operator wrote one, or a name of the private network (`is_private_host`), as
     host of the endpoint. Any other name must lead to public addresses, unless MEMOS_ALLOW_PRIVATE_ADDRESSES is set.
+    Of an address that a tenant wrote (not `is_of_operator`) all of them must be public, and the call goes over TLS.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_of_operator: bool = True) -> None:
+        self._is_of_operator = is_of_operator
         self._transport = httpx2.HTTPTransport(trust_env=False)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -30,7 +32,10 @@ class PinnedTransport(httpx2.BaseTransport):
         host = request.url.host
         port = request.url.port or (443 if request.url.scheme == "https" else 80)
         try:
-            address = resolve_destination(host, port, allow_private=is_private_host(host)).address
+            if not self._is_of_operator:
+                refuse_plaintext(tls=request.url.scheme == "https")
+            allow_private = self._is_of_operator and is_private_host(host)
+            address = resolve_destination(host, port, allow_private=allow_private).address
         except Refused as error:
             raise AddressRefused(str(error), request=request) from error
         except Undelivered as error:

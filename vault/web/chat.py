@@ -24,7 +24,6 @@ from governance.web.explanations import explanation_of
 from governance.web.pages import draw, page, see_other, wants_events
 from governance.web.paging import Newest, NewestLast, number_or_none, uuid_or_none
 from vault.chat.selectors import (
-    EXTRACTIVE,
     ConversationView,
     conversation_get,
     conversations_find,
@@ -49,10 +48,12 @@ from vault.chat.services import (
     turn_stream,
 )
 from vault.chat.topics import topics_newest
+from vault.endpoints.services import model_names
 from vault.lifecycle.summaries import conversation_summary
 from vault.providers.ports import ProviderUnavailable
 from vault.reader.rules import needs_past
 from vault.streaming import event_response
+from vault.vocabulary import EXTRACTIVE
 from vault.web.answers import shown_turn, shown_turns
 
 CONVERSATIONS, TURNS = 50, 30  # of one page
@@ -201,17 +202,18 @@ def _show(
     with acting(actor):  # one transaction for all that the page reads
         context |= _listed(request, actor)
         context |= _opened(request, actor, conversation_id, context["conversations"])
-        context["quoting"] = is_extractive(context["conversation"])
+        models = model_names(actor)
+        context["quoting"] = is_extractive(models, context["conversation"])
         if not context["turns"]:
             context["suggestions"] = [_suggestion(topic) for topic in topics_newest(actor=actor)]
         if conversation_id is None and is_allowed(actor, Permission.PERSONA_USE):
-            context |= _choices(actor)
+            context |= _choices(actor) | {"models": models, "extractive": EXTRACTIVE}
         return draw(request, "vault/chat/chat.html", context, status=status)
 
 
-def is_extractive(conversation: ConversationView | None) -> bool:
-    """Return whether questions in the conversation are answered without a model."""
-    return not settings.MEMOS_LLM.url or (conversation is not None and conversation.model == EXTRACTIVE)
+def is_extractive(models: Sequence[str], conversation: ConversationView | None) -> bool:
+    """Return whether questions in the conversation are answered without a model. models: those there are."""
+    return not models or (conversation is not None and conversation.model == EXTRACTIVE)
 
 
 def _listed(request: HttpRequest, actor: Actor) -> dict[str, Any]:
@@ -267,12 +269,12 @@ def _draft(request: HttpRequest) -> ConversationDraft:
 
 
 def _choices(actor: Actor) -> dict[str, Any]:
-    """The personas and models that a new conversation can have."""
+    """The personas that a new conversation can have."""
     newest = [
         personas_list(actor=actor, pages=Newest(size=PERSONAS, key="id"), kind=kind)
         for kind in (PersonaKind.USER, PersonaKind.AGENT)
     ]
-    return {"personas": newest[0], "agents": newest[1], "model": settings.MEMOS_LLM.model, "extractive": EXTRACTIVE}
+    return {"personas": newest[0], "agents": newest[1]}
 
 
 def _question(request: HttpRequest) -> str | None:

@@ -1,12 +1,16 @@
-"""The language model and the embedder of this installation, each with a test."""
+"""The language models of the tenant, and the models of this installation, each with a test."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from http import HTTPStatus
+from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.views.decorators.http import require_http_methods
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -14,15 +18,33 @@ from governance.errors import FieldError, Invalid
 from governance.policies.heavy import heavy_call
 from governance.policies.quotas import tokens_check
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page
+from governance.web.faults import fault_texts
+from governance.web.pages import draw, page, see_other
 from vault.cubes.usage import usage_count
-from vault.providers.ports import ChatMessage, ChatRole, ProviderUnavailable
+from vault.endpoints.services import (
+    EndpointDraft,
+    endpoint_create,
+    endpoint_get,
+    endpoint_model,
+    endpoint_move,
+    endpoint_remove,
+    endpoints_list,
+)
+from vault.endpoints.usage import usage_of_month
+from vault.providers.ports import ChatMessage, ChatRole, Llm, ProviderUnavailable
 from vault.providers.registry import embedder, llm
+
+WHOLE = ("timeout_seconds", "retries")
+NUMBERS = (*WHOLE, "prompt_price", "completion_price")
+FIELDS = ("model", "address", "currency", *NUMBERS)  # of the form, but for the key
 
 
 @dataclass(frozen=True)
 class ModelTest:
-    """part: `llm` or `embedder`. answer: of the model, or what is wrong; milliseconds: until then."""
+    """part: `llm`, `embedder`, or the id of an endpoint. answer: of the model, or what is wrong.
+
+    milliseconds: until then.
+    """
 
     part: str
     works: bool
@@ -33,22 +55,101 @@ class ModelTest:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def model_settings(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """GET shows what is configured; POST asks one of the two, which changes and stores nothing.
+    """GET shows what is configured; POST asks one of the models, which changes and stores nothing.
 
     A test takes one of the tenant's heavy calls, and the language model is asked only within the quota of tokens.
     """
     authorize(actor, Permission.OPERATIONS_MANAGE)
     tested = None
+    tests = TESTS | {str(one.id): _test_of(actor, one.id) for one in endpoints_list(actor=actor)}
     if request.method == "POST":
         part = request.POST.get("part", "")
-        if part not in TESTS:
+        if part not in tests:
             raise Invalid(errors=[FieldError("part", "choose one")])
-        if part == "llm":
+        if part != "embedder":
             tokens_check(actor, usage_count)
         with heavy_call(actor):
-            tested = _tested(part, TESTS[part])
-    context = {"embedder": _name_of_embedder(), "llm": _name_of_llm(), "tested": tested}
-    return draw(request, "vault/model_settings.html", context)
+            tested = _tested(part, tests[part])
+    return _page(request, actor, tested=tested)
+
+
+@require_POST
+@page
+def endpoint_add(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Add a language model of the tenant's own; a form that cannot be used comes back with its faults."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    try:
+        endpoint_create(actor=actor, draft=_draft(request))
+    except Invalid as failure:
+        return _page(request, actor, faults=failure.errors)
+    return see_other(reverse("model_settings"))
+
+
+@require_POST
+@page
+def endpoint_first(request: HttpRequest, actor: Actor, endpoint_id: UUID) -> HttpResponseBase:
+    """Ask this language model one place earlier."""
+    found = endpoint_get(actor=actor, endpoint_id=endpoint_id)
+    endpoint_move(actor=actor, endpoint_id=endpoint_id, position=max(1, found.position - 1))
+    return see_other(reverse("model_settings"))
+
+
+@require_POST
+@page
+def endpoint_end(request: HttpRequest, actor: Actor, endpoint_id: UUID) -> HttpResponseBase:
+    """Remove a language model."""
+    endpoint_remove(actor=actor, endpoint_id=endpoint_id)
+    return see_other(reverse("model_settings"))
+
+
+def _page(
+    request: HttpRequest, actor: Actor, *, tested: ModelTest | None = None, faults: Sequence[FieldError] = ()
+) -> HttpResponseBase:
+    defaults = {
+        "currency": "USD",
+        "timeout_seconds": "60",
+        "retries": "1",
+        "prompt_price": "0",
+        "completion_price": "0",
+    }
+    context = {
+        "embedder": _name_of_embedder(),
+        "llm": _name_of_llm(),
+        "endpoints": endpoints_list(actor=actor),
+        "usage": usage_of_month(actor=actor),
+        "tested": tested,
+        "faults": fault_texts(faults),
+        "asked": {name: request.POST.get(name, "") for name in FIELDS} if faults else defaults,
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if faults else HTTPStatus.OK
+    return draw(request, "vault/model_settings.html", context, status=status)
+
+
+def _draft(request: HttpRequest) -> EndpointDraft:
+    """Raises Invalid."""
+    given = {name: request.POST.get(name, "").replace("\x00", "").strip() for name in (*FIELDS, "key")}
+    faults = []
+    numbers: dict[str, Decimal] = {}
+    for name in NUMBERS:
+        try:
+            numbers[name] = Decimal(given[name] or "0")
+        except InvalidOperation:
+            faults.append(FieldError(name, "a number is needed"))
+            continue
+        if not numbers[name].is_finite() or (name in WHOLE and numbers[name] % 1):
+            faults.append(FieldError(name, "a whole number is needed" if name in WHOLE else "a number is needed"))
+    if faults:
+        raise Invalid(errors=faults)
+    return EndpointDraft(
+        model=given["model"],
+        address=given["address"],
+        key=given["key"],
+        timeout_seconds=int(numbers["timeout_seconds"]),
+        retries=int(numbers["retries"]),
+        prompt_price=numbers["prompt_price"],
+        completion_price=numbers["completion_price"],
+        currency=given["currency"].upper(),
+    )
 
 
 def _tested(part: str, test: Callable[[], str]) -> ModelTest:
@@ -68,6 +169,14 @@ def _test_llm() -> str:
     model = llm()
     if model is None:
         raise ProviderUnavailable("MEMOS_LLM_URL is not set")
+    return _ready(model)
+
+
+def _test_of(actor: Actor, endpoint_id: UUID) -> Callable[[], str]:
+    return lambda: _ready(endpoint_model(actor=actor, endpoint_id=endpoint_id).llm)
+
+
+def _ready(model: Llm) -> str:
     return model.complete([ChatMessage(ChatRole.USER, "Answer with the word: ready")]).text[:200]
 
 

@@ -77,6 +77,9 @@ CHANGES = frozenset(
         Verb.AUDIT_SINK_CREATED,
         Verb.AUDIT_SINK_UPDATED,
         Verb.AUDIT_SINK_REMOVED,
+        Verb.MODEL_ENDPOINT_CREATED,
+        Verb.MODEL_ENDPOINT_UPDATED,
+        Verb.MODEL_ENDPOINT_REMOVED,
     }
 )
 """What changes who may do what, or what binds everybody: the report of permission changes."""

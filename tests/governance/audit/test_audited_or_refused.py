@@ -39,6 +39,7 @@ from tests.vault.outbox import run_jobs
 from vault.api.urls import urlpatterns as routes_of_the_vault
 from vault.models import (
     Contract,
+    ModelEndpoint,
     Mount,
     Namespace,
     Pack,
@@ -68,6 +69,7 @@ class Call:
 
 MESSAGES = {"messages": [{"role": "user", "content": "I like nightingale songs."}]}
 SINK = {"name": "new", "kind": "syslog", "address": "syslog+tls://log.example"}
+ENDPOINT = {"model": "tiny", "address": "https://model.example/v1"}
 GRANT: dict[str, Any] = {
     "principal": {"kind": "role", "id": "viewer"},
     "object": {"type": "memory", "id": "{cube}"},
@@ -165,6 +167,9 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("audit/sinks/", "post"): [Call("audit/sinks/", SINK)],
     ("audit/sinks/<uuid:sink_id>/retry/", "post"): [Call("audit/sinks/{sink}/retry/")],
     ("audit/sinks/<uuid:sink_id>/", "delete"): [Call("audit/sinks/{sink}/")],
+    ("models/", "post"): [Call("models/", ENDPOINT)],
+    ("models/<uuid:endpoint_id>/", "patch"): [Call("models/{endpoint}/", {"position": 1})],
+    ("models/<uuid:endpoint_id>/", "delete"): [Call("models/{endpoint}/")],
     ("grants/", "get"): [Call("grants/"), Call("grants/?object_type=memory")],
     ("grants/", "post"): [Call("grants/", GRANT), Call("grants/", GRANT | {"effect": "deny"})],
     ("grants/check/", "post"): [
@@ -330,6 +335,9 @@ NEEDS_NO_ROW = {
     ("webhooks/<uuid:webhook_id>/deliveries/", "get"): "events and ids; no content",
     ("audit/sinks/", "get"): "settings and counts",
     ("audit/sinks/<uuid:sink_id>/", "get"): "the same of one",
+    ("models/", "get"): "settings, without keys",
+    ("models/<uuid:endpoint_id>/", "get"): "the same of one",
+    ("models/usage/", "get"): "counts and costs",
 }
 DENIALS: list[tuple[str, str, str, Any, str, str]] = [
     ("bob", "POST", "memories/", {"content": "x"}, "memory.create", "role:viewer"),
@@ -340,6 +348,7 @@ DENIALS: list[tuple[str, str, str, Any, str, str]] = [
     ("ada", "GET", "memories/", None, "memory.read", "role:auditor"),
     ("ada", "POST", "memories/search/", {"query": "x"}, "memory.read", "role:auditor"),
     ("ada", "POST", "conversations/", {}, "conversation.use", "role:auditor"),
+    ("ada", "POST", "models/", ENDPOINT, "operations.manage", "role:auditor"),
     ("ada", "POST", "audit/sinks/", SINK, "operations.manage", "role:auditor"),
     *(
         (who, method, address, body, "audit.read", f"role:{role}")
@@ -408,6 +417,7 @@ def places(world: World) -> dict[str, Any]:
             "sink": AuditSink.objects.latest("id").id,
             "webhook": Webhook.objects.latest("id").id,
             "delivery": _delivery_failed(),
+            "endpoint": ModelEndpoint.objects.latest("id").id,
             "view": view,
             "subject": subject,
             "pack": Pack.objects.get(name="nightingale").id,
@@ -556,6 +566,7 @@ def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, 
         "personas/<uuid:persona_id>/",
         "role-templates/<uuid:template_id>/",
         "audit/sinks/<uuid:sink_id>/",
+        "models/<uuid:endpoint_id>/",
         "schedules/<uuid:schedule_id>/",
         "views/<uuid:view_id>/",
         "api-keys/<uuid:key_id>/",

@@ -9,6 +9,7 @@ from tests.factories import World
 from tests.vault.api.contract import Contract
 from tests.vault.api.test_chat_commands import ask, begin
 from tests.vault.outbox import run_jobs
+from tests.vault.policies.making import made
 
 SMALL_TALK = ("Good morning!", "How are you?", "Thanks, see you.", "早上好！", "谢谢。")
 
@@ -112,3 +113,48 @@ def test_question_for_a_reason_is_answered_with_the_statement_that_has_it(
     tell(alice, "first", "2026-04-27T10:00:00Z", told, "I like Ghent.")
     run_jobs()
     assert told in ask(alice, begin(alice), question)
+
+
+FORMS = {"where": {"namespace": "/forms"}, "purposes": ["forms"]}
+ADDRESS_FORM = ("I live at Rua da Rosa 12 in Lisbon.", "My tax number is on the blue card.")
+
+
+def recalled(who: Contract, question: str, purpose: str) -> tuple[str, list[str]]:
+    """The chat's answer, and the contents that the search finds, both for one purpose."""
+    headers = {"x_memory_purpose": purpose} if purpose else {}
+    conversation = who.post("conversations/", {}).json["id"]
+    turn = who.post(f"conversations/{conversation}/turns/", {"content": question}, **headers).json
+    found = who.post("memories/search/", {"query": question, "top_k": 5}, **headers).json["results"]
+    return turn["content"], [one["content"] for one in found]
+
+
+def test_facts_of_the_address_form_are_offered_to_the_visa_form_until_the_purpose_forbids_it(
+    alice: Contract, olivia: Contract
+) -> None:
+    for content in ADDRESS_FORM:
+        alice.add(content, namespace="/forms", task_id="address-form")
+    run_jobs()
+    question = "Where do I live, for the visa form?"
+    for purpose in ("", "forms", "newsletter"):
+        answer, found = recalled(alice, question, purpose)
+        assert "Rua da Rosa 12" in answer
+        assert ADDRESS_FORM[0] in found
+    made(olivia, "purpose", FORMS, name="forms only")
+    answer, found = recalled(alice, question, "forms")
+    assert "Rua da Rosa 12" in answer
+    assert ADDRESS_FORM[0] in found
+    for purpose in ("", "newsletter"):
+        answer, found = recalled(alice, question, purpose)
+        assert "Rua da Rosa" not in answer
+        assert ADDRESS_FORM[0] not in found
+
+
+def test_a_search_within_a_task_finds_its_facts_only(alice: Contract) -> None:
+    alice.add(ADDRESS_FORM[0], task_id="address-form")
+    alice.add("I live in Lisbon, and the visa is for Japan.", task_id="visa-form")
+    run_jobs()
+    body = {"query": "Where do I live?", "top_k": 5}
+    everywhere = alice.post("memories/search/", body).json["results"]
+    assert len(everywhere) == 2
+    own = alice.post("memories/search/", body | {"task_id": "address-form"}).json["results"]
+    assert [one["content"] for one in own] == [ADDRESS_FORM[0]]

@@ -11,6 +11,7 @@ from django.utils.dateparse import parse_datetime
 from governance.vocabulary import Scope
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract, fields_at_fault
+from tests.vault.outbox import run_jobs
 
 ADDRESS = "memory-calls/"
 TABLES = ("vault_cube", "vault_conversation", "vault_turn", "governance_auditentry", "governance_outboxevent")
@@ -200,3 +201,49 @@ def test_statement_of_a_message_is_no_second_hit_beside_it(alice: Contract) -> N
     assert (statement["session_id"], statement["parents"]) == ("monday", [page["id"]])
     found = [one["id"] for one in alice.search("Where did I move in May?", min_score=0.01)]
     assert len({page["id"], statement["id"]} & set(found)) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "correction", "others"),
+    [
+        ("My dog is Rex.", "Actually my dog is called Max.", "My sister is a nurse."),
+        (
+            "My dentist appointment is on 17 November.",
+            "Actually, the dentist appointment was moved to 24 November.",
+            "I take violin lessons on Mondays.",
+        ),
+    ],
+)
+def test_an_update_ends_the_older_statement_and_no_other(
+    alice: Contract, first: str, correction: str, others: str
+) -> None:
+    for text in (first, others):
+        alice.post(ADDRESS, {"text": text, "execute": True})
+    run_jobs()
+    reply = alice.post(ADDRESS, {"text": correction, "execute": True})
+    (newer,) = reply.json["result"]["memories"]
+    rows = {one["content"]: one for one in alice.get("memories/?page_size=200").json["results"]}
+    assert rows[first]["valid_to"] is not None
+    assert rows[first]["superseded_by"] == newer["id"]
+    assert rows[others]["valid_to"] is None
+    history = alice.get(f"memories/{rows[first]['id']}/versions/").json["results"]
+    assert "A later statement of the same speaker corrects this one." in {one["reason"] for one in history}
+
+
+def test_an_update_about_something_else_ends_nothing(alice: Contract) -> None:
+    alice.post(ADDRESS, {"text": "My dog is Rex.", "execute": True})
+    run_jobs()
+    alice.post(ADDRESS, {"text": "Actually I moved to Oslo in June.", "execute": True})
+    assert {one["valid_to"] for one in alice.get("memories/?page_size=200").json["results"]} == {None}
+
+
+def test_a_correction_in_the_chat_is_answered_with_the_new_value_and_undone_with_its_turn(alice: Contract) -> None:
+    conversation = alice.post("conversations/", {}).json["id"]
+    turns = f"conversations/{conversation}/turns/"
+    alice.post(turns, {"content": "My dog is Rex."})
+    run_jobs()
+    alice.post(turns, {"content": "Actually my dog is Max."})
+    run_jobs()
+    answer = alice.post(turns, {"content": "Who is my dog?"}).json["content"]
+    assert "Max" in answer
+    assert "Rex" not in answer

@@ -124,6 +124,8 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     ids |= _of_namespaces(olivia)
     sent = olivia.get(f"webhooks/{hook}/deliveries/").json["results"][0]["id"]
     ids |= {"{webhook_id}": hook, "{delivery_id}": sent}
+    endpoint = olivia.post("models/", {"model": "tiny", "address": "https://model.example/v1"}).json["id"]
+    ids |= {"{endpoint_id}": endpoint}
     ids |= {"{schedule_id}": schedule, "{view_id}": listing, "{number}": "1"}
     ids |= _of_packs(olivia, memory)
     ids |= _of_grants(olivia, memory, world.bob.member.id)

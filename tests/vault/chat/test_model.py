@@ -115,19 +115,15 @@ def test_a_conversation_may_do_without_the_model(model: HTTPServer, alice: Contr
     assert alice.post("conversations/", {"model": "other"}).status == 400
 
 
-@pytest.mark.parametrize("failure", ["status", "cut", "empty", "garbage"])
-def test_a_failure_of_the_provider_stores_nothing_and_says_so(
-    model: HTTPServer, world: World, alice: Contract, turns: str, failure: str
-) -> None:
-    answer = {
-        "status": Response("SECRET WORDS OF THE SERVER", status=400),
-        "cut": streamed("A grey", "hound [1", ends=False),
-        "empty": streamed(),
-        "garbage": Response("data: {nonsense\n\n", mimetype="text/event-stream"),
-    }[failure]
-    body = answer.get_data()
-    kind, status = answer.mimetype, answer.status_code
+def fails_with(model: HTTPServer, answer: Response) -> None:
+    body, kind, status = answer.get_data(), answer.mimetype, answer.status_code
     model.expect_request(PATH).respond_with_handler(lambda _: Response(body, status=status, mimetype=kind))
+
+
+def test_a_model_that_breaks_off_stores_nothing_and_says_so(
+    model: HTTPServer, world: World, alice: Contract, turns: str
+) -> None:
+    fails_with(model, streamed("A grey", "hound [1", ends=False))
     before = stored(world)
     reply = alice.post(turns, {"content": QUESTION})
     assert (reply.status, reply.code) == (503, "provider_unavailable")
@@ -135,13 +131,38 @@ def test_a_failure_of_the_provider_stores_nothing_and_says_so(
     events = alice.stream(turns, {"content": QUESTION})
     assert events[-1].name == "error"
     assert events[-1].data["code"] == "provider_unavailable"
-    assert "SECRET" not in reply.json["detail"] + events[-1].data["detail"]
     assert "sk-secret" not in reply.json["detail"] + events[-1].data["detail"]
     assert stored(world) == before
 
 
+@pytest.mark.parametrize("failure", ["status", "empty", "garbage"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_model_without_a_first_word_leaves_an_extractive_reply_that_says_so(
+    model: HTTPServer, alice: Contract, turns: str, failure: str, language: str
+) -> None:
+    answers = {
+        "status": Response("SECRET WORDS OF THE SERVER", status=400),
+        "empty": streamed(),
+        "garbage": Response("data: {nonsense\n\n", mimetype="text/event-stream"),
+    }
+    fails_with(model, answers[failure])
+    question, said = {
+        "en": (QUESTION, "The language model gave no answer. This reply was made without it."),
+        "zh": ("Caroline 领养了什么？", "语言模型没有回答，这个回答没有用到它。"),
+    }[language]
+    turn = alice.post(turns, {"content": question}).json
+    assert turn["content"].splitlines()[0] == said
+    assert (turn["model"], turn["failed_models"], turn["cost"]) == ("extractive", ["tiny"], None)
+    assert turn["usage"] == {"prompt_tokens": 0, "completion_tokens": 0}
+    assert FACT in turn["content"] or language == "zh"
+    assert "SECRET" not in turn["content"]
+    events = alice.stream(turns, {"content": question})
+    assert "".join(event.data["text"] for event in events if event.name == "token").startswith(said)
+    assert [one["content"].splitlines()[0] for one in alice.get(turns).json["results"]] == [said, said]
+
+
 def test_a_failed_turn_under_a_key_may_be_tried_again(model: HTTPServer, alice: Contract, turns: str) -> None:
-    model.expect_ordered_request(PATH).respond_with_data("no", status=400)
+    model.expect_ordered_request(PATH).respond_with_handler(lambda _: streamed("Tea", ends=False))
     model.expect_ordered_request(PATH).respond_with_handler(lambda _: streamed("Tea [1]."))
     assert alice.post(turns, {"content": QUESTION}, idempotency_key="k").status == 503
     assert alice.post(turns, {"content": QUESTION}, idempotency_key="k").status == 201

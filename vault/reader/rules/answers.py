@@ -44,10 +44,11 @@ _PLACE = re.compile(
     r"|在(?![0-9一二三四五六七八九十]{1,3}月)|去|到|从|住|搬"
 )
 _REASON = re.compile(
-    r"\b(?:because|since|so that|in order|due to|reason|so i|too often|warned|wants? me)\b|因为|由于|所以|为了"
-    r"|是.{1,8}[让的]|想|让"
+    r"\b(?:because|since|so that|in order|due to|reason|so i|,? so the|too often|warned|wants? me)\b"
+    r"|因为|由于|所以|为了|是.{1,8}[让的]|想|让"
 )
 _NEEDED = {QuestionKind.COUNT: _NUMBER, QuestionKind.WHY: _REASON, QuestionKind.WHERE: _PLACE}
+_CALLED_OFF = re.compile(r"\b(?:off|cancel+ed)\W*$|取消")
 _NEGATION = re.compile(
     r"\b(?:not|never|no longer|cannot|nobody|nothing|without|hardly)\b|n't\b|\bno\b|不(?!过|错|但|仅|久|少|断"
     r"|同|管|如|好意思)|没(?!问题|关系|事)|从未|别"
@@ -232,7 +233,12 @@ def _verdict(asked: QuestionParts, evidence: str) -> bool:
         return spoken + len(words & base_forms(terms(clause)))
 
     clause = max(clauses, key=shared)
-    return bool(_NEGATION.search(clause)) == bool(_NEGATION.search(asked.text))
+    return _is_negative(clause) == _is_negative(asked.text.casefold())
+
+
+def _is_negative(clause: str) -> bool:
+    """Return whether a clause says that something is not, or is called off."""
+    return bool(_NEGATION.search(clause)) != bool(_CALLED_OFF.search(clause))
 
 
 def _cut(asked: QuestionParts, text: str) -> str:

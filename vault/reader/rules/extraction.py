@@ -10,9 +10,11 @@ from vault.lexicon.resolved_dates import time_of
 from vault.lexicon.tokens import terms
 from vault.reader.rules.kinds import Statement, classified, is_question
 from vault.reader.rules.remarks import (
+    AHEAD,
     ASKED_TO_STORE,
     BARE_REFERENCE,
     COMMAND,
+    FAREWELL,
     FEELING_NOW,
     GREETING,
     PRONOUN_START,
@@ -45,15 +47,19 @@ def read_statements(text: str, *, speaker: str, said_at: datetime) -> tuple[Stat
         replace(
             statement,
             entities=tuple(entities(statement.text)),
-            event_time=time_of(statement.text, said_at, ahead=statement.semantic_type == "goal"),
+            event_time=time_of(
+                statement.text, said_at, ahead=statement.semantic_type == "goal" or bool(AHEAD.search(statement.text))
+            ),
         )
         for statement in statements.values()
     )
 
 
 def unstated_kind(text: str) -> str:
-    """Return the kind of a text that has no statement: `greeting`, `thanks` or `not_noted`."""
+    """Return the kind of a text without statements: `farewell`, `greeting`, `thanks` or `not_noted`."""
     folded = text[:LONGEST_REMARK].casefold().strip()
+    if FAREWELL.search(folded):
+        return "farewell"
     return "thanks" if THANKS.search(folded) else "greeting" if GREETING.search(folded) else "not_noted"
 
 

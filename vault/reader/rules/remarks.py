@@ -43,7 +43,8 @@ REMARK_ON_TALK = re.compile(
     r"|work)\b|(?:i'll|i will) (?:think|let you|tell you|ask|try (?:it|that)|check|see|get back|be (?:back"
     r"|right)|come back)\b"
     r"|here(?:'s| is) (?:what|a|the|my) (?:question|list|thing)|as i said\b|by the way\W*$"
-    r"|talk (?:to you )?(?:later|soon))"
+    r"|talk (?:to you )?(?:later|soon)|have a (?:nice|good|great|lovely)\b"
+    r"|i (?:think|guess|hope|bet) it(?:'s going to| will|'ll| might) (?:rain|snow|be (?:cold|hot|warm|sunny))\b)"
     r"|^(?:我(?:想|要|还想|再)?(?:问|请问|知道|了解)|我问的|我的意思|我是说|我说的|你(?:说错|错了|弄错|搞错"
     r"|不对|说得|真|好厉害|很|太|没|不懂"
     r"|记错|刚才|知道)|不是这个|不是这样|听不懂|没听懂|算了|测试|换个问题|再问|回答(?:得|错|对)|这(?:个"
@@ -73,8 +74,18 @@ REACTION = re.compile(
     rf"(?:了|啊|的|吧|呢|极了)*{_END}|^(?:谢谢|多谢|感谢|谢啦|辛苦了|你好|您好|早上好|早安|晚安|晚上好|下午好"
     rf"|再见|拜拜)|^(?:听起来|看起来|真的?|太).{{0,8}}{_END}"
 )
+FAREWELL = re.compile(
+    r"^(?:good ?night|good ?bye|bye|see you|have a (?:nice|good|great|lovely))\b|^(?:晚安|再见|拜拜|回头见|明天见)"
+)
+# A day without a year in such a sentence is the next one: "the appointment is on 17 November".
+AHEAD = re.compile(
+    r"\b(?:is|are|will be) (?:on|due|scheduled)\b"
+    r"|\b(?:is|are|was|were|been) (?:moved|postponed|rescheduled) (?:to|for)\b",
+    re.IGNORECASE,
+)
 GREETING = re.compile(
-    r"^(?:hi|hello|hey|good (?:morning|evening|afternoon))\b|^(?:你好|您好|大家好|早上好|早安|晚上好|下午好|嗨|哈喽)"
+    r"^(?:hi|hello|hey|(?:good )?(?:morning|evening|afternoon))\b"
+    r"|^(?:你好|您好|大家好|早上好|早安|晚上好|下午好|嗨|哈喽)"
 )
 THANKS = re.compile(r"\b(?:thanks|thank you|thx|cheers)\b|谢谢|多谢|感谢|谢啦|辛苦了")
 # Nothing but a pronoun where the thing should be: "I love it."

@@ -1,0 +1,81 @@
+"""Statements that correct an earlier one of the same speaker: its validity ends, with a reason."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from governance.access.decisions.services import is_allowed
+from governance.actor import Actor
+from governance.database import database_now
+from governance.vocabulary import Permission
+from vault.chat.commands import STATED
+from vault.chat.rules import OWN_SPEAKERS
+from vault.cubes.drafts import CubeChanges
+from vault.cubes.lookup import cube_target
+from vault.cubes.services import cube_update
+from vault.layers.statements import StoredStatement, reconcile
+from vault.lexicon.tokens import content_terms
+from vault.models import Cube
+from vault.retrieval.selectors import Hit
+from vault.vocabulary import EntryAction, Layer
+
+CORRECTED = "A later statement of the same speaker corrects this one."
+_TAKEN_BACK = re.compile(r"\b(?:no longer|not any ?more)\b|不再|已经不", re.IGNORECASE)
+LEAST_SHARED, SHARED_PART = 2, 0.5  # terms that a correction has in common with what it corrects
+
+
+def corrected_statement(text: str, *, said_at: datetime, hits: Sequence[Hit], is_correction: bool) -> UUID | None:
+    """The stored statement that `text` replaces or takes back; None where it stands beside all of them.
+
+    is_correction: the speaker says that it corrects ("actually, …"), so that a common subject is enough, as it is
+    for what is said to hold no longer.
+    """
+    own = [hit for hit in hits if _is_own_statement(hit)]
+    stored = [StoredStatement(hit.view.cube.id, hit.view.words.content, said_at) for hit in own]
+    outcome = reconcile(text, said_at, stored)
+    if outcome.action in {EntryAction.UPDATE, EntryAction.DELETE}:
+        return outcome.other
+    if not (is_correction or _TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
+        return None
+    words = _subject(text)
+    shared = [(len(words & _subject(one.text)), one) for one in stored]
+    best = max(shared, key=lambda pair: pair[0], default=None)
+    if best is None or best[0] < LEAST_SHARED:
+        return None
+    smaller = min(len(words), len(_subject(best[1].text)))
+    return best[1].id if best[0] >= SHARED_PART * smaller else None
+
+
+def statement_end(*, actor: Actor, cube_id: UUID, successor_id: UUID) -> None:
+    """End the validity of a corrected statement now; call inside `acting`.
+
+    One that the actor may not change, that is held, or that has ended before stays as it is. Writes: Cube,
+    CubeVersion, AuditEntry, OutboxEvent.
+    """
+    rows = Cube.objects.visible_to(actor).free().filter(id=cube_id, valid_to=None, deleted_at=None)
+    row = rows.first()
+    now = database_now()
+    if row is None or row.id == successor_id or (row.valid_from is not None and row.valid_from >= now):
+        return
+    if not is_allowed(actor, Permission.MEMORY_UPDATE, cube_target(row)):
+        return
+    changes = CubeChanges(valid_to=now)
+    cube_update(actor=actor, cube_id=row.id, expected_versions={row.version}, changes=changes, reason=CORRECTED)
+    Cube.objects.filter(id=row.id).update(superseded_by=successor_id)
+
+
+def is_current(hit: Hit, now: datetime) -> bool:
+    """Return whether no later statement has replaced a memory."""
+    cube = hit.view.cube
+    return cube.superseded_by is None or cube.valid_to is None or cube.valid_to > now
+
+
+def _is_own_statement(hit: Hit) -> bool:
+    cube, words = hit.view.cube, hit.view.words
+    is_stated = cube.semantic_type in STATED and cube.layer == Layer.LONG_TERM and not words.quotes
+    return is_stated and words.speaker.casefold() in OWN_SPEAKERS
+
+
+def _subject(text: str) -> frozenset[str]:
+    return frozenset(term for term in content_terms(text) if not term.isdecimal())

@@ -1,0 +1,53 @@
+"""Language models in their order of fallback, and what their tokens cost. Pure."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from vault.providers.ports import ChatMessage, Completion, Llm, ProviderUnavailable
+
+MILLION = 1_000_000
+SMALLEST_COST = Decimal("0.000001")
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Price:
+    """Prices of a million tokens of prompts and of replies, in `currency` (ISO 4217)."""
+
+    prompt: Decimal = Decimal(0)
+    completion: Decimal = Decimal(0)
+    currency: str = ""
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> Decimal:
+        """The cost of one answer, to SMALLEST_COST."""
+        whole = self.prompt * prompt_tokens + self.completion * completion_tokens
+        return (whole / MILLION).quantize(SMALLEST_COST)
+
+
+@dataclass(frozen=True)
+class PricedModel:
+    llm: Llm
+    price: Price = Price()
+
+
+@dataclass(frozen=True)
+class FallbackLlm:
+    """Several models as one for whole replies: the first that answers. `models` is not empty."""
+
+    models: Sequence[PricedModel]
+
+    @property
+    def name(self) -> str:
+        return self.models[0].llm.name
+
+    def complete(self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        """Raises ProviderUnavailable, of the last model, once each has failed."""
+        for one in self.models[:-1]:
+            try:
+                return one.llm.complete(messages, schema=schema)
+            except ProviderUnavailable as failure:
+                logger.warning("the next model is asked: %s", failure.detail)
+        return self.models[-1].llm.complete(messages, schema=schema)

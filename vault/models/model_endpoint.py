@@ -1,0 +1,23 @@
+from django.db import models
+
+from governance.models.base import TenantModel
+
+
+class ModelEndpoint(TenantModel):
+    """A language model of a tenant's own behind an OpenAI-compatible API; `position` is its place in the order.
+
+    prompt_price, completion_price: of a million tokens, in `currency`. sealed_key: of the API; None without one.
+    """
+
+    model = models.CharField(max_length=100)
+    address = models.CharField(max_length=500)
+    sealed_key = models.BinaryField(null=True)
+    position = models.PositiveSmallIntegerField()
+    timeout_seconds = models.PositiveSmallIntegerField()
+    retries = models.PositiveSmallIntegerField()
+    prompt_price = models.DecimalField(max_digits=10, decimal_places=4, default=0)
+    completion_price = models.DecimalField(max_digits=10, decimal_places=4, default=0)
+    currency = models.CharField(max_length=3, default="USD")
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "position"], name="model_endpoint_in_order")]
