@@ -55,6 +55,7 @@ CONTENT = frozenset(
         "memories/<uuid:memory_id>/manifest/",
         "memories/<uuid:memory_id>/pane/",
         "memories/<uuid:memory_id>/provenance/",
+        "namespaces/<uuid:namespace_id>/",
         "namespaces/<uuid:namespace_id>/past/",
         "memories/<uuid:memory_id>/split/",
         "layers/",
@@ -78,7 +79,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("subjects/", "api/v1/subjects/"), "references, counts and receipts; files read memories anew"),
     **dict.fromkeys(("api/v1/namespaces/", "api/v1/mounts/", "api/v1/schedules/"), "paths, times and counts"),
     **dict.fromkeys(
-        ("namespaces/", "namespaces/new/", "namespaces/<uuid:namespace_id>/", "namespaces/<uuid:namespace_id>/move/"),
+        ("namespaces/", "namespaces/new/", "namespaces/<uuid:namespace_id>/move/"),
         "paths and counts",
     ),
     **dict.fromkeys(("personas/", "api/v1/personas/", "api/v1/personas/<uuid:persona_id>/"), "names of personas"),
