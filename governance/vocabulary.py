@@ -100,6 +100,8 @@ class Verb(StrEnum):
 
     TENANT_CREATED = "tenant.created"
     KEYS_ROTATED = "tenant.keys_rotated"
+    TENANT_DELETION_REQUESTED = "tenant.deletion_requested"
+    TENANT_DELETED = "tenant.deleted"
     MEMBER_ADDED = "member.added"
     MEMBER_SIGNED_IN = "member.signed_in"
     MEMBER_SIGNED_OUT = "member.signed_out"
@@ -295,6 +297,7 @@ class Topic(StrEnum):
     MEMORIES_EXPORT = "memories.export"
     SUBJECT_EXPORT = "subject.export"
     SUBJECT_ERASE = "subject.erase"
+    TENANT_ERASE = "tenant.erase"
     NAMESPACE_MOVE = "namespace.move"
     TIERS_APPLY = "tiers.apply"
     NAMESPACE_RESTORE = "namespace.restore"

@@ -18,6 +18,7 @@ from vault.cubes.embeddings.change_progress import vectors_clear
 from vault.cubes.index.compaction import words_pack, words_place
 from vault.cubes.index.statistics import statistics_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
+from vault.deletion import running
 from vault.graph.jobs import cubes_link
 from vault.jobs import adding, moving, restoring, sessions
 from vault.layers import replaying
@@ -56,6 +57,7 @@ JOBS = (
     replaying,
     restoring,
     retention,
+    running,
     sessions,
     summaries,
     sweep,

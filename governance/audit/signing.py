@@ -26,7 +26,7 @@ from governance.database import no_tenant, tenant_transaction
 from governance.ids import uuid7
 from governance.keys.rules import DataKey
 from governance.keys.services import key_store
-from governance.keys.store import AUDIT_SIGNING
+from governance.keys.tables import AUDIT_SIGNING
 from governance.models import AuditCheckpoint, AuditSeal
 
 

@@ -10,7 +10,6 @@ from governance.errors import Conflict, KeyUnavailable
 from governance.ids import uuid7
 from governance.keys.rules import DataKey, seal, unseal
 from governance.keys.store import (
-    AUDIT_SIGNING,
     INSTALLATION,
     KEY_MISSING,
     MISSING,
@@ -19,6 +18,7 @@ from governance.keys.store import (
     new_secret,
 )
 from governance.keys.tables import (
+    AUDIT_SIGNING,
     RETIRED,
     ROOT_KEYS,
     ROOT_PLACE,

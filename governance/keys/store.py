@@ -25,8 +25,10 @@ from governance.ids import uuid7
 from governance.keys.registry import Registry
 from governance.keys.rules import KEY_BYTES, DataKey, SealBroken, derive, seal, unseal
 from governance.keys.tables import (
+    ALL_SCOPES,
     DESTROYED_SCOPES,
     NEEDED,
+    OF_AUDIT,
     OF_SCOPE,
     ROOT_PLACE,
     SCHEMA,
@@ -44,7 +46,6 @@ from governance.keys.tables import (
 
 CACHE_SECONDS = 30.0  # how long a key is used before it is read again
 TRIES = 4  # of a call during which the file changes
-AUDIT_SIGNING = "audit-signing"
 INSTALLATION = UUID(int=0)  # in place of the tenant, for keys that belong to no tenant
 MISSING = "The key store is missing: restore keystore.sqlite3 from its backup."
 DAMAGED = "The key store is empty or damaged: restore keystore.sqlite3 from its backup."
@@ -78,6 +79,9 @@ class KeyStore(Protocol):
 
     def destroy(self, tenant_id: UUID, scope: str) -> None:
         """Destroy the key of `scope`. What it sealed cannot be read again, and the scope never gets another key."""
+
+    def destroy_tenant(self, tenant_id: UUID) -> None:
+        """Remove every key of a tenant for good but the one that signs its audit log; no other is made."""
 
     def destroyed_scopes(self) -> list[tuple[UUID, str]]:
         """Return the tenant and scope of each destroyed key."""
@@ -142,6 +146,19 @@ class SqliteKeyStore:
             db.execute("INSERT OR IGNORE INTO destroyed_scope VALUES (?, ?)", of_scope)
             db.execute(f"INSERT INTO destroyed_key SELECT id FROM data_key WHERE {OF_SCOPE}", of_scope)
             db.execute(f"DELETE FROM data_key WHERE {OF_SCOPE}", of_scope)
+            db.execute("COMMIT")
+        self._cache = {}
+
+    def destroy_tenant(self, tenant_id: UUID) -> None:
+        self._identify()
+        destroyed = "FROM data_key WHERE tenant = ?1 AND scope NOT IN (?2, ?3)"
+        of_tenant = (tenant_id.bytes, *OF_AUDIT)
+        with self._open() as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(DESTROYED_SCOPES)
+            db.execute("INSERT OR IGNORE INTO destroyed_scope VALUES (?, ?)", (tenant_id.bytes, ALL_SCOPES))
+            db.execute(f"INSERT INTO destroyed_key SELECT id {destroyed}", of_tenant)
+            db.execute(f"DELETE {destroyed}", of_tenant)
             db.execute("COMMIT")
         self._cache = {}
 

@@ -10,6 +10,9 @@ from governance.keys.rules import DataKey, seal
 TENANT_SCOPE = "tenant"
 TOKENS = "tokens"
 NEEDED = (TENANT_SCOPE, TOKENS)  # by every tenant that has stored a memory
+AUDIT_SIGNING = "audit-signing"
+OF_AUDIT = (TENANT_SCOPE, AUDIT_SIGNING)  # of a deleted tenant these stay: its audit log can be verified
+ALL_SCOPES = "*"  # stands for every scope of a tenant whose keys were destroyed
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS data_key (id BLOB PRIMARY KEY, tenant BLOB NOT NULL, scope TEXT NOT NULL, "
     "wrapped BLOB NOT NULL, UNIQUE (tenant, scope)) WITHOUT ROWID",
@@ -63,9 +66,13 @@ def rotations_of(db: sqlite3.Connection) -> frozenset[UUID]:
 
 
 def complete_tenants(db: sqlite3.Connection) -> frozenset[UUID]:
-    """Return the tenants that have all NEEDED keys."""
+    """Return the tenants that have all NEEDED keys, and those whose keys were destroyed."""
     rows = db.execute("SELECT tenant FROM data_key WHERE scope IN (?, ?) GROUP BY tenant HAVING count(*) = 2", NEEDED)
-    return frozenset(UUID(bytes=row[0]) for row in rows)
+    complete = frozenset(UUID(bytes=row[0]) for row in rows)
+    if not has_table(db, "destroyed_scope"):
+        return complete
+    deleted = db.execute("SELECT tenant FROM destroyed_scope WHERE scope = ?", (ALL_SCOPES,))
+    return complete | frozenset(UUID(bytes=row[0]) for row in deleted)
 
 
 def is_destroyed(db: sqlite3.Connection, key_id: UUID) -> bool:
@@ -76,8 +83,8 @@ def refuse_destroyed(db: sqlite3.Connection, tenant_id: UUID, scope: str) -> Non
     """Raise KeyUnavailable if the key of the scope was destroyed, so that no new key takes its place."""
     if not has_table(db, "destroyed_scope"):
         return
-    named = (tenant_id.bytes, scope)
-    if db.execute("SELECT 1 FROM destroyed_scope WHERE tenant = ? AND scope = ?", named).fetchone():
+    named = (tenant_id.bytes, scope, scope if scope in OF_AUDIT else ALL_SCOPES)
+    if db.execute("SELECT 1 FROM destroyed_scope WHERE tenant = ? AND scope IN (?, ?)", named).fetchone():
         raise KeyUnavailable("The key was destroyed, and no other takes its place.")
 
 

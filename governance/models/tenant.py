@@ -16,6 +16,12 @@ class Tenant(models.Model):
     policy_epoch = models.PositiveBigIntegerField(default=0, db_default=0)  # how often its policies were changed
     second_factor_required = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    # Its deletion: the job that was asked for last, when that may begin, since when it has been at work, and its end.
+    deletion_job = models.UUIDField(null=True, editable=False)
+    deletion_at = models.DateTimeField(null=True, editable=False)
+    erasing_since = models.DateTimeField(null=True, editable=False)
+    erased_at = models.DateTimeField(null=True, editable=False)
+    receipt = models.JSONField(null=True, editable=False)  # signed; ids, counts and times
 
     def __str__(self) -> str:
         return self.slug

@@ -65,6 +65,8 @@ ENDINGS: dict[str, Promise] = {
 }
 PHRASES: dict[str, Promise] = {
     Verb.KEYS_ROTATED: gettext_lazy("rotated the keys of %(what)s"),
+    Verb.TENANT_DELETION_REQUESTED: gettext_lazy("requested the deletion of %(what)s"),
+    Verb.TENANT_DELETED: gettext_lazy("deleted %(what)s"),
     Verb.MEMBER_SIGNED_IN: gettext_lazy("signed in"),
     Verb.MEMBER_SIGNED_OUT: gettext_lazy("signed out"),
     Verb.MEMBER_ROLE_CHANGED: gettext_lazy("changed the role of %(what)s"),

@@ -22,6 +22,7 @@ KINDS: dict[str, Promise] = {
     Topic.AUDIT_EXPORT: _("Export the audit log"),
     Topic.SUBJECT_EXPORT: _("Export all about a data subject"),
     Topic.SUBJECT_ERASE: _("Erase all about a data subject"),
+    Topic.TENANT_ERASE: _("Delete the organisation"),
     Topic.RETENTION_APPLY: _("Apply retention policies"),
     Topic.NAMESPACE_RESTORE: _("Restore a namespace"),
     Topic.SESSION_END: _("End a session"),

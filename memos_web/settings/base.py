@@ -252,6 +252,7 @@ MAX_ITEMS_PER_CALL = 1_000
 MAX_TOP_K = 100
 MAX_PAGE_SIZE = 200
 DELETED_GRACE_DAYS = 30
+TENANT_GRACE_DAYS = 7  # between the request to delete an organisation and its deletion
 PIPELINE_CACHE_SECONDS = 24 * 3600  # unless an entry says otherwise
 SESSION_IDLE_HOURS = 24  # then its context pool ends
 IDEMPOTENCY_HOURS = 24

@@ -174,7 +174,7 @@ COLUMN_RIGHTS = {
     ("memos_router", "governance_outboxevent", "UPDATE", "attempts available_at last_error lease parked_at"),
     ("memos_router", "governance_schedule", "SELECT", "enabled id next_run_at tenant_id"),
     ("memos_router", "governance_signinlink", "SELECT", "id tenant_id token_hash"),
-    ("memos_router", "governance_tenant", "SELECT", "id name slug"),
+    ("memos_router", "governance_tenant", "SELECT", "erased_at id name slug"),
     ("memos_router", "governance_user", "SELECT", "email id"),
     ("memos_router", "vault_embeddingmodel", "SELECT", "model tenant_id"),
     # What the MemStore shows of a publication: texts that were written for others, and counts.
@@ -246,9 +246,12 @@ DEFINER_FUNCTIONS = frozenset(
         "governance_tidy",
         "governance_user_by_email",
         "vault_store_catalogue",
+        "vault_tenant_erase",
         "vault_tenants_to_reembed",
     }
 )
+# Policies bind the owner of the tables as well: this one deletes the rows of the transaction's tenant alone.
+OWNER_FUNCTIONS = frozenset({"vault_tenant_erase"})
 # A unique constraint without the tenant tells whether a foreign row has the value: right for random ones alone.
 RANDOM_VALUES = frozenset(
     {
@@ -453,7 +456,7 @@ def _functions(connection: psycopg.Connection[Any]) -> Iterator[str]:
     ).fetchall()
     yield from _difference("definer function", {row[0] for row in rows}, set(DEFINER_FUNCTIONS))
     for name, owner, settings, anyone in rows:
-        if owner != "memos_router":
+        if owner != ("memos_owner" if name in OWNER_FUNCTIONS else "memos_router"):
             yield f"{name}: runs as {owner}"
         if settings != ["search_path=pg_catalog, public, pg_temp"]:
             yield f"{name}: its search_path is not fixed"

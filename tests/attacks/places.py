@@ -75,6 +75,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("access/", "api/v1/grants/", "presets/", "api/v1/role-templates/"), "rights, by ids and paths"),
     **dict.fromkeys(("audit/", "api/v1/audit/"), "the audit log holds ids, never words"),
     **dict.fromkeys(("integrations/", "api/v1/webhooks/", "api/v1/deliveries/"), "addresses, events and ids"),
+    "api/v1/organisation/deletion/": "counts and ids of holds",
     **dict.fromkeys(("holds/", "api/v1/holds/"), "what a member wrote about a hold"),
     **dict.fromkeys(("subjects/", "api/v1/subjects/"), "references, counts and receipts; files read memories anew"),
     **dict.fromkeys(("api/v1/namespaces/", "api/v1/mounts/", "api/v1/schedules/"), "paths, times and counts"),

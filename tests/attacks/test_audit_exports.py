@@ -13,7 +13,7 @@ from governance.audit.reading.queries import query_read
 from governance.audit.signing import checkpoints_outside, manifest_signed, public_key
 from governance.audit.verifier import Report, Unreadable, checkpoint_read, export_verify, manifest_text
 from governance.keys.services import key_store
-from governance.keys.store import AUDIT_SIGNING
+from governance.keys.tables import AUDIT_SIGNING
 from governance.vocabulary import ExportFormat
 from tests.factories import World
 from tests.governance.audit.logs import log_make

@@ -51,6 +51,7 @@ EXAMPLES: dict[str, Any] = {
     "reviews_accept": {"redact_history": True},
     "reviews_quarantine": {"writer": MEMBER},
     "holds_create": {"reason": "Case 17", "subject": "customer-4711"},
+    "organisation_deletion": {"slug": "acme"},
     "subjects_create": {"reference": "customer-4711"},
     "subjects_assign": {"ids": [MEMORY]},
     "provenance_verify": {

@@ -22,6 +22,7 @@ from vault.api.memory_calls import MemoryCallsView
 from vault.api.model_endpoints import EndpointsView, EndpointView, ModelsUsageView
 from vault.api.mounts import EntryView, MountDetailView, MountsView, SessionEndView
 from vault.api.namespaces import NamespaceMoveView, NamespaceRestoreView, NamespacesView, NamespaceView
+from vault.api.organisation import DeletionView
 from vault.api.packs import (
     PackPreviewView,
     PacksView,
@@ -80,6 +81,7 @@ urlpatterns = [
     path("models/", EndpointsView.as_view()),
     path("models/usage/", ModelsUsageView.as_view()),
     path("models/<uuid:endpoint_id>/", EndpointView.as_view()),
+    path("organisation/deletion/", DeletionView.as_view()),
     path("namespaces/", NamespacesView.as_view()),
     path("namespaces/<uuid:namespace_id>/", NamespaceView.as_view()),
     path("namespaces/<uuid:namespace_id>/move/", NamespaceMoveView.as_view()),

@@ -10,11 +10,15 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import psycopg
 from django.db import connection
 from psycopg import sql
+
+from governance.database import no_tenant
+from governance.heartbeats import DELETION
 
 # Tables whose rows hold sealed content, keyed tokens or vectors.
 TABLES = (
@@ -27,6 +31,15 @@ WITHIN_HOURS = 24  # what was purged is gone by then: the task looks every hour,
 PAUSE_SECONDS = 20 * 3600
 LOCK = "5s"  # then the next hour's run tries again: readers wait behind a lock that is waited for
 RELEASED = "SELECT relname::text, n_tup_del + n_tup_upd FROM pg_stat_user_tables WHERE relname = ANY(%s)"
+# After a tenant was deleted: every table that had rows of it, or of its people.
+ERASED = "SELECT at FROM governance_heartbeat WHERE part = %s AND at > clock_timestamp() - interval '2 days'"
+EVERY = """
+SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+  AND relname !~ '^governance_audit(entry|seal|checkpoint|unsealed)$'
+  AND (relname IN ('governance_tenant', 'governance_user', 'mfa_authenticator') OR EXISTS (
+    SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attname IN ('tenant_id', 'user_id')))
+ORDER BY relname
+"""
 ALONE = "SELECT pg_try_advisory_lock(hashtextextended('storage', 0))"
 RIGHTS = """
 SELECT to_regrole('memos_maintainer') IS NOT NULL AND pg_has_role(current_user, 'memos_maintainer', 'SET'),
@@ -41,10 +54,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Run:
-    """The last run of this process: `at` by the monotonic clock; `released`: deletions and updates of each table."""
+    """The last run of this process: `at` by the monotonic clock; `released`: deletions and updates of each table;
+    `deleted`: when a tenant was deleted last, if that was in the last two days.
+    """
 
     at: float
     released: Mapping[str, int]
+    deleted: datetime | None = None
 
 
 _last: list[Run] = []
@@ -59,19 +75,29 @@ def storage_reclaim(*, pause: float = PAUSE_SECONDS) -> int:
     """
     if rights_missing() or (_last and time.monotonic() - _last[0].at < pause):
         return 0
+    deleted = _tenant_deleted_at()
     with _session() as session:
         if session is None:
             return 0
         released = {str(name): int(count) for name, count in session.execute(RELEASED, [list(TABLES)])}
         before = _last[0].released if _last else {}
         changed = [name for name in TABLES if released.get(name) != before.get(name)]
+        if deleted is not None and deleted != (_last[0].deleted if _last else None):
+            changed = [str(name) for (name,) in session.execute(EVERY)]
         for table in changed:
             session.execute(sql.SQL("VACUUM (FULL) {}").format(sql.Identifier(table)))
         if changed:
             session.execute("SELECT pg_switch_wal()")
             session.execute("CHECKPOINT")
-    _last[:] = [Run(time.monotonic(), released)]
+    _last[:] = [Run(time.monotonic(), released, deleted)]
     return len(changed)
+
+
+def _tenant_deleted_at() -> datetime | None:
+    with no_tenant(), connection.cursor() as cursor:
+        cursor.execute(ERASED, [DELETION])
+        row = cursor.fetchone()
+    return row[0] if row else None
 
 
 def rights_missing() -> list[str]:

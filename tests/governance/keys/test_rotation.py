@@ -18,8 +18,8 @@ import pytest
 from governance.audit.signing import public_key
 from governance.errors import Conflict, Forbidden, KeyUnavailable
 from governance.keys.services import GENERAL, key_store
-from governance.keys.store import AUDIT_SIGNING, SqliteKeyStore
-from governance.keys.tables import TOKENS
+from governance.keys.store import SqliteKeyStore
+from governance.keys.tables import AUDIT_SIGNING, TOKENS
 from governance.tenants.services import tenant_keys_rotate
 from governance.vocabulary import Verb
 from tests.factories import World

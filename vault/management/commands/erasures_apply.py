@@ -1,8 +1,9 @@
-"""Repeat, in a restored database, the erasures of data subjects that are newer than its backup."""
+"""Repeat, in a restored database, the erasures of data subjects and tenants that are newer than its backup."""
 
 from typing import Any
 
 from governance.management.base import DomainCommand
+from vault.deletion.replaying import deletions_apply
 from vault.subjects.replaying import erasures_apply
 
 
@@ -10,5 +11,7 @@ class Command(DomainCommand):
     help = __doc__ or ""
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        deleted = deletions_apply()
         erased = erasures_apply()
-        return {"erased": erased}, [f"erased again: {erased} data subjects"]
+        lines = [f"erased again: {erased} data subjects, {deleted} tenants"]
+        return {"erased": erased, "deleted": deleted}, lines

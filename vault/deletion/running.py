@@ -1,0 +1,173 @@
+"""The job that deletes a tenant: its people are locked out first, then rows, files and keys go, then it is signed.
+
+What stays: the tenant's id, its audit log, which has no content, and the receipt.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.db.models.functions import Now
+
+from governance.actor import SYSTEM_PRINCIPAL, Actor
+from governance.audit.reading.exports import export_discard
+from governance.audit.services import record
+from governance.database import database_now
+from governance.errors import Conflict
+from governance.heartbeats import DELETION, note_now
+from governance.ids import uuid7
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.keys.services import key_store
+from governance.keys.signing import signing_key
+from governance.models import Job, Member, OutboxEvent, Schedule, Tenant
+from governance.vocabulary import PrincipalKind, Topic, Verb
+from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing
+from vault.deletion.rows import refuse_held, tenant_counts
+from vault.deletion.services import deletion_cancelled, owner_check
+from vault.providers.registry import blob_store
+from vault.subjects.rules import (
+    ErasureCounts,
+    clean_of,
+    receipt_digest,
+    receipt_signed,
+    receipt_unsigned,
+    signed_bytes,
+)
+
+PART = 20_000  # rows of one transaction
+ROWS, FILES, KEYS = "rows", "files", "keys"
+
+
+@handler(Topic.TENANT_ERASE, cancelled=deletion_cancelled)
+def tenant_erase_run(run: JobRun) -> Callable[[], Step]:
+    """One step of a deletion. done: rows deleted.
+
+    Raises Forbidden; Held; Conflict before the grace period has ended; BlobStoreUnavailable; KeyUnavailable.
+    Writes: deletes rows; Tenant, Member …, AuditEntry.
+    """
+    phase = run.state.get("phase")
+    if phase is None:
+        return lambda: _begin(run)
+    if phase == ROWS:
+        return lambda: _erase_part(run)
+    if phase == FILES:
+        blobs_delete(run.system.tenant_id)
+        return lambda: Step(state={**run.state, "phase": KEYS})
+    key_store().destroy_tenant(run.system.tenant_id)
+    return lambda: _finish(run)
+
+
+def _begin(run: JobRun) -> Step:
+    owner_check(run.actor)
+    tenant = Tenant.objects.select_for_update().get(id=run.actor.tenant_id)
+    if tenant.deletion_job != run.job_id or tenant.deletion_at is None:
+        raise Conflict("Another deletion of this organisation was asked for.")
+    if tenant.deletion_at > database_now():
+        raise Conflict("The grace period of this deletion has not ended.")
+    refuse_held(tenant.id)
+    asked_by = {"kind": run.actor.principal_kind, "id": str(run.actor.principal_id)}
+    counts = tenant_counts(tenant.id)
+    tenant_lock(run.system, keep=run.job_id)
+    # The requester's membership has ended: the product goes on by itself.
+    Job.objects.filter(id=run.job_id).update(
+        member=None, principal_kind=PrincipalKind.SYSTEM, principal_id=SYSTEM_PRINCIPAL, context={}
+    )
+    return Step(state={"phase": ROWS, "counts": asdict(counts), "asked_by": asked_by})
+
+
+def tenant_lock(system: Actor, *, keep: UUID | None) -> None:
+    """End all memberships and all other work of the tenant, and let its rows be deleted; in a transaction.
+
+    keep: the job that goes on. Writes: Tenant, Member …, OutboxEvent …, deletes Schedule ….
+    """
+    Member.objects.filter(tenant_id=system.tenant_id, removed_at=None).update(removed_at=Now())
+    Schedule.objects.filter(tenant_id=system.tenant_id).delete()
+    waiting = OutboxEvent.objects.filter(tenant_id=system.tenant_id, done_at=None)
+    (waiting.exclude(id=keep) if keep else waiting).update(done_at=Now())
+    for job in Job.objects.filter(tenant_id=system.tenant_id, kind=Topic.AUDIT_EXPORT):
+        export_discard(system, job)
+    Tenant.objects.filter(id=system.tenant_id).update(deletion_job=keep, erasing_since=Now())
+
+
+def rows_erase(most: int = PART) -> int:
+    """Delete up to `most` rows of the transaction's tenant; 0 once none is left."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT vault_tenant_erase(%s)", [most])
+        removed: int = cursor.fetchone()[0]
+    return removed
+
+
+def blobs_delete(tenant_id: UUID) -> None:
+    """Delete the tenant's archived content. Raises BlobStoreUnavailable."""
+    store = blob_store()
+    store.delete([entry.name for entry in store.entries(f"{tenant_id}/")])
+
+
+def tenant_end(system: Actor, *, counts: ErasureCounts, asked_by: dict[str, str]) -> dict[str, Any]:
+    """Take the tenant's names from its row, and sign the receipt; in a transaction, once all else is gone.
+
+    Returns the receipt, which is stored with the tenant and as a file below `receipts/` of the data directory.
+    Writes: Tenant, Heartbeat, AuditEntry.
+    """
+    now, key = database_now(), signing_key()
+    unsigned = receipt_unsigned(
+        id=uuid7(),
+        tenant_id=system.tenant_id,
+        subject_id=None,
+        counts=counts,
+        kept=[],
+        is_key_destroyed=True,
+        asked_by=asked_by,
+        at=now,
+        clean=clean_of(
+            now,
+            hours=WITHIN_HOURS,
+            backup_days=settings.BACKUP_DAYS,
+            missing=rights_missing(),
+            copies=remaining_copies(),
+        ),
+        key_id=key.key_id(),
+    )
+    receipt = receipt_signed(unsigned, key.sign(signed_bytes(unsigned)))
+    _write(receipt)
+    Tenant.objects.filter(id=system.tenant_id).update(
+        slug=f"deleted-{system.tenant_id.hex}", name="", erased_at=Now(), receipt=receipt
+    )
+    record(
+        actor=system,
+        verb=Verb.TENANT_DELETED,
+        object_type="tenant",
+        object_ids=[system.tenant_id],
+        after_hash=receipt_digest(receipt),
+        detail={"receipt": receipt["id"], "memories": counts.memories},
+    )
+    note_now(DELETION)
+    return receipt
+
+
+def _erase_part(run: JobRun) -> Step:
+    removed = rows_erase()
+    phase = ROWS if removed else FILES
+    return Step(state={**run.state, "phase": phase}, done=run.done + removed)
+
+
+def _finish(run: JobRun) -> Step:
+    counts = ErasureCounts(**run.state["counts"])
+    tenant_end(run.system, counts=counts, asked_by=dict(run.state["asked_by"]))
+    return Step(total=run.done)
+
+
+def _write(receipt: dict[str, Any]) -> None:
+    folder = settings.DATA_DIR / "receipts"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    path = folder / f"{receipt['tenant']}-{receipt['id']}.json"
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(receipt, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())

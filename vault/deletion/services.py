@@ -1,0 +1,119 @@
+"""Asking for the deletion of a whole tenant, which its owner or the operator may do and cancel."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.audit.services import record
+from governance.database import acting, database_now
+from governance.errors import Conflict, FieldError, Forbidden, Invalid
+from governance.jobs.selectors import OPEN, JobView, job_get
+from governance.jobs.services import job_cancel, job_create
+from governance.models import Job, Member, OutboxEvent, Tenant
+from governance.vocabulary import Permission, RoleName, Topic, Verb
+from vault.deletion.rows import HoldLine, active_holds, refuse_held, tenant_counts
+from vault.subjects.rules import ErasureCounts
+
+WRONG_SLUG = "type the short name of this organisation"
+
+
+@dataclass(frozen=True)
+class DeletionView:
+    """The tenant, and its deletion if one is waiting. delete_at: when the grace period ends."""
+
+    slug: str
+    name: str
+    job: JobView | None
+    delete_at: datetime | None
+
+
+@dataclass(frozen=True)
+class DeletionPreview:
+    """The rows that would be deleted, and the holds that refuse it."""
+
+    counts: ErasureCounts
+    members: int
+    holds: tuple[HoldLine, ...]
+
+
+def deletion_get(*, actor: Actor) -> DeletionView:
+    """The tenant's deletion, if it is asked for. Raises Forbidden."""
+    owner_check(actor)
+    with acting(actor):
+        tenant = Tenant.objects.get(id=actor.tenant_id)
+        waiting = _is_waiting(tenant)
+        job = job_get(actor=actor, job_id=tenant.deletion_job) if waiting and tenant.deletion_job else None
+        return DeletionView(tenant.slug, tenant.name, job, tenant.deletion_at if waiting else None)
+
+
+def deletion_preview(*, actor: Actor) -> DeletionPreview:
+    """Count what a deletion would remove, and list what refuses it. Raises Forbidden."""
+    owner_check(actor)
+    with acting(actor):
+        members = Member.objects.filter(tenant_id=actor.tenant_id, removed_at=None).count()
+        return DeletionPreview(tenant_counts(actor.tenant_id), members, tuple(active_holds(actor.tenant_id)))
+
+
+def deletion_request(*, actor: Actor, slug: str) -> JobView:
+    """Ask for the job that deletes the tenant once TENANT_GRACE_DAYS have passed; until then it can be cancelled.
+
+    slug: the tenant's own, typed to confirm. Raises Forbidden; Invalid; Held, naming the holds; Conflict where a
+    deletion is asked for already. Writes: Tenant, Job, AuditEntry × 2, OutboxEvent.
+    """
+    owner_check(actor)
+    with acting(actor):
+        tenant = Tenant.objects.select_for_update().get(id=actor.tenant_id)
+        if slug != tenant.slug:
+            raise Invalid(errors=[FieldError("slug", WRONG_SLUG)])
+        if _is_waiting(tenant):
+            raise Conflict("The deletion of this organisation is asked for already.")
+        delete_at = database_now() + timedelta(days=settings.TENANT_GRACE_DAYS)
+        job = job_create(actor=actor, kind=Topic.TENANT_ERASE, settings={"delete_at": delete_at.isoformat()})
+        OutboxEvent.objects.filter(id=job.id).update(available_at=delete_at)
+        Tenant.objects.filter(id=tenant.id).update(deletion_job=job.id, deletion_at=delete_at)
+        record(
+            actor=actor,
+            verb=Verb.TENANT_DELETION_REQUESTED,
+            object_type="tenant",
+            object_ids=[tenant.id],
+            detail={"days": settings.TENANT_GRACE_DAYS},
+        )
+        refuse_held(actor.tenant_id)
+        return job
+
+
+def deletion_cancel(*, actor: Actor) -> JobView:
+    """Cancel the deletion that waits. Raises Forbidden; Conflict where none waits. Writes as `job_cancel`."""
+    owner_check(actor)
+    with acting(actor):
+        tenant = Tenant.objects.get(id=actor.tenant_id)
+        if tenant.deletion_job is None or not _is_waiting(tenant) or tenant.erasing_since is not None:
+            raise Conflict("No deletion of this organisation is waiting.")
+        return job_cancel(actor=actor, job_id=tenant.deletion_job)
+
+
+def deletion_cancelled(system: Actor, job: Job) -> None:
+    """Forget the time of a deletion that was cancelled. Writes: Tenant."""
+    Tenant.objects.filter(id=system.tenant_id, deletion_job=job.id).update(deletion_job=None, deletion_at=None)
+
+
+def owner_check(actor: Actor) -> None:
+    """Owners and the operator alone may delete a tenant. Raises Forbidden."""
+    authorize(actor, Permission.OPERATIONS_MANAGE)
+    if actor.role is not RoleName.OWNER and not actor.is_system:
+        raise Forbidden(
+            "Only an owner may delete the organisation.",
+            permission=Permission.OPERATIONS_MANAGE,
+            rule="owners",
+            object_type="tenant",
+            object_id=actor.tenant_id,
+        )
+
+
+def _is_waiting(tenant: Tenant) -> bool:
+    if tenant.deletion_job is None:
+        return False
+    return Job.objects.filter(id=tenant.deletion_job, status__in=OPEN).exists()

@@ -1,0 +1,38 @@
+"""Delete an organisation with everything in it, after a grace period in which that can be cancelled."""
+
+from argparse import ArgumentParser
+from dataclasses import asdict
+from typing import Any
+
+from governance.management.base import DomainCommand, actor_for
+from vault.deletion.services import deletion_cancel, deletion_get, deletion_preview, deletion_request
+
+
+class Command(DomainCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--tenant", required=True, help="slug")
+        parser.add_argument("--confirm", default="", metavar="SLUG", help="the slug again; without it, only count")
+        parser.add_argument("--cancel", action="store_true", help="cancel the deletion that waits")
+
+    def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        actor = actor_for(options["tenant"])
+        if options["cancel"]:
+            job = deletion_cancel(actor=actor)
+            return {"job": str(job.id)}, ["the deletion is cancelled"]
+        if options["confirm"]:
+            job = deletion_request(actor=actor, slug=options["confirm"])
+            at = deletion_get(actor=actor).delete_at
+            when = at.isoformat() if at else ""
+            return {"job": str(job.id), "delete_at": when}, [f"{options['tenant']} is deleted at {when}"]
+        preview = deletion_preview(actor=actor)
+        holds = [f"{one.kind} {one.id}" for one in preview.holds]
+        counts = preview.counts
+        lines = [
+            f"would delete {counts.memories} memories, {counts.versions} versions, {counts.turns} turns of "
+            f"conversations and {preview.members} members; confirm with --confirm {options['tenant']}",
+            *(f"refused by {one}" for one in holds),
+        ]
+        return {"counts": asdict(counts), "members": preview.members, "holds": holds}, lines

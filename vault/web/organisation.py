@@ -1,0 +1,51 @@
+"""The page on which an owner deletes the organisation, or cancels that."""
+
+from http import HTTPStatus
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.actor import Actor
+from governance.errors import Held, Invalid
+from governance.web.pages import draw, page, see_other
+from vault.deletion.services import deletion_cancel, deletion_get, deletion_preview, deletion_request
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def organisation(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """POST asks for the deletion; the owner types the organisation's short name, and confirms that nothing returns."""
+    view = deletion_get(actor=actor)
+    if request.method != "POST":
+        return _page(request, actor)
+    if request.POST.get("understood") != "yes":
+        return _page(request, actor, fault=_("Confirm that you understand what is deleted."))
+    try:
+        deletion_request(actor=actor, slug=request.POST.get("slug", "").strip())
+    except Invalid:
+        return _page(request, actor, fault=_("Type “%(word)s” to confirm.") % {"word": view.slug})
+    except Held:
+        return _page(request, actor, fault=_("Holds keep memories of this organisation. End them first."))
+    return see_other(reverse("organisation"))
+
+
+@require_POST
+@page
+def cancel(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    deletion_cancel(actor=actor)
+    return see_other(reverse("organisation"))
+
+
+def _page(request: HttpRequest, actor: Actor, *, fault: str = "") -> HttpResponseBase:
+    view = deletion_get(actor=actor)
+    context = {
+        "deletion": view,
+        "preview": None if view.job else deletion_preview(actor=actor),
+        "fault": fault,
+        "typed": request.POST.get("slug", ""),
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+    return draw(request, "vault/organisation.html", context, status=status)
