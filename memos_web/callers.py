@@ -19,7 +19,7 @@ from memos_web.slots import CHECK, TENANT
 MOST_CREDENTIALS = 20_000
 NOBODY = ""  # whoever calls on a socket without an address
 API = "/api/"  # nothing else asks for the Authorization header
-HEALTH_CHECKS = frozenset({"/healthz", "/readyz"})
+HEALTH_CHECKS = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class Callers:

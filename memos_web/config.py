@@ -35,6 +35,7 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_MAIL_FROM",
         "MEMOS_MAIL_URL",
         "MEMOS_MASTER_KEY",
+        "MEMOS_METRICS_TOKEN",
         "MEMOS_NEXT_MASTER_KEY",
         "MEMOS_PHONE_REGIONS",
         "MEMOS_PORT",
@@ -52,6 +53,7 @@ EMBEDDER_FAMILIES = ("wordllama", "sentence-transformers", "openai", "hashing")
 RERANKER_FAMILIES = ("sentence-transformers", "openai", "overlap")
 SEARCH_WEIGHTS = ("dense", "heat", "trust", "fingerprint")
 MOST_WEB_PROCESSES = 4  # each may hold twenty of the embedded server's connections
+SHORTEST_TOKEN = 16
 LONGEST_SOCKET_PATH = 90  # bytes; the kernel allows 107, the servers add names of their own
 
 
@@ -142,6 +144,7 @@ class Config:
     phone_regions: tuple[str, ...] = ("CN", "US", "GB")
     web_processes: int = 1
     backup_days: int = 30
+    metrics_token: str = field(repr=False, default="")
     next_master_key: bytes | None = field(repr=False, default=None)
 
     @property
@@ -206,6 +209,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         phone_regions=_regions(environ.get("MEMOS_PHONE_REGIONS", "CN,US,GB")),
         mail=_mail(environ),
         web_processes=_web_processes(environ.get("MEMOS_WEB_PROCESSES", "")),
+        metrics_token=_metrics_token(environ.get("MEMOS_METRICS_TOKEN", "")),
         backup_days=_backup_days(environ.get("MEMOS_BACKUP_DAYS") or "30"),
     )
 
@@ -224,6 +228,14 @@ def _web_processes(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MOST_WEB_PROCESSES:
         raise ConfigError(f"MEMOS_WEB_PROCESSES is {text!r}: a number from 1 to {MOST_WEB_PROCESSES} is needed")
     return int(text)
+
+
+def _metrics_token(text: str) -> str:
+    if text and not (len(text) >= SHORTEST_TOKEN and text.isascii() and text.isprintable() and " " not in text):
+        raise ConfigError(
+            f"MEMOS_METRICS_TOKEN: at least {SHORTEST_TOKEN} characters of ASCII without spaces are needed"
+        )
+    return text
 
 
 def _backup_days(text: str) -> int:

@@ -6,10 +6,12 @@ from governance.admin import tables  # noqa: F401  each registers at its site
 from governance.admin.site import site
 from governance.api.docs import ApiDocsView, ApiSchemaView
 from memos_web import health
+from memos_web.metrics import metrics
 
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("metrics", metrics),
     path("api/schema/", ApiSchemaView.as_view(), name="schema"),
     path("api/docs/", ApiDocsView.as_view(), name="api-docs"),
     path("api/v1/", include("vault.api.urls")),

@@ -69,6 +69,13 @@ def make_socket_dir(folder: Path, account: Account | None) -> None:
     give(folder, account)
 
 
+def folder_empty(folder: Path) -> None:
+    """Make the folder, or remove the files in it."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for path in folder.iterdir():
+        path.unlink()
+
+
 def bind_port(config: Config) -> socket.socket:
     """The socket of the web server's address, which no process listens on yet. Raises StartError."""
     deadline = time.monotonic() + PORT_PATIENCE

@@ -19,13 +19,19 @@ OWNER_ONLY = ("DATABASE_OWNER_URL", "DATABASE_BACKUP_URL", "DATABASE_RESTORE_URL
 def web(config: Config, number: int, shared: socket.socket) -> Program:
     """The `number`-th web process, from 1; all serve on `shared`."""
     argv = ["-m", "memos_web.embedded.web_process", str(shared.fileno()), str(health_path(config, number))]
-    program = _python(config, "web" if number == 1 else f"web-{number}", argv)
+    environ = {**app_environ(), "PROMETHEUS_MULTIPROC_DIR": str(metrics_path(config))} if config.metrics_token else None
+    program = _python(config, "web" if number == 1 else f"web-{number}", argv, environ)
     return replace(program, descriptors=(shared.fileno(),))
 
 
 def health_path(config: Config, number: int) -> Path:
     """The socket on which the `number`-th web process answers its health check."""
     return config.socket_dir / f"web-{number}.sock"
+
+
+def metrics_path(config: Config) -> Path:
+    """The folder where the web processes leave their counts for `/metrics`."""
+    return config.data_dir / "run" / "metrics"
 
 
 def worker(config: Config) -> Program:

@@ -11,7 +11,7 @@ from memos_web.embedded import first_run, postgres, redis, serving
 from memos_web.embedded.bootstrap import DATABASE, bootstrap, has_tenants
 from memos_web.embedded.children import Child
 from memos_web.embedded.errors import StartError, StopRequested
-from memos_web.embedded.folders import bind_port, lock_data_dir, make_socket_dir, prepare_data_dir
+from memos_web.embedded.folders import bind_port, folder_empty, lock_data_dir, make_socket_dir, prepare_data_dir
 from memos_web.embedded.health_check import HealthCheck
 from memos_web.embedded.programs import Program, adopt_orphans, kill_orphans, last_line, stop_all
 from memos_web.installation import address_write, secrets_make
@@ -79,6 +79,7 @@ class Supervisor:
         self._write_first_run()
         if self.postgres is None and self.redis is None:  # either of them makes it otherwise
             make_socket_dir(self.config.socket_dir, None)
+        folder_empty(serving.metrics_path(self.config))
         for number in range(1, self.config.web_processes + 1):
             self._add(Child(serving.web(self.config, number, self.shared), health=self._health_check(number)))
         for program in (serving.worker(self.config), serving.beat(self.config)):

@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "django_celery_beat",  # the installation's own periodic tasks; tenants' schedules are governance.Schedule
 ]
 MIDDLEWARE = [
+    "memos_web.metrics.MetricsMiddleware",
     "governance.web.middleware.RequestIdMiddleware",
     "django_htmx.middleware.HtmxMiddleware",  # before whatever may refuse: a refusal is a page or a part of one
     "django.middleware.security.SecurityMiddleware",
@@ -268,6 +269,7 @@ AUDIT_CHECKPOINT_SEALS = 10_000  # or as soon as there are so many
 AUDIT_EXPORT_DAYS = 7  # how long the file of an export is kept
 
 # Backups
+METRICS_TOKEN = CONFIG.metrics_token
 BACKUP_DAYS = CONFIG.backup_days  # how long the operator keeps one: receipts of erasures name it
 
 # Health

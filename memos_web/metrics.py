@@ -1,0 +1,99 @@
+"""`/metrics` for Prometheus, behind a token of its own: counts, durations and ages, never names or content.
+
+With several web processes, each writes its counts to the folder `PROMETHEUS_MULTIPROC_DIR`, and a scrape adds them up.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from secrets import compare_digest
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from governance.audit.health import audit_health
+from governance.errors import DomainError
+from governance.heartbeats import Part, silent_parts
+from governance.outbox.selectors import outbox_health
+
+Handler = Callable[[HttpRequest], HttpResponse]
+REQUESTS = Counter("memos_requests", "Requests answered, by pattern of the address.", ["method", "route", "status"])
+SECONDS = Histogram(
+    "memos_request_seconds",
+    "Time until a request was answered, in seconds.",
+    ["route"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+BUSY = Counter("memos_requests_busy", "Requests that were answered 503 because the server was busy or in trouble.")
+NO_ROUTE = "none"  # of an address that does not exist: one label for all, so that nobody can make many
+
+
+class MetricsMiddleware:
+    """Counts and times each request."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        begun = time.perf_counter()
+        response = self.get_response(request)
+        match = request.resolver_match
+        route = match.route if match is not None else NO_ROUTE
+        method = request.method if request.method in {"GET", "POST", "PATCH", "PUT", "DELETE"} else "other"
+        REQUESTS.labels(method, route, str(response.status_code)).inc()
+        SECONDS.labels(route).observe(time.perf_counter() - begun)
+        if response.status_code == 503:
+            BUSY.inc()
+        return response
+
+
+class InstallationCollector:
+    """The state of jobs and of the audit log over all tenants, read from the database at each scrape."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield gauges; only `memos_database_up` without a database."""
+        try:
+            outbox, audit, silent = outbox_health(), audit_health(), silent_parts()
+        except (DatabaseError, DomainError):
+            yield GaugeMetricFamily("memos_database_up", "1 if the database answers.", value=0)
+            return
+        yield GaugeMetricFamily("memos_database_up", "1 if the database answers.", value=1)
+        yield GaugeMetricFamily("memos_outbox_due", "Events that wait to be worked on.", value=outbox.due)
+        yield GaugeMetricFamily(
+            "memos_outbox_oldest_seconds", "Age of the oldest event that is due.", value=outbox.oldest_due_seconds
+        )
+        yield GaugeMetricFamily("memos_dead_letters", "Events that failed too often.", value=outbox.parked)
+        yield GaugeMetricFamily(
+            "memos_audit_seal_lag_seconds",
+            "Age of the oldest audit entry without a seal.",
+            value=audit.unsealed_seconds,
+        )
+        yield GaugeMetricFamily(
+            "memos_audit_checkpoint_lag_seconds",
+            "Age of the oldest seal without a checkpoint.",
+            value=audit.unsigned_seconds,
+        )
+        parts = GaugeMetricFamily("memos_part_up", "1 if a part in the background runs.", labels=["part"])
+        for part in Part:
+            parts.add_metric([part.value], 0 if part in silent else 1)
+        yield parts
+
+
+def metrics(request: HttpRequest) -> HttpResponse:
+    """404 without a configured token, 401 with another than that."""
+    token: str = settings.METRICS_TOKEN
+    if not token:
+        return HttpResponse(status=404)
+    if not compare_digest(request.headers.get("Authorization", "").encode(), f"Bearer {token}".encode()):
+        return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
+    registry = CollectorRegistry()
+    registry.register(InstallationCollector())
+    counted = REGISTRY
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        counted = CollectorRegistry()
+        MultiProcessCollector(counted)  # type: ignore[no-untyped-call]
+    return HttpResponse(generate_latest(counted) + generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
