@@ -57,7 +57,7 @@ def test_requests_are_counted_by_pattern_and_status_without_names(world: World) 
         assert name not in text
 
 
-def test_state_of_jobs_and_audit_log_is_told(world: World) -> None:
+def test_state_of_jobs_and_audit_log_is_reported(world: World) -> None:
     world.client("alice").post("memories/", {"content": "It waits for its job."})
     text = scrape()
     assert value(text, "memos_database_up") == 1
