@@ -320,6 +320,7 @@ class Topic(StrEnum):
     WEBHOOK_DELIVER = "webhook.deliver"
     BEHAVIOUR_UPDATE = "behaviour.update"
     SUMMARIES_WRITE = "summaries.write"
+    MEMORIES_IMPORT = "memories.import"
 
 
 class ExportFormat(StrEnum):

@@ -19,6 +19,7 @@ from vault.cubes.index.compaction import words_pack, words_place
 from vault.cubes.index.statistics import statistics_count
 from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.deletion import running
+from vault.exchange import services as exchange
 from vault.graph.jobs import cubes_link
 from vault.jobs import adding, moving, restoring, sessions
 from vault.layers import replaying
@@ -47,6 +48,7 @@ JOBS = (
     contradictions,
     duplicates,
     erasing,
+    exchange,
     exports,
     index_check,
     installing,

@@ -104,6 +104,22 @@ class Source(StrEnum):
     SYSTEM = "system"
 
 
+class ImportFormat(StrEnum):
+    """The files that memories are imported from."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    MEM0 = "mem0"
+
+
+class OnConflict(StrEnum):
+    """The choices for a memory that was imported before and has other words here now."""
+
+    SKIP = "skip"
+    UPDATE = "update"
+
+
 class AccessLevel(StrEnum):
     PRIVATE = "private"
     SHARED = "shared"

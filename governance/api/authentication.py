@@ -55,7 +55,7 @@ def body_limit(request: HttpRequest) -> int:
         return settings.BODY_BYTES_UNAUTHENTICATED
     except DatabaseError as error:
         raise database_failure(error) or Unavailable() from error
-    longest: int = getattr(getattr(view, "view_class", None), "longest_body", settings.BODY_BYTES)
+    longest: int = getattr(getattr(view, "view_class", view), "longest_body", settings.BODY_BYTES)
     return longest
 
 

@@ -19,6 +19,7 @@ KINDS: dict[str, Promise] = {
     Topic.MEMORIES_ACT: _("Change memories"),
     Topic.MEMORIES_ACT_UNDO: _("Undo a change of memories"),
     Topic.MEMORIES_EXPORT: _("Export memories"),
+    Topic.MEMORIES_IMPORT: _("Import memories"),
     Topic.AUDIT_EXPORT: _("Export the audit log"),
     Topic.SUBJECT_EXPORT: _("Export all about a data subject"),
     Topic.SUBJECT_ERASE: _("Erase all about a data subject"),
@@ -100,6 +101,8 @@ def result_words(view: JobView) -> str:
         left = sum(result.get("codes", {}).values())
         words = ngettext("%(n)s memory", "%(n)s memories", result["changed"]) % {"n": result["changed"]}
         return words + (gettext(", %(left)s left out") % {"left": left} if left else "")
+    if isinstance(result.get("stored"), int):
+        return ngettext("%(n)s memory", "%(n)s memories", result["stored"]) % {"n": result["stored"]}
     if isinstance(result.get("proposed"), int):
         return ngettext("%(n)s proposal", "%(n)s proposals", result["proposed"]) % {"n": result["proposed"]}
     if isinstance(result.get("rows"), int):

@@ -82,7 +82,7 @@ GROUPS = (
         (
             Page("jobs", _("Jobs"), "clock-play", (Permission.JOB_READ,), "j"),
             Page("pipelines", _("Pipelines"), "calendar-event", (Permission.OPERATIONS_MANAGE,), "n"),
-            Page("exchange", _("Exchange"), "upload", (Permission.OPERATIONS_MANAGE,)),
+            Page("exchange", _("Import and export"), "upload", (Permission.MEMORY_READ,)),
             Page("integrations", _("Integrations"), "plug-connected", (Permission.OPERATIONS_MANAGE,), "i"),
         ),
     ),

@@ -33,6 +33,7 @@ from vault.cubes.drafts import CubeDraft
 from vault.cubes.embeddings.model_change import reembedding_start
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cubes_add
+from vault.exchange.services import ImportDraft, import_create
 from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.jobs.restoring import namespace_restore_later
 from vault.jobs.sessions import session_end_later
@@ -47,11 +48,12 @@ from vault.reader.services import Message, messages_read
 from vault.reviews.quarantine import writer_quarantine
 from vault.store.subscribing import install_ask
 from vault.subjects.services import subject_create, subject_erase, subject_export
-from vault.vocabulary import ContractState, Delivery, MessageRole, NamespaceKind, QuotaPeriod
+from vault.vocabulary import ContractState, Delivery, ImportFormat, MessageRole, NamespaceKind, QuotaPeriod
 
 Superuser = Callable[[], psycopg.Connection]
 FIRST_LIMIT, LIMIT = timedelta(seconds=1.5), timedelta(seconds=20)  # of the run that meets the fault, of the others
 ROUNDS = 60
+IMPORTED = b"The grebe builds a floating nest."
 NEW = "wordllama/l2-supercat-256"
 # Only asked for by a tenant of another size, or by what another test does.
 EMITTED = (
@@ -153,12 +155,16 @@ def work(world: World, settings: Settings) -> World:
     pack = pack_create(actor=actor, draft=PackDraft("herons", "Herons"))
     version_build(actor=actor, pack_id=pack.id, draft=VersionDraft("1.0.0", ids=(added.cube.id,)))
     _subscription_end(world)
-    job_create(actor=actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
-    job_create(actor=actor, kind=Topic.INDEX_CHECK, settings={})
-    job_create(actor=actor, kind=Topic.BEHAVIOUR_UPDATE, settings={})
-    job_create(actor=actor, kind=Topic.SUMMARIES_WRITE, settings={})
-    job_create(actor=actor, kind=Topic.FUSIONS_PROPOSE, settings={})
-    job_create(actor=actor, kind=Topic.CONFLICTS_PROPOSE, settings={})
+    import_create(actor=actor, draft=ImportDraft(IMPORTED, ImportFormat.MARKDOWN, namespace="/team"))
+    for kind in (
+        Topic.LIFECYCLE_SWEEP,
+        Topic.INDEX_CHECK,
+        Topic.BEHAVIOUR_UPDATE,
+        Topic.SUMMARIES_WRITE,
+        Topic.FUSIONS_PROPOSE,
+        Topic.CONFLICTS_PROPOSE,
+    ):
+        job_create(actor=actor, kind=kind, settings={})
     with acting(actor):
         for topic in EMITTED:
             payload = {"user": str(world.olivia.member.user_id)} if topic == Topic.PASSWORD_RESET_ASKED else {}
@@ -230,9 +236,9 @@ def _nothing_is_lost_or_doubled(world: World) -> None:
     with acting(world.olivia.actor):
         assert not OutboxEvent.objects.filter(done_at=None).exists()
         assert {*Job.objects.values_list("status", flat=True)} == {JobStatus.SUCCEEDED}
-        assert Cube.objects.count() == 6
+        assert Cube.objects.count() == 7
         assert CubeUse.objects.get().access_count == 1
-        assert Embedding.objects.filter(model=NEW).count() == Embedding.objects.count() == 6
+        assert Embedding.objects.filter(model=NEW).count() == Embedding.objects.count() == 7
         assert Cube.objects.filter(expires_at=None).count() == 0
         assert AuditEntry.objects.filter(verb=Verb.AUDIT_EXPORT_FINISHED).count() == 1
         finished = AuditEntry.objects.filter(verb=Verb.JOB_FINISHED).values_list("object_ids", flat=True)

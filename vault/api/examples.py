@@ -101,6 +101,7 @@ EXAMPLES: dict[str, Any] = {
         "action": "read",
         "context": {"purpose": "support"},
     },
+    "exports_create": {"filters": {"namespace": "/team"}},
     "packs_create": {
         "name": "travel-phrases",
         "title": "Travel phrases",

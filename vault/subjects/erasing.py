@@ -29,6 +29,7 @@ from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.blanking import versions_blank
 from vault.cubes.services import cubes_erase
 from vault.cubes.storage import WITHIN_HOURS, remaining_copies, rights_missing
+from vault.exchange.services import subjects_named
 from vault.holds.selectors import key_is_needed
 from vault.jobs.adding import DRAFTS
 from vault.models import Cube, CubeSource, CubeVersion
@@ -49,6 +50,7 @@ from vault.vocabulary import SourceKind
 PART = 50  # memories of one transaction
 TOKEN_BYTES = 32
 MEMORIES, KEY = "memories", "key"
+ADDING = (Topic.MEMORIES_ADD, Topic.MEMORIES_IMPORT)  # kinds whose requests hold texts to be stored
 
 
 @handler(Topic.SUBJECT_ERASE, permission=Permission.SUBJECT_MANAGE)
@@ -191,12 +193,19 @@ def _locked(actor: Actor, subject_id: UUID) -> DataSubject:
 
 def _requests_drop(actor: Actor, token: bytes) -> int:
     """Blank what waits in jobs to be stored about the subject: such a job then fails. Returns how many."""
-    waiting = Job.objects.filter(tenant_id=actor.tenant_id, kind=Topic.MEMORIES_ADD).exclude(sealed_request=b"")
+    waiting = Job.objects.filter(tenant_id=actor.tenant_id, kind__in=ADDING).exclude(sealed_request=b"")
     dropped = 0
     for job in waiting.order_by("id").select_for_update():
         request = open_request(job)
-        named = {draft.subject for draft in DRAFTS.validate_json(request)} if request else set()
+        named = _subjects_of(job.kind, request) if request else set()
         if any(one is not None and reference_token(actor.tenant_id, one) == token for one in named):
             Job.objects.filter(id=job.id).update(sealed_request=b"")
             dropped += 1
     return dropped
+
+
+def _subjects_of(kind: str, request: bytes) -> set[str | None]:
+    """The references of data subjects that a waiting request names."""
+    if kind == Topic.MEMORIES_IMPORT:
+        return {*subjects_named(request)}
+    return {draft.subject for draft in DRAFTS.validate_json(request)}

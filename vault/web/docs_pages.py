@@ -49,6 +49,7 @@ SECTIONS = (
             Entry("mcp", _("Agents over MCP")),
             Entry("python-client", _("Python client")),
             Entry("mem0", _("Move from mem0")),
+            Entry("exchange", _("Import and export")),
             Entry("guides/packs", _("Share a pack")),
             Entry("store", _("Subscribe to a pack")),
         ),

@@ -223,6 +223,9 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         Call("memories/actions/", {"action": "tag", "filters": {"tags": "nightingale"}, "args": {"tag": "new"}}),
         Call("memories/actions/", {"action": "export", "filters": {"tags": "nightingale"}}),
     ],
+    ("exports/", "post"): [Call("exports/", {}), Call("exports/", {"filters": {"tags": "nightingale"}})],
+    ("exports/<uuid:job_id>/jsonl/", "get"): [Call("exports/{exported}/jsonl/")],
+    ("exports/<uuid:job_id>/markdown/", "get"): [Call("exports/{exported}/markdown/")],
     ("memories/actions/<uuid:job_id>/file/", "get"): [Call("memories/actions/{exported}/file/")],
     ("memories/<uuid:memory_id>/versions/<int:number>/", "get"): [Call("memories/{cube}/versions/1/")],
     ("memories/<uuid:memory_id>/diff/", "get"): [Call("memories/{cube}/diff/?from=1&to=2")],
@@ -334,6 +337,7 @@ NEEDS_NO_ROW = {
     ("webhooks/", "get"): "addresses and events; no secret",
     ("webhooks/<uuid:webhook_id>/", "get"): "the same of one",
     ("webhooks/<uuid:webhook_id>/deliveries/", "get"): "events and ids; no content",
+    ("imports/", "post"): "without a file nothing happens; a job has its row: tests/vault/exchange",
     ("audit/sinks/", "get"): "settings and counts",
     ("audit/sinks/<uuid:sink_id>/", "get"): "the same of one",
     ("models/", "get"): "settings, without keys",
@@ -544,7 +548,7 @@ def test_what_needs_no_row_tells_no_content(world: World, places: dict[str, Any]
         address = re.sub(r"<uuid:(\w+)_id>", lambda found: str(places[found[1]]), route).replace("<str:key>", "none")
         reply = world.client("olivia").send(method.upper(), address, SIMULATED if "simulate" in address else None)
         expected = 409 if route.endswith("undo/") else 404 if route.endswith("<str:key>/") else 200
-        expected = 400 if route == "packs/verify/" else expected  # it was sent no file
+        expected = 400 if route in {"packs/verify/", "imports/"} else expected  # it was sent no file
         assert reply.status == expected, (route, reply)
         shown = reply.body
         for name in (

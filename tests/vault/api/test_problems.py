@@ -134,7 +134,8 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
     bodies = {"memories/": {"content": "x"}, "memories/bulk/": {"items": [{"content": "x"}]}}
     for path, operations in document()["paths"].items():
         address = path.removeprefix(API).replace("actions/{job_id}", f"actions/{exported}")
-        address = address.replace("exports/{job_id}", f"exports/{about_it}")
+        address = address.replace("subjects/{subject_id}/exports/{job_id}", f"subjects/{subject}/exports/{about_it}")
+        address = address.replace("exports/{job_id}", f"exports/{exported}")
         address = address.replace("{pack_id}/versions/{number}", "{pack_id}/versions/1.0.0")
         for name, value in ids.items():
             address = address.replace(name, value)

@@ -1,0 +1,191 @@
+"""exports/ and imports/ of the REST contract: memories as files that travel between systems."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.access.decisions.services import authorize
+from governance.api.audit import FileView
+from governance.api.described import DRY_RUN, described, read
+from governance.api.fields import StrictSerializer
+from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.views import ApiView, asked_only, flag
+from governance.errors import FieldError, Invalid
+from governance.vocabulary import Permission
+from vault.api.described import of_memories
+from vault.api.fields import refuse_deep
+from vault.api.schema import Schema
+from vault.exchange.formats import COLUMNS, LARGEST_FILE
+from vault.exchange.selectors import ExportForm, exchange_file
+from vault.exchange.services import ImportCheck, ImportDraft, import_check, import_create
+from vault.listing.actions import EXPORT, MOST_IDS, ActionDraft, action_create
+from vault.streaming import file_stream
+from vault.vocabulary import ImportFormat, OnConflict
+
+FILE_TYPE = "application/octet-stream"
+CONTENT_TYPES = {ExportForm.JSONL: "application/jsonl", ExportForm.MARKDOWN: "text/markdown; charset=utf-8"}
+EVERYTHING = {"importance": {"gte": 0}}
+MOST_NAMED = 100
+QUERY = [
+    OpenApiParameter("format", str, required=True, enum=list(ImportFormat), description="The format of the file."),
+    OpenApiParameter(
+        "namespace", str, description="Path for all of it. Default: as the file says, else the caller's private one."
+    ),
+    OpenApiParameter("persona", str, description="Id or name of the persona that all of it is for."),
+    OpenApiParameter(
+        "on_conflict",
+        str,
+        enum=list(OnConflict),
+        description="For memories of an earlier import that differ now: leave them, or give them the file's words as a "
+        "new version. Default: skip.",
+    ),
+    OpenApiParameter(
+        "columns",
+        str,
+        description=f"Of a CSV file, as `content:Note,tags:Labels`: which column is which of {', '.join(COLUMNS)}.",
+    ),
+]
+
+
+class MemoriesExportInput(StrictSerializer):
+    """The memories to export: chosen ones, those that match, or all that the caller may read."""
+
+    ids = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=MOST_IDS, allow_empty=False)
+    filters = serializers.JSONField(required=False, help_text="As in a search.")
+
+    def validate_filters(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise serializers.ValidationError("an object is needed")
+        refuse_deep(value)
+        return value
+
+
+class LeftOutSchema(Schema):
+    place = serializers.CharField(help_text="As `line 7` or `row 3`.")
+    reason = serializers.CharField(help_text="As `empty`, `too_long`, `bad_time`, `malformed` or `repeated`.")
+
+
+class ImportCheckSchema(Schema):
+    new = serializers.IntegerField(help_text="Memories that would be stored.")
+    present = serializers.IntegerField(help_text="Memories of an earlier import that are unchanged.")
+    conflicts = serializers.IntegerField(help_text="Memories of an earlier import that have other words now.")
+    left_out = serializers.IntegerField(help_text="Parts of the file that cannot be imported.")
+    places = LeftOutSchema(many=True, help_text="The first 100 of them.")
+
+
+class FileParser(BaseParser):
+    """The bytes of a file, as they came."""
+
+    media_type = FILE_TYPE
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> dict[str, bytes]:
+        return {"file": stream.read(LARGEST_FILE + 1)}
+
+
+class ExportsView(ApiView):
+    @of_memories("exports_create", JobPromiseSchema, status=202, request=MemoriesExportInput)
+    def post(self, request: Request) -> Response:
+        """Export memories with their versions and lineage, as a job; then download them as a file."""
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        asked_only(request)
+        body = read(MemoriesExportInput, request)
+        ids = tuple(body.get("ids", ()))
+        filters = body.get("filters", None if ids else EVERYTHING)
+        job = action_create(actor=actor, draft=ActionDraft(EXPORT, ids=ids, filters=filters))
+        return Response({"job": job_json(job)}, status=202)
+
+
+class ExportJsonLinesView(FileView):
+    @of_memories("exports_jsonl", OpenApiTypes.STR, status=(200, "application/jsonl"), may=[404, 409])
+    def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
+        """Download an export as JSON Lines, which another installation imports."""
+        return _file(self, request, job_id, ExportForm.JSONL)
+
+
+class ExportMarkdownView(FileView):
+    @of_memories("exports_markdown", OpenApiTypes.STR, status=(200, "text/markdown"), may=[404, 409])
+    def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
+        """Download an export as Markdown: one section a memory."""
+        return _file(self, request, job_id, ExportForm.MARKDOWN)
+
+
+class ImportsView(ApiView):
+    longest_body = LARGEST_FILE + 1
+    parser_classes = (FileParser,)
+
+    @described(
+        "imports_create",
+        JobPromiseSchema,
+        status=202,
+        request={FILE_TYPE: OpenApiTypes.BINARY},
+        parameters=[*QUERY, DRY_RUN],
+        also={200: ImportCheckSchema},
+        memories=True,
+    )
+    def post(self, request: Request) -> Response:
+        """Import the memories of a file, as a job. The job's result counts what came, and what did not and why.
+
+        A memory that an earlier import stored is not stored again.
+        """
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_CREATE)
+        asked_only(request, "dry_run", *(one.name for one in QUERY))
+        dry_run = flag(request, "dry_run")
+        draft = _draft(request)
+        if dry_run:
+            return Response(import_check_json(import_check(actor=actor, draft=draft)))
+        return Response({"job": job_json(import_create(actor=actor, draft=draft))}, status=202)
+
+
+def columns_read(text: str) -> dict[str, str]:
+    """`content:Note,tags:Labels` as a mapping. Raises Invalid."""
+    pairs = [part.partition(":") for part in text.split(",") if part.strip()]
+    if any(not colon or not theirs.strip() for _, colon, theirs in pairs):
+        raise Invalid(errors=[FieldError("columns", "write pairs as in content:Note,tags:Labels")])
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+
+
+def import_check_json(found: ImportCheck) -> dict[str, Any]:
+    places = [{"place": one.place, "reason": one.reason} for one in found.left_out[:MOST_NAMED]]
+    return {
+        "new": found.new,
+        "present": found.present,
+        "conflicts": found.conflicts,
+        "left_out": len(found.left_out),
+        "places": places,
+    }
+
+
+def _draft(request: Request) -> ImportDraft:
+    """Raises Invalid; UnsupportedMediaType."""
+    asked = request.query_params
+    faults = [
+        FieldError(name, f"one of {', '.join(known)}")
+        for name, known, default in (("format", ImportFormat, ""), ("on_conflict", OnConflict, "skip"))
+        if asked.get(name, default) not in set(known)
+    ]
+    if faults:
+        raise Invalid(errors=faults)
+    return ImportDraft(
+        content=dict(request.data).get("file", b""),
+        form=ImportFormat(asked["format"]),
+        namespace=asked.get("namespace") or None,
+        persona=asked.get("persona") or None,
+        on_conflict=OnConflict(asked.get("on_conflict", OnConflict.SKIP)),
+        columns=columns_read(asked.get("columns", "")),
+    )
+
+
+def _file(view: ApiView, request: Request, job_id: UUID, form: ExportForm) -> HttpResponseBase:
+    actor = view.actor()
+    file = exchange_file(actor=actor, job_id=job_id, form=form)
+    asked_only(request)
+    return file_stream(file.blocks, name=file.name, content_type=CONTENT_TYPES[form], actor=actor, path=request.path)

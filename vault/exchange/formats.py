@@ -1,0 +1,293 @@
+"""Files that memories are imported from: our JSON Lines, CSV, Markdown, mem0. Pure; nothing in a file is executed.
+
+Every size is bounded before anything is read.
+"""
+
+import csv
+import io
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from typing import Any, NoReturn
+
+from governance.errors import FieldError, Invalid, TooLarge
+from vault.exchange.items import FORMAT, Item, LeftOut, Parsed, Unfit, item_checked, item_read, json_read
+from vault.vocabulary import ImportFormat
+
+LARGEST_FILE = 16 * 1024 * 1024  # bytes
+LARGEST_UNPACKED = 64 * 1024 * 1024  # of all entries of a zip
+LARGEST_ENTRY = 2 * 1024 * 1024
+LARGEST_LINE = 4 * 1024 * 1024
+MOST_ITEMS = 20_000
+MOST_ENTRIES = 10_000
+READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+CONTENT_NAMES = ("content", "text", "memory", "note", "body")
+TIME_NAMES = ("event_time", "created_at", "date", "timestamp")
+COLUMNS = ("id", "content", "title", "tags", "namespace", "event_time", "speaker", "session_id", "subject")
+MEM0_CONTENT = ("memory", "text", "content", "data")
+MARKDOWN = (".md", ".markdown")
+
+Columns = Mapping[str, str]
+
+
+def file_parse(content: bytes, form: ImportFormat, columns: Columns | None = None) -> Parsed:
+    """The items of a file, whoever sent it. columns: of a CSV file, our name to its own.
+
+    Raises Invalid; TooLarge.
+    """
+    if len(content) > LARGEST_FILE:
+        raise TooLarge(f"A file has at most {LARGEST_FILE} bytes. Split it.")
+    if columns and form is not ImportFormat.CSV:
+        raise Invalid(errors=[FieldError("columns", "only a CSV file has columns")])
+    entries = _csv(content, columns or {}) if form is ImportFormat.CSV else READERS[form](content)
+    items: dict[str, Item] = {}
+    left_out: list[LeftOut] = []
+    for place, entry in entries:
+        if len(items) + len(left_out) >= MOST_ITEMS:
+            raise TooLarge(f"A file holds at most {MOST_ITEMS} memories. Split it.")
+        try:
+            item = entry()
+        except Unfit as unfit:
+            left_out.append(LeftOut(place, str(unfit)))
+            continue
+        if item.id in items:
+            left_out.append(LeftOut(place, "repeated"))
+        else:
+            items[item.id] = item
+    return Parsed(tuple(items.values()), tuple(left_out))
+
+
+Entries = Iterator[tuple[str, Callable[[], Item]]]
+
+
+def _jsonl(content: bytes) -> Entries:
+    first, _, rest = content.partition(b"\n")
+    heading = json_read(first, "The first line")
+    if not isinstance(heading, dict) or heading.get("format") != FORMAT:
+        raise Invalid(f"The first line must name the format {FORMAT}.")
+    for number, line in enumerate(rest.split(b"\n"), 2):
+        if line.strip():
+            yield f"line {number}", partial(_bounded_line, line)
+
+
+def _bounded_line(line: bytes) -> Item:
+    if len(line) > LARGEST_LINE:
+        raise Unfit("too_long")
+    return item_read(line)
+
+
+def _csv(content: bytes, columns: Columns) -> Entries:
+    text = _text(content)
+    try:
+        rows = csv.DictReader(io.StringIO(text, newline=""), strict=True, restkey="\x00")
+        names = list(rows.fieldnames or ())
+        chosen = _columns(names, columns)
+        for number, row in enumerate(rows, 1):
+            yield f"row {number}", partial(_row, row, chosen)
+    except csv.Error as error:
+        raise Invalid("The file is no readable CSV.") from error
+
+
+def _columns(names: list[str], asked: Columns) -> dict[str, str]:
+    """The file's column by our name. Raises Invalid."""
+    if len(set(names)) != len(names) or not names:
+        raise Invalid("The first row must name each column once.")
+    faults = [FieldError("columns", f"unknown field: {ours}"[:100]) for ours in asked if ours not in COLUMNS]
+    faults += [
+        FieldError("columns", f"the file has no column {theirs}"[:100])
+        for theirs in asked.values()
+        if theirs not in names
+    ]
+    if faults:
+        raise Invalid(errors=faults)
+    by_name = {name.strip().casefold(): name for name in reversed(names)}
+    found = {name: by_name[name] for name in COLUMNS if name in by_name}
+    for ours, candidates in (("content", CONTENT_NAMES), ("event_time", TIME_NAMES)):
+        theirs = next((by_name[name] for name in candidates if name in by_name), None)
+        if theirs is not None:
+            found.setdefault(ours, theirs)
+    found |= asked
+    if "content" not in found:
+        raise Invalid(errors=[FieldError("columns", f"name the column of the text: one of {', '.join(CONTENT_NAMES)}")])
+    return found
+
+
+def _row(row: Mapping[str, Any], columns: Columns) -> Item:
+    if "\x00" in row or any(value is None for value in row.values()):
+        raise Unfit("malformed")  # more or fewer fields than the first row
+    values = {ours: row[theirs].strip() for ours, theirs in columns.items()}
+    text = values.pop("content")
+    labels = {name: values[name] for name in ("namespace", "speaker", "session_id", "subject") if values.get(name)}
+    return _item(
+        text,
+        id=values.get("id", ""),
+        title=values.get("title", ""),
+        tags=_tags(values.get("tags", "")),
+        at=values.get("event_time", ""),
+        labels=labels,
+    )
+
+
+def _markdown(content: bytes) -> Entries:
+    """Each section of each file, by its heading; a file in a zip, or one by itself."""
+    if not content.startswith(b"PK"):
+        yield from _sections("", content)
+        return
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for entry in _entries(archive, len(content)):
+                if not entry.filename.lower().endswith(MARKDOWN):
+                    yield f"file {entry.filename[:100]}", _unfit("other_file")
+                    continue
+                with archive.open(entry) as stream:
+                    text = stream.read(LARGEST_ENTRY + 1)
+                if len(text) > LARGEST_ENTRY:
+                    _refuse("An entry is larger than it states.")
+                yield from _sections(entry.filename, text)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError) as error:
+        raise Invalid("The file is no readable zip.") from error
+
+
+def _entries(archive: zipfile.ZipFile, size: int) -> list[zipfile.ZipInfo]:
+    """The plain files of a zip within its limits. Raises Invalid."""
+    found = [entry for entry in archive.infolist() if not entry.is_dir()]
+    if len(found) > MOST_ENTRIES:
+        _refuse(f"A zip has at most {MOST_ENTRIES} files.")
+    if sum(entry.file_size for entry in found) > LARGEST_UNPACKED:
+        _refuse(f"A zip unpacks to at most {LARGEST_UNPACKED} bytes.")
+    for entry in found:
+        kind = stat.S_IFMT(entry.external_attr >> 16)
+        if kind not in {0, stat.S_IFREG} or entry.flag_bits & 0x1 or entry.compress_type not in READABLE:
+            _refuse("An entry is a link, encrypted, or neither stored nor deflated.")
+        if entry.file_size > LARGEST_ENTRY or entry.compress_size > size:
+            _refuse(f"A file in it has more than {LARGEST_ENTRY} bytes.")
+    return found
+
+
+def _sections(name: str, content: bytes) -> Entries:
+    try:
+        text = content.decode("utf-8-sig")
+    except ValueError:
+        yield f"file {name[:100]}", _unfit("no_utf8")
+        return
+    title, lines, number, fenced = name.rpartition("/")[2].rpartition(".")[0], list[str](), 0, False
+    parts: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        marks = len(line) - len(line.lstrip("#"))
+        if not fenced and 1 <= marks <= 6 and line[marks : marks + 1] == " ":
+            parts.append((title, "\n".join(lines).strip()))
+            title, lines = line[marks:].strip().rstrip("#").strip(), []
+        else:
+            lines.append(line)
+    parts.append((title, "\n".join(lines).strip()))
+    for heading, body in parts:
+        if body:
+            number += 1
+            identity = sha256(f"{name}\x00{heading}\x00{body}".encode(errors="replace")).hexdigest()
+            yield (
+                f"section {number} of {name[:100]}" if name else f"section {number}",
+                partial(_item, body, id=identity, title=heading[:500]),
+            )
+
+
+def _mem0(content: bytes) -> Entries:
+    document = json_read(content, "The file")
+    if isinstance(document, dict):
+        document = next((document[name] for name in ("results", "memories") if name in document), None)
+    if not isinstance(document, list):
+        raise Invalid("A mem0 export is a list of memories, or an object with them under results or memories.")
+    for number, entry in enumerate(document, 1):
+        yield f"memory {number}", partial(_mem0_item, entry)
+
+
+def _mem0_item(entry: Any) -> Item:
+    if not isinstance(entry, dict):
+        raise Unfit("malformed")
+    if str(entry.get("event", "")).upper() == "DELETE" or entry.get("deleted_at"):
+        raise Unfit("deleted")
+    text = next((entry[name] for name in MEM0_CONTENT if isinstance(entry.get(name), str)), "")
+    metadata = entry.get("metadata") or {}
+    categories = entry.get("categories") or []
+    if not isinstance(metadata, dict) or not isinstance(categories, list):
+        raise Unfit("malformed")
+    owners = {f"mem0_{name}": entry[name] for name in ("user_id", "agent_id", "run_id", "app_id") if entry.get(name)}
+    return _item(
+        text,
+        id=str(entry.get("id") or ""),
+        tags=tuple(str(one) for one in categories),
+        at=str(entry.get("created_at") or ""),
+        metadata={**metadata, **owners},
+    )
+
+
+def _item(
+    text: str,
+    *,
+    id: str = "",
+    title: str = "",
+    tags: tuple[str, ...] = (),
+    at: str = "",
+    metadata: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Item:
+    """id: empty where the file names none; then the text itself identifies the memory. Raises Unfit."""
+    if not text.strip():
+        raise Unfit("empty")
+    version = {
+        "content": text.strip(),
+        "title": title,
+        "tags": tags,
+        "metadata": metadata or {},
+        "event_time": _moment(at),
+    }
+    identity = id or sha256(text.strip().encode(errors="replace")).hexdigest()
+    return item_checked({"id": identity, "versions": [version], **(labels or {})})
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    parts = text.split(";") if ";" in text else text.split(",")
+    return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
+
+
+def _moment(text: str) -> datetime | None:
+    """ISO 8601, UTC where no zone is named; None for no text. Raises Unfit."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Unfit("bad_time") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _text(content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except ValueError as error:
+        raise Invalid("The file is no text in UTF-8.") from error
+    if "\x00" in text:
+        raise Invalid("The file has a NUL.")
+    return text
+
+
+def _unfit(reason: str) -> Callable[[], Item]:
+    def refuse() -> Item:
+        raise Unfit(reason)
+
+    return refuse
+
+
+def _refuse(detail: str) -> NoReturn:
+    raise Invalid(detail)
+
+
+READERS: Mapping[ImportFormat, Callable[[bytes], Entries]] = {
+    ImportFormat.JSONL: _jsonl,
+    ImportFormat.MARKDOWN: _markdown,
+    ImportFormat.MEM0: _mem0,
+}

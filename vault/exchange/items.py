@@ -1,0 +1,198 @@
+"""The items of an exchange: one memory with its versions, as a line of JSON. Pure."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, ClassVar
+
+from django.conf import settings
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+
+from governance.errors import Invalid
+from governance.time_range import is_in_range
+from vault.vocabulary import SemanticType, Sensitivity, SourceKind
+
+FORMAT = "memos-memories/1"
+ORIGIN, ORIGIN_FORMAT = "imported_id", "imported_from"  # of an imported memory's metadata
+MOST_VERSIONS = 200
+DEEPEST = 8
+STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+Identifier = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)]
+Label = Annotated[str, StringConstraints(strict=True, max_length=200)]
+Tag = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class ItemVersion:
+    """One version of a memory. importance: 0..1."""
+
+    content: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=32_000)] = field(repr=False)
+    title: Annotated[str, StringConstraints(strict=True, max_length=500)] = field(default="", repr=False)
+    tags: Annotated[tuple[Tag, ...], Field(max_length=50)] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    semantic_type: SemanticType = SemanticType.FACT
+    sensitivity: Sensitivity = Sensitivity.INTERNAL
+    importance: Share = 0.5
+    event_time: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    reason: Annotated[str, StringConstraints(strict=True, max_length=500)] = field(default="", repr=False)
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A memory that another one was made from. version: of that memory, from 1."""
+
+    id: Identifier
+    version: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+    kind: SourceKind
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+@dataclass(frozen=True)
+class Item:
+    """One memory. id: in the system that it comes from; versions: oldest first; namespace: empty for a private one."""
+
+    id: Identifier
+    versions: Annotated[tuple[ItemVersion, ...], Field(min_length=1, max_length=MOST_VERSIONS)]
+    namespace: Label = ""
+    subject: Label | None = field(default=None, repr=False)
+    speaker: Label = field(default="", repr=False)
+    session_id: Label = ""
+    message_id: Label = ""
+    task_id: Label = ""
+    made_from: Annotated[tuple[Origin, ...], Field(max_length=100)] = ()
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A part of a file that is not imported. place: as `line 7` or `row 3`; reason: a code."""
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The items of a file in its order, and what of it is left out."""
+
+    items: tuple[Item, ...] = field(repr=False)
+    left_out: tuple[LeftOut, ...] = ()
+
+
+ITEM: TypeAdapter[Item] = TypeAdapter(Item)
+
+
+class Unfit(Exception):
+    """An entry cannot become a memory. The message is the code of the reason."""
+
+
+def item_line(item: Item) -> bytes:
+    """The line of an item, without its line feed."""
+    return json.dumps(ITEM.dump_python(item, mode="json"), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def item_read(line: bytes) -> Item:
+    """Raises Unfit."""
+    try:
+        return item_checked(json.loads(line.decode(), parse_constant=_no_number))
+    except (ValueError, RecursionError) as error:
+        raise Unfit("malformed") from error
+
+
+def item_checked(value: Any) -> Item:
+    """Raises Unfit."""
+    try:
+        item: Item = ITEM.validate_python(value)
+    except (ValidationError, RecursionError) as error:
+        raise Unfit(_reason(error)) from error
+    for version in item.versions:
+        _check(version)
+    labels = (item.id, item.namespace, item.subject or "", item.speaker, item.session_id, item.message_id, item.task_id)
+    if any(is_broken(text) for text in labels):
+        raise Unfit("broken_text")
+    return item
+
+
+def is_broken(text: str) -> bool:
+    """Return whether a text has a NUL or half of a surrogate pair, which PostgreSQL cannot store."""
+    return "\x00" in text or any("\ud800" <= one <= "\udfff" for one in text)
+
+
+def json_read(content: bytes, what: str) -> Any:
+    """A JSON document in UTF-8. Raises Invalid."""
+    try:
+        return json.loads(content.decode("utf-8-sig"), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"{what} is no JSON in UTF-8.") from error
+
+
+def left_out_counts(left_out: Sequence[LeftOut]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for one in left_out:
+        counts[one.reason] = counts.get(one.reason, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def _check(version: ItemVersion) -> None:
+    if not version.content.strip():
+        raise Unfit("empty")
+    if any(is_broken(text) for text in (version.content, version.title, version.reason, *version.tags)):
+        raise Unfit("broken_text")
+    times = [one for one in (version.event_time, version.valid_from, version.valid_to) if one is not None]
+    if not all(one.tzinfo is not None and is_in_range(one) for one in times):
+        raise Unfit("bad_time")
+    if version.valid_from and version.valid_to and version.valid_to <= version.valid_from:
+        raise Unfit("bad_time")
+    _check_metadata(version.metadata)
+
+
+def _check_metadata(metadata: Mapping[str, Any]) -> None:
+    level: list[Any] = [metadata]
+    for _ in range(DEEPEST):
+        level = [child for part in level for child in _children(part)]
+    if level:
+        raise Unfit("bad_metadata")
+    if any(is_broken(one) if isinstance(one, str) else not math.isfinite(one) for one in _leaves(metadata)):
+        raise Unfit("bad_metadata")
+    if len(json.dumps(metadata, ensure_ascii=False).encode()) > settings.MAX_METADATA_BYTES:
+        raise Unfit("bad_metadata")
+
+
+def _children(part: Any) -> list[Any]:
+    return list(part.values()) if isinstance(part, dict) else part if isinstance(part, list) else []
+
+
+def _leaves(value: Any) -> Iterator[str | float]:
+    """The texts and numbers of a JSON value, names of objects among them."""
+    if isinstance(value, str | float):
+        yield value
+    elif isinstance(value, dict):
+        for name, child in value.items():
+            yield str(name)
+            yield from _leaves(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _leaves(child)
+
+
+def _reason(error: ValidationError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "malformed"
+    kinds = {fault["type"] for fault in error.errors(include_input=False, include_url=False)}
+    if "string_too_long" in kinds:
+        return "too_long"
+    return "bad_time" if any(kind.startswith("datetime") for kind in kinds) else "malformed"
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(text)

@@ -1,0 +1,298 @@
+"""MemLoader: memories of a file are stored by a job, a part at a time, each once."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+from uuid import UUID
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Conflict, FieldError, Held, Invalid
+from governance.jobs.kinds import JobRun, Step
+from governance.jobs.registry import handler
+from governance.jobs.selectors import JobView
+from governance.jobs.services import job_create
+from governance.keys.services import token_maker
+from governance.vocabulary import Permission, Topic
+from vault.cubes.drafts import CubeChanges, CubeDraft, SourceRef
+from vault.cubes.index import marks
+from vault.cubes.services import cube_update, cubes_add
+from vault.cubes.writer.building import texts_index
+from vault.exchange.formats import file_parse
+from vault.exchange.items import (
+    ITEM,
+    ORIGIN,
+    ORIGIN_FORMAT,
+    Item,
+    ItemVersion,
+    LeftOut,
+    Parsed,
+    item_line,
+    left_out_counts,
+)
+from vault.models import ArchivedPosting, Cube, Posting
+from vault.namespaces.rules import PathError, path_checked
+from vault.vocabulary import ImportFormat, OnConflict, Source
+
+PART = 100  # memories of one transaction
+LOOKED_UP = 1_000
+MOST_NAMED = 100
+READER = "import"
+CHANGED = tuple(one.name for one in fields(ItemVersion) if one.name != "reason")
+
+
+@dataclass(frozen=True)
+class ImportDraft:
+    """A file to import. namespace: for all of it; None: as the file says, else the caller's private one.
+
+    columns: of a CSV file, our name to the file's own.
+    """
+
+    content: bytes = field(repr=False)
+    form: ImportFormat
+    namespace: str | None = None
+    persona: str | None = None
+    on_conflict: OnConflict = OnConflict.SKIP
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ImportCheck:
+    """The effect of an import. new, present, conflicts: memories that would be stored, that are here unchanged, and
+    that are here with other words; left_out: parts of the file that are not imported.
+    """
+
+    new: int
+    present: int
+    conflicts: int
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True)
+class ImportCounts:
+    """Counts of an import.
+
+    stored: memories; versions: later ones of them; updated: memories of an earlier import that got the file's words;
+    present: unchanged, or with the same text there already; conflicts: with other words here, left as they are;
+    quarantined: of the stored ones; held: versions that a hold refused; origins_missing: of lineage, not imported.
+    """
+
+    stored: int = 0
+    versions: int = 0
+    updated: int = 0
+    present: int = 0
+    conflicts: int = 0
+    quarantined: int = 0
+    held: int = 0
+    origins_missing: int = 0
+
+    def plus(self, **more: int) -> "ImportCounts":
+        return ImportCounts(**{name: count + more.get(name, 0) for name, count in asdict(self).items()})
+
+
+@dataclass(frozen=True)
+class Present:
+    """A memory of an earlier import. digest: the keyed hash of its text."""
+
+    id: UUID
+    version: int
+    digest: bytes
+
+
+def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
+    """The dry run. Raises Forbidden; Invalid; TooLarge. Writes nothing."""
+    authorize(actor, Permission.MEMORY_CREATE)
+    parsed = _parsed(draft)
+    maker = token_maker(actor.tenant_id)
+    counts = ImportCounts()
+    with acting(actor):
+        for start in range(0, len(parsed.items), LOOKED_UP):
+            some = parsed.items[start : start + LOOKED_UP]
+            present = imported_find(actor, (item.id for item in some))
+            for item in some:
+                counts = counts.plus(**{_state(present.get(item.id), maker.hash(item.versions[-1].content)): 1})
+    return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out)
+
+
+def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
+    """Ask for the job that stores the memories of a file. The file is checked as a whole before.
+
+    Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
+    """
+    authorize(actor, Permission.MEMORY_CREATE)
+    parsed = _parsed(draft)
+    if not parsed.items:
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in left_out_counts(parsed.left_out).items())
+        raise Invalid(f"The file holds no memory that can be imported ({reasons or 'empty'}).")
+    settings = {
+        "format": str(draft.form),
+        "on_conflict": str(draft.on_conflict),
+        "namespace": draft.namespace,
+        "persona": draft.persona,
+    }
+    heading = {
+        "left_out": left_out_counts(parsed.left_out),
+        "places": [asdict(one) for one in parsed.left_out[:MOST_NAMED]],
+    }
+    request = b"\n".join([json.dumps(heading).encode(), *(item_line(item) for item in parsed.items)])
+    kind = Topic.MEMORIES_IMPORT
+    return job_create(actor=actor, kind=kind, settings=settings, request=request, total=len(parsed.items))
+
+
+@handler(Topic.MEMORIES_IMPORT, permission=Permission.MEMORY_CREATE)
+def memories_import(run: JobRun) -> Callable[[], Step]:
+    """Store the next PART memories of a file; a job that fails keeps the parts before. done: memories looked at.
+
+    Raises Conflict once the request was erased. Writes what `cubes_add` and `cube_update` write.
+    """
+    if run.request is None:
+        raise Conflict("The file of this job was erased.")
+    heading, *lines = run.request.split(b"\n")
+    items = [ITEM.validate_json(line) for line in lines[run.done : run.done + PART]]
+
+    def write() -> Step:
+        counts = _store(run, items, ImportCounts(**run.result.get("counts", {})))
+        done = run.done + len(items)
+        result = {"stored": counts.stored, "counts": asdict(counts), **json.loads(heading)}
+        return Step(state={} if done < len(lines) else None, done=done, result=result)
+
+    return write
+
+
+def imported_find(actor: Actor, ids: Iterable[str]) -> dict[str, Present]:
+    """The memories of earlier imports that the actor may read, by the id that they had. Three queries."""
+    maker = token_maker(actor.tenant_id)
+    by_mark = {marks.same(maker, f"metadata.{ORIGIN}", one): one for one in ids}
+    found: dict[UUID, str] = {}
+    for index in (Posting, ArchivedPosting):
+        rows = index.objects.filter(tenant_id=actor.tenant_id, term__in=list(by_mark))
+        found |= {cube_id: by_mark[term] for term, cube_id in rows.values_list("term", "cube_id")}
+    cubes = Cube.objects.visible_to(actor).filter(id__in=list(found)).order_by("id")
+    return {
+        found[cube_id]: Present(cube_id, version, bytes(digest))
+        for cube_id, version, digest in cubes.values_list("id", "version", "content_hash")
+    }
+
+
+def subjects_named(request: bytes) -> set[str]:
+    """The references of data subjects that a waiting import names."""
+    items = (ITEM.validate_json(line) for line in request.split(b"\n")[1:])
+    return {item.subject for item in items if item.subject is not None}
+
+
+def _parsed(draft: ImportDraft) -> Parsed:
+    """Raises Invalid; TooLarge."""
+    parsed = file_parse(draft.content, draft.form, draft.columns)
+    paths = {draft.namespace} if draft.namespace else {item.namespace for item in parsed.items if item.namespace}
+    for path in sorted(paths):
+        try:
+            path_checked(path)
+        except PathError as fault:
+            raise Invalid(errors=[FieldError("namespace", str(fault))]) from fault
+    return parsed
+
+
+def _state(present: Present | None, digest: bytes) -> str:
+    if present is None:
+        return "stored"
+    return "present" if present.digest == digest else "conflicts"
+
+
+def _store(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> ImportCounts:
+    """Store a part: those first that no other of the part was made of."""
+    actor = run.actor
+    maker = token_maker(actor.tenant_id)
+    named = {item.id for item in items} | {origin.id for item in items for origin in item.made_from}
+    present = imported_find(actor, named)
+    waiting = []
+    for item in items:
+        state = _state(present.get(item.id), maker.hash(item.versions[-1].content))
+        if state == "stored":
+            waiting.append(item)
+        elif state == "conflicts" and run.settings["on_conflict"] == OnConflict.UPDATE:
+            counts = counts.plus(
+                **_update(run, present[item.id].id, present[item.id].version, item, item.versions[-1:])
+            )
+        else:
+            counts = counts.plus(**{state: 1})
+    while waiting:
+        open_ids = {item.id for item in waiting}
+        ready = [item for item in waiting if not any(one.id in open_ids for one in item.made_from)] or waiting
+        counts = _add(run, ready, present, counts)
+        taken = {item.id for item in ready}
+        waiting = [item for item in waiting if item.id not in taken]
+    return counts
+
+
+def _add(run: JobRun, items: Sequence[Item], present: dict[str, Present], counts: ImportCounts) -> ImportCounts:
+    """Store new memories with their later versions. `present` grows by them."""
+    actor = run.actor
+    drafts = [_draft(run, item, present) for item in items]
+    added = cubes_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))
+    for item, draft, one in zip(items, drafts, added, strict=True):
+        cube = one.cube
+        missing = len(item.made_from) - len(draft.sources)
+        state = "present" if one.duplicate else "stored"
+        counts = counts.plus(
+            **{state: 1}, quarantined=int(cube.is_quarantined and not one.duplicate), origins_missing=missing
+        )
+        version = cube.version
+        if not one.duplicate and not cube.is_quarantined and len(item.versions) > 1:
+            more = _update(run, cube.id, 1, item, item.versions[1:])
+            counts = counts.plus(versions=more.get("updated", 0), held=more.get("held", 0))
+            version += more.get("updated", 0)
+        present[item.id] = Present(cube.id, version, bytes(cube.content_hash))
+    return counts
+
+
+def _draft(run: JobRun, item: Item, present: Mapping[str, Present]) -> CubeDraft:
+    first, given = item.versions[0], run.settings
+    origins = [(present[one.id], one) for one in item.made_from if one.id in present]
+    return CubeDraft(
+        content=first.content,
+        title=first.title,
+        namespace=given["namespace"] or item.namespace or None,
+        persona=given["persona"],
+        subject=item.subject,
+        session_id=item.session_id,
+        task_id=item.task_id,
+        message_id=item.message_id,
+        speaker=item.speaker,
+        tags=first.tags,
+        metadata=_metadata(run, item, first),
+        event_time=first.event_time,
+        valid_from=first.valid_from,
+        valid_to=first.valid_to,
+        sensitivity=first.sensitivity,
+        importance=first.importance,
+        semantic_type=first.semantic_type,
+        source=Source.IMPORT,
+        reader=READER,
+        allow_duplicates=given["format"] == ImportFormat.JSONL,  # there the id says what is the same
+        sources=tuple(SourceRef(here.id, min(one.version, here.version), one.kind) for here, one in origins),
+    )
+
+
+def _update(run: JobRun, cube_id: UUID, version: int, item: Item, versions: Sequence[ItemVersion]) -> dict[str, int]:
+    """Give a memory more versions; a hold ends it. Returns counts."""
+    for number, one in enumerate(versions):
+        values = {name: getattr(one, name) for name in CHANGED}
+        changes = CubeChanges(**{**values, "metadata": _metadata(run, item, one)})
+        try:
+            cube_update(
+                actor=run.actor,
+                cube_id=cube_id,
+                expected_versions={version + number},
+                changes=changes,
+                reason=one.reason,
+            )
+        except Held:
+            return {"updated": number, "held": len(versions) - number}
+    return {"updated": len(versions)}
+
+
+def _metadata(run: JobRun, item: Item, version: ItemVersion) -> dict[str, Any]:
+    """The file's own metadata, and where the memory came from."""
+    return {**version.metadata, ORIGIN: item.id, ORIGIN_FORMAT: run.settings["format"]}

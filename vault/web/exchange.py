@@ -1,0 +1,212 @@
+"""Import and export: memories as files, out of the product and into it."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import FieldError, Invalid, NotFound, TooLarge
+from governance.jobs.selectors import OPEN, JobView
+from governance.vocabulary import JobStatus, Permission, Topic
+from governance.web.job_words import STATUSES, error_words, kind_words
+from governance.web.pages import draw, page, see_other, wants_part
+from vault.exchange.formats import LARGEST_FILE
+from vault.exchange.items import LeftOut
+from vault.exchange.selectors import ExportForm, exchange_file, exchange_jobs
+from vault.exchange.services import ImportCheck, ImportDraft, import_check, import_create
+from vault.listing.actions import EXPORT, ActionDraft, action_create
+from vault.listing.selectors import paths_list
+from vault.streaming import file_stream
+from vault.vocabulary import ImportFormat, OnConflict
+
+SAFE = ["GET", "HEAD"]
+FORM_BYTES = 64 * 1024  # of an upload, beside its file
+SHOWN = 20  # parts of a file that are left out
+CONTENT_TYPES = {ExportForm.JSONL: "application/jsonl", ExportForm.MARKDOWN: "text/markdown; charset=utf-8"}
+EVERYTHING = {"importance": {"gte": 0}}
+FORMATS: dict[ImportFormat, Promise] = {
+    ImportFormat.JSONL: gettext_lazy("JSON Lines from MemOS Web"),
+    ImportFormat.CSV: gettext_lazy("CSV table"),
+    ImportFormat.MARKDOWN: gettext_lazy("Markdown: one file, or a zip of a folder"),
+    ImportFormat.MEM0: gettext_lazy("mem0 export (JSON)"),
+}
+REASONS: dict[str, Promise] = {
+    "empty": gettext_lazy("no text"),
+    "too_long": gettext_lazy("too long"),
+    "bad_time": gettext_lazy("a date that cannot be read"),
+    "bad_metadata": gettext_lazy("metadata that is too large or too deep"),
+    "broken_text": gettext_lazy("characters that cannot be stored"),
+    "malformed": gettext_lazy("not in the format"),
+    "repeated": gettext_lazy("the same memory twice"),
+    "deleted": gettext_lazy("deleted there"),
+    "other_file": gettext_lazy("not a Markdown file"),
+    "no_utf8": gettext_lazy("not UTF-8"),
+}
+
+
+@dataclass(frozen=True)
+class ShownJob:
+    """An export or an import as a row. notes: sentences about what came and what did not."""
+
+    view: JobView
+    name: str
+    mark: str
+    status: Promise
+    error: str
+    notes: tuple[str, ...]
+    has_file: bool
+
+    @property
+    def percent(self) -> int:
+        return int(self.view.progress * 100)
+
+    @property
+    def is_open(self) -> bool:
+        return self.view.status in OPEN
+
+
+@require_http_methods([*SAFE, "POST"])
+@page
+def exchange(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """The newest exports and imports; POST imports a file, or with `try` shows what the import would do."""
+    if request.method != "POST":
+        return _drawn(request, actor)
+    authorize(actor, Permission.MEMORY_CREATE)
+    try:
+        draft = _draft(request)
+        if "try" in request.POST:
+            return _drawn(request, actor, check=import_check(actor=actor, draft=draft))
+        import_create(actor=actor, draft=draft)
+    except (Invalid, TooLarge) as fault:
+        return _drawn(request, actor, fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(reverse("exchange"))
+
+
+exchange.longest_body = LARGEST_FILE + FORM_BYTES  # type: ignore[attr-defined]
+
+
+@require_POST
+@page
+def export(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Ask for an export of one namespace, or of all that the reader may read."""
+    authorize(actor, Permission.MEMORY_READ)
+    path = request.POST.get("namespace", "").strip()
+    try:
+        action_create(actor=actor, draft=ActionDraft(EXPORT, filters={"namespace": path} if path else EVERYTHING))
+    except Invalid as fault:
+        return _drawn(request, actor, export_fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return see_other(reverse("exchange"))
+
+
+@require_http_methods(SAFE)
+@page
+def file(request: HttpRequest, actor: Actor, job_id: UUID, form: str) -> HttpResponseBase:
+    if form not in set(ExportForm):
+        raise NotFound
+    found = exchange_file(actor=actor, job_id=job_id, form=ExportForm(form))
+    kind = CONTENT_TYPES[ExportForm(form)]
+    return file_stream(found.blocks, name=found.name, content_type=kind, actor=actor, path=request.path)
+
+
+def _draft(request: HttpRequest) -> ImportDraft:
+    """Raises Invalid; TooLarge."""
+    uploaded, form = request.FILES.get("file"), request.POST
+    if uploaded is None:
+        raise Invalid(errors=[FieldError("file", _("Choose a file."))])
+    if form.get("format") not in set(ImportFormat):
+        raise Invalid(errors=[FieldError("format", _("Choose the format of the file."))])
+    if uploaded.size is None or uploaded.size > LARGEST_FILE:
+        raise TooLarge(_("A file has at most %(size)s MB. Split it.") % {"size": LARGEST_FILE // 2**20})
+    return ImportDraft(
+        content=uploaded.read(),
+        form=ImportFormat(form["format"]),
+        namespace=form.get("namespace", "").strip() or None,
+        on_conflict=OnConflict.UPDATE if form.get("on_conflict") == OnConflict.UPDATE else OnConflict.SKIP,
+    )
+
+
+def _drawn(
+    request: HttpRequest,
+    actor: Actor,
+    *,
+    check: ImportCheck | None = None,
+    fault: Invalid | TooLarge | None = None,
+    export_fault: Invalid | None = None,
+    status: int = HTTPStatus.OK,
+) -> HttpResponseBase:
+    authorize(actor, Permission.MEMORY_READ)
+    jobs = [_shown(view) for view in exchange_jobs(actor=actor)]
+    context: dict[str, Any] = {"jobs": jobs, "is_live": any(job.is_open for job in jobs), "here": reverse("exchange")}
+    if wants_part(request) and request.method != "POST":
+        return draw(request, "vault/exchange/_jobs.html", context)
+    with acting(actor):
+        context |= {
+            "given": request.POST,
+            "fault": _sentences(fault),
+            "export_fault": _sentences(export_fault),
+            "check": check,
+            "left_out": _left_out(check.left_out[:SHOWN]) if check else [],
+            "formats": FORMATS,
+            "places": paths_list(actor=actor),
+            "may_import": is_allowed(actor, Permission.MEMORY_CREATE),
+            "largest": LARGEST_FILE // 2**20,
+        }
+    return draw(request, "vault/exchange/exchange.html", context, status=status)
+
+
+def _sentences(fault: Invalid | TooLarge | None) -> list[str]:
+    if fault is None:
+        return []
+    return [one.message for one in fault.errors] or [fault.detail]
+
+
+def _left_out(parts: tuple[LeftOut, ...]) -> list[tuple[str, str]]:
+    return [(one.place, str(REASONS.get(one.reason, one.reason))) for one in parts]
+
+
+def _shown(view: JobView) -> ShownJob:
+    mark, status = STATUSES[view.status]
+    return ShownJob(
+        view=view,
+        name=kind_words(view.kind),
+        mark=mark,
+        status=status,
+        error=error_words(view),
+        notes=tuple(_notes(view)) if view.kind == Topic.MEMORIES_IMPORT else (),
+        has_file=view.kind == Topic.MEMORIES_EXPORT and view.status is JobStatus.SUCCEEDED,
+    )
+
+
+def _notes(view: JobView) -> list[str]:
+    """Sentences about what an import brought so far, and what it left out and why."""
+    result = view.result if isinstance(view.result, dict) else {}
+    counts, left_out = result.get("counts", {}), result.get("left_out", {})
+    notes = []
+    if counts.get("stored"):
+        notes.append(
+            ngettext("%(n)s memory stored", "%(n)s memories stored", counts["stored"]) % {"n": counts["stored"]}
+        )
+    for name, words in (
+        ("updated", gettext_lazy("%(n)s updated")),
+        ("present", gettext_lazy("%(n)s here already")),
+        ("conflicts", gettext_lazy("%(n)s left as they are here, with other words")),
+        ("quarantined", gettext_lazy("%(n)s wait in the review inbox")),
+        ("held", gettext_lazy("%(n)s versions kept back by a hold")),
+        ("origins_missing", gettext_lazy("%(n)s origins were not in the file")),
+    ):
+        if counts.get(name):
+            notes.append(str(words) % {"n": counts[name]})
+    for reason, count in left_out.items():
+        notes.append(_("%(n)s left out: %(reason)s") % {"n": count, "reason": REASONS.get(reason, reason)})
+    return notes
