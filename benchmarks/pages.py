@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.db import connection
+from django.db.models.functions import Now
 from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -29,6 +30,7 @@ from benchmarks.tables import markdown
 from benchmarks.tenants import OWNER, cubes_in, drafts_of, filled, jobs_awaited, owner_of
 from governance.actor import Actor, CallContext
 from governance.database import acting
+from governance.ids import uuid7
 from governance.policies.services import PolicyDraft, policy_create
 from governance.tenants.principals import actor_again
 from governance.tenants.selectors import member_by_email
@@ -37,11 +39,13 @@ from governance.vocabulary import Channel, PolicyKind, PrincipalKind
 from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.services import cube_update
-from vault.models import Conversation, Cube
-from vault.vocabulary import EXTRACTIVE
+from vault.models import Conversation, Cube, Pack, PackVersion, Publication
+from vault.store.rules import Terms, terms_json
+from vault.vocabulary import EXTRACTIVE, PackState, PackTopic, PublicationState, Visibility
 
 SEED = 20_261_123
 OPEN = "/open"
+PUBLISHER, PACKS = "benchmark-publisher", 5_000  # of the catalogue
 WARM_UP = 3  # requests of a page that are not counted
 GOAL_MS, GOAL_QUERIES, GOAL_KB = 50.0, 20, 190.0
 BOUNDS = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
@@ -62,6 +66,8 @@ PAGES = {
     "add a memory": "/memories/new/",
     "chat": "/chat/",
     "conversation": "/chat/{conversation}/",
+    "catalogue": "/store/",
+    "catalogue, searched": "/store/?q=heron&topic=health",
     "reviews": "/reviews/",
     "access": "/access/",
     "access to a memory": "/access/memory/{memory}/",
@@ -95,6 +101,7 @@ def pages(measuring: Measuring) -> dict[str, Any]:
         "goal queries": GOAL_QUERIES,
     }
     figures["sizes"] = {}
+    packs_stock(owner_of(PUBLISHER).actor, PACKS)
     for size in measuring.sizes:
         browser, known = _prepared(size)
         figures["sizes"][str(size)] = _measured(browser, known, measuring.rounds)
@@ -138,6 +145,57 @@ def _prepared(size: int) -> tuple[Client, dict[str, str]]:
         raise BenchmarkError("the tenant was not loaded as a whole: remove it")
     word = max(turns[0].text.rstrip(".").split(), key=len)
     return _signed_in(owner), {"memory": str(changed.id), "conversation": str(conversation_id), "word": word}
+
+
+def packs_stock(publisher: Actor, count: int) -> None:
+    """Publications without files, for every tenant, up to `count`: the catalogue reads no file."""
+    topics, birds = list(PackTopic), ("Heron", "Kestrel", "Swift", "Wren", "Dipper")
+    with acting(publisher):
+        present = Publication.objects.filter(tenant_id=publisher.tenant_id).count()
+        packs = [
+            Pack(
+                id=uuid7(),
+                tenant_id=publisher.tenant_id,
+                name=f"pack-{number}",
+                title=f"{birds[number % len(birds)]} notes {number}",
+                description=f"Where to find them, by month and place, part {number}.",
+                licence="CC-BY-4.0",
+                topic=topics[number % len(topics)],
+                keywords=["birds", birds[number % len(birds)].casefold()],
+            )
+            for number in range(present, count)
+        ]
+        versions = [
+            PackVersion(
+                id=uuid7(),
+                tenant_id=publisher.tenant_id,
+                pack=pack,
+                number="1.0.0",
+                parts=[1, 0, 0],
+                state=PackState.READY,
+                count=40,
+                languages=["en"] if number % 3 else ["en", "zh"],
+                published_at=Now(),
+            )
+            for number, pack in enumerate(packs)
+        ]
+        offers = [
+            Publication(
+                id=uuid7(),
+                tenant_id=publisher.tenant_id,
+                pack=version.pack,
+                version=version,
+                state=PublicationState.PUBLISHED,
+                visibility=Visibility.INSTALLATION,
+                terms=terms_json(Terms()),
+                subscribers=number % 100,
+                published_at=Now(),
+            )
+            for number, version in enumerate(versions)
+        ]
+        Pack.objects.bulk_create(packs)
+        PackVersion.objects.bulk_create(versions)
+        Publication.objects.bulk_create(offers)
 
 
 def _member(actor: Actor) -> Actor:
