@@ -144,6 +144,9 @@ WITHOUT_CONTENT: Mapping[str, str] = {
         ("api/v1/subscriptions/", "api/v1/contracts/"),
         "names of packs, terms and counts",
     ),
+    "store/": "what was signed to leave, and what its member may read: tests/vault/web/test_store_publish.py",
+    "docs/": "the product's documentation; no tenant's rows",
+    "api/v1/models/": "addresses, prices and counts of language models",
     **dict.fromkeys(
         ("api/v1/packs/", "api/v1/publications/"),
         "what was chosen to leave, as it was signed; an erasure takes it: tests/vault/packs",
