@@ -16,6 +16,7 @@ from governance.keys.services import TokenMaker
 from governance.privacy.pii.detector import PatternDetector, rules_for
 from governance.privacy.pii.pii_ranges import Span
 from governance.vocabulary import PiiKind
+from vault.chat.corrections import TAKEN_BACK
 from vault.chat.rules import Evidence, extractive_answer, markers_in, title_of
 from vault.cubes.differences import text_difference
 from vault.cubes.drafts import CubeDraft
@@ -201,7 +202,7 @@ FUNCTIONS = (
         lambda text: read_statements(text, speaker="user", said_at=NOW),
         {
             f"{READER}.remarks": "ASKED_TO_STORE BARE_REFERENCE COMMAND FEELING_NOW PRONOUN_START REACTION "
-            "REMARK_ON_TALK TRAILING_QUESTION"
+            "REMARK_ON_TALK TRAILING_QUESTION AHEAD FAREWELL"
         },
     ),
     TextFunction(
@@ -220,6 +221,7 @@ FUNCTIONS = (
     ),
     TextFunction("signs of traits", trait_signs, {"vault.layers.traits": "AGAINST"}),
     TextFunction("unstated_kind", unstated_kind, {f"{READER}.remarks": "GREETING THANKS"}),
+    TextFunction("is_taken_back", TAKEN_BACK.search, {"vault.chat.corrections": "TAKEN_BACK"}),
     TextFunction("is_question", is_question, {f"{READER}.kinds": "_ENDS_ASKING"}),
     TextFunction(
         "semantic_type_of",
@@ -233,7 +235,7 @@ FUNCTIONS = (
         "answer_of",
         lambda text: answer_of(text[:LONGEST_QUESTION], [Passage("1", text, 1.0)], 3),
         {
-            f"{READER}.answers": "_NUMBER _PLACE _REASON _NEGATION _CLAUSE _PAST _NEEDED",
+            f"{READER}.answers": "_NUMBER _PLACE _REASON _NEGATION _CLAUSE _PAST _NEEDED _CALLED_OFF",
             f"{READER}.questions": "_KINDS _FIRST_PERSON _TAG _PARTICLES",
             f"{LEXICON}.concepts": "CONCEPTS",
         },

@@ -62,11 +62,14 @@ TABLES = {
 }
 # A session is its person's, not a tenant's; a token is a secret, of which there is nothing to know beforehand.
 OTHERS = {
+    "address": "mcp",
     "form": "json",
     "key": "memory_id",
     "kind": "retention",
     "number": "1",
+    "name": "memory_id",
     "object_type": "memory",
+    "publisher": "",
     "session_id": "memory_id",
     "slug": "",
     "token": "memory_id",
@@ -236,7 +239,7 @@ class RequestingTenant:
 def filled_in(route: str, ids: Ids) -> str:
     def value(found: re.Match[str]) -> str:
         name = found[1]
-        if name == "slug":
+        if name in {"slug", "publisher"}:
             return ids.slug
         return ids.of[name] if name in ids.of else ids.of.get(OTHERS[name], OTHERS[name])
 

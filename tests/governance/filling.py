@@ -58,6 +58,7 @@ from vault.models import (
     Namespace,
     PackMemory,
     PackVersion,
+    Summary,
 )
 from vault.namespaces.mounting import MountDraft, mount_create
 from vault.overview.counting import counts_write
@@ -177,6 +178,7 @@ def _words_pack(actor: Actor, cube_id: UUID) -> None:
         ArchivedPosting.objects.create(
             tenant_id=actor.tenant_id, term=1, cube_id=cube_id, frequency=1, length=1, **fields
         )
+        Summary.objects.create(tenant_id=actor.tenant_id, namespace=namespace, passages=[], memories=1)
         Compaction.objects.create(tenant_id=actor.tenant_id, cubes=1, words=1)
 
 

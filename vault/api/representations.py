@@ -19,7 +19,7 @@ _PLAIN = CubeDraft(content="")
 # What is said of a memory to whom nothing may be told of it.
 UNKNOWN: MemoryJson = {
     **dict.fromkeys(("title", "language"), ""),
-    **dict.fromkeys(("persona", "subject", "session_id", "message_id", "task_id", "position", "speaker")),
+    **dict.fromkeys(("persona", "subject", "pack", "session_id", "message_id", "task_id", "position", "speaker")),
     **dict.fromkeys(("deleted_at", "event_time", "valid_from", "valid_to", "superseded_by", "expires_at")),
     **dict.fromkeys(("heat", "trust", "priority"), 0.0),
     **dict.fromkeys(("access_count", "token_count"), 0),

@@ -21,7 +21,7 @@ from vault.retrieval.selectors import Hit
 from vault.vocabulary import EntryAction, Layer
 
 CORRECTED = "A later statement of the same speaker corrects this one."
-_TAKEN_BACK = re.compile(r"\b(?:no longer|not any ?more)\b|不再|已经不", re.IGNORECASE)
+TAKEN_BACK = re.compile(r"\b(?:no longer|not any ?more)\b|不再|已经不", re.IGNORECASE)
 LEAST_SHARED, SHARED_PART = 2, 0.5  # terms that a correction has in common with what it corrects
 
 
@@ -36,7 +36,7 @@ def corrected_statement(text: str, *, said_at: datetime, hits: Sequence[Hit], is
     outcome = reconcile(text, said_at, stored)
     if outcome.action in {EntryAction.UPDATE, EntryAction.DELETE}:
         return outcome.other
-    if not (is_correction or _TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
+    if not (is_correction or TAKEN_BACK.search(text)) or outcome.action is EntryAction.NOTHING:
         return None
     words = _subject(text)
     shared = [(len(words & _subject(one.text)), one) for one in stored]

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
@@ -29,7 +30,7 @@ class Document:
     title: str
     lead: str
     headings: tuple[Heading, ...]
-    html: str
+    html: SafeString
 
 
 def document_read(path: Path, link_of: LinkOf) -> Document:
@@ -47,7 +48,7 @@ def document_read(path: Path, link_of: LinkOf) -> Document:
         title=_text_of(titles[0]) if titles else "",
         lead=_text_of(leads[0]) if leads else "",
         headings=tuple(env["headings"]),
-        html=_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, env),
+        html=mark_safe(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, env)),  # of our own files
     )
 
 

@@ -46,7 +46,14 @@ def test_tenant_create_answers_with_a_key_and_a_link_that_work(database: Clone) 
     actor = sign_in_link_use(token=reply["sign_in_link"].rsplit("/", 2)[1], request_id="request-of-a-test", address="")
     assert (str(actor.tenant_id), str(actor.member_id)) == (reply["tenant"]["id"], reply["owner"]["id"])
     schedules = schedules_list(actor=actor, pages=First(10))
-    assert {row.kind for row in schedules} == {"lifecycle.sweep", "index.check", "conflicts.propose", "fusions.propose"}
+    assert {row.kind for row in schedules} == {
+        "behaviour.update",
+        "conflicts.propose",
+        "fusions.propose",
+        "index.check",
+        "lifecycle.sweep",
+        "summaries.write",
+    }
     assert {(row.principal_id, row.enabled) for row in schedules} == {(actor.member_id, True)}
 
 
