@@ -1,6 +1,7 @@
 """HTTP calls to addresses that tenants named: `governance.outbound` for the libraries that use `requests`."""
 
 import io
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlsplit
@@ -51,6 +52,19 @@ class OutgoingSession(requests.Session):
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         return super().send(request, **{**options, "timeout": TIMEOUT, "allow_redirects": False, "stream": True})
+
+
+def post(address: str, body: bytes, headers: Mapping[str, str]) -> int:
+    """POST to an address that a tenant named; returns the status of the reply. Raises Refused; Undelivered."""
+    try:
+        with OutgoingSession() as session:
+            return session.post(address, data=body, headers=dict(headers)).status_code
+    except AddressRefused as error:
+        raise Refused(str(error)) from error
+    except AnswerTooLong as error:
+        raise Undelivered(str(error)) from error
+    except requests.RequestException as error:
+        raise Undelivered(f"{urlsplit(address).hostname} cannot be reached, or broke off") from error
 
 
 def public_address(host: str, port: int) -> str:

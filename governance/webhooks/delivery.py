@@ -5,24 +5,23 @@ server that is down costs one request per pause and not one per event.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models.functions import Now
 from django.utils import timezone
-from requests import RequestException
 
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import KeyUnavailable
 from governance.keys.services import open_sealed
 from governance.models import Webhook, WebhookDelivery
-from governance.outbound import Refused, refuse_plaintext
+from governance.outbound import Refused, Undelivered, refuse_plaintext
 from governance.outbox.routes import Payload, Task, Write
 from governance.outbox.services import emit_later
-from governance.outgoing import AddressRefused, OutgoingSession
+from governance.outgoing import post
 from governance.vocabulary import DeliveryStatus, Topic
 from governance.webhooks.filters import ids_matching
 from governance.webhooks.rules import RETRIED_FOR, body_of, pause_after, signed_headers
@@ -54,7 +53,7 @@ def delivery_run(task: Task, actor: Actor, payloads: Sequence[Payload]) -> Write
         if webhook.next_at > timezone.now():
             return lambda: _postpone(actor, delivery, webhook.next_at)
         ids = ids_matching(actor, webhook.filters, delivery.object_type, delivery.object_ids)
-        if not ids:
+        if webhook.filters and not ids:
             return delivery.delete
         prepared = Prepared(delivery, webhook, webhook.url, ids, secrets_open(webhook))
     error = send(prepared)
@@ -75,19 +74,11 @@ def send(prepared: Prepared) -> str:
         version=delivery.version,
     )
     headers = signed_headers(event_id=delivery.entry_id, moment=int(time.time()), body=body, keys=prepared.keys)
-    return post(prepared.url, body, headers)
-
-
-def post(url: str, body: bytes, headers: Mapping[str, str]) -> str:
-    """POST to a public address; returns why it failed, or nothing."""
     try:
-        refuse_plaintext(tls=url.startswith("https:"))
-        with OutgoingSession() as session:
-            status = session.post(url, data=body, headers=dict(headers)).status_code
-    except (Refused, AddressRefused) as error:
+        refuse_plaintext(tls=prepared.url.startswith("https:"))
+        status = post(prepared.url, body, headers)
+    except (Refused, Undelivered) as error:
         return str(error)
-    except RequestException as error:
-        return f"The address could not be reached ({type(error).__name__})."
     return "" if 200 <= status < 300 else f"The receiver answered {status}."
 
 

@@ -4,17 +4,14 @@ import hashlib
 import hmac
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from requests import RequestException
-
 from governance.audit.reading.sinks import SCHEMES
 from governance.outbound import (
     Destination,
-    Refused,
     Undelivered,
     connect,
     limit_exchange,
@@ -22,7 +19,7 @@ from governance.outbound import (
     resolve_destination,
     wrap_tls,
 )
-from governance.outgoing import AddressRefused, AnswerTooLong, OutgoingSession
+from governance.outgoing import post
 from governance.vocabulary import SinkKind
 
 PRIORITY = 13 * 8 + 6  # facility "log audit", severity "informational" (RFC 5424 §6.2.1)
@@ -67,22 +64,9 @@ def _webhook(address: str, secret: bytes, rows: Sequence[Pushed]) -> None:
         "X-Memos-First-Seq": str(rows[0].seq),
         "X-Memos-Last-Seq": str(rows[-1].seq),
     }
-    status = _post(address, body, headers)
+    status = post(address, body, headers)
     if not 200 <= status < 300:
         raise Undelivered(f"the webhook answered {status}")
-
-
-def _post(address: str, body: bytes, headers: Mapping[str, str]) -> int:
-    """Return the status of the reply. Raises Refused; Undelivered."""
-    try:
-        with OutgoingSession() as session:
-            return session.post(address, data=body, headers=headers).status_code
-    except AddressRefused as error:
-        raise Refused(str(error)) from error
-    except AnswerTooLong as error:
-        raise Undelivered(str(error)) from error
-    except RequestException as error:
-        raise Undelivered(f"{urlsplit(address).hostname} cannot be reached, or broke off") from error
 
 
 def syslog_message(row: Pushed) -> bytes:

@@ -207,6 +207,19 @@ def test_rotated_secret_signs_beside_the_previous_one_for_24_hours(
     assert json.loads(one.get_data())["type"] == TEST_EVENT
 
 
+def test_event_without_objects_is_delivered_unless_a_filter_asks_for_some(
+    world: World, httpserver: HTTPServer, inside: None
+) -> None:
+    httpserver.expect_request("/hook").respond_with_data("")
+    made(world, httpserver, events=["memory.deleted"])
+    made(world, httpserver, events=["memory.deleted"], filters={"namespace": "/birds"})
+    actor = world.olivia.actor
+    with acting(actor):
+        record(actor=actor, verb=Verb.MEMORY_DELETED, object_type="memory", object_ids=[])
+    drain()
+    assert [body["data"]["ids"] for body in bodies(httpserver)] == [[]]
+
+
 @pytest.mark.parametrize("ended", ["removed", "switched off"])
 def test_webhook_that_was_removed_or_switched_off_receives_nothing(
     world: World, httpserver: HTTPServer, inside: None, ended: str
