@@ -111,6 +111,9 @@ class ImportFormat(StrEnum):
     CSV = "csv"
     MARKDOWN = "markdown"
     MEM0 = "mem0"
+    MEMPACK = "mempack"
+    MEMOS = "memos"
+    CHATGPT = "chatgpt"
 
 
 class OnConflict(StrEnum):

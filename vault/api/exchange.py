@@ -1,5 +1,6 @@
 """exports/ and imports/ of the REST contract: memories as files that travel between systems."""
 
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +23,8 @@ from governance.vocabulary import Permission
 from vault.api.described import of_memories
 from vault.api.fields import refuse_deep
 from vault.api.schema import Schema
-from vault.exchange.formats import COLUMNS, LARGEST_FILE
+from vault.exchange.formats import COLUMNS
+from vault.exchange.reading import LARGEST_FILE
 from vault.exchange.selectors import ExportForm, exchange_file
 from vault.exchange.services import ImportCheck, ImportDraft, import_check, import_create
 from vault.listing.actions import EXPORT, MOST_IDS, ActionDraft, action_create
@@ -72,12 +74,22 @@ class LeftOutSchema(Schema):
     reason = serializers.CharField(help_text="As `empty`, `too_long`, `bad_time`, `malformed` or `repeated`.")
 
 
+class PackSignerSchema(Schema):
+    pack = serializers.CharField(help_text="Name in the manifest, as `organisation/pack`.")
+    version = serializers.CharField()
+    key_id = serializers.CharField(help_text="The first 16 hex digits of the SHA-256 of the public key.")
+    is_own = serializers.BooleanField(
+        help_text="Whether this installation signed it. Compare any other key with what the publisher shows you."
+    )
+
+
 class ImportCheckSchema(Schema):
     new = serializers.IntegerField(help_text="Memories that would be stored.")
     present = serializers.IntegerField(help_text="Memories of an earlier import that are unchanged.")
     conflicts = serializers.IntegerField(help_text="Memories of an earlier import that have other words now.")
     left_out = serializers.IntegerField(help_text="Parts of the file that cannot be imported.")
     places = LeftOutSchema(many=True, help_text="The first 100 of them.")
+    signer = PackSignerSchema(allow_null=True, help_text="Of a memory pack; null for other files.")
 
 
 class FileParser(BaseParser):
@@ -161,6 +173,7 @@ def import_check_json(found: ImportCheck) -> dict[str, Any]:
         "conflicts": found.conflicts,
         "left_out": len(found.left_out),
         "places": places,
+        "signer": asdict(found.signer) if found.signer else None,
     }
 
 

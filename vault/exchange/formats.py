@@ -1,30 +1,32 @@
-"""Files that memories are imported from: our JSON Lines, CSV, Markdown, mem0. Pure; nothing in a file is executed.
+"""Files that memories are imported from, by format. Pure; nothing in a file is executed.
 
 Every size is bounded before anything is read.
 """
 
 import csv
 import io
-import stat
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import sha256
-from typing import Any, NoReturn
+from typing import Any
 
 from governance.errors import FieldError, Invalid, TooLarge
-from vault.exchange.items import FORMAT, Item, LeftOut, Parsed, Unfit, item_checked, item_read, json_read
+from vault.exchange.dumps import chatgpt_entries, memos_entries, pack_entries
+from vault.exchange.items import FORMAT, Item, LeftOut, Parsed, Unfit, item_read, json_read
+from vault.exchange.reading import (
+    LARGEST_FILE,
+    LARGEST_LINE,
+    MOST_ITEMS,
+    Entries,
+    archive_entries,
+    archive_open,
+    entry_read,
+    text_item,
+    unfit_entry,
+)
+from vault.packs.files import file_read
 from vault.vocabulary import ImportFormat
 
-LARGEST_FILE = 16 * 1024 * 1024  # bytes
-LARGEST_UNPACKED = 64 * 1024 * 1024  # of all entries of a zip
-LARGEST_ENTRY = 2 * 1024 * 1024
-LARGEST_LINE = 4 * 1024 * 1024
-MOST_ITEMS = 20_000
-MOST_ENTRIES = 10_000
-READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 CONTENT_NAMES = ("content", "text", "memory", "note", "body")
 TIME_NAMES = ("event_time", "created_at", "date", "timestamp")
 COLUMNS = ("id", "content", "title", "tags", "namespace", "event_time", "speaker", "session_id", "subject")
@@ -43,7 +45,11 @@ def file_parse(content: bytes, form: ImportFormat, columns: Columns | None = Non
         raise TooLarge(f"A file has at most {LARGEST_FILE} bytes. Split it.")
     if columns and form is not ImportFormat.CSV:
         raise Invalid(errors=[FieldError("columns", "only a CSV file has columns")])
-    entries = _csv(content, columns or {}) if form is ImportFormat.CSV else READERS[form](content)
+    pack = file_read(content) if form is ImportFormat.MEMPACK else None
+    if pack is not None:
+        entries = pack_entries(pack)
+    else:
+        entries = _csv(content, columns or {}) if form is ImportFormat.CSV else READERS[form](content)
     items: dict[str, Item] = {}
     left_out: list[LeftOut] = []
     for place, entry in entries:
@@ -58,10 +64,7 @@ def file_parse(content: bytes, form: ImportFormat, columns: Columns | None = Non
             left_out.append(LeftOut(place, "repeated"))
         else:
             items[item.id] = item
-    return Parsed(tuple(items.values()), tuple(left_out))
-
-
-Entries = Iterator[tuple[str, Callable[[], Item]]]
+    return Parsed(tuple(items.values()), tuple(left_out), pack.manifest if pack else None)
 
 
 def _jsonl(content: bytes) -> Entries:
@@ -122,7 +125,7 @@ def _row(row: Mapping[str, Any], columns: Columns) -> Item:
     values = {ours: row[theirs].strip() for ours, theirs in columns.items()}
     text = values.pop("content")
     labels = {name: values[name] for name in ("namespace", "speaker", "session_id", "subject") if values.get(name)}
-    return _item(
+    return text_item(
         text,
         id=values.get("id", ""),
         title=values.get("title", ""),
@@ -137,42 +140,19 @@ def _markdown(content: bytes) -> Entries:
     if not content.startswith(b"PK"):
         yield from _sections("", content)
         return
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            for entry in _entries(archive, len(content)):
-                if not entry.filename.lower().endswith(MARKDOWN):
-                    yield f"file {entry.filename[:100]}", _unfit("other_file")
-                    continue
-                with archive.open(entry) as stream:
-                    text = stream.read(LARGEST_ENTRY + 1)
-                if len(text) > LARGEST_ENTRY:
-                    _refuse("An entry is larger than it states.")
-                yield from _sections(entry.filename, text)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError) as error:
-        raise Invalid("The file is no readable zip.") from error
-
-
-def _entries(archive: zipfile.ZipFile, size: int) -> list[zipfile.ZipInfo]:
-    """The plain files of a zip within its limits. Raises Invalid."""
-    found = [entry for entry in archive.infolist() if not entry.is_dir()]
-    if len(found) > MOST_ENTRIES:
-        _refuse(f"A zip has at most {MOST_ENTRIES} files.")
-    if sum(entry.file_size for entry in found) > LARGEST_UNPACKED:
-        _refuse(f"A zip unpacks to at most {LARGEST_UNPACKED} bytes.")
-    for entry in found:
-        kind = stat.S_IFMT(entry.external_attr >> 16)
-        if kind not in {0, stat.S_IFREG} or entry.flag_bits & 0x1 or entry.compress_type not in READABLE:
-            _refuse("An entry is a link, encrypted, or neither stored nor deflated.")
-        if entry.file_size > LARGEST_ENTRY or entry.compress_size > size:
-            _refuse(f"A file in it has more than {LARGEST_ENTRY} bytes.")
-    return found
+    with archive_open(content) as archive:
+        for entry in archive_entries(archive, len(content)):
+            if not entry.filename.lower().endswith(MARKDOWN):
+                yield f"file {entry.filename[:100]}", unfit_entry("other_file")
+                continue
+            yield from _sections(entry.filename, entry_read(archive, entry))
 
 
 def _sections(name: str, content: bytes) -> Entries:
     try:
         text = content.decode("utf-8-sig")
     except ValueError:
-        yield f"file {name[:100]}", _unfit("no_utf8")
+        yield f"file {name[:100]}", unfit_entry("no_utf8")
         return
     title, lines, number, fenced = name.rpartition("/")[2].rpartition(".")[0], list[str](), 0, False
     parts: list[tuple[str, str]] = []
@@ -191,7 +171,7 @@ def _sections(name: str, content: bytes) -> Entries:
             identity = sha256(f"{name}\x00{heading}\x00{body}".encode(errors="replace")).hexdigest()
             yield (
                 f"section {number} of {name[:100]}" if name else f"section {number}",
-                partial(_item, body, id=identity, title=heading[:500]),
+                partial(text_item, body, id=identity, title=heading[:500]),
             )
 
 
@@ -216,7 +196,7 @@ def _mem0_item(entry: Any) -> Item:
     if not isinstance(metadata, dict) or not isinstance(categories, list):
         raise Unfit("malformed")
     owners = {f"mem0_{name}": entry[name] for name in ("user_id", "agent_id", "run_id", "app_id") if entry.get(name)}
-    return _item(
+    return text_item(
         text,
         id=str(entry.get("id") or ""),
         tags=tuple(str(one) for one in categories),
@@ -225,44 +205,9 @@ def _mem0_item(entry: Any) -> Item:
     )
 
 
-def _item(
-    text: str,
-    *,
-    id: str = "",
-    title: str = "",
-    tags: tuple[str, ...] = (),
-    at: str = "",
-    metadata: Mapping[str, Any] | None = None,
-    labels: Mapping[str, str] | None = None,
-) -> Item:
-    """id: empty where the file names none; then the text itself identifies the memory. Raises Unfit."""
-    if not text.strip():
-        raise Unfit("empty")
-    version = {
-        "content": text.strip(),
-        "title": title,
-        "tags": tags,
-        "metadata": metadata or {},
-        "event_time": _moment(at),
-    }
-    identity = id or sha256(text.strip().encode(errors="replace")).hexdigest()
-    return item_checked({"id": identity, "versions": [version], **(labels or {})})
-
-
 def _tags(text: str) -> tuple[str, ...]:
     parts = text.split(";") if ";" in text else text.split(",")
     return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
-
-
-def _moment(text: str) -> datetime | None:
-    """ISO 8601, UTC where no zone is named; None for no text. Raises Unfit."""
-    if not text:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise Unfit("bad_time") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _text(content: bytes) -> str:
@@ -275,19 +220,10 @@ def _text(content: bytes) -> str:
     return text
 
 
-def _unfit(reason: str) -> Callable[[], Item]:
-    def refuse() -> Item:
-        raise Unfit(reason)
-
-    return refuse
-
-
-def _refuse(detail: str) -> NoReturn:
-    raise Invalid(detail)
-
-
 READERS: Mapping[ImportFormat, Callable[[bytes], Entries]] = {
     ImportFormat.JSONL: _jsonl,
     ImportFormat.MARKDOWN: _markdown,
     ImportFormat.MEM0: _mem0,
+    ImportFormat.MEMOS: memos_entries,
+    ImportFormat.CHATGPT: chatgpt_entries,
 }

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, Validati
 
 from governance.errors import Invalid
 from governance.time_range import is_in_range
+from vault.packs.files import Manifest
 from vault.vocabulary import SemanticType, Sensitivity, SourceKind
 
 FORMAT = "memos-memories/1"
@@ -83,10 +84,11 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The items of a file in its order, and what of it is left out."""
+    """The items of a file in its order, and what of it is left out. manifest: of a memory pack."""
 
     items: tuple[Item, ...] = field(repr=False)
     left_out: tuple[LeftOut, ...] = ()
+    manifest: Manifest | None = None
 
 
 ITEM: TypeAdapter[Item] = TypeAdapter(Item)
@@ -118,7 +120,7 @@ def item_checked(value: Any) -> Item:
     for version in item.versions:
         _check(version)
     labels = (item.id, item.namespace, item.subject or "", item.speaker, item.session_id, item.message_id, item.task_id)
-    if any(is_broken(text) for text in labels):
+    if any(is_broken(text) for text in (*labels, *(one.id for one in item.made_from))):
         raise Unfit("broken_text")
     return item
 

@@ -15,6 +15,7 @@ from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.keys.services import token_maker
+from governance.keys.signing import signing_key
 from governance.vocabulary import Permission, Topic
 from vault.cubes.drafts import CubeChanges, CubeDraft, SourceRef
 from vault.cubes.index import marks
@@ -40,6 +41,7 @@ PART = 100  # memories of one transaction
 LOOKED_UP = 1_000
 MOST_NAMED = 100
 READER = "import"
+WITH_IDS = (ImportFormat.JSONL, ImportFormat.MEMPACK, ImportFormat.MEMOS, ImportFormat.CHATGPT)
 CHANGED = tuple(one.name for one in fields(ItemVersion) if one.name != "reason")
 
 
@@ -61,13 +63,26 @@ class ImportDraft:
 @dataclass(frozen=True)
 class ImportCheck:
     """The effect of an import. new, present, conflicts: memories that would be stored, that are here unchanged, and
-    that are here with other words; left_out: parts of the file that are not imported.
+    that are here with other words; left_out: parts of the file that are not imported; signer: of a memory pack.
     """
 
     new: int
     present: int
     conflicts: int
     left_out: tuple[LeftOut, ...]
+    signer: "Signer | None" = None
+
+
+@dataclass(frozen=True)
+class Signer:
+    """The publisher of a memory pack, as its manifest states it. is_own: whether this installation signed it; no other
+    key is trusted by itself.
+    """
+
+    pack: str
+    version: str
+    key_id: str
+    is_own: bool
 
 
 @dataclass(frozen=True)
@@ -102,7 +117,7 @@ class Present:
 
 
 def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
-    """The dry run. Raises Forbidden; Invalid; TooLarge. Writes nothing."""
+    """The dry run. Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes nothing."""
     authorize(actor, Permission.MEMORY_CREATE)
     parsed = _parsed(draft)
     maker = token_maker(actor.tenant_id)
@@ -113,7 +128,7 @@ def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
             present = imported_find(actor, (item.id for item in some))
             for item in some:
                 counts = counts.plus(**{_state(present.get(item.id), maker.hash(item.versions[-1].content)): 1})
-    return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out)
+    return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out, _signer(parsed))
 
 
 def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
@@ -132,10 +147,13 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
         "namespace": draft.namespace,
         "persona": draft.persona,
     }
-    heading = {
+    heading: dict[str, Any] = {
         "left_out": left_out_counts(parsed.left_out),
         "places": [asdict(one) for one in parsed.left_out[:MOST_NAMED]],
     }
+    signer = _signer(parsed)
+    if signer is not None:
+        heading["signer"] = asdict(signer)
     request = b"\n".join([json.dumps(heading).encode(), *(item_line(item) for item in parsed.items)])
     kind = Topic.MEMORIES_IMPORT
     return job_create(actor=actor, kind=kind, settings=settings, request=request, total=len(parsed.items))
@@ -192,6 +210,14 @@ def _parsed(draft: ImportDraft) -> Parsed:
         except PathError as fault:
             raise Invalid(errors=[FieldError("namespace", str(fault))]) from fault
     return parsed
+
+
+def _signer(parsed: Parsed) -> Signer | None:
+    """Raises KeyUnavailable."""
+    manifest = parsed.manifest
+    if manifest is None:
+        return None
+    return Signer(manifest.name, manifest.version, manifest.key_id, manifest.key_id == signing_key().key_id())
 
 
 def _state(present: Present | None, digest: bytes) -> str:
@@ -270,7 +296,7 @@ def _draft(run: JobRun, item: Item, present: Mapping[str, Present]) -> CubeDraft
         semantic_type=first.semantic_type,
         source=Source.IMPORT,
         reader=READER,
-        allow_duplicates=given["format"] == ImportFormat.JSONL,  # there the id says what is the same
+        allow_duplicates=given["format"] in WITH_IDS,  # there the id says what is the same
         sources=tuple(SourceRef(here.id, min(one.version, here.version), one.kind) for here, one in origins),
     )
 

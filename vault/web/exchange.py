@@ -1,6 +1,6 @@
 """Import and export: memories as files, out of the product and into it."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -21,8 +21,8 @@ from governance.jobs.selectors import OPEN, JobView
 from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.job_words import STATUSES, error_words, kind_words
 from governance.web.pages import draw, page, see_other, wants_part
-from vault.exchange.formats import LARGEST_FILE
 from vault.exchange.items import LeftOut
+from vault.exchange.reading import LARGEST_FILE
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_jobs
 from vault.exchange.services import ImportCheck, ImportDraft, import_check, import_create
 from vault.listing.actions import EXPORT, ActionDraft, action_create
@@ -40,6 +40,9 @@ FORMATS: dict[ImportFormat, Promise] = {
     ImportFormat.CSV: gettext_lazy("CSV table"),
     ImportFormat.MARKDOWN: gettext_lazy("Markdown: one file, or a zip of a folder"),
     ImportFormat.MEM0: gettext_lazy("mem0 export (JSON)"),
+    ImportFormat.MEMPACK: gettext_lazy("Memory pack (.mempack)"),
+    ImportFormat.MEMOS: gettext_lazy("MemOS cube: a zip of the folder, or textual_memory.json"),
+    ImportFormat.CHATGPT: gettext_lazy("ChatGPT export: the zip, or conversations.json"),
 }
 REASONS: dict[str, Promise] = {
     "empty": gettext_lazy("no text"),
@@ -52,6 +55,12 @@ REASONS: dict[str, Promise] = {
     "deleted": gettext_lazy("deleted there"),
     "other_file": gettext_lazy("not a Markdown file"),
     "no_utf8": gettext_lazy("not UTF-8"),
+    "archived": gettext_lazy("archived there"),
+    "configuration": gettext_lazy("settings, which may hold secrets"),
+    "not_text": gettext_lazy("a file without memories in text"),
+    "other_branch": gettext_lazy("replaced later in the conversation"),
+    "other_role": gettext_lazy("written by neither the person nor the assistant"),
+    "no_words": gettext_lazy("a picture or file without words"),
 }
 
 
@@ -156,6 +165,7 @@ def _drawn(
             "fault": _sentences(fault),
             "export_fault": _sentences(export_fault),
             "check": check,
+            "signer": _signer_words(asdict(check.signer)) if check and check.signer else "",
             "left_out": _left_out(check.left_out[:SHOWN]) if check else [],
             "formats": FORMATS,
             "places": paths_list(actor=actor),
@@ -173,6 +183,14 @@ def _sentences(fault: Invalid | TooLarge | None) -> list[str]:
 
 def _left_out(parts: tuple[LeftOut, ...]) -> list[tuple[str, str]]:
     return [(one.place, str(REASONS.get(one.reason, one.reason))) for one in parts]
+
+
+def _signer_words(signer: dict[str, Any]) -> str:
+    if signer["is_own"]:
+        return _("Pack %(pack)s %(version)s, signed by this installation") % signer
+    return (
+        _("Pack %(pack)s %(version)s, signed with the key %(key_id)s, which this installation does not know") % signer
+    )
 
 
 def _shown(view: JobView) -> ShownJob:
@@ -207,6 +225,8 @@ def _notes(view: JobView) -> list[str]:
     ):
         if counts.get(name):
             notes.append(str(words) % {"n": counts[name]})
+    if result.get("signer"):
+        notes.append(_signer_words(result["signer"]))
     for reason, count in left_out.items():
         notes.append(_("%(n)s left out: %(reason)s") % {"n": count, "reason": REASONS.get(reason, reason)})
     return notes

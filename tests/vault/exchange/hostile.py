@@ -5,9 +5,11 @@ import json
 import zipfile
 from collections.abc import Iterator
 
-from vault.exchange.formats import LARGEST_FILE, LARGEST_UNPACKED
+from tests.vault.packs.hostile import hostile_files as hostile_packs
 from vault.exchange.items import FORMAT
+from vault.exchange.reading import LARGEST_FILE, LARGEST_UNPACKED
 
+PICKLE = b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94."
 HEADING = json.dumps({"format": FORMAT}).encode() + b"\n"
 
 
@@ -17,19 +19,23 @@ def hostile_files() -> Iterator[tuple[str, str, bytes]]:
     yield from _tables()
     yield from _mem0()
     yield from _zips()
+    yield from _cubes()
+    yield from _chats()
+    for name, content in hostile_packs():
+        yield name, "mempack", content
 
 
 def _any_format() -> Iterator[tuple[str, str, bytes]]:
-    for form in ("jsonl", "csv", "markdown", "mem0"):
+    for form in ("jsonl", "csv", "markdown", "mem0", "mempack", "memos", "chatgpt"):
         yield "empty", form, b""
         yield "too large", form, b"a" * (LARGEST_FILE + 1)
-    for form in ("jsonl", "csv", "mem0"):
+    for form in ("jsonl", "csv", "mem0", "mempack", "memos", "chatgpt"):
         yield "no UTF-8", form, b"\xff\xfe\xfa"
         yield "NUL alone", form, b"\x00"
         yield (
             "pickle",
             form,
-            b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94.",
+            PICKLE,
         )
 
 
@@ -104,6 +110,57 @@ def _zips() -> Iterator[tuple[str, str, bytes]]:
     yield "NUL in it", "markdown", _zip({"a.md": b"a\x00b"})
     whole = _zip({"a.md": b"a" * 1000})
     yield "cut off", "markdown", whole[: len(whole) // 2]
+
+
+def _cubes() -> Iterator[tuple[str, str, bytes]]:
+    yield "number", "memos", b"1"
+    yield "deep", "memos", b"[" * 100_000
+    yield "nodes are an object", "memos", b'{"nodes": {}, "edges": []}'
+    yield "edges are text", "memos", b'{"nodes": [], "edges": "all"}'
+    yield "configuration alone", "memos", _zip({"config.json": b'{"api_key": "sk-secret"}'})
+    yield "pickle in it", "memos", _zip({"activation_memory.pickle": PICKLE})
+    yield "pickle named as JSON", "memos", _zip({"textual_memory.json": PICKLE})
+    yield "large entry", "memos", _zip({"textual_memory.json": b" " * (LARGEST_FILE + 1)})
+    yield "bomb", "memos", _zip({f"{number}.json": b" " * LARGEST_FILE for number in range(5)})
+    for name, row in (
+        ("no object", 1),
+        ("text is a list", {"memory": ["a"]}),
+        ("metadata is a list", {"memory": "a", "metadata": [1]}),
+        ("tags are an object", {"memory": "a", "metadata": {"tags": {"a": 1}}}),
+        ("state is a list", {"memory": "", "metadata": {"status": []}}),
+        ("type is a list", {"memory": "a\x00", "metadata": {"type": []}}),
+        ("time is a number", {"memory": "a", "metadata": {"created_at": 10**400}}),
+        ("long id", {"memory": "a", "id": "x" * 300}),
+    ):
+        yield name, "memos", json.dumps([row]).encode()
+    broken = {
+        "nodes": [{"id": "a", "memory": "a"}],
+        "edges": [{"source": "\ud800", "target": "a", "type": "MERGED_TO"}],
+    }
+    yield "half a surrogate as origin", "memos", json.dumps(broken).encode()
+
+
+def _chats() -> Iterator[tuple[str, str, bytes]]:
+    yield "object", "chatgpt", b"{}"
+    yield "zip without conversations", "chatgpt", _zip({"user.json": b"{}"})
+    yield "broken zip", "chatgpt", b"PK\x03\x04 nothing"
+    yield "large entry", "chatgpt", _zip({"conversations.json": b" " * (LARGEST_FILE + 1)})
+    words = {"content_type": "text", "parts": ["a"]}
+    for name, message in (
+        ("message is text", "a"),
+        ("author is text", {"author": "user", "content": words}),
+        ("role is a list", {"author": {"role": ["user"]}, "content": words}),
+        ("order of the system", {"author": {"role": "system"}, "content": words}),
+        ("parts are a number", {"author": {"role": "user"}, "content": {"parts": 7}}),
+        ("only a picture", {"author": {"role": "user"}, "content": {"parts": [{"asset_pointer": "file:///etc"}]}}),
+        ("id is a number", {"id": 7, "author": {"role": "user"}, "content": words}),
+        ("endless time", {"id": "a", "author": {"role": "user"}, "content": words, "create_time": 1e300}),
+        ("NUL in text", {"id": "a", "author": {"role": "user"}, "content": {"parts": ["a\x00"]}}),
+    ):
+        yield name, "chatgpt", json.dumps([{"mapping": {"n": {"message": message}}}]).encode()
+    yield "mapping is a list", "chatgpt", b'[{"mapping": []}]'
+    ring = {"a": {"parent": "b"}, "b": {"parent": "a"}}
+    yield "ring of parents", "chatgpt", json.dumps([{"mapping": ring, "current_node": "a"}]).encode()
 
 
 def _line(**version: object) -> bytes:

@@ -1,6 +1,8 @@
 """Export and import: what travels, what does not, and who may."""
 
+import io
 import json
+import zipfile
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
@@ -9,16 +11,19 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from governance.database import acting
+from governance.keys.signing import key_id_of, signing_key
 from governance.models import Job
 from governance.vocabulary import Topic
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract
 from tests.vault.outbox import run_jobs
+from tests.vault.packs.hostile import ITEMS, PUBLIC, STATED, archive_of, valid_file
 from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.exchange.items import FORMAT, ORIGIN
 from vault.models import Cube, CubeGrant, CubeSource, CubeVersion
+from vault.packs.files import file_write
 from vault.vocabulary import SourceKind
 
 FILE_TYPE = "application/octet-stream"
@@ -39,6 +44,64 @@ MEM0 = json.dumps(
     }
 ).encode()
 MARKDOWN = b"Before any heading.\n\n# Travel\n\nAna takes the train.\n\n## Drinks\n\n```\n# no heading\n```\n"
+CUBE = {
+    "nodes": [
+        {"id": "n1", "memory": "Ana likes trains.", "metadata": {"key": "Travel", "tags": ["rail"], "type": "opinion"}},
+        {"id": "n2", "memory": "Ana took a train on 1 May.", "metadata": {"created_at": "2026-05-01T08:00:00Z"}},
+        {"id": "n3", "memory": "Bo likes tea.", "metadata": {"status": "deleted"}},
+    ],
+    "edges": [
+        {"source": "n2", "target": "n1", "type": "MERGED_TO"},
+        {"source": "n1", "target": "n2", "type": "PARENT"},
+    ],
+}
+ROWS = [{"id": "g1", "memory": "Bo likes coffee.", "metadata": {"type": "fact"}}]
+
+
+def archive(**files: bytes) -> bytes:
+    """A zip of files, named by their content's role."""
+    names = {
+        "tree": "cube/textual_memory.json",
+        "rows": "cube/general.json",
+        "settings": "cube/config.json",
+        "cache": "cube/activation_memory.pickle",
+        "chats": "conversations.json",
+        "page": "chat.html",
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        for role, content in files.items():
+            made.writestr(names[role], content)
+    return buffer.getvalue()
+
+
+def cube_folder() -> bytes:
+    settings = b'{"api_key": "sk-planted"}'
+    return archive(
+        tree=json.dumps(CUBE).encode(), rows=json.dumps(ROWS).encode(), settings=settings, cache=b"\x80\x04."
+    )
+
+
+def chat_export() -> bytes:
+    def node(parent: str | None, role: str, *parts: object) -> dict[str, Any]:
+        message = {
+            "id": f"{role}-{parts}",
+            "author": {"role": role},
+            "create_time": 1777622400,
+            "content": {"parts": parts},
+        }
+        return {"parent": parent, "message": message}
+
+    mapping = {
+        "root": {"parent": None, "message": None},
+        "rules": node("root", "system", ""),
+        "draft": node("rules", "user", "Which buss?"),
+        "asked": node("rules", "user", "Which bus goes to the mill?"),
+        "answer": node("asked", "assistant", "Bus 7."),
+        "picture": node("answer", "user", {"asset_pointer": "file-service://a"}),
+    }
+    chat = {"title": "The mill", "conversation_id": "c1", "current_node": "picture", "mapping": mapping}
+    return archive(chats=json.dumps([chat]).encode(), page=b"<html>")
 
 
 def imported(client: Contract, content: bytes, **asked: str) -> dict[str, Any]:
@@ -117,6 +180,20 @@ def digests(file: bytes) -> list[tuple[tuple[str, ...], int]]:
             ["Ana takes the train.", "Before any heading.", "```\n# no heading\n```"],
             {},
         ),
+        (
+            "memos",
+            cube_folder(),
+            {},
+            ["Ana likes trains.", "Ana took a train on 1 May.", "Bo likes coffee."],
+            {"configuration": 1, "deleted": 1, "not_text": 1},
+        ),
+        (
+            "chatgpt",
+            chat_export(),
+            {},
+            ["Bus 7.", "Which bus goes to the mill?"],
+            {"no_words": 1, "not_text": 1, "other_branch": 1, "other_role": 1},
+        ),
     ],
 )
 def test_file_of_another_system_is_imported_with_a_report(
@@ -129,6 +206,46 @@ def test_file_of_another_system_is_imported_with_a_report(
         contents
     )
     assert len(alice.listed()) == len(contents)
+
+
+def test_nodes_of_a_cube_come_with_edges_and_lineage_and_without_secrets(world: World, alice: Contract) -> None:
+    assert imported(alice, cube_folder(), format="memos")["counts"]["origins_missing"] == 0
+    found = {one["content"]: one for one in alice.get("memories/").json["results"]}
+    merged, origin = found["Ana likes trains."], found["Ana took a train on 1 May."]
+    assert (merged["title"], merged["tags"], merged["semantic_type"]) == ("Travel", ["rail"], "preference")
+    assert merged["metadata"]["memos_edges"] == [{"type": "PARENT", "target": "n2"}]
+    with acting(world.alice.actor):
+        link = CubeSource.objects.get()
+        assert (str(link.cube_id), str(link.source_id)) == (merged["id"], origin["id"])
+    assert "sk-planted" not in json.dumps(list(found.values()))
+
+
+def test_pack_is_imported_with_its_signer_and_a_changed_one_is_refused(world: World, alice: Contract) -> None:
+    content = valid_file()
+    tried = alice.raw("imports/?format=mempack&dry_run=true", content, content_type=FILE_TYPE).json
+    signer = {"pack": "acme/herons", "version": "1.0.0", "key_id": key_id_of(PUBLIC), "is_own": False}
+    assert (tried["new"], tried["signer"]) == (2, signer)
+    result = imported(alice, content, format="mempack", namespace="/birds")
+    assert (result["stored"], result["signer"]) == (2, signer)
+    assert sorted(alice.listed("namespace=/birds")) == ["The heron fishes at dawn.", "The heron nests by the mill."]
+    assert imported(alice, content, format="mempack")["counts"]["present"] == 2
+    assert "which this installation does not know" in signed_in(world.alice).get("/exchange/").content.decode()
+    refused = alice.raw("imports/?format=mempack", changed_pack(), content_type=FILE_TYPE)
+    assert refused.status == 400
+    assert "another digest" in refused.body.decode()
+
+
+def changed_pack() -> bytes:
+    """The valid pack with other words in a memory, under the signature that it had."""
+    with zipfile.ZipFile(io.BytesIO(valid_file())) as pack:
+        return archive_of({name: pack.read(name).replace(b"mill", b"lake") for name in pack.namelist()})
+
+
+def test_pack_of_this_installation_is_signed_by_its_own_key(alice: Contract) -> None:
+    key = signing_key()
+    content = file_write(STATED, ITEMS, public_key=key.public_key(), sign=key.sign)
+    tried = alice.raw("imports/?format=mempack&dry_run=true", content, content_type=FILE_TYPE).json
+    assert tried["signer"]["is_own"] is True
 
 
 def test_memory_that_differs_from_its_file_is_a_conflict_until_an_update_is_asked_for(alice: Contract) -> None:
