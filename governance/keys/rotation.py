@@ -19,6 +19,7 @@ from governance.keys.store import (
 )
 from governance.keys.tables import (
     AUDIT_SIGNING,
+    EXCHANGE,
     RETIRED,
     ROOT_KEYS,
     ROOT_PLACE,
@@ -30,7 +31,7 @@ from governance.keys.tables import (
     place_of,
 )
 
-STABLE_SCOPES = frozenset({TOKENS, AUDIT_SIGNING})  # their tokens and signatures must stay valid
+STABLE_SCOPES = frozenset({TOKENS, AUDIT_SIGNING, EXCHANGE})  # tokens, signatures and files on their way stay valid
 NOT_FINISHED = (
     "The last rotation of the master key is not finished: restart the product, then run keys_rotate --finish."
 )

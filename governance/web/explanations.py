@@ -110,6 +110,10 @@ EXPLANATIONS: dict[str, Explanation] = {
         _("The file is no valid memory pack."),
         _("Ask its publisher for the file again."),
     ),
+    "envelope_invalid": Explanation(
+        _("The encrypted file does not open."),
+        _("Ask for it again, encrypted to the public key that the page Import and export shows."),
+    ),
     "pii_refused": Explanation(
         _("The text has personal data or a secret, and a policy refuses it here."),
         _("Remove it and send the text again."),

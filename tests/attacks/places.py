@@ -98,6 +98,7 @@ WITHOUT_CONTENT: Mapping[str, str] = {
         "POST alone; lead back to the namespace's page",
     ),
     **dict.fromkeys(("policies/", "api/v1/policies/", "purpose/", "quotas/", "api/v1/quotas/"), "rules and counts"),
+    "api/v1/exports/key/": "a public key",
     **dict.fromkeys(("api/v1/provenance/key/", "api/v1/provenance/verify/"), "a verdict about what was sent"),
     "api/v1/memory-calls/": "shows what the caller sent, or finds as memories/search/ does",
     "api/v1/memories/tool-calls/": "shows what the caller sent, as memories/ does",

@@ -25,7 +25,7 @@ from vault.api.fields import refuse_deep
 from vault.api.schema import Schema
 from vault.exchange.formats import COLUMNS
 from vault.exchange.reading import LARGEST_FILE
-from vault.exchange.selectors import ExportForm, exchange_file
+from vault.exchange.selectors import ExportForm, exchange_file, exchange_public_key
 from vault.exchange.services import ImportCheck, ImportDraft, import_check, import_create
 from vault.listing.actions import EXPORT, MOST_IDS, ActionDraft, action_create
 from vault.streaming import file_stream
@@ -54,6 +54,15 @@ QUERY = [
         description=f"Of a CSV file, as `content:Note,tags:Labels`: which column is which of {', '.join(COLUMNS)}.",
     ),
 ]
+
+
+RECIPIENT = OpenApiParameter(
+    "recipient",
+    str,
+    description="An X25519 public key, 64 hex digits: the file is encrypted, and only the key's owner can open it.",
+)
+
+ENCRYPTED = {(200, FILE_TYPE): OpenApiTypes.BINARY}
 
 
 class MemoriesExportInput(StrictSerializer):
@@ -116,17 +125,45 @@ class ExportsView(ApiView):
 
 
 class ExportJsonLinesView(FileView):
-    @of_memories("exports_jsonl", OpenApiTypes.STR, status=(200, "application/jsonl"), may=[404, 409])
+    @of_memories(
+        "exports_jsonl",
+        OpenApiTypes.STR,
+        status=(200, "application/jsonl"),
+        also=ENCRYPTED,
+        may=[404, 409],
+        parameters=[RECIPIENT],
+    )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Download an export as JSON Lines, which another installation imports."""
         return _file(self, request, job_id, ExportForm.JSONL)
 
 
 class ExportMarkdownView(FileView):
-    @of_memories("exports_markdown", OpenApiTypes.STR, status=(200, "text/markdown"), may=[404, 409])
+    @of_memories(
+        "exports_markdown",
+        OpenApiTypes.STR,
+        status=(200, "text/markdown"),
+        also=ENCRYPTED,
+        may=[404, 409],
+        parameters=[RECIPIENT],
+    )
     def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
         """Download an export as Markdown: one section a memory."""
         return _file(self, request, job_id, ExportForm.MARKDOWN)
+
+
+class ExchangeKeySchema(Schema):
+    algorithm = serializers.ChoiceField(choices=["X25519"])
+    public_key = serializers.CharField(help_text="64 hex digits.")
+
+
+class ExchangeKeyView(ApiView):
+    @described("exports_key", ExchangeKeySchema)
+    def get(self, request: Request) -> Response:
+        """Read the public key of the organisation. Others encrypt exports for it to this key; imports open them."""
+        key = exchange_public_key(actor=self.actor())
+        asked_only(request)
+        return Response({"algorithm": "X25519", "public_key": key})
 
 
 class ImportsView(ApiView):
@@ -199,6 +236,8 @@ def _draft(request: Request) -> ImportDraft:
 
 def _file(view: ApiView, request: Request, job_id: UUID, form: ExportForm) -> HttpResponseBase:
     actor = view.actor()
-    file = exchange_file(actor=actor, job_id=job_id, form=form)
-    asked_only(request)
-    return file_stream(file.blocks, name=file.name, content_type=CONTENT_TYPES[form], actor=actor, path=request.path)
+    recipient = request.query_params.get("recipient", "")
+    file = exchange_file(actor=actor, job_id=job_id, form=form, recipient=recipient)
+    asked_only(request, "recipient")
+    kind = FILE_TYPE if recipient else CONTENT_TYPES[form]
+    return file_stream(file.blocks, name=file.name, content_type=kind, actor=actor, path=request.path)

@@ -2,7 +2,7 @@ from django.urls import path
 
 from vault.api.actions import ActionsView, ExportFileView
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
-from vault.api.exchange import ExportJsonLinesView, ExportMarkdownView, ExportsView, ImportsView
+from vault.api.exchange import ExchangeKeyView, ExportJsonLinesView, ExportMarkdownView, ExportsView, ImportsView
 from vault.api.feedback import FeedbackView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
 from vault.api.layers import (
@@ -96,6 +96,7 @@ urlpatterns = [
     path("memories/actions/", ActionsView.as_view()),
     path("memories/actions/<uuid:job_id>/file/", ExportFileView.as_view(), name="memories_export"),
     path("exports/", ExportsView.as_view()),
+    path("exports/key/", ExchangeKeyView.as_view()),
     path("exports/<uuid:job_id>/jsonl/", ExportJsonLinesView.as_view()),
     path("exports/<uuid:job_id>/markdown/", ExportMarkdownView.as_view()),
     path("imports/", ImportsView.as_view()),

@@ -11,8 +11,9 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, database_now
-from governance.errors import Conflict, NotFound
+from governance.errors import Conflict, FieldError, Invalid, NotFound
 from governance.jobs.selectors import JobView, job_get, job_view, jobs_readable
+from governance.keys.envelopes import PUBLIC_BYTES, envelope_write, exchange_key
 from governance.privacy.services import subject_view
 from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
@@ -44,10 +45,22 @@ class ExchangeFile:
     blocks: Iterator[bytes]
 
 
-def exchange_file(*, actor: Actor, job_id: UUID, form: ExportForm) -> ExchangeFile:
+def exchange_public_key(*, actor: Actor) -> str:
+    """The X25519 key of the actor's tenant, in hex: whoever exports for the tenant encrypts to it.
+
+    Raises Forbidden; KeyUnavailable.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    return exchange_key(actor.tenant_id).public_key().public_bytes_raw().hex()
+
+
+def exchange_file(*, actor: Actor, job_id: UUID, form: ExportForm, recipient: str = "") -> ExchangeFile:
     """The file of a finished export, with the versions and lineage that the actor may read when a block is written.
 
-    Raises NotFound; Forbidden, also at a block once the key, membership or role has ended; Conflict while it runs.
+    recipient: an X25519 public key in hex, for a file that only its owner can open.
+
+    Raises Invalid; NotFound; Forbidden, also at a block once the key, membership or role has ended; Conflict while it
+    runs.
     Writes: AuditEntry …, for each block.
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -58,7 +71,10 @@ def exchange_file(*, actor: Actor, job_id: UUID, form: ExportForm) -> ExchangeFi
         if view.status != JobStatus.SUCCEEDED:
             raise Conflict(f"The export is {view.status}.")
         started = _heading(form, view, database_now())
-    return ExchangeFile(f"memories-{job_id}.{SUFFIXES[form]}", _blocks(actor, job_id, form, started))
+    name, blocks = f"memories-{job_id}.{SUFFIXES[form]}", _blocks(actor, job_id, form, started)
+    if recipient:
+        return ExchangeFile(f"{name}.sealed", envelope_write(blocks, _public_key(recipient)))
+    return ExchangeFile(name, blocks)
 
 
 def exchange_jobs(*, actor: Actor) -> list[JobView]:
@@ -67,6 +83,17 @@ def exchange_jobs(*, actor: Actor) -> list[JobView]:
     with acting(actor):
         rows = jobs_readable(actor).filter(kind__in=KINDS).order_by("-id")[:RECENT]
         return [job_view(job) for job in rows]
+
+
+def _public_key(text: str) -> bytes:
+    """Raises Invalid."""
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != PUBLIC_BYTES:
+        raise Invalid(errors=[FieldError("recipient", "a public key has 64 hexadecimal digits")])
+    return key
 
 
 def _heading(form: ExportForm, view: JobView, now: datetime) -> bytes:

@@ -14,6 +14,7 @@ from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
+from governance.keys.envelopes import envelope_read, exchange_key, is_envelope
 from governance.keys.services import token_maker
 from governance.keys.signing import signing_key
 from governance.vocabulary import Permission, Topic
@@ -33,6 +34,7 @@ from vault.exchange.items import (
     item_line,
     left_out_counts,
 )
+from vault.exchange.reading import LARGEST_FILE
 from vault.models import ArchivedPosting, Cube, Posting
 from vault.namespaces.rules import PathError, path_checked
 from vault.vocabulary import ImportFormat, OnConflict, Source
@@ -119,7 +121,7 @@ class Present:
 def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
     """The dry run. Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes nothing."""
     authorize(actor, Permission.MEMORY_CREATE)
-    parsed = _parsed(draft)
+    parsed = _parsed(actor, draft)
     maker = token_maker(actor.tenant_id)
     counts = ImportCounts()
     with acting(actor):
@@ -137,7 +139,7 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    parsed = _parsed(draft)
+    parsed = _parsed(actor, draft)
     if not parsed.items:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in left_out_counts(parsed.left_out).items())
         raise Invalid(f"The file holds no memory that can be imported ({reasons or 'empty'}).")
@@ -200,9 +202,12 @@ def subjects_named(request: bytes) -> set[str]:
     return {item.subject for item in items if item.subject is not None}
 
 
-def _parsed(draft: ImportDraft) -> Parsed:
-    """Raises Invalid; TooLarge."""
-    parsed = file_parse(draft.content, draft.form, draft.columns)
+def _parsed(actor: Actor, draft: ImportDraft) -> Parsed:
+    """A file that is encrypted to the tenant is opened first. Raises Invalid; TooLarge; KeyUnavailable."""
+    content = draft.content
+    if is_envelope(content) and len(content) <= LARGEST_FILE:  # file_parse refuses a larger one
+        content = envelope_read(content, exchange_key(actor.tenant_id))
+    parsed = file_parse(content, draft.form, draft.columns)
     paths = {draft.namespace} if draft.namespace else {item.namespace for item in parsed.items if item.namespace}
     for path in sorted(paths):
         try:

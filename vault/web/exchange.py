@@ -23,7 +23,7 @@ from governance.web.job_words import STATUSES, error_words, kind_words
 from governance.web.pages import draw, page, see_other, wants_part
 from vault.exchange.items import LeftOut
 from vault.exchange.reading import LARGEST_FILE
-from vault.exchange.selectors import ExportForm, exchange_file, exchange_jobs
+from vault.exchange.selectors import ExportForm, exchange_file, exchange_jobs, exchange_public_key
 from vault.exchange.services import ImportCheck, ImportDraft, import_check, import_create
 from vault.listing.actions import EXPORT, ActionDraft, action_create
 from vault.listing.selectors import paths_list
@@ -123,8 +123,11 @@ def export(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def file(request: HttpRequest, actor: Actor, job_id: UUID, form: str) -> HttpResponseBase:
     if form not in set(ExportForm):
         raise NotFound
-    found = exchange_file(actor=actor, job_id=job_id, form=ExportForm(form))
-    kind = CONTENT_TYPES[ExportForm(form)]
+    recipient = "".join(request.GET.get("recipient", "").split())
+    if "recipient" in request.GET and not recipient:
+        raise Invalid(_("Enter the public key of the recipient."))  # never a readable file where one was to be closed
+    found = exchange_file(actor=actor, job_id=job_id, form=ExportForm(form), recipient=recipient)
+    kind = "application/octet-stream" if recipient else CONTENT_TYPES[ExportForm(form)]
     return file_stream(found.blocks, name=found.name, content_type=kind, actor=actor, path=request.path)
 
 
@@ -168,6 +171,7 @@ def _drawn(
             "signer": _signer_words(asdict(check.signer)) if check and check.signer else "",
             "left_out": _left_out(check.left_out[:SHOWN]) if check else [],
             "formats": FORMATS,
+            "own_key": exchange_public_key(actor=actor),
             "places": paths_list(actor=actor),
             "may_import": is_allowed(actor, Permission.MEMORY_CREATE),
             "largest": LARGEST_FILE // 2**20,

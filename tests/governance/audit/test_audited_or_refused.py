@@ -319,6 +319,7 @@ NEEDS_NO_ROW = {
     ("mounts/", "get"): "paths, ids and names of tasks; no content",
     ("views/", "get"): "names and addresses of lists; no content",
     ("provenance/key/", "get"): "a public key",
+    ("exports/key/", "get"): "a public key",
     ("jobs/<uuid:job_id>/undo/", "post"): "no kind of job can be undone yet",
     ("schedules/", "get"): "kinds and times; no content",
     ("schedules/<uuid:schedule_id>/", "get"): "a kind and times; no content",

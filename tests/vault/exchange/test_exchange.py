@@ -248,6 +248,46 @@ def test_pack_of_this_installation_is_signed_by_its_own_key(alice: Contract) -> 
     assert tried["signer"]["is_own"] is True
 
 
+def sealed_export(sender: Contract, recipient: str, path: str) -> bytes:
+    reply = sender.post("exports/", {"filters": {"namespace": path}})
+    run_jobs()
+    return sender.get(f"exports/{reply.json['job']['id']}/jsonl/?recipient={recipient}").body
+
+
+def test_travel_preferences_go_from_phone_to_desktop_encrypted_after_time_offline(
+    alice: Contract, charlie: Contract
+) -> None:
+    key = charlie.get("exports/key/").json["public_key"]
+    assert key != alice.get("exports/key/").json["public_key"]
+    phone = alice.add("Prefers the window seat.", namespace="/travel")
+    alice.add("Is allergic to nuts.", namespace="/health")
+    first = sealed_export(alice, key, "/travel")
+    assert b"window" not in first
+    assert imported(charlie, first, format="jsonl")["stored"] == 1
+    alice.add("Takes night trains.", namespace="/travel")  # the desktop is offline
+    assert alice.patch(f"memories/{phone['id']}/", {"content": "Prefers the aisle seat."}, if_match='"1"').status == 200
+    later = sealed_export(alice, key, "/travel")
+    counts = imported(charlie, later, format="jsonl", on_conflict="update")["counts"]
+    assert (counts["stored"], counts["updated"]) == (1, 1)
+    assert sorted(charlie.listed()) == ["Prefers the aisle seat.", "Takes night trains."]
+    for broken in (later[:-1], later[:60], later[:-20] + b"\0" * 20, later[:8], later + later[48:]):
+        assert charlie.raw("imports/?format=jsonl", broken, content_type=FILE_TYPE).status == 400
+    refused = alice.raw("imports/?format=jsonl", later, content_type=FILE_TYPE)
+    assert (refused.status, "another key" in refused.body.decode()) == (400, True)
+
+
+def test_export_to_what_is_no_key_is_refused(world: World, alice: Contract) -> None:
+    alice.add("Takes night trains.")
+    job = alice.post("exports/", {}).json["job"]["id"]
+    run_jobs()
+    for key in ("00", "zz" * 32, "00" * 32):
+        assert alice.get(f"exports/{job}/jsonl/?recipient={key}").status == 400
+    browser = signed_in(world.alice)
+    assert alice.get("exports/key/").json["public_key"] in browser.get("/exchange/").content.decode()
+    assert browser.get(f"/exchange/{job}/jsonl/?recipient=").status_code in range(400, 500)
+    assert browser.get(f"/exchange/{job}/jsonl/?recipient={'ab' * 32}").status_code == 200
+
+
 def test_memory_that_differs_from_its_file_is_a_conflict_until_an_update_is_asked_for(alice: Contract) -> None:
     imported(alice, jsonl(line(1)), format="jsonl")
     changed = jsonl(line(1, "Ana takes the bus."), line(2, "Bo likes tea."))
