@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods
 
 from governance.access.decisions.services import authorize, is_allowed
@@ -57,6 +58,7 @@ SESSION_COLUMNS = "memory_columns"
 KNOWN = (*FILTERS, "q", "created_after", "created_before", "order", "mode", "deleted")
 
 
+@gzip_page
 @require_http_methods(["GET", "HEAD"])
 @page
 def memories(request: HttpRequest, actor: Actor) -> HttpResponseBase:
