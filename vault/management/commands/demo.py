@@ -6,6 +6,7 @@ from typing import Any
 from governance.management.base import DomainCommand, actor_for
 from governance.tenants.selectors import member_by_email
 from governance.tenants.services import sign_in_link_create
+from vault.demo.packs import PUBLISHER_NAME, demo_packs_create
 from vault.demo.services import demo_create
 
 
@@ -18,6 +19,7 @@ class Command(DomainCommand):
 
     def act(self, options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         made = demo_create(slug=options["tenant"])
+        packs = demo_packs_create(subscriber=made.slug)
         actor = actor_for(made.slug)
         people = [
             {
@@ -27,9 +29,16 @@ class Command(DomainCommand):
             }
             for email, role in made.people
         ]
-        reply = {"tenant": made.slug, "new": made.new, "memories": made.memories, "people": people}
+        reply = {
+            "tenant": made.slug,
+            "new": made.new,
+            "memories": made.memories,
+            "packs": packs,
+            "people": people,
+        }
         done = "filled" if made.new else "there already, nothing changed"
         lines = [f"{made.name} (tenant {made.slug}): {done}, {made.memories} memories"]
+        lines.append(f"{PUBLISHER_NAME}: {packs} packs are published in the MemStore, /store/")
         lines += ["Sign in with one of these links; each works once, and the next run prints new ones:"]
         lines += [f"  {one['role']:8} {one['email']:28} {one['sign_in_link']}" for one in people]
         return reply, lines

@@ -1,0 +1,141 @@
+"""The packs that a second tenant of the demo offers to every organisation of the installation."""
+
+import json
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from governance.actor import Actor, CallContext
+from governance.database import acting, tenant_transaction
+from governance.errors import Conflict
+from governance.ids import uuid7
+from governance.models import Member, OutboxEvent
+from governance.outbox.routes import Task
+from governance.outbox.running import task_run
+from governance.tenants.principals import actor_again
+from governance.tenants.selectors import me_get, tenant_id_by_slug
+from governance.tenants.services import command_line_actor, member_add, tenant_create
+from governance.vocabulary import Channel, PrincipalKind, RoleName, Topic
+from vault.cubes.drafts import CubeDraft
+from vault.cubes.services import cubes_add
+from vault.models import Pack, PackVersion, Publication, Subscription
+from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
+from vault.store.catalogue import listing_named
+from vault.store.publishing import PublicationDraft, publication_approve, publication_create
+from vault.store.subscribing import SubscriptionDraft, subscription_create
+from vault.vocabulary import PackState, PackTopic, Visibility
+
+PUBLISHER, PUBLISHER_NAME = "open-shelf", "Open Shelf"
+WRITER, APPROVER = "lena@open-shelf.example", "amir@open-shelf.example"
+SUBSCRIBED = "first-aid"
+NUMBER = "1.0.0"
+REQUEST_ID = "demo"
+BUILD_LIMIT = timedelta(minutes=5)
+TEXTS = Path(__file__).parent / "data" / "packs"
+
+
+@dataclass(frozen=True)
+class DemoPack:
+    draft: PackDraft
+    memories: tuple[str, ...]
+
+
+def packs_read() -> list[DemoPack]:
+    """The packs of the demo, one a file, by name."""
+    return [_pack_of(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(TEXTS.glob("*.json"))]
+
+
+def demo_packs_create(*, subscriber: str) -> int:
+    """Publish the packs of the demo, and subscribe the tenant `subscriber` to one; what is there already stays.
+
+    Returns the number of packs. The memories of the subscription follow when the worker runs. Raises Conflict where
+    another tenant has the publisher's name, or a version is not ready; KeyUnavailable. Writes: Tenant, Member …,
+    Cube …, Pack …, PackVersion …, Publication …, Subscription, and their Job and AuditEntry rows.
+    """
+    packs = packs_read()
+    writer, approver = _publishers()
+    for pack in packs:
+        _build(writer, pack)
+        _publish(writer, approver, pack.draft.name)
+    _subscribe(subscriber)
+    return len(packs)
+
+
+def _pack_of(stated: dict[str, Any]) -> DemoPack:
+    names = {one.name for one in fields(PackDraft)}
+    texts = {name: tuple(value) if isinstance(value, list) else value for name, value in stated.items()}
+    memories = texts.pop("memories")
+    if unknown := texts.keys() - names:
+        raise ValueError(f"{stated['name']} has unknown fields: {', '.join(sorted(unknown))}")
+    return DemoPack(PackDraft(**texts | {"topic": PackTopic(texts["topic"])}), memories)
+
+
+def _publishers() -> tuple[Actor, Actor]:
+    """Who writes and who approves, in their tenant, which is made if need be. Raises Conflict."""
+    tenant_id = tenant_id_by_slug(PUBLISHER)
+    if tenant_id is None:
+        tenant_id = tenant_create(slug=PUBLISHER, name=PUBLISHER_NAME, owner_email=WRITER)[0].id
+    system = command_line_actor(tenant_id)
+    with acting(system):
+        if me_get(actor=system).tenant_name != PUBLISHER_NAME:
+            raise Conflict(f"The tenant {PUBLISHER} is not the demo's. Its packs cannot be published.")
+        if not Member.objects.filter(tenant_id=tenant_id, role__name=RoleName.ADMIN).exists():
+            member_add(actor=system, email=APPROVER, role=RoleName.ADMIN)
+    return _member(tenant_id, RoleName.OWNER), _member(tenant_id, RoleName.ADMIN)
+
+
+def _member(tenant_id: UUID, role: RoleName) -> Actor:
+    with tenant_transaction(tenant_id):
+        members = Member.objects.filter(tenant_id=tenant_id, role__name=role, removed_at=None).order_by("id")
+        member_id = members.values_list("id", flat=True)[0]
+    return actor_again(
+        tenant_id=tenant_id,
+        kind=PrincipalKind.MEMBER,
+        principal_id=member_id,
+        request_id=REQUEST_ID,
+        context=CallContext(channel=Channel.WEB),
+    )
+
+
+def _build(writer: Actor, pack: DemoPack) -> None:
+    """Memories, pack and version in one transaction; then its job, which is leased so that no worker has it too."""
+    with acting(writer):
+        if Pack.objects.filter(tenant_id=writer.tenant_id, name=pack.draft.name).exists():
+            return
+        path = f"/packs-of-ours/{pack.draft.name}"
+        added = cubes_add(actor=writer, drafts=[CubeDraft(text, namespace=path) for text in pack.memories])
+        made = pack_create(actor=writer, draft=pack.draft)
+        draft = VersionDraft(NUMBER, ids=tuple(one.cube.id for one in added), changelog="The first version.")
+        job = version_build(actor=writer, pack_id=made.id, draft=draft)
+        task = Task(writer.tenant_id, Topic.PACK_BUILD, uuid7(), (job.id,))
+        OutboxEvent.objects.filter(id=job.id).update(lease=task.lease, available_at=Now() + BUILD_LIMIT)
+    task_run(task)
+
+
+def _publish(writer: Actor, approver: Actor, name: str) -> None:
+    """One asks, another approves. Raises Conflict."""
+    with acting(writer):
+        if Publication.objects.filter(tenant_id=writer.tenant_id, pack__name=name).exists():
+            return
+        version = PackVersion.objects.filter(tenant_id=writer.tenant_id, pack__name=name).defer("sealed").get()
+        if version.state != PackState.READY:
+            raise Conflict(f"The pack {name} is {version.state}. Run this again in five minutes.")
+        draft = PublicationDraft(version.id, Visibility.INSTALLATION)
+        asked = publication_create(actor=writer, draft=draft)
+        publication_approve(actor=approver, publication_id=asked.id)
+
+
+def _subscribe(slug: str) -> None:
+    tenant_id = tenant_id_by_slug(slug)
+    if tenant_id is None:
+        raise Conflict(f"There is no tenant {slug}.")
+    owner = _member(tenant_id, RoleName.OWNER)
+    listing = listing_named(actor=owner, publisher=PUBLISHER, name=SUBSCRIBED)
+    with acting(owner):
+        if Subscription.objects.filter(tenant_id=tenant_id, publication_id=listing.id).exists():
+            return
+        subscription_create(actor=owner, draft=SubscriptionDraft(listing.id))
