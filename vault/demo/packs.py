@@ -67,15 +67,16 @@ def demo_packs_create(*, subscriber: str) -> int:
 
 def _pack_of(stated: dict[str, Any]) -> DemoPack:
     names = {one.name for one in fields(PackDraft)}
-    texts = {name: tuple(value) if isinstance(value, list) else value for name, value in stated.items()}
+    texts: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in stated.items()}
     memories = texts.pop("memories")
     if unknown := texts.keys() - names:
         raise ValueError(f"{stated['name']} has unknown fields: {', '.join(sorted(unknown))}")
-    return DemoPack(PackDraft(**texts | {"topic": PackTopic(texts["topic"])}), memories)
+    texts["topic"] = PackTopic(texts["topic"])
+    return DemoPack(PackDraft(**texts), memories)
 
 
 def _publishers() -> tuple[Actor, Actor]:
-    """Who writes and who approves, in their tenant, which is made if need be. Raises Conflict."""
+    """Return the writer and the approver of the packs; create their tenant if it does not exist. Raises Conflict."""
     tenant_id = tenant_id_by_slug(PUBLISHER)
     if tenant_id is None:
         tenant_id = tenant_create(slug=PUBLISHER, name=PUBLISHER_NAME, owner_email=WRITER)[0].id
