@@ -108,3 +108,10 @@ def test_member_without_reading_is_refused(world: World) -> None:
 @pytest.mark.usefixtures("herons")
 def test_catalogue_takes_few_statements(world: World) -> None:
     assert len(statements(signed_in(world.bob), "/store/")) <= 12
+
+
+def test_empty_store_says_so_and_offers_no_filters(world: World) -> None:
+    page = signed_in(world.charlie).get("/store/").content.decode()
+    assert "No pack yet" in page
+    assert "<legend>" not in page
+    assert "chip-filters" not in page
