@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ from governance.vocabulary import Scope
 from tests.factories import World
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.outbox import run_jobs
+from vault.chat.memory_changes import turn_statements_undo
 
 ADDRESS = "memory-calls/"
 TABLES = ("vault_cube", "vault_conversation", "vault_turn", "governance_auditentry", "governance_outboxevent")
@@ -237,13 +239,20 @@ def test_an_update_about_something_else_ends_nothing(alice: Contract) -> None:
     assert {one["valid_to"] for one in alice.get("memories/?page_size=200").json["results"]} == {None}
 
 
-def test_a_correction_in_the_chat_is_answered_with_the_new_value_and_undone_with_its_turn(alice: Contract) -> None:
+def test_a_correction_in_the_chat_is_answered_with_the_new_value_and_undone_with_its_turn(
+    world: World, alice: Contract
+) -> None:
     conversation = alice.post("conversations/", {}).json["id"]
     turns = f"conversations/{conversation}/turns/"
     alice.post(turns, {"content": "My dog is Rex."})
     run_jobs()
-    alice.post(turns, {"content": "Actually my dog is Max."})
+    correction = alice.post(turns, {"content": "Actually my dog is Max."}).json["id"]
     run_jobs()
     answer = alice.post(turns, {"content": "Who is my dog?"}).json["content"]
     assert "Max" in answer
     assert "Rex" not in answer
+    turn_statements_undo(actor=world.alice.actor, conversation_id=UUID(conversation), turn_id=UUID(correction))
+    run_jobs()
+    answer = alice.post(turns, {"content": "Who is my dog?"}).json["content"]
+    assert "Rex" in answer
+    assert "Max" not in answer
