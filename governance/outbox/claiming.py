@@ -2,13 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
 
+from governance.actor import Actor
 from governance.database import no_tenant, tenant_transaction
+from governance.ids import uuid7
 from governance.models import OutboxEvent
 from governance.outbox.routes import Task, all_routes, routes_of
 from governance.vocabulary import Weight
@@ -31,6 +34,16 @@ def tasks_claim(weight: Weight) -> list[Task]:
     with no_tenant(), connection.cursor() as cursor:
         cursor.execute(CLAIM, [topics, batches, slots, tenant_slots, settings.OUTBOX_LEASE_SECONDS])
         return _tasks(cursor.fetchall())
+
+
+def event_claim(*, actor: Actor, topic: str, event_id: UUID, lease_time: timedelta) -> Task:
+    """Lease an event that the caller's transaction wrote: the caller runs the task, and no worker does meanwhile.
+
+    Writes: OutboxEvent.
+    """
+    task = Task(actor.tenant_id, topic, uuid7(), (event_id,))
+    OutboxEvent.objects.filter(id=event_id).update(lease=task.lease, available_at=Now() + lease_time)
+    return task
 
 
 def task_release(task: Task) -> None:

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from django.db.models.functions import Now
-
 from governance.actor import Actor, CallContext
 from governance.database import acting, tenant_transaction
 from governance.errors import Conflict
-from governance.ids import uuid7
-from governance.models import Member, OutboxEvent
-from governance.outbox.routes import Task
+from governance.models import Member
+from governance.outbox.claiming import event_claim
 from governance.outbox.running import task_run
 from governance.tenants.principals import actor_again
 from governance.tenants.selectors import me_get, tenant_id_by_slug
@@ -112,8 +109,7 @@ def _build(writer: Actor, pack: DemoPack) -> None:
         made = pack_create(actor=writer, draft=pack.draft)
         draft = VersionDraft(NUMBER, ids=tuple(one.cube.id for one in added), changelog="The first version.")
         job = version_build(actor=writer, pack_id=made.id, draft=draft)
-        task = Task(writer.tenant_id, Topic.PACK_BUILD, uuid7(), (job.id,))
-        OutboxEvent.objects.filter(id=job.id).update(lease=task.lease, available_at=Now() + BUILD_LIMIT)
+        task = event_claim(actor=writer, topic=Topic.PACK_BUILD, event_id=job.id, lease_time=BUILD_LIMIT)
     task_run(task)
 
 
