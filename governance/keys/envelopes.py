@@ -37,7 +37,7 @@ def exchange_key(tenant_id: UUID) -> X25519PrivateKey:
 
 
 def envelope_write(blocks: Iterable[bytes], recipient: bytes) -> Iterator[bytes]:
-    """The envelope of some blocks, part by part. recipient: a public key, 32 bytes. Raises Invalid."""
+    """The envelope of some blocks, part by part. recipient: a public key, 32 bytes. Raises ValueError."""
     ephemeral = X25519PrivateKey.generate()
     public = ephemeral.public_key().public_bytes_raw()
     header = MAGIC + hashlib.sha256(recipient).digest()[:KEY_ID_BYTES] + public
@@ -56,7 +56,10 @@ def envelope_read(content: bytes, key: X25519PrivateKey) -> bytes:
         raise EnvelopeInvalid("The file is shorter than the header of an encrypted one.")
     if header[len(MAGIC) : len(MAGIC) + KEY_ID_BYTES] != hashlib.sha256(own).digest()[:KEY_ID_BYTES]:
         raise EnvelopeInvalid("The file is encrypted to another key. Ask for one that is encrypted to yours.")
-    cipher = _cipher(key, header[-PUBLIC_BYTES:], header, own)
+    try:
+        cipher = _cipher(key, header[-PUBLIC_BYTES:], header, own)
+    except ValueError as error:
+        raise EnvelopeInvalid("The file was changed. Download it again.") from error
     opened, at, number, is_last = bytearray(), HEADER_BYTES, 0, False
     while not is_last:
         size = _size(content, at)
@@ -103,9 +106,6 @@ def _nonce(number: int, is_last: bool) -> bytes:
 
 
 def _cipher(private: X25519PrivateKey, public: bytes, header: bytes, recipient: bytes) -> ChaCha20Poly1305:
-    """Raises EnvelopeInvalid for a public key that gives no secret."""
-    try:
-        shared = private.exchange(X25519PublicKey.from_public_bytes(public))
-    except ValueError as error:
-        raise EnvelopeInvalid("The public key is no X25519 key.") from error
+    """Raises ValueError for a public key of another length, or that gives no secret."""
+    shared = private.exchange(X25519PublicKey.from_public_bytes(public))
     return ChaCha20Poly1305(HKDF(algorithm=SHA256(), length=32, salt=recipient, info=header).derive(shared))

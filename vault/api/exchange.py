@@ -236,8 +236,8 @@ def _draft(request: Request) -> ImportDraft:
 
 def _file(view: ApiView, request: Request, job_id: UUID, form: ExportForm) -> HttpResponseBase:
     actor = view.actor()
-    recipient = request.query_params.get("recipient", "")
+    recipient = request.query_params.get("recipient")
     file = exchange_file(actor=actor, job_id=job_id, form=form, recipient=recipient)
     asked_only(request, "recipient")
-    kind = FILE_TYPE if recipient else CONTENT_TYPES[form]
+    kind = CONTENT_TYPES[form] if recipient is None else FILE_TYPE
     return file_stream(file.blocks, name=file.name, content_type=kind, actor=actor, path=request.path)

@@ -13,7 +13,7 @@ from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.errors import Conflict, FieldError, Invalid, NotFound
 from governance.jobs.selectors import JobView, job_get, job_view, jobs_readable
-from governance.keys.envelopes import PUBLIC_BYTES, envelope_write, exchange_key
+from governance.keys.envelopes import envelope_write, exchange_key
 from governance.privacy.services import subject_view
 from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
@@ -54,10 +54,10 @@ def exchange_public_key(*, actor: Actor) -> str:
     return exchange_key(actor.tenant_id).public_key().public_bytes_raw().hex()
 
 
-def exchange_file(*, actor: Actor, job_id: UUID, form: ExportForm, recipient: str = "") -> ExchangeFile:
+def exchange_file(*, actor: Actor, job_id: UUID, form: ExportForm, recipient: str | None = None) -> ExchangeFile:
     """The file of a finished export, with the versions and lineage that the actor may read when a block is written.
 
-    recipient: an X25519 public key in hex, for a file that only its owner can open.
+    recipient: an X25519 public key in hex, for a file that only its owner can open; None for a readable file.
 
     Raises Invalid; NotFound; Forbidden, also at a block once the key, membership or role has ended; Conflict while it
     runs.
@@ -72,8 +72,8 @@ def exchange_file(*, actor: Actor, job_id: UUID, form: ExportForm, recipient: st
             raise Conflict(f"The export is {view.status}.")
         started = _heading(form, view, database_now())
     name, blocks = f"memories-{job_id}.{SUFFIXES[form]}", _blocks(actor, job_id, form, started)
-    if recipient:
-        return ExchangeFile(f"{name}.sealed", envelope_write(blocks, _public_key(recipient)))
+    if recipient is not None:
+        return ExchangeFile(f"{name}.sealed", _sealed(blocks, recipient))
     return ExchangeFile(name, blocks)
 
 
@@ -85,15 +85,13 @@ def exchange_jobs(*, actor: Actor) -> list[JobView]:
         return [job_view(job) for job in rows]
 
 
-def _public_key(text: str) -> bytes:
+def _sealed(blocks: Iterator[bytes], recipient: str) -> Iterator[bytes]:
     """Raises Invalid."""
     try:
-        key = bytes.fromhex(text)
-    except ValueError:
-        key = b""
-    if len(key) != PUBLIC_BYTES:
-        raise Invalid(errors=[FieldError("recipient", "a public key has 64 hexadecimal digits")])
-    return key
+        return envelope_write(blocks, bytes.fromhex(recipient))
+    except ValueError as error:
+        fault = FieldError("recipient", "write an X25519 public key as 64 hexadecimal digits")
+        raise Invalid(errors=[fault]) from error
 
 
 def _heading(form: ExportForm, view: JobView, now: datetime) -> bytes:

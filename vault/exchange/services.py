@@ -63,19 +63,6 @@ class ImportDraft:
 
 
 @dataclass(frozen=True)
-class ImportCheck:
-    """The effect of an import. new, present, conflicts: memories that would be stored, that are here unchanged, and
-    that are here with other words; left_out: parts of the file that are not imported; signer: of a memory pack.
-    """
-
-    new: int
-    present: int
-    conflicts: int
-    left_out: tuple[LeftOut, ...]
-    signer: "Signer | None" = None
-
-
-@dataclass(frozen=True)
 class Signer:
     """The publisher of a memory pack, as its manifest states it. is_own: whether this installation signed it; no other
     key is trusted by itself.
@@ -85,6 +72,19 @@ class Signer:
     version: str
     key_id: str
     is_own: bool
+
+
+@dataclass(frozen=True)
+class ImportCheck:
+    """The effect of an import. new, present, conflicts: memories that would be stored, that are here unchanged, and
+    that are here with other words; left_out: parts of the file that are not imported; signer: of a memory pack.
+    """
+
+    new: int
+    present: int
+    conflicts: int
+    left_out: tuple[LeftOut, ...]
+    signer: Signer | None = None
 
 
 @dataclass(frozen=True)

@@ -123,11 +123,9 @@ def export(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 def file(request: HttpRequest, actor: Actor, job_id: UUID, form: str) -> HttpResponseBase:
     if form not in set(ExportForm):
         raise NotFound
-    recipient = "".join(request.GET.get("recipient", "").split())
-    if "recipient" in request.GET and not recipient:
-        raise Invalid(_("Enter the public key of the recipient."))  # never a readable file where one was to be closed
+    recipient = request.GET.get("recipient")
     found = exchange_file(actor=actor, job_id=job_id, form=ExportForm(form), recipient=recipient)
-    kind = "application/octet-stream" if recipient else CONTENT_TYPES[ExportForm(form)]
+    kind = CONTENT_TYPES[ExportForm(form)] if recipient is None else "application/octet-stream"
     return file_stream(found.blocks, name=found.name, content_type=kind, actor=actor, path=request.path)
 
 
