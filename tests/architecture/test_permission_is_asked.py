@@ -128,6 +128,7 @@ LISTED_ABOVE = {
     ("vault.reviews.services", "review_texts_prepared"),
     ("vault.reviews.feedback", "feedback_texts_prepared"),
     ("vault.layers.placing", "hot_emit"),  # leaves work for what the caller was allowed
+    ("governance.outbox.claiming", "event_claim"),  # the caller's own transaction wrote the event
 }
 
 

@@ -6,9 +6,10 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState, expect, sync_playwright
 
 from tests.browser.visit import Visit
 from tests.harness.product import RunningServer
@@ -17,6 +18,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 OPEN_SECONDS = 10.0
 
 OpenVisit = Callable[..., Visit]
+SignIn = Callable[[str, str], Page]
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +78,32 @@ def visit(chromium: Browser, server: RunningServer, cookies: StorageState) -> It
 def page(visit: OpenVisit) -> Page:
     """An ordinary window: English, light, 1280 × 720."""
     return visit().page
+
+
+@pytest.fixture
+def colleague(chromium: Browser, server: RunningServer) -> Iterator[SignIn]:
+    """Adds a member with a role, and opens a signed-in window of theirs."""
+    contexts: list[BrowserContext] = []
+
+    def begin(name: str, role: str) -> Page:
+        email = f"{name}-{uuid4().hex[:6]}@home.example"
+        tenant = server.first_run["tenant"]
+        added = server.manage("member_add", "--tenant", tenant, "--email", email, "--role", role, "--json")
+        assert added.returncode == 0, added.stderr
+        linked = server.manage("sign_in_link", "--tenant", tenant, "--email", email, "--json")
+        assert linked.returncode == 0, linked.stderr
+        context = chromium.new_context(base_url=server.base_url, locale="en-GB")
+        context.set_default_timeout(OPEN_SECONDS * 1000)
+        contexts.append(context)
+        page = context.new_page()
+        page.goto(json.loads(linked.stdout)["sign_in_link"])
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("button", name="Sign in")).to_have_count(0)
+        return page
+
+    yield begin
+    for context in contexts:
+        context.close()
 
 
 def sign_in_link(server: RunningServer) -> str:

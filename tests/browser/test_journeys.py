@@ -3,46 +3,16 @@
 import json
 import re
 import urllib.request
-from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenVisit, memory_add
+from tests.browser.conftest import OpenVisit, SignIn, memory_add
 from tests.harness.product import RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
-
-SignIn = Callable[[str, str], Page]
-SECONDS = 10.0
-
-
-@pytest.fixture
-def colleague(chromium: Browser, server: RunningServer) -> Iterator[SignIn]:
-    """Adds a member with a role, and opens a signed-in window of theirs."""
-    contexts: list[BrowserContext] = []
-
-    def begin(name: str, role: str) -> Page:
-        email = f"{name}-{uuid4().hex[:6]}@home.example"
-        tenant = server.first_run["tenant"]
-        added = server.manage("member_add", "--tenant", tenant, "--email", email, "--role", role, "--json")
-        assert added.returncode == 0, added.stderr
-        linked = server.manage("sign_in_link", "--tenant", tenant, "--email", email, "--json")
-        assert linked.returncode == 0, linked.stderr
-        context = chromium.new_context(base_url=server.base_url, locale="en-GB")
-        context.set_default_timeout(SECONDS * 1000)
-        contexts.append(context)
-        page = context.new_page()
-        page.goto(json.loads(linked.stdout)["sign_in_link"])
-        page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("button", name="Sign in")).to_have_count(0)
-        return page
-
-    yield begin
-    for context in contexts:
-        context.close()
 
 
 def api(server: RunningServer, method: str, address: str, body: Any = None, key: str = "") -> tuple[int, Any]:

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import OpenVisit, memory_add
+from tests.browser.conftest import OpenVisit, SignIn, memory_add
 from tests.browser.looks import looked_at
 from tests.harness.product import RunningServer
 
@@ -32,11 +32,12 @@ def newcomer(chromium: Browser, server: RunningServer) -> Page:
 
 
 def test_pack_made_from_a_selection_reaches_another_organisation(
-    chromium: Browser, visit: OpenVisit, server: RunningServer
+    chromium: Browser, visit: OpenVisit, server: RunningServer, colleague: SignIn
 ) -> None:
     for text in ("The heron nests by the mill.", "The heron fishes at dawn.", "Write to mia@mill.example first."):
         memory_add(server, content=text, tags=["heron"])
     name = f"herons-{uuid4().hex[:6]}"
+    second = colleague("sam", "admin")  # a second admin, so that what leaves the organisation waits for an approval
     page = visit().page
     page.goto("/memories/?tag=heron")
     for box in page.locator('input[name="id"]').all():
@@ -63,6 +64,10 @@ def test_pack_made_from_a_selection_reaches_another_organisation(
     page.get_by_label("Reads of a subscriber").fill("100")
     found += looked_at(page)
     page.get_by_role("button", name="Publish", exact=True).click()
+    expect(page.get_by_text("waits for an approval", exact=True)).to_be_visible()
+    second.goto("/reviews/")
+    second.get_by_role("button", name="Approve").last.click()
+    page.reload()
     expect(page.get_by_text("offered now")).to_be_visible()
     page.goto("/store/own/")
     expect(page.locator("main")).to_contain_text("Herons of the mill")
