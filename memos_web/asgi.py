@@ -21,6 +21,7 @@ from governance.tenants.serving import refuse_unsafe_role
 from memos_web.handler import ThreadedHandler
 from memos_web.mcp.app import WithMcp
 from memos_web.mem0.app import WithMem0
+from memos_web.telemetry import telemetry_start
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import llm
 from vault.retrieval.warming import load_models
@@ -39,6 +40,7 @@ def _prepare() -> None:
         key_store().check()
     finally:
         connection.close()
+    telemetry_start()
     load_models()  # before the server listens: /readyz answers only then
     with suppress(ProviderUnavailable):  # what a model lacks is said where it is asked
         llm()

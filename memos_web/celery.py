@@ -72,12 +72,14 @@ def refuse_unsafe_role(**_: Any) -> None:
     from governance.keys.services import key_store
     from governance.tenants.binding import UnsafeRole
     from governance.tenants.serving import refuse_unsafe_role
+    from memos_web.telemetry import telemetry_start
 
     try:
         refuse_unsafe_role()
         key_store().check()
     except (Unavailable, UnsafeRole) as error:
         raise SystemExit(f"memos: {error}") from error
+    telemetry_start()
     for fault in each_topic_has_a_handler():
         raise SystemExit(f"memos: {fault.msg}")
 

@@ -32,6 +32,7 @@ KNOWN_VARIABLES = frozenset(
         "MEMOS_LLM_KEY",
         "MEMOS_LLM_MODEL",
         "MEMOS_LLM_URL",
+        "MEMOS_LOG_FORMAT",
         "MEMOS_MAIL_FROM",
         "MEMOS_MAIL_URL",
         "MEMOS_MASTER_KEY",
@@ -145,6 +146,7 @@ class Config:
     web_processes: int = 1
     backup_days: int = 30
     metrics_token: str = field(repr=False, default="")
+    log_format: str = "line"
     next_master_key: bytes | None = field(repr=False, default=None)
 
     @property
@@ -210,6 +212,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         mail=_mail(environ),
         web_processes=_web_processes(environ.get("MEMOS_WEB_PROCESSES", "")),
         metrics_token=_metrics_token(environ.get("MEMOS_METRICS_TOKEN", "")),
+        log_format=_one_of("MEMOS_LOG_FORMAT", environ.get("MEMOS_LOG_FORMAT") or "line", ("line", "json")),
         backup_days=_backup_days(environ.get("MEMOS_BACKUP_DAYS") or "30"),
     )
 

@@ -3,6 +3,7 @@
 With several web processes, each writes its counts to the folder `PROMETHEUS_MULTIPROC_DIR`, and a scrape adds them up.
 """
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from secrets import compare_digest
 from django.conf import settings
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
+from opentelemetry.trace import SpanKind
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -19,7 +21,9 @@ from governance.audit.health import audit_health
 from governance.errors import DomainError
 from governance.heartbeats import Part, silent_parts
 from governance.outbox.selectors import outbox_health
+from governance.trace import span, span_fail
 
+logger = logging.getLogger("memos_web.requests")
 Handler = Callable[[HttpRequest], HttpResponse]
 REQUESTS = Counter("memos_requests", "Requests answered, by pattern of the address.", ["method", "route", "status"])
 SECONDS = Histogram(
@@ -33,21 +37,36 @@ NO_ROUTE = "none"  # of an address that does not exist: one label for all, so th
 
 
 class MetricsMiddleware:
-    """Counts and times each request."""
+    """Counts and times each request; with `MEMOS_LOG_FORMAT=json`, logs it; with a collector, sends it as a span."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         begun = time.perf_counter()
-        response = self.get_response(request)
-        match = request.resolver_match
-        route = match.route if match is not None else NO_ROUTE
         method = request.method if request.method in {"GET", "POST", "PATCH", "PUT", "DELETE"} else "other"
+        with span(method, SpanKind.SERVER, caller=request.headers) as current:
+            response = self.get_response(request)
+            match = request.resolver_match
+            route = match.route if match is not None else NO_ROUTE
+            current.update_name(f"{method} {route}")
+            current.set_attributes(
+                {
+                    "http.request.method": method,
+                    "http.route": route,
+                    "http.response.status_code": response.status_code,
+                    "memos.request_id": response.get("X-Request-ID", ""),
+                }
+            )
+            if response.status_code >= 500:
+                span_fail(current, str(response.status_code))
+        seconds = time.perf_counter() - begun
         REQUESTS.labels(method, route, str(response.status_code)).inc()
-        SECONDS.labels(route).observe(time.perf_counter() - begun)
+        SECONDS.labels(route).observe(seconds)
         if response.status_code == 503:
             BUSY.inc()
+        what = {"method": method, "route": route, "status": response.status_code, "ms": round(seconds * 1000, 1)}
+        logger.info("request", extra=what)
         return response
 
 

@@ -10,17 +10,19 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
+from opentelemetry.trace import SpanKind
 
 from governance.actor import Actor, system_actor
 from governance.database import acting, tenant_transaction
 from governance.models import OutboxEvent
 from governance.outbox.routes import AGAIN, Route, Task, Write, route_of
 from governance.outbox.services import CHANNEL
+from governance.trace import span, work_begins
 
 LONGEST_DELAY = timedelta(minutes=5)
 SLICE_SECONDS = 1.0  # a task goes on with the next step of its job for so long; then other tenants have their turn
 KILLED = "WorkerLost: The worker ended during each of its runs."
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("governance.jobs")
 
 
 class LeaseLost(Exception):
@@ -33,10 +35,13 @@ def task_run(task: Task, *, slice_seconds: float = SLICE_SECONDS) -> int:
     An event that failed comes back after a growing pause; after `max_attempts` runs it is a dead letter. A run that
     lost its lease leaves no trace. Writes: OutboxEvent …, and what the handler writes.
     """
-    route, until = route_of(task.topic), time.monotonic() + slice_seconds
-    ended = _run_once(route, task, until)
+    route, begun = route_of(task.topic), time.monotonic()
+    ended = _run_once(route, task, begun + slice_seconds)
     while ended is None:
-        ended = _run_once(route, task, until)
+        ended = _run_once(route, task, begun + slice_seconds)
+    if ended:
+        what = {"topic": task.topic, "tenant": str(task.tenant_id), "events": ended}
+        logger.info("job", extra=what | {"ms": round((time.monotonic() - begun) * 1000, 1)})
     return ended
 
 
@@ -64,9 +69,11 @@ def _run_once(route: Route, task: Task, until: float) -> int | None:
         return 0
     causes = tuple(dict.fromkeys(event.request_id for event in events))
     actor = system_actor(tenant_id=task.tenant_id, request_id=f"job-{events[0].id}", causes=causes)
+    work_begins(actor.request_id, causes)
     try:
-        write = route.handler(task, actor, [event.payload for event in events])
-        return _finish(actor, task, [event.id for event in events], write, until)
+        with span(f"job {task.topic}", SpanKind.CONSUMER, {"memos.request_id": actor.request_id}):
+            write = route.handler(task, actor, [event.payload for event in events])
+            return _finish(actor, task, [event.id for event in events], write, until)
     except LeaseLost:
         logger.warning("job lost its lease: tenant=%s topic=%s", task.tenant_id, task.topic)
     except Exception as error:  # noqa: BLE001 - the job runner: whatever a job dies of is counted and shown

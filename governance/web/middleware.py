@@ -11,6 +11,7 @@ from django.utils import translation
 
 from governance.actor import Actor
 from governance.ids import uuid7
+from governance.trace import work_begins
 
 API = "/api/v1/"
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -44,6 +45,7 @@ class RequestIdMiddleware:
         offered = request.headers.get("X-Request-ID", "")
         request_id = offered if ACCEPTABLE_ID.fullmatch(offered) else str(uuid7())
         request.request_id = request_id  # type: ignore[attr-defined]
+        work_begins(request_id)
         request.caller = Caller()  # type: ignore[attr-defined]
         response = self.get_response(request)
         response["X-Request-ID"] = request_id

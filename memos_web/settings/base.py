@@ -19,6 +19,7 @@ from governance.vocabulary import (
     SinkKind,
     Weight,
 )
+from memos_web import logs
 from memos_web.config import read_config
 from vault.vocabulary import (
     ContractState,
@@ -312,15 +313,20 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "formatters": {"chosen": logs.formatter(CONFIG.log_format)},
     "filters": {
         "links": {"()": "governance.web.log_filter.WithoutLinks"},
         "hosts": {"()": "governance.web.log_filter.HostInOneLine"},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["links"]}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "chosen", "filters": ["links"]}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "django.security.DisallowedHost": {"filters": ["hosts"]},
+        # One line for each request and job: for programs that read them.
+        "memos_web.requests": {"level": "INFO" if CONFIG.log_format == "json" else "WARNING"},
+        "governance.jobs": {"level": "INFO" if CONFIG.log_format == "json" else "WARNING"},
+        # Handlers of its own would write lines of another format.
+        "uvicorn": {"level": "INFO", "handlers": [], "propagate": True},
         "httpx2": {"level": "WARNING"},
         "mcp": {"level": "WARNING"},  # at INFO it repeats what a tool was called with
         "celery.app.trace": {"level": "WARNING"},

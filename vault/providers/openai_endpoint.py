@@ -7,7 +7,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 import openai
+from opentelemetry.trace import SpanKind
 
+from governance.trace import headers_onward, span
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.transport import AddressRefused, PinnedTransport
 
@@ -54,6 +56,7 @@ class Endpoint:
             http_client=httpx2.Client(
                 transport=PinnedTransport(is_of_operator=self.is_of_operator),
                 follow_redirects=False,
+                event_hooks={"request": [_say_who_asks]},
                 timeout=openai.Timeout(self.read_seconds, connect=self.connect_seconds),
             ),
         )
@@ -70,8 +73,11 @@ class Endpoint:
 
         Raised `from None`: a server's error may repeat the prompt or the key, and a traceback would print it.
         """
+        server = urlsplit(self.url).hostname or ""
+        named = {"gen_ai.request.model": self.model, "server.address": server}
         try:
-            yield
+            with span("model call", SpanKind.CLIENT, named, is_parent=False):
+                yield
         except openai.APITimeoutError:
             raise self.unavailable("did not answer in time") from None
         except openai.APIConnectionError as error:
@@ -84,3 +90,7 @@ class Endpoint:
             raise self.unavailable("reported an error") from None
         except ValueError:  # JSON that is none
             raise self.unreadable() from None
+
+
+def _say_who_asks(request: httpx2.Request) -> None:
+    request.headers.update(headers_onward())
