@@ -40,12 +40,13 @@ from vault.chat.services import ConversationDraft, conversation_create, turn_run
 from vault.cubes.drafts import CubeChanges
 from vault.cubes.services import cube_update
 from vault.models import Conversation, Cube, Pack, PackVersion, Publication
+from vault.packs.listings import listing_write
 from vault.store.rules import Terms, terms_json
 from vault.vocabulary import EXTRACTIVE, PackState, PackTopic, PublicationState, Visibility
 
 SEED = 20_261_123
 OPEN = "/open"
-PUBLISHER, PACKS = "benchmark-publisher", 5_000  # of the catalogue
+PUBLISHER = "benchmark-publisher"
 WARM_UP = 3  # requests of a page that are not counted
 GOAL_MS, GOAL_QUERIES, GOAL_KB = 50.0, 20, 190.0
 BOUNDS = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
@@ -66,8 +67,6 @@ PAGES = {
     "add a memory": "/memories/new/",
     "chat": "/chat/",
     "conversation": "/chat/{conversation}/",
-    "catalogue": "/store/",
-    "catalogue, searched": "/store/?q=heron&topic=health",
     "reviews": "/reviews/",
     "access": "/access/",
     "access to a memory": "/access/memory/{memory}/",
@@ -81,6 +80,13 @@ PAGES = {
     "members": "/settings/members/",
     "keys": "/settings/keys/",
     "palette": "/palette/?q={word}",
+}
+CATALOGUE = {
+    "catalogue": "/store/",
+    "catalogue, by rating": "/store/?order=rated",
+    "catalogue, page 100": "/store/?page=100",
+    "catalogue, filtered": "/store/?topic=health&language=zh",
+    "catalogue, searched": "/store/?q=heron+month&topic=health",
 }
 
 
@@ -101,31 +107,40 @@ def pages(measuring: Measuring) -> dict[str, Any]:
         "goal queries": GOAL_QUERIES,
     }
     figures["sizes"] = {}
-    packs_stock(owner_of(PUBLISHER).actor, PACKS)
     for size in measuring.sizes:
         browser, known = _prepared(size)
-        figures["sizes"][str(size)] = _measured(browser, known, measuring.rounds)
+        figures["sizes"][str(size)] = _measured(browser, PAGES, known, measuring.rounds)
     figures["first load"] = _first_load(browser)
     return figures
 
 
+def catalogue(packs: int, rounds: int) -> dict[str, Any]:
+    """The figures of the pages of a catalogue of `packs` publications, which stay. Raises BenchmarkError."""
+    packs_stock(owner_of(PUBLISHER).actor, packs)
+    settled()
+    browser = _signed_in(_member(owner_of("benchmark-catalogue").actor))
+    sizes = {str(packs): _measured(browser, CATALOGUE, {}, rounds)}
+    return {"rounds": rounds, "goal ms": GOAL_MS, "sizes": sizes}
+
+
+def catalogue_table(figures: dict[str, Any]) -> str:
+    return _table("page, packs", figures["sizes"])
+
+
 def pages_table(figures: dict[str, Any]) -> str:
+    load = figures["first load"]
+    table = _table("page, memories", figures["sizes"])
+    return f"{table}\n\n{markdown(['first load', 'KB gzip'], [[name, load[name]] for name in load])}"
+
+
+def _table(title: str, sizes: dict[str, Any]) -> str:
+    keys = ("p50", "p95", "processor p50", "queries", "bytes", "gzip")
     rows = [
-        [
-            f"{name}, {int(size):,}",
-            one["p50"],
-            one["p95"],
-            one["processor p50"],
-            one["queries"],
-            one["bytes"],
-            one["gzip"],
-        ]
-        for size, found in figures["sizes"].items()
+        [f"{name}, {int(size):,}", *(one[key] for key in keys)]
+        for size, found in sizes.items()
         for name, one in found.items()
     ]
-    table = markdown(["page, memories", "p50 ms", "p95 ms", "processor ms", "queries", "bytes", "gzip"], rows)
-    load = figures["first load"]
-    return f"{table}\n\n{markdown(['first load', 'KB gzip'], [[name, load[name]] for name in load])}"
+    return markdown([title, "p50 ms", "p95 ms", "processor ms", "queries", "bytes", "gzip"], rows)
 
 
 def _prepared(size: int) -> tuple[Client, dict[str, str]]:
@@ -149,6 +164,7 @@ def _prepared(size: int) -> tuple[Client, dict[str, str]]:
 
 def packs_stock(publisher: Actor, count: int) -> None:
     """Publications without files, for every tenant, up to `count`: the catalogue reads no file."""
+    system = command_line_actor(publisher.tenant_id)
     topics, birds = list(PackTopic), ("Heron", "Kestrel", "Swift", "Wren", "Dipper")
     with acting(publisher):
         present = Publication.objects.filter(tenant_id=publisher.tenant_id).count()
@@ -196,6 +212,9 @@ def packs_stock(publisher: Actor, count: int) -> None:
         Pack.objects.bulk_create(packs)
         PackVersion.objects.bulk_create(versions)
         Publication.objects.bulk_create(offers)
+        for offer in offers:
+            offer.refresh_from_db(fields=["published_at"])
+            listing_write(actor=system, publication=offer, is_approved=True)
 
 
 def _member(actor: Actor) -> Actor:
@@ -235,10 +254,12 @@ def _signed_in(owner: Actor) -> Client:
     return browser
 
 
-def _measured(browser: Client, known: dict[str, str], rounds: int) -> dict[str, dict[str, Any]]:
+def _measured(
+    browser: Client, patterns: dict[str, str], known: dict[str, str], rounds: int
+) -> dict[str, dict[str, Any]]:
     """The figures of each page that is there."""
     found = {}
-    for name, pattern in PAGES.items():
+    for name, pattern in patterns.items():
         address = pattern.format(**known)
         answer = browser.get(address)
         if answer.status_code == 404:

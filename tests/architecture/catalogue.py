@@ -132,7 +132,7 @@ APP_RIGHTS = {
     "vault_pack": ALL,
     "vault_packversion": ALL,
     "vault_publication": CHANGE,
-    "vault_storelisting": READ,
+    "vault_listing": ALL,
     "vault_subscription": CHANGE,
     "vault_packmemory": ALL,
     "vault_contract": CHANGE,
@@ -174,18 +174,9 @@ COLUMN_RIGHTS = {
     ("memos_router", "governance_outboxevent", "UPDATE", "attempts available_at last_error lease parked_at"),
     ("memos_router", "governance_schedule", "SELECT", "enabled id next_run_at tenant_id"),
     ("memos_router", "governance_signinlink", "SELECT", "id tenant_id token_hash"),
-    ("memos_router", "governance_tenant", "SELECT", "erased_at id name slug"),
+    ("memos_router", "governance_tenant", "SELECT", "erased_at id slug"),
     ("memos_router", "governance_user", "SELECT", "email id"),
     ("memos_router", "vault_embeddingmodel", "SELECT", "model tenant_id"),
-    # What the MemStore shows of a publication: texts that were written for others, and counts.
-    ("memos_router", "vault_pack", "SELECT", "description id keywords licence name tenant_id title topic"),
-    ("memos_router", "vault_packversion", "SELECT", "count digest id key_id languages number tenant_id"),
-    (
-        "memos_router",
-        "vault_publication",
-        "SELECT",
-        "id pack_id published_at ratings stars state subscribers tenant_id tenants terms version_id visibility",
-    ),
     ("memos_router", "governance_job", "SELECT", "kept_until"),
     ("memos_router", "governance_job", "UPDATE", "kept_until sealed_request"),
     ("memos_app", "governance_personagrant", "UPDATE", "expires_at"),
@@ -194,6 +185,14 @@ COLUMN_RIGHTS = {
 }
 # Policies for roles other than the one that serves; each sees no more columns than COLUMN_RIGHTS gives it.
 OTHER_POLICIES = {
+    # The one policy that shows rows of other tenants: the catalogue, of what is offered to the tenant that reads.
+    (
+        "vault_listing",
+        "memos_app",
+        "SELECT",
+        f'(is_offered AND (( SELECT {TENANT} AS "nullif") IS NOT NULL) AND '
+        f"(((visibility)::text = 'installation'::text) OR (( SELECT {TENANT} AS \"nullif\") = ANY (tenants))))",
+    ),
     ("governance_browsersession", "memos_router", "DELETE", "true"),
     ("governance_browsersession", "memos_router", "SELECT", "true"),
     ("governance_invitation", "memos_router", "SELECT", "true"),
@@ -218,9 +217,6 @@ OTHER_POLICIES = {
     ("governance_tenant", "memos_router", "SELECT", "true"),
     ("governance_user", "memos_router", "SELECT", "true"),
     ("vault_embeddingmodel", "memos_router", "SELECT", "true"),
-    ("vault_pack", "memos_router", "SELECT", "true"),
-    ("vault_packversion", "memos_router", "SELECT", "true"),
-    ("vault_publication", "memos_router", "SELECT", "true"),
     ("governance_job", "memos_router", "SELECT", "true"),
     ("governance_job", "memos_router", "UPDATE", "true"),
 }
@@ -245,7 +241,6 @@ DEFINER_FUNCTIONS = frozenset(
         "governance_tenant_ids",
         "governance_tidy",
         "governance_user_by_email",
-        "vault_store_catalogue",
         "vault_tenant_erase",
         "vault_tenants_to_reembed",
     }

@@ -5,23 +5,33 @@ from uuid import UUID
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from rest_framework import serializers
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PAGE, PageSchema, described
-from governance.api.fields import OneOfField, StrictSerializer, TextField
+from governance.api.described import ONCE, PAGE, described
 from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.fields import refuse_deep
 from vault.api.inputs import read
-from vault.api.schema import Schema
+from vault.api.pack_schema import (
+    ChoiceInput,
+    ItemsSchema,
+    PackChangesInput,
+    PackInput,
+    PackListSchema,
+    PackPreviewSchema,
+    PackSchema,
+    PackVerdictSchema,
+    PackVersionListSchema,
+    PackVersionSchema,
+    VersionInput,
+    WhyInput,
+)
 from vault.packs.files import LARGEST_FILE, Item
 from vault.packs.scanning import Leaving, LeavingRules
 from vault.packs.selectors import (
@@ -34,8 +44,6 @@ from vault.packs.selectors import (
     versions_list,
 )
 from vault.packs.services import (
-    LONGEST_NAME,
-    MOST_IDS,
     PackDraft,
     VersionDraft,
     pack_create,
@@ -46,154 +54,13 @@ from vault.packs.services import (
     version_preview,
 )
 from vault.store.publishing import version_yank
-from vault.vocabulary import FindingRule, PackState, PackTopic, SemanticType, SubjectRule, Treatment
+from vault.vocabulary import FindingRule, SubjectRule
 
 if TYPE_CHECKING:
     from vault.models import Pack, PackVersion
 
 PACK_TYPE = "application/vnd.memos.mempack+zip"
 LISTED = ("authors", "keywords")
-
-
-class Labels(serializers.ListField):
-    """At most 50 short texts."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(child=TextField(max_length=100), max_length=50, **options)
-
-
-class PackChangesInput(StrictSerializer):
-    """Texts of a pack, which others read."""
-
-    title = TextField(max_length=120, required=False)
-    description = TextField(max_length=300, required=False, allow_blank=True)
-    readme = TextField(max_length=20_000, required=False, allow_blank=True, help_text="Markdown.")
-    licence = TextField(max_length=60, required=False, allow_blank=True, help_text="As an SPDX identifier: CC-BY-4.0.")
-    topic = OneOfField(PackTopic, required=False)
-    authors = Labels(required=False)
-    keywords = Labels(required=False)
-
-
-class PackInput(PackChangesInput):
-    """A new pack. Others find it as `organisation/name`."""
-
-    name = TextField(max_length=LONGEST_NAME, help_text="Lower-case letters, digits and hyphens; it never changes.")
-    title = TextField(max_length=120)
-
-
-class ChoiceInput(StrictSerializer):
-    """The memories of a version, and the treatment of those that may not leave unchanged."""
-
-    ids = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=MOST_IDS, allow_empty=False)
-    filters = serializers.JSONField(required=False, help_text="As in a search.")
-    findings = OneOfField(
-        FindingRule, required=False, help_text="Of personal data and secrets. Default: block the version."
-    )
-    subjects = OneOfField(SubjectRule, required=False, help_text="Of memories about data subjects. Default: drop.")
-
-    def validate_filters(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise serializers.ValidationError("an object is needed")
-        refuse_deep(value)
-        return value
-
-
-class VersionInput(ChoiceInput):
-    """The next version of a pack, and which memories it holds."""
-
-    version = TextField(max_length=20, help_text="As 1.4.0; it never changes, unless the scan blocks it.")
-    changelog = TextField(max_length=2000, required=False, allow_blank=True)
-
-
-class WhyInput(StrictSerializer):
-    reason = TextField(max_length=300)
-
-
-class ReportSchema(Schema):
-    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Memories by how they entered.")
-    dropped = serializers.DictField(child=serializers.IntegerField(), help_text="Dropped ones by reason.")
-    blocked = serializers.ListField(
-        child=serializers.DictField(), help_text="The first 100 that block it: `memory_id` and `kinds` of findings."
-    )
-    capped = serializers.BooleanField(required=False, help_text="More matched than a pack may hold.")
-
-
-class PackVersionSchema(Schema):
-    id = serializers.UUIDField()
-    version = serializers.CharField()
-    state = serializers.ChoiceField(choices=list(PackState))
-    changelog = serializers.CharField()
-    reason = serializers.CharField(help_text="Why it was deprecated or yanked.")
-    count = serializers.IntegerField(help_text="Its memories.")
-    size = serializers.IntegerField(help_text="Bytes of its file.")
-    digest = serializers.CharField(help_text="SHA-256 of its memories, in hex.")
-    key_id = serializers.CharField(help_text="Of the key that signed it.")
-    languages = serializers.ListField(child=serializers.CharField())
-    report = serializers.DictField(help_text="Of the scan: counts, reasons and the ids that block it.")
-    created_at = serializers.DateTimeField()
-    published_at = serializers.DateTimeField(allow_null=True)
-
-
-class PackSchema(Schema):
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    title = serializers.CharField()
-    description = serializers.CharField()
-    readme = serializers.CharField()
-    licence = serializers.CharField()
-    topic = serializers.ChoiceField(choices=list(PackTopic))
-    authors = serializers.ListField(child=serializers.CharField())
-    keywords = serializers.ListField(child=serializers.CharField())
-    created_at = serializers.DateTimeField()
-
-
-class PackWithVersionSchema(PackSchema):
-    newest = PackVersionSchema(allow_null=True)
-
-
-class PackListSchema(PageSchema):
-    results = PackWithVersionSchema(many=True)
-
-
-class PackVersionListSchema(PageSchema):
-    results = PackVersionSchema(many=True)
-
-
-class PackItemSchema(Schema):
-    id = serializers.UUIDField(help_text="Of the memory in the pack; the same in every version.")
-    content = serializers.CharField()
-    title = serializers.CharField()
-    tags = serializers.ListField(child=serializers.CharField())
-    semantic_type = serializers.ChoiceField(choices=list(SemanticType))
-    language = serializers.CharField()
-
-
-class LeavingSchema(Schema):
-    memory_id = serializers.UUIDField()
-    treatment = serializers.ChoiceField(choices=list(Treatment))
-    reasons = serializers.ListField(child=serializers.CharField())
-    item = PackItemSchema(allow_null=True)
-
-
-class PackPreviewSchema(Schema):
-    results = LeavingSchema(many=True)
-
-
-class ItemsSchema(Schema):
-    results = PackItemSchema(many=True)
-
-
-class PackVerdictSchema(Schema):
-    name = serializers.CharField()
-    version = serializers.CharField()
-    title = serializers.CharField()
-    count = serializers.IntegerField()
-    digest = serializers.CharField()
-    key_id = serializers.CharField()
-    signed_here = serializers.BooleanField(
-        help_text="By this installation's key; another's is for its owner to confirm."
-    )
-    data_subjects = serializers.CharField()
 
 
 class PackParser(BaseParser):

@@ -4,13 +4,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.api.described import ONCE, PAGE, PageSchema, described
-from governance.api.fields import OneOfField, StrictSerializer, TextField, WholeField
+from governance.api.described import ONCE, PAGE, described
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only
@@ -18,8 +16,17 @@ from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.inputs import read
-from vault.api.packs import PackItemSchema, WhyInput, item_json
-from vault.api.schema import Schema
+from vault.api.pack_schema import WhyInput
+from vault.api.packs import item_json
+from vault.api.store_schema import (
+    ListingListSchema,
+    OfferSchema,
+    PublicationInput,
+    PublicationListSchema,
+    PublicationSchema,
+    TryInput,
+    TrySchema,
+)
 from vault.store.catalogue import (
     ORDERS,
     CatalogueOrder,
@@ -30,7 +37,6 @@ from vault.store.catalogue import (
     offer_get,
 )
 from vault.store.publishing import (
-    MOST_TENANTS,
     PublicationDraft,
     publication_approve,
     publication_create,
@@ -40,8 +46,8 @@ from vault.store.publishing import (
     tenants_named,
 )
 from vault.store.rules import Terms, terms_json, terms_stored
-from vault.store.trying import EXTRACT, MOST_QUESTIONS, TriedQuestion, publication_try
-from vault.vocabulary import PackTopic, PublicationState, QuotaPeriod, Visibility
+from vault.store.trying import TriedQuestion, publication_try
+from vault.vocabulary import PackTopic, QuotaPeriod, Visibility
 
 if TYPE_CHECKING:
     from vault.models import Listing, Publication
@@ -54,132 +60,6 @@ PARAMETERS = [
     OpenApiParameter("language", str, description="As `en` or `zh`."),
     OpenApiParameter("order", str, enum=[*CatalogueOrder], description="Default: used."),
 ]
-
-
-class TermsInput(StrictSerializer):
-    """The terms of a contract."""
-
-    reads = WholeField(
-        min_value=1, max_value=10**9, required=False, allow_null=True, help_text="In each period. Default: no limit."
-    )
-    period = OneOfField(QuotaPeriod, required=False, help_text="Default: month.")
-    days = WholeField(
-        min_value=1, max_value=36_500, required=False, allow_null=True, help_text="Of validity. Default: no end."
-    )
-    purposes = serializers.ListField(child=TextField(max_length=200), max_length=20, required=False)
-    price = TextField(max_length=100, required=False, allow_blank=True, help_text="As recorded; nothing is charged.")
-
-
-class PublicationInput(StrictSerializer):
-    pack_version = serializers.UUIDField(help_text="The id of a ready version.")
-    visibility = OneOfField(Visibility, required=False, help_text="Default: tenant.")
-    tenants = serializers.ListField(
-        child=TextField(max_length=63),
-        max_length=MOST_TENANTS,
-        required=False,
-        help_text="Short names of organisations, of the visibility tenants.",
-    )
-    terms = TermsInput(required=False)
-
-
-class TryInput(StrictSerializer):
-    queries = serializers.ListField(
-        child=TextField(max_length=1_000),
-        max_length=MOST_QUESTIONS,
-        required=False,
-        help_text="Default: your own last questions in the chat.",
-    )
-
-
-class TriedMemorySchema(Schema):
-    text = serializers.CharField(help_text=f"Of a pack's memory the first {EXTRACT} characters.")
-    score = serializers.FloatField(help_text="Cosine with the question.")
-    of_pack = serializers.BooleanField()
-
-
-class TriedQuestionSchema(Schema):
-    query = serializers.CharField()
-    without = TriedMemorySchema(many=True)
-    with_pack = TriedMemorySchema(many=True)
-    added = serializers.IntegerField(help_text="Memories of the pack among the best.")
-
-
-class TrySchema(Schema):
-    results = TriedQuestionSchema(many=True)
-
-
-class TermsSchema(Schema):
-    reads = serializers.IntegerField(allow_null=True)
-    period = serializers.ChoiceField(choices=list(QuotaPeriod))
-    days = serializers.IntegerField(allow_null=True)
-    purposes = serializers.ListField(child=serializers.CharField())
-    price = serializers.CharField()
-
-
-class PublicationSchema(Schema):
-    """A publication, as its publisher sees it."""
-
-    id = serializers.UUIDField()
-    pack = serializers.UUIDField()
-    name = serializers.CharField()
-    state = serializers.ChoiceField(choices=list(PublicationState))
-    version = serializers.CharField(allow_null=True, help_text="The newest that others find.")
-    waiting = serializers.CharField(allow_null=True, help_text="The one that waits for another member's approval.")
-    visibility = serializers.ChoiceField(choices=list(Visibility))
-    tenants = serializers.ListField(child=serializers.UUIDField())
-    terms = TermsSchema()
-    reason = serializers.CharField(help_text="Why it was rejected, hidden or banned.")
-    subscribers = serializers.IntegerField()
-    published_at = serializers.DateTimeField(allow_null=True)
-
-
-class ListingSchema(Schema):
-    """A publication, as others find it."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField(help_text="As `organisation/pack`.")
-    publisher = serializers.CharField()
-    title = serializers.CharField()
-    description = serializers.CharField()
-    licence = serializers.CharField()
-    topic = serializers.ChoiceField(choices=list(PackTopic))
-    keywords = serializers.ListField(child=serializers.CharField())
-    languages = serializers.ListField(child=serializers.CharField())
-    version = serializers.CharField()
-    count = serializers.IntegerField(help_text="Memories of this version.")
-    digest = serializers.CharField()
-    key_id = serializers.CharField()
-    terms = TermsSchema()
-    rating = serializers.FloatField(allow_null=True, help_text="Average of 1 to 5.")
-    ratings = serializers.IntegerField()
-    subscribers = serializers.IntegerField()
-    published_at = serializers.DateTimeField()
-
-
-class OfferVersionSchema(Schema):
-    version = serializers.CharField()
-    state = serializers.CharField()
-    changelog = serializers.CharField()
-    reason = serializers.CharField()
-    count = serializers.IntegerField()
-    published_at = serializers.DateTimeField()
-
-
-class OfferSchema(ListingSchema):
-    """A publication with its texts, versions and some of its memories."""
-
-    readme = serializers.CharField()
-    authors = serializers.ListField(child=serializers.CharField())
-    versions = OfferVersionSchema(many=True)
-    samples = PackItemSchema(many=True)
-
-
-class ListingListSchema(PageSchema):
-    results = ListingSchema(many=True)
-
-
-class PublicationListSchema(PageSchema):
-    results = PublicationSchema(many=True)
 
 
 class PublicationsView(ApiView):
@@ -349,7 +229,7 @@ def listing_json(row: "Listing") -> dict[str, Any]:
         "digest": row.digest,
         "key_id": row.key_id,
         "terms": row.terms,
-        "rating": row.rating,
+        "rating": row.rating or None,
         "ratings": row.ratings,
         "subscribers": row.subscribers,
         "published_at": time_json(row.published_at),

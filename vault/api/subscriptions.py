@@ -22,7 +22,7 @@ from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
 from vault.api.fields import ContentField
 from vault.api.inputs import read
-from vault.api.packs import WhyInput
+from vault.api.pack_schema import WhyInput
 from vault.api.schema import NamespaceSchema, Schema
 from vault.store.contracts import (
     ContractView,

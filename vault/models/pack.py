@@ -1,7 +1,9 @@
 from typing import ClassVar
+from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import F, Q
 
 from governance.models.base import TenantModel
 from governance.models.tenant import Member
@@ -102,15 +104,23 @@ class Publication(TenantModel):
         constraints = [models.UniqueConstraint(fields=["tenant", "pack"], name="pack_is_published_once")]
 
 
-class Listing(models.Model):
-    """A publication as the tenant of the transaction finds it, whoever published it (a view of the router's function
-    vault_store_catalogue, the one place that reads across tenants)."""
+OFFERED = Q(is_offered=True)
 
-    id = models.UUIDField(primary_key=True)  # of the publication
-    publisher_id = models.UUIDField()  # the tenant
+
+class Listing(TenantModel):
+    """A publication in the catalogue, whoever published it: a policy lets each tenant read the rows that are offered to
+    it. The publisher writes the row together with what it repeats (vault/packs/listings.py).
+
+    id: of the publication; tenant: the publisher. visibility, tenants and terms: those that were approved. texts: what
+    a word of a search may stand in, in lower case. rating: the average of 1 to 5 stars, 0 before the first rating.
+    """
+
     publisher = models.CharField(max_length=200)
     publisher_slug = models.CharField(max_length=63)
-    pack_id = models.UUIDField()
+    pack = models.ForeignKey(Pack, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+")
+    version = models.ForeignKey(
+        PackVersion, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
     name = models.CharField(max_length=60)
     title = models.CharField(max_length=120)
     description = models.CharField(max_length=300)
@@ -118,13 +128,16 @@ class Listing(models.Model):
     topic = models.CharField(max_length=12)
     keywords = ArrayField(models.TextField())
     languages = ArrayField(models.TextField())
-    version_id = models.UUIDField()
+    texts = models.TextField()
     number = models.CharField(max_length=20)
     count = models.PositiveIntegerField()
     digest = models.CharField(max_length=64)
     key_id = models.CharField(max_length=16)
+    is_offered = models.BooleanField()
+    visibility = models.CharField(max_length=12)
+    tenants = ArrayField(models.UUIDField())
     terms = models.JSONField()
-    stars = models.PositiveIntegerField()
+    rating = models.FloatField()
     ratings = models.PositiveIntegerField()
     subscribers = models.PositiveIntegerField()
     published_at = models.DateTimeField()
@@ -132,14 +145,17 @@ class Listing(models.Model):
     objects: ClassVar[models.Manager["Listing"]]
 
     class Meta:
-        managed = False
-        db_table = "vault_storelisting"
+        indexes = [
+            models.Index(F("subscribers").desc(), F("id").desc(), name="listing_by_use", condition=OFFERED),
+            models.Index(F("rating").desc(), F("id").desc(), name="listing_by_rating", condition=OFFERED),
+            models.Index(F("published_at").desc(), F("id").desc(), name="listing_by_time", condition=OFFERED),
+            models.Index(fields=["publisher_slug", "name"], name="listing_by_name"),
+        ]
+
+    @property
+    def publisher_id(self) -> UUID:
+        return self.tenant_id
 
     @property
     def full_name(self) -> str:
         return f"{self.publisher_slug}/{self.name}"
-
-    @property
-    def rating(self) -> float | None:
-        """The average of 1 to 5 stars; None before the first rating."""
-        return self.stars / self.ratings if self.ratings else None

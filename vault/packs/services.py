@@ -27,6 +27,7 @@ from vault.cubes.selectors import cubes_read
 from vault.models import Cube, Pack, PackVersion, Publication
 from vault.models.cube import CubeQuerySet
 from vault.packs.files import MINIMUM_PRODUCT, MOST_MEMORIES, file_read, file_write
+from vault.packs.listings import listing_write
 from vault.packs.locating import pack_locate, pack_target, version_locate, version_place
 from vault.packs.numbers import number_read
 from vault.packs.scanning import Leaving, LeavingRules, is_blocked, leaving_of, report_of
@@ -86,7 +87,7 @@ def pack_create(*, actor: Actor, draft: PackDraft) -> Pack:
 def pack_update(*, actor: Actor, pack_id: UUID, changes: Mapping[str, Any]) -> Pack:
     """Change texts of a pack, all but its name. Versions keep the texts that they were signed with.
 
-    Raises NotFound; Forbidden. Writes: Pack, AuditEntry.
+    Raises NotFound; Forbidden. Writes: Pack, Listing?, AuditEntry.
     """
     with acting(actor):
         row = pack_locate(actor, pack_id)
@@ -94,6 +95,8 @@ def pack_update(*, actor: Actor, pack_id: UUID, changes: Mapping[str, Any]) -> P
         for name, value in changes.items():
             setattr(row, name, list(value) if isinstance(value, tuple) else value)
         row.save(update_fields=sorted(changes))
+        for publication in Publication.objects.select_related("pack", "version").filter(pack=row):
+            listing_write(actor=actor, publication=publication)
         record(actor=actor, verb=Verb.PACK_CHANGED, object_type="pack", object_ids=[row.id])
     return row
 

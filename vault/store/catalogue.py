@@ -1,14 +1,15 @@
-"""The catalogue of the MemStore, for one tenant. The view Listing reads across tenants, and nothing else does.
+"""The catalogue of the MemStore, for one tenant. Rows of Listing are the only ones that one tenant reads of another.
 
-Texts and samples of one publication are read in a transaction of its publisher, once the view has shown it.
+Texts and samples of one publication are read in a transaction of its publisher, once its row was found.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
-from django.db.models import Count, F, Func, Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from governance.access.decisions.rules import Target
 from governance.access.decisions.services import authorize
@@ -35,7 +36,7 @@ class CatalogueOrder(StrEnum):
 
 ORDERS = {
     CatalogueOrder.USED: "-subscribers",
-    CatalogueOrder.RATED: "-stars",
+    CatalogueOrder.RATED: "-rating",
     CatalogueOrder.NEWEST: "-published_at",
 }
 
@@ -65,7 +66,7 @@ def catalogue_list(*, actor: Actor, query: CatalogueQuery, pages: Pages) -> list
     """A page of the publications that the actor's tenant may find. Raises Forbidden. Writes: AuditEntry."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        found: list[Listing] = list(pages.take(_matching(query).order_by(ORDERS[query.order], "-id")))
+        found: list[Listing] = list(pages.take(_filtered(query).order_by(ORDERS[query.order], "-id")))
         ids = [one.id for one in found]
         record(actor=actor, verb=Verb.PUBLICATION_LISTED, object_type="publication", object_ids=ids)
         return found
@@ -75,17 +76,23 @@ def catalogue_facets(*, actor: Actor, query: CatalogueQuery) -> dict[str, dict[s
     """Count the publications of each topic and language, among those that match otherwise. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        topics = _matching(query, without="topics").order_by().values_list("topic").annotate(total=Count("id"))
-        one_each = _matching(query, without="languages").annotate(one=Func(F("languages"), function="unnest"))
-        languages = one_each.order_by().values_list("one").annotate(total=Count("id"))
-        return {"topics": dict(topics), "languages": dict(languages)}
+        rows = _matching(query.text).order_by().values_list("topic", "languages").annotate(total=Count("id"))
+        groups = list(rows)  # each publication is in one group: one pass counts both
+    topics: Counter[str] = Counter()
+    languages: Counter[str] = Counter()
+    for topic, spoken, total in groups:
+        if not query.languages or set(query.languages).intersection(spoken):
+            topics[topic] += total
+        if not query.topics or topic in query.topics:
+            languages.update(dict.fromkeys(spoken, total))
+    return {"topics": dict(topics), "languages": dict(languages)}
 
 
 def listing_get(*, actor: Actor, publication_id: UUID) -> Listing:
     """Raises NotFound; Forbidden."""
     with acting(actor):
         authorize(actor, Permission.MEMORY_READ, Target("publication", publication_id, actor.tenant_id))
-        found = Listing.objects.filter(id=publication_id).first()
+        found = Listing.objects.filter(id=publication_id, is_offered=True).first()
     if found is None:
         raise NotFound
     return found
@@ -95,7 +102,7 @@ def listing_named(*, actor: Actor, publisher: str, name: str) -> Listing:
     """The publication `publisher/name`. Raises NotFound; Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        found = Listing.objects.filter(publisher_slug=publisher, name=name).first()
+        found = Listing.objects.filter(publisher_slug=publisher, name=name, is_offered=True).first()
     if found is None:
         raise NotFound
     return found
@@ -116,16 +123,15 @@ def offer_get(*, actor: Actor, publication_id: UUID) -> Offer:
         return Offer(listing, pack.readme, tuple(pack.authors), list(rows), items[:SAMPLES])
 
 
-def _matching(query: CatalogueQuery, *, without: str = "") -> QuerySet[Listing]:
-    condition = Q()
-    for word in query.text.split()[:MOST_WORDS]:
-        texts = [Q(**{f"{name}__icontains": word}) for name in ("title", "description", "name", "publisher")]
-        anywhere = Q(keywords__contains=[word.casefold()])
-        for one in texts:
-            anywhere |= one
-        condition &= anywhere
-    if query.topics and without != "topics":
-        condition &= Q(topic__in=query.topics)
-    if query.languages and without != "languages":
-        condition &= Q(languages__overlap=list(query.languages))
+def _matching(text: str) -> QuerySet[Listing]:
+    condition = Q(is_offered=True)
+    for word in text.lower().split()[:MOST_WORDS]:
+        condition &= Q(texts__contains=word)
     return Listing.objects.filter(condition)
+
+
+def _filtered(query: CatalogueQuery) -> QuerySet[Listing]:
+    rows = _matching(query.text)
+    if query.topics:
+        rows = rows.filter(topic__in=query.topics)
+    return rows.filter(languages__overlap=list(query.languages)) if query.languages else rows

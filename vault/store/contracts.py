@@ -17,6 +17,7 @@ from governance.outbox.services import emit
 from governance.pages import Pages
 from governance.vocabulary import Permission, Topic, Verb
 from vault.models import Contract, PackRead, Publication
+from vault.packs.listings import listing_write
 from vault.store.payments import Bill, payment_provider
 from vault.store.rules import next_month, period_start
 from vault.vocabulary import ContractState, QuotaPeriod
@@ -97,7 +98,7 @@ def contract_invoice(*, actor: Actor, contract_id: UUID, month: datetime | None 
 def contract_revoke(*, actor: Actor, contract_id: UUID, reason: str) -> ContractView:
     """End a contract; its subscriber reads nothing of the pack as soon as the outbox has informed them.
 
-    Raises NotFound; Forbidden; Conflict. Writes: Contract, Publication, AuditEntry, OutboxEvent.
+    Raises NotFound; Forbidden; Conflict. Writes: Contract, Publication, Listing, AuditEntry, OutboxEvent.
     """
     with acting(actor):
         row = contract_locate(actor, contract_id, lock=True)
@@ -106,11 +107,21 @@ def contract_revoke(*, actor: Actor, contract_id: UUID, reason: str) -> Contract
             raise Conflict(f"The contract is {row.state}.")
         row.state, row.reason = ContractState.REVOKED, reason
         row.save(update_fields=["state", "reason"])
-        live = Contract.objects.filter(publication_id=row.publication_id, state=ContractState.ACTIVE).count()
-        Publication.objects.filter(id=row.publication_id).update(subscribers=live)
+        subscribers_count(actor=actor, publication_id=row.publication_id)
         record(actor=actor, verb=Verb.CONTRACT_REVOKED, object_type="contract", object_ids=[row.id])
         emit(actor=actor, topic=Topic.STORE_CHANGED, payload={"publication": str(row.publication_id)})
         return _views(actor, [row])[0]
+
+
+def subscribers_count(*, actor: Actor, publication_id: UUID) -> None:
+    """Count the live contracts of a publication. Raises Forbidden. Writes: Publication, Listing."""
+    authorize(actor, Permission.STORE_MANAGE, Target("publication", publication_id, actor.tenant_id))
+    with acting(actor):
+        rows = Publication.objects.select_for_update(of=("self",)).select_related("pack", "version")
+        row = rows.defer("version__sealed").get(tenant_id=actor.tenant_id, id=publication_id)
+        row.subscribers = Contract.objects.filter(publication=row, state=ContractState.ACTIVE).count()
+        row.save(update_fields=["subscribers"])
+        listing_write(actor=actor, publication=row)
 
 
 def contract_locate(actor: Actor, contract_id: UUID, *, lock: bool = False) -> Contract:

@@ -26,6 +26,7 @@ from vault.models import Contract, Cube, Listing, Mount, Namespace, PackMemory, 
 from vault.packs.files import Item, file_read, item_digest
 from vault.packs.numbers import number_read, range_read
 from vault.packs.selectors import file_open
+from vault.store.contracts import subscribers_count
 from vault.store.payments import payment_provider
 from vault.store.rules import Terms
 from vault.store.subscribing import LIVE
@@ -68,7 +69,7 @@ def pack_install(run: JobRun) -> Callable[[], Step]:
     """Remove and add the next PART memories. done: memories of the version.
 
     Raises Conflict where no version may be installed. Writes: Cube …, PackMemory …, Subscription, AuditEntry …; in the
-    publisher's tenant Contract, Publication, AuditEntry.
+    publisher's tenant Contract, Publication, Listing, AuditEntry.
     """
     authorize(run.system, Permission.STORE_MANAGE)
     with acting(run.system):
@@ -118,7 +119,7 @@ def target_of(system: Actor, row: Subscription, number: str) -> Target:
     Raises Conflict where none may be installed.
     """
     with acting(system):
-        is_listed = Listing.objects.filter(id=row.publication_id).exists()
+        is_listed = Listing.objects.filter(id=row.publication_id, is_offered=True).exists()
     with acting(_publisher(row)):
         offered = _offered(row, is_listed)
         wanted = number or str(range_read(row.range).newest(map(number_read, offered)) or "")
@@ -144,7 +145,7 @@ def _publisher(row: Subscription) -> Actor:
 
 
 def _contract_end(row: Subscription) -> None:
-    """End the publisher's side, unless the publisher has revoked it. Writes: Contract, Publication, AuditEntry?."""
+    """End the publisher's side, unless the publisher did. Writes: Contract, Publication, Listing, AuditEntry?."""
     publisher = _publisher(row)
     with acting(publisher):
         contract = Contract.objects.select_for_update().filter(subscription_id=row.id).first()
@@ -152,14 +153,14 @@ def _contract_end(row: Subscription) -> None:
             return
         contract.state = ContractState.ENDED
         contract.save(update_fields=["state"])
-        _count_subscribers(contract.publication_id)
+        subscribers_count(actor=publisher, publication_id=contract.publication_id)
         record(actor=publisher, verb=Verb.CONTRACT_ENDED, object_type="contract", object_ids=[contract.id])
 
 
 def _contract_note(system: Actor, row: Subscription, target: Target) -> None:
     """Write the publisher's side, where it differs. Raises Conflict where it was revoked.
 
-    Writes: Contract, Publication, AuditEntry.
+    Writes: Contract, Publication, Listing, AuditEntry.
     """
     with acting(system):
         subscriber = Tenant.objects.get(id=row.tenant_id).name
@@ -174,7 +175,7 @@ def _contract_note(system: Actor, row: Subscription, target: Target) -> None:
         contract = contract or _contract(row, subscriber)
         contract.number = target.number
         contract.save()
-        _count_subscribers(row.publication_id)
+        subscribers_count(actor=publisher, publication_id=row.publication_id)
         detail = {"version": target.number}
         record(actor=publisher, verb=verb, object_type="contract", object_ids=[contract.id], detail=detail)
 
@@ -191,11 +192,6 @@ def _contract(row: Subscription, subscriber: str) -> Contract:
         state=ContractState.ACTIVE,
         **{name: getattr(row, name) for name in agreed},
     )
-
-
-def _count_subscribers(publication_id: UUID) -> None:
-    live = Contract.objects.filter(publication_id=publication_id, state=ContractState.ACTIVE).count()
-    Publication.objects.filter(id=publication_id).update(subscribers=live)
 
 
 def _step(run: JobRun, row: Subscription, target: Target) -> Step:

@@ -19,6 +19,7 @@ from governance.pages import Pages
 from governance.tenants.selectors import tenant_id_by_slug
 from governance.vocabulary import Permission, RoleName, Topic, Verb
 from vault.models import PackVersion, Publication
+from vault.packs.listings import listing_write
 from vault.packs.locating import pack_target, version_locate
 from vault.packs.services import version_mark
 from vault.store.rules import Terms, terms_json
@@ -54,7 +55,7 @@ def publication_create(*, actor: Actor, draft: PublicationDraft) -> Publication:
     """Offer a version of a pack; a newer one takes the place of what was offered before.
 
     Beyond the tenant another member's approval is needed, if there is one who may give it. Raises NotFound;
-    Forbidden; Invalid; Conflict. Writes: Publication, PackVersion?, AuditEntry.
+    Forbidden; Invalid; Conflict. Writes: Publication, Listing?, PackVersion?, AuditEntry.
     """
     with acting(actor):
         version = version_locate(actor, draft.version_id, lock=True)
@@ -83,7 +84,7 @@ def publication_create(*, actor: Actor, draft: PublicationDraft) -> Publication:
 def publication_approve(*, actor: Actor, publication_id: UUID) -> Publication:
     """Let others find what waits. Raises NotFound; Forbidden; Conflict for who asked for it.
 
-    Writes: Publication, PackVersion, AuditEntry ….
+    Writes: Publication, Listing, PackVersion, AuditEntry ….
     """
     with acting(actor):
         row = publication_locate(actor, publication_id, lock=True)
@@ -117,7 +118,7 @@ def publication_reject(*, actor: Actor, publication_id: UUID, reason: str) -> Pu
 def version_yank(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
     """Withdraw a version, in favour of the newest other one that is published, if there is one.
 
-    Raises NotFound; Forbidden; Conflict. Writes: PackVersion, Publication?, AuditEntry, OutboxEvent?.
+    Raises NotFound; Forbidden; Conflict. Writes: PackVersion, Publication?, Listing?, AuditEntry, OutboxEvent?.
     """
     with acting(actor):
         version = version_locate(actor, version_id, lock=True)
@@ -128,7 +129,7 @@ def version_yank(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
         rows = Publication.objects.select_for_update(of=("self",))
         row = rows.filter(tenant_id=actor.tenant_id, pack=version.pack).first()
         if row is not None:
-            _replace_yanked(row, version)
+            _replace_yanked(actor, row, version)
             _tell_subscribers(actor, row)
     return version
 
@@ -136,7 +137,7 @@ def version_yank(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
 def versions_erase(*, actor: Actor, subject_id: UUID) -> int:
     """Withdraw and blank the versions that hold anonymised memories about a data subject; returns how many.
 
-    Raises Forbidden. Writes: PackVersion …, Publication …, AuditEntry.
+    Raises Forbidden. Writes: PackVersion …, Publication …, Listing …, AuditEntry.
     """
     authorize(actor, Permission.SUBJECT_MANAGE, Target("subject", subject_id, actor.tenant_id))
     with acting(actor):
@@ -147,7 +148,7 @@ def versions_erase(*, actor: Actor, subject_id: UUID) -> int:
             version.subjects = [one for one in version.subjects if one != subject_id]
             version.save()
             for row in Publication.objects.select_for_update().filter(pack_id=version.pack_id):
-                _replace_yanked(row, version)
+                _replace_yanked(actor, row, version)
                 _tell_subscribers(actor, row)
         if found:
             ids = [version.id for version in found]
@@ -236,6 +237,7 @@ def _publish(actor: Actor, row: Publication) -> None:
     row.published_at = Now()
     row.save()
     row.refresh_from_db(fields=["published_at"])
+    listing_write(actor=actor, publication=row, is_approved=True)
     if version is not None:
         PackVersion.objects.filter(id=version.id, published_at=None).update(published_at=Now())
     _tell_subscribers(actor, row)
@@ -245,10 +247,11 @@ def _tell_subscribers(actor: Actor, row: Publication) -> None:
     emit(actor=actor, topic=Topic.STORE_CHANGED, payload={"publication": str(row.id)})
 
 
-def _replace_yanked(row: Publication, version: PackVersion) -> None:
+def _replace_yanked(actor: Actor, row: Publication, version: PackVersion) -> None:
     others = PackVersion.objects.filter(pack_id=row.pack_id, published_at__isnull=False).exclude(id=version.id)
     if row.waiting_id == version.id:
         row.waiting = None
     if row.version_id == version.id:
         row.version = others.exclude(state=PackState.YANKED).order_by(F("parts").desc()).first()
     row.save()
+    listing_write(actor=actor, publication=row)

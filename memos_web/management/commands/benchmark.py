@@ -21,7 +21,7 @@ from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.layers import layers, layers_table
 from benchmarks.lifecycle import lifecycle, lifecycle_table
 from benchmarks.nearest import nearest, nearest_table
-from benchmarks.pages import Measuring, pages, pages_table
+from benchmarks.pages import Measuring, catalogue, catalogue_table, pages, pages_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
 from benchmarks.restoring import namespace_restore, namespace_restore_table
 from benchmarks.retrieval import retrieval, retrieval_table
@@ -80,6 +80,7 @@ BENCHMARKS = {
         lambda target, options: pages(Measuring(tuple(options["sizes"]), options["rounds"])),
         pages_table,
     ),
+    "catalogue": Benchmark(lambda target, options: catalogue(options["packs"], options["rounds"]), catalogue_table),
     "authorization": Benchmark(
         lambda target, options: authorization(target, Access(options["cubes"], options["queries"])),
         authorization_table,
@@ -151,6 +152,9 @@ class Command(InstalledCommand):
         html = names.add_parser("pages", help="server time, queries and bytes of every page, and the first load")
         html.add_argument("--sizes", type=_count, nargs="+", default=[1_000, 100_000], help="memories of each tenant")
         html.add_argument("--rounds", type=_count, default=20, help="of each page; default %(default)s")
+        store = names.add_parser("catalogue", help="server time, queries and bytes of the pages of the MemStore")
+        store.add_argument("--packs", type=_count, default=5_000, help="of one publisher; default %(default)s")
+        store.add_argument("--rounds", type=_count, default=20, help="of each page; default %(default)s")
         past = names.add_parser(
             "namespace-restore", help="a namespace restored as of a time, beside raw COPY of its rows"
         )
@@ -176,6 +180,7 @@ class Command(InstalledCommand):
             writing,
             access,
             html,
+            store,
             past,
         ):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")

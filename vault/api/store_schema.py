@@ -1,0 +1,157 @@
+"""Requests and responses of publications/."""
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+
+from governance.api.described import PageSchema
+from governance.api.fields import OneOfField, StrictSerializer, TextField, WholeField
+from vault.api.pack_schema import PackItemSchema
+from vault.api.schema import Schema
+from vault.store.catalogue import (
+    CatalogueOrder,
+)
+from vault.store.publishing import (
+    MOST_TENANTS,
+)
+from vault.store.trying import EXTRACT, MOST_QUESTIONS
+from vault.vocabulary import PackTopic, PublicationState, QuotaPeriod, Visibility
+
+if TYPE_CHECKING:
+    pass
+
+LONGEST_TEXT = 200
+FILTERS = ("q", "topic", "language", "order")
+PARAMETERS = [
+    OpenApiParameter("q", str, description="Words that title, description, name, publisher or keywords have."),
+    OpenApiParameter("topic", str, enum=[*PackTopic]),
+    OpenApiParameter("language", str, description="As `en` or `zh`."),
+    OpenApiParameter("order", str, enum=[*CatalogueOrder], description="Default: used."),
+]
+
+
+class TermsInput(StrictSerializer):
+    """The terms of a contract."""
+
+    reads = WholeField(
+        min_value=1, max_value=10**9, required=False, allow_null=True, help_text="In each period. Default: no limit."
+    )
+    period = OneOfField(QuotaPeriod, required=False, help_text="Default: month.")
+    days = WholeField(
+        min_value=1, max_value=36_500, required=False, allow_null=True, help_text="Of validity. Default: no end."
+    )
+    purposes = serializers.ListField(child=TextField(max_length=200), max_length=20, required=False)
+    price = TextField(max_length=100, required=False, allow_blank=True, help_text="As recorded; nothing is charged.")
+
+
+class PublicationInput(StrictSerializer):
+    pack_version = serializers.UUIDField(help_text="The id of a ready version.")
+    visibility = OneOfField(Visibility, required=False, help_text="Default: tenant.")
+    tenants = serializers.ListField(
+        child=TextField(max_length=63),
+        max_length=MOST_TENANTS,
+        required=False,
+        help_text="Short names of organisations, of the visibility tenants.",
+    )
+    terms = TermsInput(required=False)
+
+
+class TryInput(StrictSerializer):
+    queries = serializers.ListField(
+        child=TextField(max_length=1_000),
+        max_length=MOST_QUESTIONS,
+        required=False,
+        help_text="Default: your own last questions in the chat.",
+    )
+
+
+class TriedMemorySchema(Schema):
+    text = serializers.CharField(help_text=f"Of a pack's memory the first {EXTRACT} characters.")
+    score = serializers.FloatField(help_text="Cosine with the question.")
+    of_pack = serializers.BooleanField()
+
+
+class TriedQuestionSchema(Schema):
+    query = serializers.CharField()
+    without = TriedMemorySchema(many=True)
+    with_pack = TriedMemorySchema(many=True)
+    added = serializers.IntegerField(help_text="Memories of the pack among the best.")
+
+
+class TrySchema(Schema):
+    results = TriedQuestionSchema(many=True)
+
+
+class TermsSchema(Schema):
+    reads = serializers.IntegerField(allow_null=True)
+    period = serializers.ChoiceField(choices=list(QuotaPeriod))
+    days = serializers.IntegerField(allow_null=True)
+    purposes = serializers.ListField(child=serializers.CharField())
+    price = serializers.CharField()
+
+
+class PublicationSchema(Schema):
+    """A publication, as its publisher sees it."""
+
+    id = serializers.UUIDField()
+    pack = serializers.UUIDField()
+    name = serializers.CharField()
+    state = serializers.ChoiceField(choices=list(PublicationState))
+    version = serializers.CharField(allow_null=True, help_text="The newest that others find.")
+    waiting = serializers.CharField(allow_null=True, help_text="The one that waits for another member's approval.")
+    visibility = serializers.ChoiceField(choices=list(Visibility))
+    tenants = serializers.ListField(child=serializers.UUIDField())
+    terms = TermsSchema()
+    reason = serializers.CharField(help_text="Why it was rejected, hidden or banned.")
+    subscribers = serializers.IntegerField()
+    published_at = serializers.DateTimeField(allow_null=True)
+
+
+class ListingSchema(Schema):
+    """A publication, as others find it."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField(help_text="As `organisation/pack`.")
+    publisher = serializers.CharField()
+    title = serializers.CharField()
+    description = serializers.CharField()
+    licence = serializers.CharField()
+    topic = serializers.ChoiceField(choices=list(PackTopic))
+    keywords = serializers.ListField(child=serializers.CharField())
+    languages = serializers.ListField(child=serializers.CharField())
+    version = serializers.CharField()
+    count = serializers.IntegerField(help_text="Memories of this version.")
+    digest = serializers.CharField()
+    key_id = serializers.CharField()
+    terms = TermsSchema()
+    rating = serializers.FloatField(allow_null=True, help_text="Average of 1 to 5.")
+    ratings = serializers.IntegerField()
+    subscribers = serializers.IntegerField()
+    published_at = serializers.DateTimeField()
+
+
+class OfferVersionSchema(Schema):
+    version = serializers.CharField()
+    state = serializers.CharField()
+    changelog = serializers.CharField()
+    reason = serializers.CharField()
+    count = serializers.IntegerField()
+    published_at = serializers.DateTimeField()
+
+
+class OfferSchema(ListingSchema):
+    """A publication with its texts, versions and some of its memories."""
+
+    readme = serializers.CharField()
+    authors = serializers.ListField(child=serializers.CharField())
+    versions = OfferVersionSchema(many=True)
+    samples = PackItemSchema(many=True)
+
+
+class ListingListSchema(PageSchema):
+    results = ListingSchema(many=True)
+
+
+class PublicationListSchema(PageSchema):
+    results = PublicationSchema(many=True)
