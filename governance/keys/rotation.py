@@ -20,6 +20,7 @@ from governance.keys.store import (
 from governance.keys.tables import (
     AUDIT_SIGNING,
     EXCHANGE,
+    EXPORT_SIGNING,
     RETIRED,
     ROOT_KEYS,
     ROOT_PLACE,
@@ -31,7 +32,8 @@ from governance.keys.tables import (
     place_of,
 )
 
-STABLE_SCOPES = frozenset({TOKENS, AUDIT_SIGNING, EXCHANGE})  # tokens, signatures and files on their way stay valid
+# Tokens, signatures and files on their way stay valid.
+STABLE_SCOPES = frozenset({TOKENS, AUDIT_SIGNING, EXCHANGE, EXPORT_SIGNING})
 NOT_FINISHED = (
     "The last rotation of the master key is not finished: restart the product, then run keys_rotate --finish."
 )

@@ -1,6 +1,7 @@
-"""The installation's signing key (Ed25519, RFC 8032): what it signed can be checked by whoever has the public half.
+"""Signing keys (Ed25519, RFC 8032) of the installation and of each tenant's exports.
 
-It is a key of the key store, made at first use. Former versions had it in a file of its own, which is taken over.
+What they signed can be checked by whoever has the public half. They are keys of the key store, made at first use.
+Former versions had the installation's in a file of its own, which is taken over.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from governance.keys.rules import DataKey, SealBroken, derive, unseal
 from governance.keys.rules import key_id_of as blob_key_id
 from governance.keys.services import key_store
 from governance.keys.store import INSTALLATION, new_secret
+from governance.keys.tables import EXPORT_SIGNING
 
 SCOPE = "signing"
 FORMER_FILE = "signing.key"
@@ -24,7 +26,7 @@ FORMER_PLACE = b"signing key"
 
 
 class SigningKey:
-    """Signs in the name of this installation."""
+    """Signs in the name of this installation, or of a tenant."""
 
     def __init__(self, secret: bytes) -> None:
         self._private = Ed25519PrivateKey.from_private_bytes(secret)
@@ -53,6 +55,11 @@ def signing_key() -> SigningKey:
         return _read_former(former, settings.MASTER_KEY) if former.exists() else new_secret()
 
     return SigningKey(key_store().key_for(INSTALLATION, SCOPE, make_secret=make_secret).secret)
+
+
+def export_signing_key(tenant_id: UUID) -> SigningKey:
+    """The key that a tenant signs its exported memory packs with, made at first use. Raises KeyUnavailable."""
+    return SigningKey(key_store().key_for(tenant_id, EXPORT_SIGNING).secret)
 
 
 def _read_former(path: Path, master_key: bytes) -> bytes:

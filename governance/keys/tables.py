@@ -12,6 +12,7 @@ TOKENS = "tokens"
 NEEDED = (TENANT_SCOPE, TOKENS)  # by every tenant that has stored a memory
 AUDIT_SIGNING = "audit-signing"
 EXCHANGE = "exchange"  # files for a tenant are encrypted to its public half
+EXPORT_SIGNING = "export-signing"  # a tenant signs its exported memory packs
 OF_AUDIT = (TENANT_SCOPE, AUDIT_SIGNING)  # of a deleted tenant these stay: its audit log can be verified
 ALL_SCOPES = "*"  # stands for every scope of a tenant whose keys were destroyed
 SCHEMA = (

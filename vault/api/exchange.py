@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
@@ -21,19 +22,23 @@ from governance.api.views import ApiView, asked_only, flag
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
 from vault.api.described import of_memories
-from vault.api.fields import refuse_deep
+from vault.api.fields import ContentField, refuse_deep
 from vault.api.schema import Schema
 from vault.exchange.formats import COLUMNS
+from vault.exchange.pack_export import part_read
 from vault.exchange.reading import LARGEST_FILE
-from vault.exchange.selectors import ExportForm, exchange_file, exchange_public_key
-from vault.exchange.services import ImportCheck, ImportDraft, import_check, import_create
-from vault.listing.actions import EXPORT, MOST_IDS, ActionDraft, action_create
+from vault.exchange.selectors import ExportForm, exchange_file, exchange_public_key, export_key
+from vault.exchange.services import ExportDraft, ImportCheck, ImportDraft, export_create, import_check, import_create
+from vault.listing.actions import MOST_IDS
 from vault.streaming import file_stream
 from vault.vocabulary import ImportFormat, OnConflict
 
 FILE_TYPE = "application/octet-stream"
-CONTENT_TYPES = {ExportForm.JSONL: "application/jsonl", ExportForm.MARKDOWN: "text/markdown; charset=utf-8"}
-EVERYTHING = {"importance": {"gte": 0}}
+CONTENT_TYPES = {
+    ExportForm.JSONL: "application/jsonl",
+    ExportForm.MARKDOWN: "text/markdown; charset=utf-8",
+    ExportForm.MEMPACK: FILE_TYPE,
+}
 MOST_NAMED = 100
 QUERY = [
     OpenApiParameter("format", str, required=True, enum=list(ImportFormat), description="The format of the file."),
@@ -62,6 +67,10 @@ RECIPIENT = OpenApiParameter(
     description="An X25519 public key, 64 hex digits: the file is encrypted, and only the key's owner can open it.",
 )
 
+PACK_PART = OpenApiParameter(
+    "part", int, description="Of an export of more than 10,000 memories: which pack, from 1. Default: 1."
+)
+
 ENCRYPTED = {(200, FILE_TYPE): OpenApiTypes.BINARY}
 
 
@@ -70,6 +79,10 @@ class MemoriesExportInput(StrictSerializer):
 
     ids = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=MOST_IDS, allow_empty=False)
     filters = serializers.JSONField(required=False, help_text="As in a search.")
+    query = ContentField(
+        required=False,
+        help_text=f"A question: the {settings.MAX_TOP_K} best memories of a search, within the filters.",
+    )
 
     def validate_filters(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -88,7 +101,7 @@ class PackSignerSchema(Schema):
     version = serializers.CharField()
     key_id = serializers.CharField(help_text="The first 16 hex digits of the SHA-256 of the public key.")
     is_own = serializers.BooleanField(
-        help_text="Whether this installation signed it. Compare any other key with what the publisher shows you."
+        help_text="Whether this installation or organisation signed it. Compare any other key with the publisher's."
     )
 
 
@@ -118,9 +131,8 @@ class ExportsView(ApiView):
         authorize(actor, Permission.MEMORY_READ)
         asked_only(request)
         body = read(MemoriesExportInput, request)
-        ids = tuple(body.get("ids", ()))
-        filters = body.get("filters", None if ids else EVERYTHING)
-        job = action_create(actor=actor, draft=ActionDraft(EXPORT, ids=ids, filters=filters))
+        draft = ExportDraft(tuple(body.get("ids", ())), body.get("filters"), body.get("query", ""))
+        job = export_create(actor=actor, draft=draft)
         return Response({"job": job_json(job)}, status=202)
 
 
@@ -152,18 +164,35 @@ class ExportMarkdownView(FileView):
         return _file(self, request, job_id, ExportForm.MARKDOWN)
 
 
+class ExportPackView(FileView):
+    @of_memories(
+        "exports_mempack",
+        OpenApiTypes.BINARY,
+        status=(200, FILE_TYPE),
+        may=[404, 409, 413],
+        parameters=[RECIPIENT, PACK_PART],
+    )
+    def get(self, request: Request, job_id: UUID) -> HttpResponseBase:
+        """Download an export as a memory pack that the organisation signs, with what its policies let out."""
+        return _file(self, request, job_id, ExportForm.MEMPACK)
+
+
 class ExchangeKeySchema(Schema):
     algorithm = serializers.ChoiceField(choices=["X25519"])
     public_key = serializers.CharField(help_text="64 hex digits.")
+    signing_key = serializers.CharField(help_text="Ed25519, 64 hex digits: signs the memory packs that are exported.")
+    signing_key_id = serializers.CharField(help_text="The first 16 hex digits of the SHA-256 of the signing key.")
 
 
 class ExchangeKeyView(ApiView):
     @described("exports_key", ExchangeKeySchema)
     def get(self, request: Request) -> Response:
-        """Read the public key of the organisation. Others encrypt exports for it to this key; imports open them."""
-        key = exchange_public_key(actor=self.actor())
+        """Read the public keys of the organisation: others encrypt to one; the other signs its exported packs."""
+        actor = self.actor()
+        key, signing = exchange_public_key(actor=actor), export_key(actor=actor)
         asked_only(request)
-        return Response({"algorithm": "X25519", "public_key": key})
+        names = {"signing_key": signing.public_key().hex(), "signing_key_id": signing.key_id()}
+        return Response({"algorithm": "X25519", "public_key": key, **names})
 
 
 class ImportsView(ApiView):
@@ -237,7 +266,9 @@ def _draft(request: Request) -> ImportDraft:
 def _file(view: ApiView, request: Request, job_id: UUID, form: ExportForm) -> HttpResponseBase:
     actor = view.actor()
     recipient = request.query_params.get("recipient")
-    file = exchange_file(actor=actor, job_id=job_id, form=form, recipient=recipient)
-    asked_only(request, "recipient")
+    is_pack = form is ExportForm.MEMPACK
+    part = part_read(request.query_params.get("part", "1")) if is_pack else 1
+    file = exchange_file(actor=actor, job_id=job_id, form=form, recipient=recipient, part=part)
+    asked_only(request, "recipient", *(["part"] if is_pack else []))
     kind = CONTENT_TYPES[form] if recipient is None else FILE_TYPE
     return file_stream(file.blocks, name=file.name, content_type=kind, actor=actor, path=request.path)

@@ -2,7 +2,14 @@ from django.urls import path
 
 from vault.api.actions import ActionsView, ExportFileView
 from vault.api.conversations import ConversationsView, ConversationView, TurnsView
-from vault.api.exchange import ExchangeKeyView, ExportJsonLinesView, ExportMarkdownView, ExportsView, ImportsView
+from vault.api.exchange import (
+    ExchangeKeyView,
+    ExportJsonLinesView,
+    ExportMarkdownView,
+    ExportPackView,
+    ExportsView,
+    ImportsView,
+)
 from vault.api.feedback import FeedbackView
 from vault.api.holds import FreezeView, HoldReleaseView, HoldsView, HoldView, UnfreezeView
 from vault.api.layers import (
@@ -99,6 +106,7 @@ urlpatterns = [
     path("exports/key/", ExchangeKeyView.as_view()),
     path("exports/<uuid:job_id>/jsonl/", ExportJsonLinesView.as_view()),
     path("exports/<uuid:job_id>/markdown/", ExportMarkdownView.as_view()),
+    path("exports/<uuid:job_id>/mempack/", ExportPackView.as_view()),
     path("imports/", ImportsView.as_view()),
     path("memories/search/", SearchView.as_view()),
     path("memories/context/", ContextView.as_view()),

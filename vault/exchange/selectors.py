@@ -14,6 +14,7 @@ from governance.database import acting, database_now
 from governance.errors import Conflict, FieldError, Invalid, NotFound
 from governance.jobs.selectors import JobView, job_get, job_view, jobs_readable
 from governance.keys.envelopes import envelope_write, exchange_key
+from governance.keys.signing import SigningKey, export_signing_key
 from governance.privacy.services import subject_view
 from governance.tenants.principals import actor_now
 from governance.vocabulary import JobStatus, Permission, Topic, Verb
@@ -21,6 +22,7 @@ from vault.cubes.blobs import with_blobs
 from vault.cubes.selectors import VersionView, versions_view
 from vault.cubes.versions import versions_open_to
 from vault.exchange.items import FORMAT, Item, ItemVersion, Origin, item_line
+from vault.exchange.pack_export import pack_blocks
 from vault.models import ActionItem, Cube, CubeSource
 from vault.vocabulary import NamespaceKind, SemanticType, Sensitivity, SourceKind
 
@@ -32,9 +34,10 @@ KINDS = (Topic.MEMORIES_EXPORT, Topic.MEMORIES_IMPORT)
 class ExportForm(StrEnum):
     JSONL = "jsonl"
     MARKDOWN = "markdown"
+    MEMPACK = "mempack"
 
 
-SUFFIXES = {ExportForm.JSONL: "jsonl", ExportForm.MARKDOWN: "md"}
+SUFFIXES = {ExportForm.JSONL: "jsonl", ExportForm.MARKDOWN: "md", ExportForm.MEMPACK: "mempack"}
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,16 @@ def exchange_public_key(*, actor: Actor) -> str:
     return exchange_key(actor.tenant_id).public_key().public_bytes_raw().hex()
 
 
-def exchange_file(*, actor: Actor, job_id: UUID, form: ExportForm, recipient: str | None = None) -> ExchangeFile:
+def exchange_file(
+    *, actor: Actor, job_id: UUID, form: ExportForm, recipient: str | None = None, part: int = 1
+) -> ExchangeFile:
     """The file of a finished export, with the versions and lineage that the actor may read when a block is written.
 
+    part: of the memory packs, from 1.
     recipient: an X25519 public key in hex, for a file that only its owner can open; None for a readable file.
 
     Raises Invalid; NotFound; Forbidden, also at a block once the key, membership or role has ended; Conflict while it
-    runs.
+    runs; TooLarge.
     Writes: AuditEntry …, for each block.
     """
     authorize(actor, Permission.MEMORY_READ)
@@ -70,8 +76,7 @@ def exchange_file(*, actor: Actor, job_id: UUID, form: ExportForm, recipient: st
             raise NotFound
         if view.status != JobStatus.SUCCEEDED:
             raise Conflict(f"The export is {view.status}.")
-        started = _heading(form, view, database_now())
-    name, blocks = f"memories-{job_id}.{SUFFIXES[form]}", _blocks(actor, job_id, form, started)
+        blocks, name = _form_blocks(actor, view, form, part), f"memories-{job_id}.{SUFFIXES[form]}"
     if recipient is not None:
         return ExchangeFile(f"{name}.sealed", _sealed(blocks, recipient))
     return ExchangeFile(name, blocks)
@@ -85,6 +90,12 @@ def exchange_jobs(*, actor: Actor) -> list[JobView]:
         return [job_view(job) for job in rows]
 
 
+def export_key(*, actor: Actor) -> SigningKey:
+    """The key that signs the memory packs that the actor's tenant exports. Raises Forbidden; KeyUnavailable."""
+    authorize(actor, Permission.MEMORY_READ)
+    return export_signing_key(actor.tenant_id)
+
+
 def _sealed(blocks: Iterator[bytes], recipient: str) -> Iterator[bytes]:
     """Raises Invalid."""
     try:
@@ -92,6 +103,13 @@ def _sealed(blocks: Iterator[bytes], recipient: str) -> Iterator[bytes]:
     except ValueError as error:
         fault = FieldError("recipient", "write an X25519 public key as 64 hexadecimal digits")
         raise Invalid(errors=[fault]) from error
+
+
+def _form_blocks(actor: Actor, view: JobView, form: ExportForm, part: int) -> Iterator[bytes]:
+    now = database_now()
+    if form is ExportForm.MEMPACK:
+        return pack_blocks(actor, view, part, now)
+    return _blocks(actor, view.id, form, _heading(form, view, now))
 
 
 def _heading(form: ExportForm, view: JobView, now: datetime) -> bytes:

@@ -1,10 +1,12 @@
-"""MemLoader: memories of a file are stored by a job, a part at a time, each once."""
+"""Jobs of MemDumper and MemLoader: an export notes its memories; an import stores those of a file, each once."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 from uuid import UUID
+
+from django.conf import settings
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
@@ -16,7 +18,7 @@ from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
 from governance.keys.envelopes import envelope_read, exchange_key, is_envelope
 from governance.keys.services import token_maker
-from governance.keys.signing import signing_key
+from governance.keys.signing import export_signing_key, signing_key
 from governance.vocabulary import Permission, Topic
 from vault.cubes.drafts import CubeChanges, CubeDraft, SourceRef
 from vault.cubes.index import marks
@@ -35,12 +37,16 @@ from vault.exchange.items import (
     left_out_counts,
 )
 from vault.exchange.reading import LARGEST_FILE
+from vault.listing.actions import EXPORT, ActionDraft, action_create
 from vault.models import ArchivedPosting, Cube, Posting
 from vault.namespaces.rules import PathError, path_checked
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import memories_search
 from vault.vocabulary import ImportFormat, OnConflict, Source
 
 PART = 100  # memories of one transaction
 LOOKED_UP = 1_000
+EVERYTHING = {"importance": {"gte": 0}}
 MOST_NAMED = 100
 READER = "import"
 WITH_IDS = (ImportFormat.JSONL, ImportFormat.MEMPACK, ImportFormat.MEMOS, ImportFormat.CHATGPT)
@@ -64,8 +70,8 @@ class ImportDraft:
 
 @dataclass(frozen=True)
 class Signer:
-    """The publisher of a memory pack, as its manifest states it. is_own: whether this installation signed it; no other
-    key is trusted by itself.
+    """The publisher of a memory pack, as its manifest states it. is_own: whether this installation or the
+    tenant signed it; no other key is trusted by itself.
     """
 
     pack: str
@@ -118,6 +124,36 @@ class Present:
     digest: bytes
 
 
+@dataclass(frozen=True)
+class ExportDraft:
+    """The memories of an export: chosen ones, those that match filters, the best for a question, or all that are there.
+
+    query: a search brings MAX_TOP_K memories, of those that match the filters if there are any.
+    """
+
+    ids: tuple[UUID, ...] = ()
+    filters: Mapping[str, Any] | None = field(default=None, repr=False)
+    query: str = field(default="", repr=False)
+
+
+def export_create(*, actor: Actor, draft: ExportDraft) -> JobView:
+    """Ask for the job that notes the memories of an export. Raises Forbidden; Invalid, also where nothing is found.
+
+    Writes: Job, AuditEntry …, OutboxEvent.
+    """
+    authorize(actor, Permission.MEMORY_READ)
+    if not draft.query:
+        filters = draft.filters if draft.filters is not None or draft.ids else EVERYTHING
+        return action_create(actor=actor, draft=ActionDraft(EXPORT, ids=draft.ids, filters=filters))
+    if draft.ids:
+        raise Invalid(errors=[FieldError("ids", "give ids or a query, and not both")])
+    search = SearchQuery(draft.query, top_k=settings.MAX_TOP_K, filters=draft.filters, is_use=False)
+    found = memories_search(actor=actor, search=search)
+    if not found:
+        raise Invalid(errors=[FieldError("query", "finds no memory")])
+    return action_create(actor=actor, draft=ActionDraft(EXPORT, ids=tuple(one.view.cube.id for one in found)))
+
+
 def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
     """The dry run. Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes nothing."""
     authorize(actor, Permission.MEMORY_CREATE)
@@ -130,7 +166,7 @@ def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
             present = imported_find(actor, (item.id for item in some))
             for item in some:
                 counts = counts.plus(**{_state(present.get(item.id), maker.hash(item.versions[-1].content)): 1})
-    return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out, _signer(parsed))
+    return ImportCheck(counts.stored, counts.present, counts.conflicts, parsed.left_out, _signer(actor, parsed))
 
 
 def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
@@ -143,7 +179,7 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     if not parsed.items:
         reasons = ", ".join(f"{reason}: {count}" for reason, count in left_out_counts(parsed.left_out).items())
         raise Invalid(f"The file holds no memory that can be imported ({reasons or 'empty'}).")
-    settings = {
+    options = {
         "format": str(draft.form),
         "on_conflict": str(draft.on_conflict),
         "namespace": draft.namespace,
@@ -153,12 +189,12 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
         "left_out": left_out_counts(parsed.left_out),
         "places": [asdict(one) for one in parsed.left_out[:MOST_NAMED]],
     }
-    signer = _signer(parsed)
+    signer = _signer(actor, parsed)
     if signer is not None:
         heading["signer"] = asdict(signer)
     request = b"\n".join([json.dumps(heading).encode(), *(item_line(item) for item in parsed.items)])
     kind = Topic.MEMORIES_IMPORT
-    return job_create(actor=actor, kind=kind, settings=settings, request=request, total=len(parsed.items))
+    return job_create(actor=actor, kind=kind, settings=options, request=request, total=len(parsed.items))
 
 
 @handler(Topic.MEMORIES_IMPORT, permission=Permission.MEMORY_CREATE)
@@ -217,12 +253,13 @@ def _parsed(actor: Actor, draft: ImportDraft) -> Parsed:
     return parsed
 
 
-def _signer(parsed: Parsed) -> Signer | None:
+def _signer(actor: Actor, parsed: Parsed) -> Signer | None:
     """Raises KeyUnavailable."""
     manifest = parsed.manifest
     if manifest is None:
         return None
-    return Signer(manifest.name, manifest.version, manifest.key_id, manifest.key_id == signing_key().key_id())
+    own = {signing_key().key_id(), export_signing_key(actor.tenant_id).key_id()}
+    return Signer(manifest.name, manifest.version, manifest.key_id, manifest.key_id in own)
 
 
 def _state(present: Present | None, digest: bytes) -> str:

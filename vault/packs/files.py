@@ -9,7 +9,7 @@ import json
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import IO, Annotated, Any, ClassVar, Literal, NoReturn
@@ -139,33 +139,72 @@ def item_digest(item: Item) -> str:
     return hashlib.sha256(line_of(item)).hexdigest()
 
 
+class PackWriter:
+    """Writes a file part by part; what it holds meanwhile is a digest for each memory."""
+
+    def __init__(self) -> None:
+        self._sink = _Sink()
+        self._archive = zipfile.ZipFile(self._sink, "w", zipfile.ZIP_DEFLATED)
+        self._lines = self._archive.open(_entry(MEMORIES), "w")
+        self._digest = hashlib.sha256()
+        self._digests: dict[str, str] = {}
+        self._size = 0
+
+    def add(self, items: Iterable[Item]) -> bytes:
+        """The next bytes of the file. Raises Invalid where the pack is too large."""
+        for item in items:
+            line = line_of(item)
+            self._digests[str(item.id)] = hashlib.sha256(line).hexdigest()
+            self._digest.update(line + b"\n")
+            self._size += self._lines.write(line + b"\n")
+        if self._size > LARGEST_MEMORIES or len(self._digests) > MOST_MEMORIES:
+            raise Invalid(f"A pack holds at most {MOST_MEMORIES} memories and {LARGEST_MEMORIES} bytes of text.")
+        return self._sink.take()
+
+    def close(self, stated: Mapping[str, Any], *, public_key: bytes, sign: Callable[[bytes], bytes]) -> bytes:
+        """The last bytes, with the signed manifest. stated: its fields but for counts, digests and signature."""
+        self._lines.close()
+        unsigned = {
+            **stated,
+            "format": FORMAT,
+            "count": len(self._digests),
+            "digest": self._digest.hexdigest(),
+            "digests": self._digests,
+            "public_key": public_key.hex(),
+        }
+        manifest = _MANIFEST.validate_python(unsigned)
+        signature = sign(manifest.signed_bytes()).hex()
+        complete = {**_MANIFEST.dump_python(manifest, mode="json"), "signature": signature}
+        self._archive.writestr(_entry(MANIFEST), canonical(complete))
+        self._archive.close()
+        return self._sink.take()
+
+
+class _Sink(io.RawIOBase):
+    """Bytes that were written since they were last taken. It cannot seek."""
+
+    def __init__(self) -> None:
+        self._written = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._written += content
+        return len(content)
+
+    def take(self) -> bytes:
+        taken = bytes(self._written)
+        self._written.clear()
+        return taken
+
+
 def file_write(
     stated: Mapping[str, Any], items: Sequence[Item], *, public_key: bytes, sign: Callable[[bytes], bytes]
 ) -> bytes:
-    """The file of some memories. stated: fields of the manifest but for counts, digests and signature.
-
-    Raises Invalid where the pack is too large.
-    """
-    lines = [line_of(item) for item in items]
-    memories = b"".join(line + b"\n" for line in lines)
-    if len(memories) > LARGEST_MEMORIES or len(items) > MOST_MEMORIES:
-        raise Invalid(f"A pack holds at most {MOST_MEMORIES} memories and {LARGEST_MEMORIES} bytes of text.")
-    unsigned = {
-        **stated,
-        "format": FORMAT,
-        "count": len(items),
-        "digest": hashlib.sha256(memories).hexdigest(),
-        "digests": {str(item.id): hashlib.sha256(line).hexdigest() for item, line in zip(items, lines, strict=True)},
-        "public_key": public_key.hex(),
-    }
-    manifest = _MANIFEST.validate_python(unsigned)
-    signature = sign(manifest.signed_bytes()).hex()
-    complete = {**_MANIFEST.dump_python(manifest, mode="json"), "signature": signature}
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in ((MANIFEST, canonical(complete)), (MEMORIES, memories)):
-            archive.writestr(_entry(name), content)
-    return buffer.getvalue()
+    """The file of some memories. stated: as in `PackWriter.close`. Raises Invalid where the pack is too large."""
+    writer = PackWriter()
+    return writer.add(items) + writer.close(stated, public_key=public_key, sign=sign)
 
 
 def file_read(content: bytes) -> Pack:

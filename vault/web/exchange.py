@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -18,23 +19,30 @@ from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Invalid, NotFound, TooLarge
 from governance.jobs.selectors import OPEN, JobView
+from governance.pages import First
+from governance.personas.selectors import personas_list
 from governance.vocabulary import JobStatus, Permission, Topic
 from governance.web.job_words import STATUSES, error_words, kind_words
 from governance.web.pages import draw, page, see_other, wants_part
 from vault.exchange.items import LeftOut
+from vault.exchange.pack_export import pack_count, part_read
 from vault.exchange.reading import LARGEST_FILE
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_jobs, exchange_public_key
-from vault.exchange.services import ImportCheck, ImportDraft, import_check, import_create
-from vault.listing.actions import EXPORT, ActionDraft, action_create
+from vault.exchange.services import ExportDraft, ImportCheck, ImportDraft, export_create, import_check, import_create
 from vault.listing.selectors import paths_list
 from vault.streaming import file_stream
 from vault.vocabulary import ImportFormat, OnConflict
 
 SAFE = ["GET", "HEAD"]
 FORM_BYTES = 64 * 1024  # of an upload, beside its file
+PERSONAS = 200
 SHOWN = 20  # parts of a file that are left out
-CONTENT_TYPES = {ExportForm.JSONL: "application/jsonl", ExportForm.MARKDOWN: "text/markdown; charset=utf-8"}
-EVERYTHING = {"importance": {"gte": 0}}
+FILE_TYPE = "application/octet-stream"
+CONTENT_TYPES = {
+    ExportForm.JSONL: "application/jsonl",
+    ExportForm.MARKDOWN: "text/markdown; charset=utf-8",
+    ExportForm.MEMPACK: FILE_TYPE,
+}
 FORMATS: dict[ImportFormat, Promise] = {
     ImportFormat.JSONL: gettext_lazy("JSON Lines from MemOS Web"),
     ImportFormat.CSV: gettext_lazy("CSV table"),
@@ -75,6 +83,7 @@ class ShownJob:
     error: str
     notes: tuple[str, ...]
     has_file: bool
+    packs: range  # the parts of its memory pack, where the reader may sign packs
 
     @property
     def percent(self) -> int:
@@ -108,11 +117,12 @@ exchange.longest_body = LARGEST_FILE + FORM_BYTES  # type: ignore[attr-defined]
 @require_POST
 @page
 def export(request: HttpRequest, actor: Actor) -> HttpResponseBase:
-    """Ask for an export of one namespace, or of all that the reader may read."""
+    """Ask for an export of a namespace, a persona, the answers to a question, or all that the reader may read."""
     authorize(actor, Permission.MEMORY_READ)
-    path = request.POST.get("namespace", "").strip()
+    given = {name: request.POST.get(name, "").strip() for name in ("namespace", "persona", "query")}
+    filters = {name: given[name] for name in ("namespace", "persona") if given[name]}
     try:
-        action_create(actor=actor, draft=ActionDraft(EXPORT, filters={"namespace": path} if path else EVERYTHING))
+        export_create(actor=actor, draft=ExportDraft(filters=filters or None, query=given["query"]))
     except Invalid as fault:
         return _drawn(request, actor, export_fault=fault, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return see_other(reverse("exchange"))
@@ -124,8 +134,9 @@ def file(request: HttpRequest, actor: Actor, job_id: UUID, form: str) -> HttpRes
     if form not in set(ExportForm):
         raise NotFound
     recipient = request.GET.get("recipient")
-    found = exchange_file(actor=actor, job_id=job_id, form=ExportForm(form), recipient=recipient)
-    kind = CONTENT_TYPES[ExportForm(form)] if recipient is None else "application/octet-stream"
+    part = part_read(request.GET.get("part", "1"))
+    found = exchange_file(actor=actor, job_id=job_id, form=ExportForm(form), recipient=recipient, part=part)
+    kind = CONTENT_TYPES[ExportForm(form)] if recipient is None else FILE_TYPE
     return file_stream(found.blocks, name=found.name, content_type=kind, actor=actor, path=request.path)
 
 
@@ -156,7 +167,9 @@ def _drawn(
     status: int = HTTPStatus.OK,
 ) -> HttpResponseBase:
     authorize(actor, Permission.MEMORY_READ)
-    jobs = [_shown(view) for view in exchange_jobs(actor=actor)]
+    with acting(actor):
+        may_pack = is_allowed(actor, Permission.STORE_MANAGE)
+    jobs = [_shown(view, may_pack) for view in exchange_jobs(actor=actor)]
     context: dict[str, Any] = {"jobs": jobs, "is_live": any(job.is_open for job in jobs), "here": reverse("exchange")}
     if wants_part(request) and request.method != "POST":
         return draw(request, "vault/exchange/_jobs.html", context)
@@ -171,10 +184,18 @@ def _drawn(
             "formats": FORMATS,
             "own_key": exchange_public_key(actor=actor),
             "places": paths_list(actor=actor),
+            "personas": _personas(actor),
+            "most_found": settings.MAX_TOP_K,
             "may_import": is_allowed(actor, Permission.MEMORY_CREATE),
             "largest": LARGEST_FILE // 2**20,
         }
     return draw(request, "vault/exchange/exchange.html", context, status=status)
+
+
+def _personas(actor: Actor) -> list[str]:
+    if not is_allowed(actor, Permission.PERSONA_USE):
+        return []
+    return [one.name for one in personas_list(actor=actor, pages=First(PERSONAS))]
 
 
 def _sentences(fault: Invalid | TooLarge | None) -> list[str]:
@@ -195,8 +216,9 @@ def _signer_words(signer: dict[str, Any]) -> str:
     )
 
 
-def _shown(view: JobView) -> ShownJob:
+def _shown(view: JobView, may_pack: bool) -> ShownJob:
     mark, status = STATUSES[view.status]
+    has_file = view.kind == Topic.MEMORIES_EXPORT and view.status is JobStatus.SUCCEEDED
     return ShownJob(
         view=view,
         name=kind_words(view.kind),
@@ -204,7 +226,8 @@ def _shown(view: JobView) -> ShownJob:
         status=status,
         error=error_words(view),
         notes=tuple(_notes(view)) if view.kind == Topic.MEMORIES_IMPORT else (),
-        has_file=view.kind == Topic.MEMORIES_EXPORT and view.status is JobStatus.SUCCEEDED,
+        has_file=has_file,
+        packs=range(1, pack_count(view.done) + 1) if has_file and may_pack else range(0),
     )
 
 

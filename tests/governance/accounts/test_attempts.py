@@ -10,6 +10,7 @@ from governance.accounts.attempts import attempt_count, attempts_forget, counted
 from governance.accounts.rules import Limits, wait_after
 from governance.errors import TooManyAttempts
 
+pytestmark = pytest.mark.usefixtures("database")  # the names of counters are hashed with a key of the key store
 LIMITS = Limits(free=5, first_wait=30, longest_wait=3600)
 
 

@@ -226,6 +226,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("exports/", "post"): [Call("exports/", {}), Call("exports/", {"filters": {"tags": "nightingale"}})],
     ("exports/<uuid:job_id>/jsonl/", "get"): [Call("exports/{exported}/jsonl/")],
     ("exports/<uuid:job_id>/markdown/", "get"): [Call("exports/{exported}/markdown/")],
+    ("exports/<uuid:job_id>/mempack/", "get"): [Call("exports/{exported}/mempack/")],
     ("memories/actions/<uuid:job_id>/file/", "get"): [Call("memories/actions/{exported}/file/")],
     ("memories/<uuid:memory_id>/versions/<int:number>/", "get"): [Call("memories/{cube}/versions/1/")],
     ("memories/<uuid:memory_id>/diff/", "get"): [Call("memories/{cube}/diff/?from=1&to=2")],
@@ -397,7 +398,8 @@ def places(world: World) -> dict[str, Any]:
     client = world.client("olivia")
     deleted = client.post("memories/", {"content": "the deleted nightingale"}).json["results"][0]["id"]
     assert client.delete(f"memories/{deleted}/").status == 204
-    assert client.post("memories/actions/", {"action": "export", "ids": [str(filled.cube_id)]}).status == 202
+    plain = client.post("memories/", {"content": "a nightingale that may leave in a pack"}).json["results"][0]["id"]
+    assert client.post("memories/actions/", {"action": "export", "ids": [str(filled.cube_id), plain]}).status == 202
     subject = client.post("subjects/", {"reference": "of a test"}).json["id"]
     subject_export = client.post(f"subjects/{subject}/export/").json["job"]["id"]
     run_jobs()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 from hashlib import sha256
 from typing import Any
@@ -23,7 +24,7 @@ from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.exchange.items import FORMAT, ORIGIN
 from vault.models import Cube, CubeGrant, CubeSource, CubeVersion
-from vault.packs.files import file_write
+from vault.packs.files import file_read, file_write
 from vault.vocabulary import SourceKind
 
 FILE_TYPE = "application/octet-stream"
@@ -246,6 +247,69 @@ def test_pack_of_this_installation_is_signed_by_its_own_key(alice: Contract) -> 
     content = file_write(STATED, ITEMS, public_key=key.public_key(), sign=key.sign)
     tried = alice.raw("imports/?format=mempack&dry_run=true", content, content_type=FILE_TYPE).json
     assert tried["signer"]["is_own"] is True
+
+
+def test_export_as_a_pack_is_signed_by_the_tenant_and_holds_what_policies_let_out(
+    world: World, olivia: Contract, charlie: Contract
+) -> None:
+    olivia.add("The heron nests by the mill.", namespace="/birds", tags=["bird"])
+    olivia.add("Write to ana@example.org about herons.", namespace="/birds")
+    olivia.add("Carla fears herons.", namespace="/birds", subject="carla")
+    olivia.add("The nest is worth much.", namespace="/birds", sensitivity="confidential")
+    olivia.add("Bo likes tea.", namespace="/drinks")
+    keys = olivia.get("exports/key/").json
+    content = exported(olivia, {"filters": {"namespace": "/birds"}}, "mempack")
+    pack = file_read(content)
+    assert pack.manifest.public_key == keys["signing_key"] != charlie.get("exports/key/").json["signing_key"]
+    assert pack.manifest.description == "Left out: sensitivity: 1, subject: 1."
+    again = file_read(exported(olivia, {"filters": {"namespace": "/birds"}}, "mempack"))
+    assert again.items == pack.items
+    result = imported(charlie, content, format="mempack", namespace="/birds")
+    assert (result["stored"], result["signer"]["is_own"]) == (2, False)
+    assert sorted(charlie.listed()) == ["The heron nests by the mill.", "Write to [email] about herons."]
+    assert imported(olivia, content, format="mempack", namespace="/own")["signer"]["is_own"] is True
+
+
+def test_pack_is_refused_without_the_right_to_sign_for_the_organisation(world: World, olivia: Contract) -> None:
+    secret = olivia.add("The nest is worth much.", sensitivity="confidential", namespace="/birds")
+    job = olivia.post("exports/", {"ids": [secret["id"]]}).json["job"]["id"]
+    run_jobs()
+    for who, status in (("alice", 403), ("bob", 403), ("charlie", 404)):
+        assert contract(world, who).get(f"exports/{job}/mempack/").status == status, who
+    own = contract(world, "alice").post("exports/", {}).json["job"]["id"]
+    run_jobs()
+    assert contract(world, "alice").get(f"exports/{own}/mempack/").status == 403
+    for part in ("0", "2", "x", ""):
+        assert fields_at_fault(olivia.get(f"exports/{job}/mempack/?part={part}")) == {"part"}, part
+    refused = olivia.get(f"exports/{job}/mempack/")
+    assert (refused.status, "sensitivity: 1" in refused.body.decode()) == (409, True)
+
+
+def test_export_of_a_persona_or_a_question_holds_only_its_memories(alice: Contract) -> None:
+    alice.add("Ana takes the train.", persona="alice")
+    alice.add("Bo likes tea.")
+    assert contents_of(exported(alice, {"filters": {"persona": "alice"}})) == ["Ana takes the train."]
+    assert contents_of(exported(alice, {"query": "train", "filters": {"persona": "alice"}})) == ["Ana takes the train."]
+    assert contents_of(exported(alice, {"query": "train"}))[0] == "Ana takes the train."
+    assert fields_at_fault(alice.post("exports/", {"query": "train", "filters": {"namespace": "/none"}})) == {"query"}
+    memory = alice.get("memories/").json["results"][0]["id"]
+    assert fields_at_fault(alice.post("exports/", {"query": "train", "ids": [memory]})) == {"ids"}
+
+
+def contents_of(file: bytes) -> list[str]:
+    return [json.loads(one)["versions"][-1]["content"] for one in file.splitlines()[1:]]
+
+
+def test_page_offers_a_pack_to_who_may_sign_and_exports_a_persona(world: World, olivia: Contract) -> None:
+    olivia.add("The heron nests by the mill.", namespace="/birds")
+    browser = signed_in(world.olivia)
+    assert browser.post("/exchange/export/", {"namespace": "/birds", "query": "heron"}).status_code == 303
+    assert browser.post("/exchange/export/", {"persona": "nobody", "query": "x"}).status_code == 422
+    run_jobs()
+    page = browser.get("/exchange/").content.decode()
+    (path,) = re.findall(r"/exchange/[0-9a-f-]{36}/mempack/\?part=1", page)
+    assert browser.get(path).status_code == 200
+    assert "/mempack/" not in signed_in(world.alice).get("/exchange/").content.decode()
 
 
 def sealed_export(sender: Contract, recipient: str, path: str) -> bytes:
