@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
@@ -28,6 +28,24 @@ PURPOSE = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="What the memories are read for, in at most 200 characters. Some policies open memories for certain "
     "purposes only.",
+)
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match", str, OpenApiParameter.HEADER, description="ETags of earlier answers: 304 if one is still current."
+)
+LOCATION = OpenApiParameter(
+    "Location", str, OpenApiParameter.HEADER, response=[201], description="Address of what was made, if it has its own."
+)
+SESSION = OpenApiParameter(
+    "X-Memory-Session",
+    str,
+    OpenApiParameter.HEADER,
+    description="The session that the call belongs to. Grants may ask for it.",
+)
+TASK = OpenApiParameter(
+    "X-Memory-Task",
+    str,
+    OpenApiParameter.HEADER,
+    description="The task that the call belongs to. Grants may ask for it.",
 )
 DRY_RUN = OpenApiParameter("dry_run", OpenApiTypes.BOOL, description="Answer what would be done, and do nothing.")
 ANY_CALL = (400, 401, 403, 405, 406, 429, 503)
@@ -64,14 +82,21 @@ def described(
         codes.add(412)
 
     def decorate(handler: Handler) -> Handler:
+        headers = [PURPOSE, SESSION, TASK] if memories else []
+        unchanged = {}
+        if handler.__name__ == "get":
+            headers.append(IF_NONE_MATCH)
+            unchanged = {304: OpenApiResponse(description="Unchanged since the answer with an ETag of If-None-Match.")}
+        if status == 201:
+            headers.append(LOCATION)
         text = inspect.getdoc(handler) or ""
         decorator: Callable[[Handler], Handler] = extend_schema(
             operation_id=name,
             summary=summary_of(text),
             description=text,
             request=request,
-            responses={**problems(*sorted(codes)), status: reply, **(also or {})},
-            parameters=[*parameters, *([PURPOSE] if memories else [])],
+            responses={**problems(*sorted(codes)), status: reply, **unchanged, **(also or {})},
+            parameters=[*parameters, *headers],
             tags=[tag or name.partition("_")[0]],
         )
         return decorator(handler)

@@ -7,6 +7,8 @@ from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 from django.conf import settings
+from django.urls import Resolver404, resolve
+from django.utils.cache import patch_cache_control
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -36,9 +38,11 @@ class ApiView(APIView):
 
     What an address asks for is read once the object was found and the permission asked: 404 and 403 come before 400.
     `longest_body`: bytes that a caller whom the headers prove may send; the server reads no more.
+    `address_of_made`: the list that has what a POST makes, if it is not the address of the POST.
     """
 
     longest_body: int = settings.BODY_BYTES
+    address_of_made: str = ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -49,6 +53,18 @@ class ApiView(APIView):
         """Authenticate the caller (401), then check the request limits (429)."""
         super().initial(request, *args, **kwargs)
         request_count(actor_of(request))
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        """Tell the address of what was made, and that only the caller may keep an answer, and must ask again."""
+        final: Response = super().finalize_response(request, response, *args, **kwargs)
+        patch_cache_control(final, private=True, no_cache=True)
+        if final.status_code == 201 and (made := _only_one(final.data)):
+            where = (self.address_of_made or request.path) + f"{made['id']}/"
+            if _can_be_read(where):
+                final.headers.setdefault("Location", where)
+            if isinstance(made.get("version"), int):
+                final.headers.setdefault("ETag", f'"{made["version"]}"')
+        return final
 
     def actor(self) -> Actor:
         return actor_of(self.request)
@@ -86,6 +102,21 @@ class ApiView(APIView):
                 with acting(self.actor()):
                     once.store(call())
         return once.response()
+
+
+def _only_one(body: Any) -> dict[str, Any] | None:
+    """The object that a call made, if it made one."""
+    results = body.get("results", [body]) if isinstance(body, dict) else []
+    one = results[0] if len(results) == 1 else None
+    return one if isinstance(one, dict) and "id" in one else None
+
+
+def _can_be_read(address: str) -> bool:
+    try:
+        view = resolve(address).func
+    except Resolver404:
+        return False
+    return hasattr(getattr(view, "view_class", None), "get")
 
 
 def _run_again(handler: Handler, *, is_safe: bool) -> Handler:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.middleware.common import CommonMiddleware
+from django.middleware.http import ConditionalGetMiddleware
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 
@@ -69,6 +71,15 @@ class SlashMiddleware(CommonMiddleware):
 
     def should_redirect_with_slash(self, request: HttpRequest) -> bool:
         return request.method in {"GET", "HEAD"} and super().should_redirect_with_slash(request)
+
+
+class UnchangedMiddleware(ConditionalGetMiddleware):
+    """ETags and 304 for the API. What an ETag is made of: the version of a memory or policy, else the whole answer."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if response.status_code != 200 or not request.path_info.startswith(API):
+            return response
+        return super().process_response(request, response)
 
 
 class LanguageMiddleware(LocaleMiddleware):

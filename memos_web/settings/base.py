@@ -75,6 +75,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "governance.web.middleware.UnchangedMiddleware",
 ]
 ROOT_URLCONF = "memos_web.urls"
 ASGI_APPLICATION = "memos_web.asgi.application"

@@ -4,5 +4,7 @@ from functools import partial
 
 from governance.api.described import described
 
+MEMORIES = "/api/v1/memories/"
+
 of_memories = partial(described, memories=True)
-"""`described`, with the header that names the purpose of the call."""
+"""`described`, with the headers that name purpose, session and task of the call."""

@@ -17,7 +17,7 @@ from governance.api.views import ApiView, asked_only, expected_versions, flag
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.described import of_memories
+from vault.api.described import MEMORIES, of_memories
 from vault.api.fields import ContentField, PathField
 from vault.api.inputs import NoInput, read
 from vault.api.representations import dry_run_json, memory_json
@@ -134,6 +134,8 @@ class PromoteView(ApiView):
 
 
 class CopyView(ApiView):
+    address_of_made = MEMORIES
+
     @of_memories(
         "memories_copy",
         MemorySchema,
@@ -162,6 +164,8 @@ class CopyView(ApiView):
 
 
 class FuseView(ApiView):
+    address_of_made = MEMORIES
+
     @of_memories(
         "memories_fuse",
         MemorySchema,

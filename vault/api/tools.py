@@ -14,7 +14,7 @@ from governance.api.views import ApiView, asked_only
 from governance.database import acting
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
-from vault.api.described import of_memories
+from vault.api.described import MEMORIES, of_memories
 from vault.api.fields import ContentField, MetadataField
 from vault.api.inputs import DescribedInput, read
 from vault.api.representations import memory_json
@@ -80,6 +80,8 @@ class ToolCallsSchema(Schema):
 
 
 class ToolCallsView(ApiView):
+    address_of_made = MEMORIES
+
     @of_memories("memories_tool_calls_add", ToolCallAddedSchema, status=201, request=ToolCallInput, parameters=[ONCE])
     def post(self, request: Request) -> Response:
         """Store a call of a tool with its arguments, outcome, duration and error."""
