@@ -244,3 +244,16 @@ def test_a_server_that_was_never_started_is_one_line(running_server: RunningServ
     assert done.returncode == 1
     assert "start the product" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_exchange_measures_speed_and_peak_memory_beside_copy(running_server: RunningServer, tmp_path: Path) -> None:
+    run = run_of(running_server, tmp_path, "exchange", "--sizes", "20", "40", "--profile")
+    (table,) = run.tables
+    for size in (20, 40):
+        figures = run.figures[f"{size} memories"]
+        for name in ("export", "import"):
+            assert figures[name]["per_s"] > 0
+            assert figures[name]["peak MiB"] > 1
+            assert figures[f"{name} by COPY"]["cubes"] == size
+            assert table[f"{name}, {size}"][0] == str(figures[name]["per_s"])
+    assert set(run.figures["peak memory, most to least"]) == {"export", "import"}

@@ -1,6 +1,7 @@
 """MemDumper: the memories that an export job noted, as a file that is written while it is downloaded."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ from vault.exchange.pack_export import pack_blocks
 from vault.models import ActionItem, Cube, CubeSource
 from vault.vocabulary import NamespaceKind, SemanticType, Sensitivity, SourceKind
 
-PART = 100  # memories of one transaction
+PART = 500  # memories of one transaction
 RECENT = 20  # jobs of the page
 KINDS = (Topic.MEMORIES_EXPORT, Topic.MEMORIES_IMPORT)
 
@@ -144,11 +145,17 @@ def _part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UUID], li
         cubes = list(rows.select_related("namespace", "subject").order_by("id"))
         ids = [cube.id for cube in cubes]
         versions = versions_open_to(actor).filter(cube_id__in=ids).order_by("cube_id", "number")
-        views = versions_view(actor, list(versions.select_related("namespace")))
+        views: dict[UUID, list[VersionView]] = defaultdict(list)
+        for view in versions_view(actor, list(versions.select_related("namespace"))):
+            views[view.row.cube_id].append(view)
         sources = list(CubeSource.objects.filter(cube_id__in=ids).order_by("id"))
         readable = _readable(actor, sources)
+        origins: dict[UUID, list[CubeSource]] = defaultdict(list)
+        for one in sources:
+            if one.source_id in readable:
+                origins[one.cube_id].append(one)
         record(actor=actor, verb=Verb.MEMORY_EXPORTED, object_type="memory", object_ids=ids)
-        made = (_item(cube, views, [one for one in sources if one.source_id in readable]) for cube in cubes)
+        made = (_item(cube, views[cube.id], origins[cube.id]) for cube in cubes)
         return named, [item for item in made if item is not None]
 
 
@@ -158,8 +165,8 @@ def _readable(actor: Actor, sources: Sequence[CubeSource]) -> set[UUID]:
 
 
 def _item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeSource]) -> Item | None:
-    """None where the words of every version are gone."""
-    own = [view for view in views if view.row.cube_id == cube.id and view.words.content]
+    """views, sources: of this memory, oldest first. None where the words of every version are gone."""
+    own = [view for view in views if view.words.content]
     if not own:
         return None
     words = own[-1].words
@@ -172,9 +179,7 @@ def _item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeSource
         session_id=words.session_id,
         message_id=words.message_id,
         task_id=words.task_id,
-        made_from=tuple(
-            Origin(str(one.source_id), one.version, SourceKind(one.kind)) for one in sources if one.cube_id == cube.id
-        ),
+        made_from=tuple(Origin(str(one.source_id), one.version, SourceKind(one.kind)) for one in sources),
     )
 
 

@@ -44,7 +44,7 @@ from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
 from vault.vocabulary import ImportFormat, OnConflict, Source
 
-PART = 100  # memories of one transaction
+PART = 500  # memories of one transaction
 LOOKED_UP = 1_000
 EVERYTHING = {"importance": {"gte": 0}}
 MOST_NAMED = 100

@@ -15,6 +15,7 @@ from benchmarks.authorization import Load as Access
 from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
 from benchmarks.databases import postgresql_version
+from benchmarks.exchange import exchange, exchange_table
 from benchmarks.first_journey import first_journey, first_journey_table
 from benchmarks.hostile_texts import hostile_texts_benchmark, hostile_texts_table
 from benchmarks.ingest import Load, ingest, ingest_table
@@ -71,6 +72,9 @@ BENCHMARKS = {
         nearest_table,
     ),
     "layers": Benchmark(lambda target, options: layers(target, options["turns"]), layers_table),
+    "exchange": Benchmark(
+        lambda target, options: exchange(target, tuple(options["sizes"]), options["profile"]), exchange_table
+    ),
     "hostile-texts": Benchmark(lambda target, options: hostile_texts_benchmark(), hostile_texts_table),
     "ingest": Benchmark(
         lambda target, options: ingest(target, Load(options["cubes"], options["singles"], options["profile"])),
@@ -165,7 +169,11 @@ class Command(InstalledCommand):
         living.add_argument("--cubes", type=_count, default=20_000, help="of one tenant; default %(default)s")
         living.add_argument("--days", type=_count, default=28, help="of one step; default %(default)s")
         living.add_argument("--chart", type=Path, required=True, help="the SVG to write")
+        moving = names.add_parser("exchange", help="export and import: memories a second beside COPY, and peak memory")
+        moving.add_argument("--sizes", type=_count, nargs="+", default=[10_000, 100_000], help="memories of a tenant")
+        moving.add_argument("--profile", action="store_true", help="also say what both spend their time on")
         for one in (
+            moving,
             living,
             sweeping,
             journey,

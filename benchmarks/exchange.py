@@ -1,0 +1,195 @@
+"""Measure export and import: memories a second beside COPY of the same rows, and the peak memory of the process.
+
+Each measurement of memory is a process of its own, so that none inherits what another one needed.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import UUID, uuid4
+
+from benchmarks.client import BenchmarkError, Target
+from benchmarks.copying import copied, copied_out, why_no_copy
+from benchmarks.profiling import profiled
+from benchmarks.synthetic import conversation
+from benchmarks.tables import markdown
+from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from governance.actor import Actor
+from governance.database import acting
+from governance.jobs.kinds import JobRun
+from governance.jobs.selectors import JobView, job_get
+from governance.tenants.services import command_line_actor
+from governance.vocabulary import JobStatus
+from vault.exchange.formats import file_parse
+from vault.exchange.items import FORMAT, item_line
+from vault.exchange.selectors import ExportForm, exchange_file
+from vault.exchange.services import ExportDraft, ImportDraft, export_create, import_create, memories_import
+from vault.vocabulary import ImportFormat
+
+SEED = 20_261_126
+PLACE = "/open"
+FILE = 10_000  # memories of one imported file
+OUT_GOAL, IN_GOAL, MEMORY_GOAL = 3_000, 1_000, 1.2
+ROOT = Path(__file__).resolve().parents[1]
+CHILD = "import django; django.setup(); from benchmarks.exchange import child_run; child_run()"
+LONGEST_WAIT = 3_600
+
+
+def exchange(target: Target, sizes: tuple[int, ...], profile: bool) -> dict[str, Any]:
+    """The figures of one run. The exported tenants stay, and one for each import. Raises BenchmarkError."""
+    figures: dict[str, Any] = {"seed": SEED}
+    for cubes in sizes:
+        figures[f"{cubes} memories"] = _of_size(cubes)
+    least, most = (figures[f"{size} memories"] for size in (min(sizes), max(sizes)))
+    figures["peak memory, most to least"] = {
+        name: round(most[name]["peak MiB"] / least[name]["peak MiB"], 3) for name in ("export", "import")
+    }
+    figures["goal"] = {"out per_s": OUT_GOAL, "in per_s": IN_GOAL, "peak memory": MEMORY_GOAL}
+    if profile:
+        owner, job = _exported(min(sizes))
+        file = b"".join(_export(owner.actor, job))
+        figures["profile of the export"] = profiled(lambda: list(_export(owner.actor, job)))
+        figures["profile of the import"] = profiled(lambda: _import(_empty().actor, file))
+    return figures
+
+
+def exchange_table(figures: dict[str, Any]) -> str:
+    headers = ["what", "per s", "of COPY", "peak MiB"]
+    rows = []
+    for found in (one for name, one in figures.items() if name.endswith(" memories")):
+        for name in ("export", "import"):
+            copy = found[f"{name} by COPY"]
+            share = f"{found[name]['per_s'] / copy['per_s']:.1%}" if "per_s" in copy else ""
+            rows.append([f"{name}, {found['cubes']}", found[name]["per_s"], share, found[name]["peak MiB"]])
+        by_worker = found["import by the worker"]
+        rows.append([f"import by the worker, {found['cubes']}", by_worker["per_s"], "", ""])
+    return markdown(headers, rows)
+
+
+def _of_size(cubes: int) -> dict[str, Any]:
+    owner, job = _exported(cubes)
+    reason = why_no_copy()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "memories.jsonl"
+        out = _child("export", cubes, job, path)
+        files = list(_files(path))
+    importer = f"bench-import-{uuid4().hex[:8]}"
+    with TemporaryDirectory() as folder:
+        for number, content in enumerate(files):
+            (Path(folder) / f"{number:03}.jsonl").write_bytes(content)
+        into = _child("import", importer, Path(folder))
+    return {
+        "cubes": cubes,
+        "export": out,
+        "import": into,
+        "import by the worker": _by_worker(files, cubes),
+        "export by COPY": {"skipped": reason} if reason else copied_out(owner.actor.tenant_id),
+        "import by COPY": {"skipped": reason} if reason else copied(owner.actor.tenant_id),
+    }
+
+
+def _exported(cubes: int) -> tuple[Caller, UUID]:
+    """The tenant of a size, and a finished export of it."""
+    owner = owner_of(f"bench-exchange-{cubes}")
+    if cubes_in(owner.actor) != cubes:
+        filled(owner.actor, drafts_of(conversation(cubes, SEED), PLACE))
+    jobs_awaited(owner.actor)
+    return owner, _ended(owner.actor, export_create(actor=owner.actor, draft=ExportDraft())).id
+
+
+def _empty() -> Caller:
+    return owner_of(f"bench-import-{uuid4().hex[:8]}")
+
+
+def _ended(actor: Actor, job: JobView) -> JobView:
+    """Raises BenchmarkError where the worker does not finish it."""
+    until = time.monotonic() + LONGEST_WAIT
+    while time.monotonic() < until:
+        view = job_get(actor=actor, job_id=job.id)
+        if view.status is JobStatus.SUCCEEDED:
+            return view
+        if view.status in {JobStatus.FAILED, JobStatus.CANCELLED}:
+            raise BenchmarkError(f"the job ended as {view.status}: {view.error}")
+        time.sleep(0.2)
+    raise BenchmarkError("the worker does not finish the job: does it run?")
+
+
+def _export(actor: Actor, job_id: UUID) -> Iterator[bytes]:
+    return exchange_file(actor=actor, job_id=job_id, form=ExportForm.JSONL).blocks
+
+
+def _import(actor: Actor, content: bytes) -> int:
+    """The steps of the job in this process, without its rows. Returns the number of memories."""
+    parsed = file_parse(content, ImportFormat.JSONL)
+    request = b"\n".join([b"{}", *(item_line(item) for item in parsed.items)])
+    total = len(parsed.items)
+    del content, parsed
+    settings = {"format": "jsonl", "on_conflict": "skip", "namespace": None, "persona": None}
+    system = command_line_actor(actor.tenant_id)
+    run = JobRun(uuid4(), actor, system, settings, {}, 0, total, request, {}, lambda done, total: None)
+    while run.done < total:
+        outcome = memories_import(run)
+        with acting(actor):
+            step = outcome() if callable(outcome) else outcome
+        run = replace(run, done=step.done or total, result=step.result or {})
+    return total
+
+
+def _by_worker(files: list[bytes], cubes: int) -> dict[str, Any]:
+    actor, seconds = _empty().actor, 0.0
+    for content in files:
+        view = _ended(actor, import_create(actor=actor, draft=ImportDraft(content=content, form=ImportFormat.JSONL)))
+        if view.finished_at and view.started_at:
+            seconds += (view.finished_at - view.started_at).total_seconds()
+    return {"s": round(seconds, 2), "per_s": round(cubes / seconds, 1)}
+
+
+def _files(path: Path) -> Iterator[bytes]:
+    """The lines of an export as files that an import takes."""
+    with path.open("rb") as lines:
+        next(lines)
+        while part := [line for _, line in zip(range(FILE), lines, strict=False)]:
+            yield json.dumps({"format": FORMAT}).encode() + b"\n" + b"".join(part)
+
+
+def _child(*words: object) -> dict[str, Any]:
+    """Run one measurement in a process of its own. Raises BenchmarkError."""
+    command = [sys.executable, "-c", CHILD, *map(str, words)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchmarkError(f"{words[0]} failed: {done.stderr.strip().splitlines()[-1:]}")
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def child_run() -> None:
+    """Measure what the words of the command name, and print it as JSON."""
+    what, *words = sys.argv[1:]
+    figures = _child_export(*words) if what == "export" else _child_import(*words)
+    peak = next(line for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines() if "VmHWM" in line)
+    sys.stdout.write(json.dumps({**figures, "peak MiB": round(int(peak.split()[1]) / 1024, 1)}) + "\n")
+
+
+def _child_export(size: str, job: str, file_path: str) -> dict[str, Any]:
+    cubes, path, actor = int(size), Path(file_path), owner_of(f"bench-exchange-{size}").actor
+    started = time.perf_counter()
+    with path.open("wb") as file:
+        for block in _export(actor, UUID(job)):
+            file.write(block)
+    seconds = time.perf_counter() - started
+    return {"s": round(seconds, 2), "per_s": round(cubes / seconds, 1), "bytes": path.stat().st_size}
+
+
+def _child_import(slug: str, folder: str) -> dict[str, Any]:
+    actor, cubes = owner_of(slug).actor, 0
+    started = time.perf_counter()
+    for path in sorted(Path(folder).iterdir()):
+        cubes += _import(actor, path.read_bytes())
+    seconds = time.perf_counter() - started
+    return {"s": round(seconds, 2), "per_s": round(cubes / seconds, 1)}
