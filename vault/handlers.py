@@ -37,6 +37,7 @@ from vault.policies import jobs as retention
 from vault.reviews import quarantine
 from vault.store import installing
 from vault.store.crossing import reads_report, subscribers_inform
+from vault.store.rating import ratings_report
 from vault.subjects import erasing, exports
 
 FILTERS = (webhooks,)  # of webhooks, registered when they are imported
@@ -106,3 +107,4 @@ event_handler(Topic.BLOBS_DUE)(archive.blobs_move)
 event_handler(Topic.BLOBS_ORPHANED)(archive.blobs_delete)
 event_handler(Topic.STORE_CHANGED, weight=Weight.INTERACTIVE)(subscribers_inform)
 event_handler(Topic.STORE_READ)(reads_report)
+event_handler(Topic.STORE_RATED)(ratings_report)

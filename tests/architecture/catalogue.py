@@ -137,6 +137,7 @@ APP_RIGHTS = {
     "vault_packmemory": ALL,
     "vault_contract": CHANGE,
     "vault_packread": ADD,
+    "vault_packrating": ALL,
     "vault_page": CHANGE,
     "vault_segment": CHANGE,
     "vault_stream": CHANGE,

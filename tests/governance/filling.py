@@ -12,6 +12,7 @@ from governance.audit.reading.queries import AuditQuery
 from governance.audit.reading.selectors import entries_list
 from governance.audit.reading.sinks import SinkDraft, sink_create
 from governance.database import acting, database_now
+from governance.ids import uuid7
 from governance.jobs.schedules import ScheduleDraft, schedule_create
 from governance.members.services import invitation_create
 from governance.models import Persona
@@ -57,6 +58,7 @@ from vault.models import (
     Compaction,
     Namespace,
     PackMemory,
+    PackRating,
     PackVersion,
     Summary,
 )
@@ -159,6 +161,10 @@ def _packs_fill(actor: Actor, canary: str, cube_id: UUID) -> None:
     subscription_create(actor=actor, draft=SubscriptionDraft(publication.id))
     drain()
     with acting(actor):
+        # An organisation does not rate its own pack: this is the row that another one's rating would leave.
+        PackRating.objects.create(
+            tenant_id=actor.tenant_id, publication_id=publication.id, source_id=uuid7(), stars=5, text=canary
+        )
         installed = PackMemory.objects.all()[0]
     cube_get(actor=actor, cube_id=installed.cube_id)
     drain()

@@ -121,6 +121,7 @@ EXAMPLES: dict[str, Any] = {
         "terms": {"reads": 10000, "period": "month", "days": 365, "price": "free"},
     },
     "publications_try": {"queries": ["Where do I buy a ticket?"]},
+    "publications_rate": {"stars": 5, "text": "Every phrase was understood."},
     "publications_reject": {"reason": "Two phrases name a customer."},
     "subscriptions_create": {"publication": PUBLICATION, "range": "^1.0.0", "delivery": "push"},
     "subscriptions_update": {"range": "~1.0.0", "delivery": "pull"},

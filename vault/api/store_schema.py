@@ -15,6 +15,7 @@ from vault.store.catalogue import (
 from vault.store.publishing import (
     MOST_TENANTS,
 )
+from vault.store.rating import LONGEST_RATING, MOST_STARS
 from vault.store.trying import EXTRACT, MOST_QUESTIONS
 from vault.vocabulary import PackTopic, PublicationState, QuotaPeriod, Visibility
 
@@ -147,6 +148,23 @@ class OfferSchema(ListingSchema):
     authors = serializers.ListField(child=serializers.CharField())
     versions = OfferVersionSchema(many=True)
     samples = PackItemSchema(many=True)
+
+
+class RatingInput(StrictSerializer):
+    stars = WholeField(min_value=1, max_value=MOST_STARS)
+    text = TextField(max_length=LONGEST_RATING, required=False, allow_blank=True, help_text="Others read it.")
+
+
+class RatingSchema(Schema):
+    organisation = serializers.CharField(help_text="Of the member who rated.")
+    stars = serializers.IntegerField(help_text="1 to 5.")
+    text = serializers.CharField()
+    version = serializers.CharField(help_text="The one that was installed.")
+    rated_at = serializers.DateTimeField()
+
+
+class RatingListSchema(PageSchema):
+    results = RatingSchema(many=True)
 
 
 class ListingListSchema(PageSchema):

@@ -126,3 +126,30 @@ class PackRead(TenantModel):
                 fields=["tenant", "subscription_id", "is_publishers", "number"], name="pack_read_is_counted_once"
             )
         ]
+
+
+class PackRating(TenantModel):
+    """A member's rating of a pack, on each side; the publisher's has the organisation and no member.
+
+    stars: 1 to 5. number: of the version that was installed. source_id: on the publisher's side, the subscriber's row.
+    """
+
+    publication_id = models.UUIDField()
+    member = models.ForeignKey(
+        Member, null=True, on_delete=models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+"
+    )
+    source_id = models.UUIDField(null=True)
+    organisation = models.CharField(max_length=200)
+    stars = models.PositiveSmallIntegerField()
+    text = models.CharField(max_length=500, blank=True, default="")
+    number = models.CharField(max_length=20, blank=True, default="")
+    rated_at = models.DateTimeField(db_default=Now())
+
+    objects: ClassVar[models.Manager["PackRating"]]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "publication_id", "member"], name="member_rates_a_pack_once"),
+            models.UniqueConstraint(fields=["tenant", "source_id"], name="rating_is_reported_once"),
+            models.CheckConstraint(condition=models.Q(stars__range=(1, 5)), name="rating_has_one_to_five_stars"),
+        ]

@@ -2,22 +2,25 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
 from governance.database import acting
 from governance.errors import FieldError, Invalid
+from governance.pages import First
 from governance.vocabulary import Permission
-from governance.web.pages import draw, page
+from governance.web.pages import draw, page, see_other
 from governance.web.paging import Numbered, number_or_none
 from vault.store.catalogue import (
     CatalogueOrder,
@@ -27,10 +30,12 @@ from vault.store.catalogue import (
     listing_named,
     offer_get,
 )
+from vault.store.rating import may_rate, rating_own, rating_remove, rating_write, ratings_list
 from vault.store.rules import terms_stored
 from vault.vocabulary import PackState, PackTopic
 from vault.web.labels import SEMANTIC_TYPES
 from vault.web.markdown import markdown_html
+from vault.web.store_forms import RatingForm
 from vault.web.store_words import (
     ORDERS,
     PACK_MARKS,
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
     from vault.models import Listing, PackVersion
 
 PACKS = 24  # of one page
+RATINGS = 20
 LONGEST_TEXT = 200
 LONGEST_LANGUAGE = 8
 MOST_PAGES = 1_000
@@ -107,7 +113,35 @@ def store(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD"])
 @page
 def pack(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
-    """One publication: README, samples, versions, terms, and why it can be trusted."""
+    """One publication: README, samples, versions, ratings, terms, and why it can be trusted."""
+    return draw_pack(request, actor, publisher, name)
+
+
+@require_POST
+@page
+def rate(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
+    """Rate the pack, or with `remove` take one's rating back."""
+    listing = listing_named(actor=actor, publisher=publisher, name=name)
+    back = see_other(f"{reverse('store_pack', args=[publisher, name])}#ratings")
+    if "remove" in request.POST:
+        rating_remove(actor=actor, publication_id=listing.id)
+        return back
+    form = RatingForm(request.POST)
+    if not form.is_valid():
+        return draw_pack(request, actor, publisher, name, form)
+    rating_write(
+        actor=actor,
+        publication_id=listing.id,
+        stars=int(form.cleaned_data["stars"]),
+        text=form.cleaned_data["text"],
+    )
+    return back
+
+
+def draw_pack(
+    request: HttpRequest, actor: Actor, publisher: str, name: str, form: RatingForm | None = None
+) -> HttpResponse:
+    """The page of a pack. form: a rating with faults."""
     listing = listing_named(actor=actor, publisher=publisher, name=name)
     offer = offer_get(actor=actor, publication_id=listing.id)
     versions = [
@@ -128,8 +162,21 @@ def pack(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpR
         "terms": terms,
         "period": PERIODS[terms.period],
         "may_manage": is_allowed(actor, Permission.STORE_MANAGE),
+        **_rating_context(actor, listing, form),
     }
-    return draw(request, "vault/store/pack.html", context)
+    return draw(request, "vault/store/pack.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY if form else 200)
+
+
+def _rating_context(actor: Actor, listing: "Listing", form: RatingForm | None) -> dict[str, Any]:
+    """The newest ratings, and the form for who may rate."""
+    found: dict[str, Any] = {
+        "ratings": ratings_list(actor=actor, publication_id=listing.id, pages=First(RATINGS)) if listing.ratings else []
+    }
+    if may_rate(actor=actor, publication_id=listing.id):
+        own = rating_own(actor=actor, publication_id=listing.id)
+        initial = {"stars": own.stars, "text": own.text} if own else {}
+        found |= {"own_rating": own, "rating_form": form or RatingForm(initial=initial)}
+    return found
 
 
 def readme_html(text: str) -> SafeString:

@@ -10,6 +10,7 @@ from governance.errors import Invalid
 from governance.web.faults import fault_texts
 from vault.packs.scanning import LeavingRules
 from vault.packs.services import LONGEST_NAME, PackDraft
+from vault.store.rating import LONGEST_RATING, MOST_STARS
 from vault.store.rules import Terms
 from vault.vocabulary import FindingRule, PackTopic, QuotaPeriod, SubjectRule, Visibility
 from vault.web.store_words import PERIODS, TOPICS
@@ -175,3 +176,20 @@ def _labels(text: str) -> tuple[str, ...]:
     if len(found) > MOST_LABELS or any(len(one) > LONGEST_LABEL for one in found):
         raise forms.ValidationError(_("Name at most 50, of at most 100 characters each."))
     return found
+
+
+class RatingForm(StoreForm):
+    """A rating, which others read."""
+
+    stars = forms.TypedChoiceField(
+        label=_("Stars"),
+        coerce=int,
+        choices=[(number, "★" * number) for number in range(MOST_STARS, 0, -1)],
+    )
+    text = forms.CharField(
+        label=_("Your words"),
+        max_length=LONGEST_RATING,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=_("Readers of the pack see them with the name of your organisation."),
+    )

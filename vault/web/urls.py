@@ -121,6 +121,7 @@ urlpatterns = [
     path("store/own/<uuid:pack_id>/<str:number>/withdraw/", store_own.version_withdraw, name="store_withdraw"),
     path("store/publications/<uuid:publication_id>/decide/", store_own.decide, name="store_decide"),
     path("store/<slug:publisher>/<slug:name>/", store.pack, name="store_pack"),
+    path("store/<slug:publisher>/<slug:name>/rate/", store.rate, name="store_rate"),
     path("subjects/", subjects.subjects, name="subjects"),
     path("subjects/<uuid:subject_id>/", subjects.subject, name="subject"),
     path("subjects/<uuid:subject_id>/assign/", subjects.assign, name="subject_assign"),

@@ -35,7 +35,10 @@ from tests.governance.filling import fill
 from tests.governance.mutants import mutant
 from tests.governance.tables import everything
 from tests.harness.evidence import Evidence
+from tests.vault.api.contract import contract
 from tests.vault.outbox import run_jobs
+from tests.vault.packs.making import offered as offered_pack
+from tests.vault.packs.making import subscribed
 from vault.api.urls import urlpatterns as routes_of_the_vault
 from vault.models import (
     Contract,
@@ -239,6 +242,9 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("publications/<uuid:publication_id>/try/", "post"): [
         Call("publications/{publication}/try/", {"queries": ["Where does the nightingale sing?"]})
     ],
+    ("publications/<uuid:publication_id>/ratings/", "get"): [Call("publications/{foreign}/ratings/")],
+    ("publications/<uuid:publication_id>/ratings/", "post"): [Call("publications/{foreign}/ratings/", {"stars": 4})],
+    ("publications/<uuid:publication_id>/ratings/", "delete"): [Call("publications/{foreign}/ratings/")],
     ("publications/<uuid:publication_id>/approve/", "post"): [Call("publications/{waiting}/approve/")],
     ("publications/<uuid:publication_id>/reject/", "post"): [
         Call("publications/{doubtful}/reject/", {"reason": "new"})
@@ -410,6 +416,9 @@ def places(world: World) -> dict[str, Any]:
     empty_pack = client.post("packs/", {"name": "empty", "title": "Empty"}).json["id"]
     offered, ending = (_publication_approved(client, world, name) for name in ("wrens", "rooks"))
     ended = client.post("subscriptions/", {"publication": ending}).json["subscription"]["id"]
+    foreign = offered_pack(contract(world, "charlie"), "The coots sing at noon.", name="coots")
+    subscribed(contract(world, "olivia"), foreign)
+    assert client.post(f"publications/{foreign}/ratings/", {"stars": 5}).status == 201
     with acting(world.olivia.actor):
         subscription = Subscription.objects.get(name__endswith="/nightingale")
         memory_of_pack = PackMemory.objects.get(subscription=subscription)
@@ -433,6 +442,7 @@ def places(world: World) -> dict[str, Any]:
             "pack_version": PackVersion.objects.get(pack__name="nightingale").id,
             "publication": Publication.objects.get(pack__name="nightingale").id,
             "waiting": waiting,
+            "foreign": foreign,
             "offered": offered,
             "ending": ended,
             "subscription": subscription.id,

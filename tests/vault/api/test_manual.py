@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from tests.factories import API, World, person_add
 from tests.vault.api.contract import Contract, contract
 from tests.vault.api.openapi import document
 from tests.vault.outbox import run_jobs
+from tests.vault.packs.making import offered, subscribed
 from vault.api.examples import EXAMPLES, MEMBER, MEMORY, OTHER_MEMORY, PACK_VERSION, PUBLICATION
 from vault.cubes.filters import DEEPEST, EQUALITY, KNOWN, MOST_LEAVES, MOST_VALUES, ORDER
 from vault.providers.ports import ProviderUnavailable
@@ -146,6 +148,13 @@ def subscription_made(client: Contract) -> str:
     return found
 
 
+def publication_installed(world: World, client: Contract) -> str:
+    """A publication of another organisation, which this one subscribes to."""
+    found = offered(contract(world, "charlie"), "Herons nest by the mill.")
+    subscribed(client, found)
+    return found
+
+
 def installed_memory(client: Contract) -> str:
     """A memory of the newest subscription."""
     path = client.get("subscriptions/").json["results"][0]["namespace"]["path"]
@@ -195,6 +204,7 @@ def test_every_example_works(world: World, name: str) -> None:
     for place in re.findall(r"{(\w+)}", path):
         find = installed_memory if "/overrides/{" in path and place == "memory_id" else None
         find = publication_made if name == "publications_try" else find
+        find = partial(publication_installed, world) if name == "publications_rate" else find
         path = path.replace(f"{{{place}}}", find(olivia) if find else PLACES[place](olivia, world))
     text = json.dumps(body)
     if MEMORY in text:
