@@ -113,6 +113,7 @@ class ImportFormat(StrEnum):
     MEM0 = "mem0"
     MEMPACK = "mempack"
     MEMOS = "memos"
+    MEMORYOS = "memoryos"
     CHATGPT = "chatgpt"
 
 

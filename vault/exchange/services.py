@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from django.conf import settings
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Conflict, FieldError, Held, Invalid
+from governance.errors import Conflict, FieldError, Held, Invalid, TooLarge
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
@@ -35,6 +36,14 @@ from vault.exchange.items import (
     Parsed,
     item_line,
     left_out_counts,
+)
+from vault.exchange.memoryos import (
+    ConversationFile,
+    folder_read,
+    part_store,
+    request_read,
+    request_write,
+    texts_present,
 )
 from vault.exchange.reading import LARGEST_FILE
 from vault.listing.actions import EXPORT, ActionDraft, action_create
@@ -99,7 +108,8 @@ class ImportCounts:
 
     stored: memories; versions: later ones of them; updated: memories of an earlier import that got the file's words;
     present: unchanged, or with the same text there already; conflicts: with other words here, left as they are;
-    quarantined: of the stored ones; held: versions that a hold refused; origins_missing: of lineage, not imported.
+    quarantined: of the stored ones; held: versions that a hold refused; origins_missing: of lineage, not imported;
+    pages: of conversations, in the layers.
     """
 
     stored: int = 0
@@ -110,6 +120,7 @@ class ImportCounts:
     quarantined: int = 0
     held: int = 0
     origins_missing: int = 0
+    pages: int = 0
 
     def plus(self, **more: int) -> "ImportCounts":
         return ImportCounts(**{name: count + more.get(name, 0) for name, count in asdict(self).items()})
@@ -157,6 +168,10 @@ def export_create(*, actor: Actor, draft: ExportDraft) -> JobView:
 def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
     """The dry run. Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes nothing."""
     authorize(actor, Permission.MEMORY_CREATE)
+    if draft.form is ImportFormat.MEMORYOS:
+        file = _folder(actor, draft)
+        known = texts_present(actor, file.imported)
+        return ImportCheck(file.size - known, known, 0, file.left_out)
     parsed = _parsed(actor, draft)
     maker = token_maker(actor.tenant_id)
     counts = ImportCounts()
@@ -175,9 +190,16 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    parsed = _parsed(actor, draft)
-    if not parsed.items:
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in left_out_counts(parsed.left_out).items())
+    if draft.form is ImportFormat.MEMORYOS:
+        file = _folder(actor, draft)
+        total, left_out, signer = file.size, file.left_out, None
+        lines = [request_write(file.imported)]
+    else:
+        parsed = _parsed(actor, draft)
+        total, left_out, signer = len(parsed.items), parsed.left_out, _signer(actor, parsed)
+        lines = [item_line(item) for item in parsed.items]
+    if not total:
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in left_out_counts(left_out).items())
         raise Invalid(f"The file holds no memory that can be imported ({reasons or 'empty'}).")
     options = {
         "format": str(draft.form),
@@ -186,15 +208,15 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
         "persona": draft.persona,
     }
     heading: dict[str, Any] = {
-        "left_out": left_out_counts(parsed.left_out),
-        "places": [asdict(one) for one in parsed.left_out[:MOST_NAMED]],
+        "format": str(draft.form),
+        "left_out": left_out_counts(left_out),
+        "places": [asdict(one) for one in left_out[:MOST_NAMED]],
     }
-    signer = _signer(actor, parsed)
     if signer is not None:
         heading["signer"] = asdict(signer)
-    request = b"\n".join([json.dumps(heading).encode(), *(item_line(item) for item in parsed.items)])
+    request = b"\n".join([json.dumps(heading).encode(), *lines])
     kind = Topic.MEMORIES_IMPORT
-    return job_create(actor=actor, kind=kind, settings=options, request=request, total=len(parsed.items))
+    return job_create(actor=actor, kind=kind, settings=options, request=request, total=total)
 
 
 @handler(Topic.MEMORIES_IMPORT, permission=Permission.MEMORY_CREATE)
@@ -206,6 +228,8 @@ def memories_import(run: JobRun) -> Callable[[], Step]:
     if run.request is None:
         raise Conflict("The file of this job was erased.")
     heading, *lines = run.request.split(b"\n")
+    if run.settings["format"] == ImportFormat.MEMORYOS:
+        return partial(_conversation_step, run, heading, lines[0])
     items = [ITEM.validate_json(line) for line in lines[run.done : run.done + PART]]
 
     def write() -> Step:
@@ -215,6 +239,16 @@ def memories_import(run: JobRun) -> Callable[[], Step]:
         return Step(state={} if done < len(lines) else None, done=done, result=result)
 
     return write
+
+
+def _conversation_step(run: JobRun, heading: bytes, line: bytes) -> Step:
+    done, report = part_store(run, request_read(line))
+    stored = report.messages + report.derived + report.facts + report.profiles
+    counts = ImportCounts(**run.result.get("counts", {})).plus(
+        stored=stored, present=report.present, pages=report.pages
+    )
+    result = {"stored": counts.stored, "counts": asdict(counts), **json.loads(heading)}
+    return Step(state={} if done < (run.total or 0) else None, done=done, result=result)
 
 
 def imported_find(actor: Actor, ids: Iterable[str]) -> dict[str, Present]:
@@ -234,23 +268,43 @@ def imported_find(actor: Actor, ids: Iterable[str]) -> dict[str, Present]:
 
 def subjects_named(request: bytes) -> set[str]:
     """The references of data subjects that a waiting import names."""
-    items = (ITEM.validate_json(line) for line in request.split(b"\n")[1:])
+    heading, *lines = request.split(b"\n")
+    if json.loads(heading).get("format") == ImportFormat.MEMORYOS:
+        return set()  # its messages name nobody
+    items = (ITEM.validate_json(line) for line in lines)
     return {item.subject for item in items if item.subject is not None}
 
 
 def _parsed(actor: Actor, draft: ImportDraft) -> Parsed:
-    """A file that is encrypted to the tenant is opened first. Raises Invalid; TooLarge; KeyUnavailable."""
-    content = draft.content
-    if is_envelope(content) and len(content) <= LARGEST_FILE:  # file_parse refuses a larger one
-        content = envelope_read(content, exchange_key(actor.tenant_id))
-    parsed = file_parse(content, draft.form, draft.columns)
+    """Raises Invalid; TooLarge; KeyUnavailable."""
+    parsed = file_parse(_opened(actor, draft.content), draft.form, draft.columns)
     paths = {draft.namespace} if draft.namespace else {item.namespace for item in parsed.items if item.namespace}
+    _check_paths(paths)
+    return parsed
+
+
+def _folder(actor: Actor, draft: ImportDraft) -> ConversationFile:
+    """Raises Invalid; TooLarge; KeyUnavailable."""
+    if draft.columns:
+        raise Invalid(errors=[FieldError("columns", "only a CSV file has columns")])
+    _check_paths({draft.namespace} if draft.namespace else set())
+    return folder_read(_opened(actor, draft.content))
+
+
+def _opened(actor: Actor, content: bytes) -> bytes:
+    """The content of a file, decrypted where it is encrypted. Raises Invalid; TooLarge; KeyUnavailable."""
+    if len(content) > LARGEST_FILE:
+        raise TooLarge(f"A file has at most {LARGEST_FILE} bytes. Split it.")
+    return envelope_read(content, exchange_key(actor.tenant_id)) if is_envelope(content) else content
+
+
+def _check_paths(paths: Iterable[str]) -> None:
+    """Raises Invalid."""
     for path in sorted(paths):
         try:
             path_checked(path)
         except PathError as fault:
             raise Invalid(errors=[FieldError("namespace", str(fault))]) from fault
-    return parsed
 
 
 def _signer(actor: Actor, parsed: Parsed) -> Signer | None:

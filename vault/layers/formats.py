@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -16,6 +16,7 @@ from vault.vocabulary import MessageRole
 
 MOST_BYTES = 200 * 2**20  # of one file
 EARLIEST = datetime.min.replace(tzinfo=UTC)
+MEMORYOS_FILES = ("short_term.json", "mid_term.json", "long_term_user.json")
 SIDES = (("user_input", MessageRole.USER), ("agent_response", MessageRole.ASSISTANT))
 LOCOMO_TIME = "%I:%M %p on %d %B, %Y"  # "1:56 pm on 8 May, 2023"
 _SESSION = re.compile(r"session_(\d+)")
@@ -37,7 +38,7 @@ class Imported:
     facts: sentences about the user; profiles: texts.
 
     skipped: how many messages and lines say nothing, or that a provider failed; pictures: how many messages came with
-    one, of which only the words are taken.
+    one, of which only the words are taken. silent: the places of what was skipped, in MemoryOS's data; pages by time.
     """
 
     turns: tuple[Turn, ...]
@@ -45,17 +46,26 @@ class Imported:
     profiles: tuple[str, ...] = field(default=(), repr=False)
     skipped: int = 0
     pictures: int = 0
+    silent: tuple[str, ...] = ()
 
 
 def memoryos_read(folder: Path) -> Imported:
-    """A user's folder of MemoryOS: short_term.json, mid_term.json, long_term_user.json. Raises Invalid."""
-    if not any((folder / name).is_file() for name in ("short_term.json", "mid_term.json", "long_term_user.json")):
-        raise Invalid(f"{folder.name} holds no short_term.json, mid_term.json or long_term_user.json.")
-    session = f"memoryos/{folder.name}"
+    """A user's folder of MemoryOS. Raises Invalid."""
     try:
-        return _memoryos(folder, session)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        files = {name: _json(folder / name) for name in MEMORYOS_FILES if (folder / name).is_file()}
+    except ValueError as error:
         raise Invalid(f"{folder.name} is not in MemoryOS's layout.") from error
+    return memoryos_parse(folder.name, files)
+
+
+def memoryos_parse(user: str, files: Mapping[str, Any]) -> Imported:
+    """The data of one user of MemoryOS. files: the JSON of MEMORYOS_FILES that are there, by name. Raises Invalid."""
+    if not files:
+        raise Invalid(f"{user} holds no {', '.join(MEMORYOS_FILES[:-1])} or {MEMORYOS_FILES[-1]}.")
+    try:
+        return _memoryos(files, f"memoryos/{user}")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Invalid(f"{user} is not in MemoryOS's layout.") from error
 
 
 def locomo_read(path: Path) -> Imported:
@@ -69,9 +79,9 @@ def locomo_read(path: Path) -> Imported:
     return Imported(turns, skipped=len(said) - len(turns), pictures=sum("img_url" in one for one in said))
 
 
-def _memoryos(folder: Path, session: str) -> Imported:
-    short, mid = _json(folder / "short_term.json"), _json(folder / "mid_term.json")
-    long = _json(folder / "long_term_user.json") or {}
+def _memoryos(files: Mapping[str, Any], session: str) -> Imported:
+    short, mid, long = (files.get(name) for name in MEMORYOS_FILES)
+    long = long or {}
     details = [page for one in ((mid or {}).get("sessions") or {}).values() for page in one.get("details", ())]
     pages = sorted([*details, *(short or ())], key=lambda page: _moment(str(page.get("timestamp", ""))) or EARLIEST)
     turns = tuple(turn for page in pages for turn in _page_turns(page, session))
@@ -79,9 +89,17 @@ def _memoryos(folder: Path, session: str) -> Imported:
     texts = [str(one.get("data", "")) for one in (long.get("user_profiles") or {}).values()]
     facts = tuple(dict.fromkeys(line.strip(" -*•\n") for line in lines if is_worth_keeping(line)))
     profiles = tuple(text.strip() for text in texts if is_worth_keeping(text))
+    silent = [f"{name} of page {at}" for at, page in enumerate(pages, 1) for name, _ in SIDES if _is_silent(page, name)]
+    silent += [f"knowledge {at}" for at, line in enumerate(lines, 1) if not is_worth_keeping(line)]
+    silent += [f"profile {at}" for at, text in enumerate(texts, 1) if not is_worth_keeping(text)]
     sides = sum(bool(str(page.get(name) or "").strip()) for page in pages for name, _ in SIDES)
     skipped = sides + len(lines) + len(texts) - len(turns) - len(facts) - len(profiles)
-    return Imported(turns, facts, profiles, skipped)
+    return Imported(turns, facts, profiles, skipped, silent=tuple(silent))
+
+
+def _is_silent(page: dict[str, Any], name: str) -> bool:
+    text = str(page.get(name) or "").strip()
+    return bool(text) and not is_worth_keeping(text)
 
 
 def _page_turns(page: dict[str, Any], session: str) -> Iterator[Turn]:

@@ -50,6 +50,7 @@ FORMATS: dict[ImportFormat, Promise] = {
     ImportFormat.MEM0: gettext_lazy("mem0 export (JSON)"),
     ImportFormat.MEMPACK: gettext_lazy("Memory pack (.mempack)"),
     ImportFormat.MEMOS: gettext_lazy("MemOS cube: a zip of the folder, or textual_memory.json"),
+    ImportFormat.MEMORYOS: gettext_lazy("MemoryOS: a zip of one user's data folder"),
     ImportFormat.CHATGPT: gettext_lazy("ChatGPT export: the zip, or conversations.json"),
 }
 REASONS: dict[str, Promise] = {
@@ -66,6 +67,8 @@ REASONS: dict[str, Promise] = {
     "archived": gettext_lazy("archived there"),
     "configuration": gettext_lazy("settings, which may hold secrets"),
     "not_text": gettext_lazy("a file without memories in text"),
+    "says_nothing": gettext_lazy("says nothing, or that a model failed"),
+    "assistant_knowledge": gettext_lazy("knowledge of the assistant, not of the person"),
     "other_branch": gettext_lazy("replaced later in the conversation"),
     "other_role": gettext_lazy("written by neither the person nor the assistant"),
     "no_words": gettext_lazy("a picture or file without words"),
@@ -246,6 +249,7 @@ def _notes(view: JobView) -> list[str]:
         ("conflicts", gettext_lazy("%(n)s left as they are here, with other words")),
         ("quarantined", gettext_lazy("%(n)s wait in the review inbox")),
         ("held", gettext_lazy("%(n)s versions kept back by a hold")),
+        ("pages", gettext_lazy("%(n)s pages of conversations")),
         ("origins_missing", gettext_lazy("%(n)s origins were not in the file")),
     ):
         if counts.get(name):

@@ -18,12 +18,13 @@ from governance.vocabulary import Topic
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract, fields_at_fault
+from tests.vault.layers.test_importing import LONG, MID, SHORT
 from tests.vault.outbox import run_jobs
 from tests.vault.packs.hostile import ITEMS, PUBLIC, STATED, archive_of, valid_file
 from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.exchange.items import FORMAT, ORIGIN
-from vault.models import Cube, CubeGrant, CubeSource, CubeVersion
+from vault.models import Cube, CubeGrant, CubeSource, CubeVersion, Page
 from vault.packs.files import file_read, file_write
 from vault.vocabulary import SourceKind
 
@@ -219,6 +220,72 @@ def test_nodes_of_a_cube_come_with_edges_and_lineage_and_without_secrets(world: 
         link = CubeSource.objects.get()
         assert (str(link.cube_id), str(link.source_id)) == (merged["id"], origin["id"])
     assert "sk-planted" not in json.dumps(list(found.values()))
+
+
+def memoryos_folder(**changed: Any) -> bytes:
+    """A zip as somebody makes it of a data directory, with the assistant's file beside the user's."""
+    files: dict[str, Any] = {
+        "users/maya/short_term.json": SHORT,
+        "users/maya/mid_term.json": MID,
+        "users/maya/long_term_user.json": LONG,
+        "assistants/a/long_term_assistant.json": {"assistant_knowledge": []},
+        **changed,
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        for name, content in files.items():
+            made.writestr(name, content if isinstance(content, bytes) else json.dumps(content))
+    return buffer.getvalue()
+
+
+def test_memoryos_folder_becomes_pages_and_facts_once_with_a_report(world: World, alice: Contract) -> None:
+    content = memoryos_folder()
+    tried = alice.raw("imports/?format=memoryos&dry_run=true", content, content_type=FILE_TYPE).json
+    assert (tried["new"], tried["present"], tried["left_out"]) == (6, 0, 4)
+    assert {"place": "agent_response of page 3", "reason": "says_nothing"} in tried["places"]
+    result = imported(alice, content, format="memoryos")
+    assert result["left_out"] == {"assistant_knowledge": 1, "says_nothing": 3}
+    assert (result["counts"]["stored"] >= 6, result["counts"]["pages"]) == (True, 3)
+    with acting(world.alice.actor):
+        assert [page.at.day for page in Page.objects.order_by("position")] == [1, 2, 3]
+        assert {cube.source for cube in Cube.objects.all()} == {"import"}
+        stored_now = Cube.objects.count()
+    again = imported(alice, content, format="memoryos")
+    assert (again["stored"], again["counts"]["pages"]) == (0, 0)
+    with acting(world.alice.actor):
+        assert Cube.objects.count() == stored_now
+    tried = alice.raw("imports/?format=memoryos&dry_run=true", content, content_type=FILE_TYPE).json
+    assert (tried["new"], tried["present"]) == (0, 6)
+    assert "3 pages of conversations" in signed_in(world.alice).get("/exchange/").content.decode()
+
+
+def test_memoryos_folder_of_several_parts_is_stored_whole(world: World, alice: Contract) -> None:
+    pages = [
+        {"user_input": f"I saw heron {at}.", "agent_response": "Noted well.", "timestamp": f"2026-05-02 10:{at:02}:00"}
+        for at in range(60)
+    ]
+    lines = {"user_profiles": {}, "knowledge_base": [{"knowledge": f"Likes heron {at}."} for at in range(130)]}
+    content = memoryos_folder(**{"users/maya/short_term.json": pages, "users/maya/long_term_user.json": lines})
+    counts = imported(alice, content, format="memoryos")["counts"]
+    assert counts["pages"] == 61
+    with acting(world.alice.actor):
+        assert Cube.objects.filter(semantic_type="fact", has_sources=False).count() >= 130
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"users/bo/short_term.json": SHORT},
+        {"users/maya/short_term.json": b"{"},
+        {"users/maya/short_term.json": [1]},
+        {"users/maya/mid_term.json": {"sessions": [1]}},
+        {"users/maya/long_term_user.json": [1]},
+    ],
+)
+def test_memoryos_folder_that_is_none_is_refused(changed: dict[str, Any], world: World, alice: Contract) -> None:
+    reply = alice.raw("imports/?format=memoryos", memoryos_folder(**changed), content_type=FILE_TYPE)
+    assert reply.status == 400
+    assert stored(world, "alice") == 0
 
 
 def test_pack_is_imported_with_its_signer_and_a_changed_one_is_refused(world: World, alice: Contract) -> None:

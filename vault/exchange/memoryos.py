@@ -1,0 +1,137 @@
+"""A zip of a MemoryOS user's data folder: its conversation becomes pages, its knowledge facts and a profile."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.conf import settings
+from pydantic import TypeAdapter
+
+from governance.actor import Actor
+from governance.database import acting
+from governance.errors import Invalid, TooLarge
+from governance.jobs.kinds import JobRun
+from governance.keys.services import token_maker
+from governance.time_range import is_in_range
+from vault.exchange.items import LeftOut, is_broken, json_read
+from vault.exchange.reading import LARGEST_FILE, MOST_ITEMS, archive_entries, archive_open, entry_read
+from vault.layers.formats import MEMORYOS_FILES, Imported, Turn, memoryos_parse
+from vault.layers.importing import ImportReport, conversations_import
+from vault.models import Cube
+
+PART = 100  # messages of one transaction: an even number, so that no page is cut
+LONGEST_NAME = 100
+ASSISTANT = "long_term_assistant.json"
+CONVERSATION: TypeAdapter[Imported] = TypeAdapter(Imported)
+
+
+@dataclass(frozen=True)
+class ConversationFile:
+    """The content of a data folder, and what of it is not imported."""
+
+    imported: Imported
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Messages, facts and profiles."""
+        return len(texts_of(self.imported))
+
+
+@dataclass
+class _Folder:
+    """The files of one user while the zip is read."""
+
+    names: set[str] = field(default_factory=set)
+    files: dict[str, Any] = field(default_factory=dict)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+def folder_read(content: bytes) -> ConversationFile:
+    """Raises Invalid; TooLarge."""
+    found = _Folder()
+    with archive_open(content) as archive:
+        for entry in archive_entries(archive, len(content), LARGEST_FILE):
+            folder, _, name = entry.filename.rpartition("/")
+            if name in MEMORYOS_FILES:
+                found.names.add(folder)
+                found.files[name] = json_read(entry_read(archive, entry, LARGEST_FILE), name)
+            else:
+                reason = "assistant_knowledge" if name == ASSISTANT else "not_text"
+                found.left_out.append(LeftOut(f"file {entry.filename[:LONGEST_NAME]}", reason))
+    if len(found.names) > 1:
+        raise Invalid("The zip holds the data of several users. Import the folder of one user at a time.")
+    user = "".join(found.names).rpartition("/")[2][:LONGEST_NAME] or "user"
+    imported = memoryos_parse(user, found.files)
+    silent = [LeftOut(place, "says_nothing") for place in imported.silent]
+    return _bounded(imported, [*found.left_out, *silent])
+
+
+def texts_of(imported: Imported) -> list[str]:
+    """The texts of messages, facts and profiles, in the order in which they are stored."""
+    return [*(turn.message.content for turn in imported.turns), *imported.facts, *imported.profiles]
+
+
+def texts_present(actor: Actor, imported: Imported) -> int:
+    """The number of texts that the actor can read here already. One query."""
+    maker = token_maker(actor.tenant_id)
+    hashes = {maker.hash(text) for text in texts_of(imported)}
+    with acting(actor):
+        rows = Cube.objects.visible_to(actor).filter(content_hash__in=hashes)
+        return len({bytes(one) for one in rows.values_list("content_hash", flat=True)})
+
+
+def part_store(run: JobRun, imported: Imported) -> tuple[int, ImportReport]:
+    """Store the next part, within the caller's transaction; the number of texts looked at so far, and counts.
+
+    Raises and writes what `conversations_import` does.
+    """
+    turns, texts = imported.turns, len(imported.facts) + len(imported.profiles)
+    start = run.done
+    if start < len(turns):
+        done = min(start + PART, len(turns))
+        part = replace(imported, turns=turns[start:done], facts=(), profiles=())
+    else:
+        first = start - len(turns)
+        last, facts = min(first + PART, texts), len(imported.facts)
+        done = len(turns) + last
+        profiles = imported.profiles[max(first - facts, 0) : max(last - facts, 0)]
+        part = replace(imported, turns=(), facts=imported.facts[first:last], profiles=profiles)
+    given: Mapping[str, Any] = run.settings
+    report = conversations_import(
+        actor=run.actor, imported=part, persona=given["persona"], namespace=given["namespace"]
+    )
+    return done, report
+
+
+def request_write(imported: Imported) -> bytes:
+    return CONVERSATION.dump_json(replace(imported, silent=()))
+
+
+def request_read(line: bytes) -> Imported:
+    return CONVERSATION.validate_json(line)
+
+
+def _bounded(imported: Imported, left_out: list[LeftOut]) -> ConversationFile:
+    """Without what cannot be stored. Raises TooLarge."""
+    if len(texts_of(imported)) > MOST_ITEMS:
+        raise TooLarge(f"A file holds at most {MOST_ITEMS} memories. Split it.")
+    turns, kept = list[Turn](), dict[str, tuple[str, ...]]()
+    for number, turn in enumerate(imported.turns, 1):
+        moment = turn.message.timestamp
+        reason = "bad_time" if moment is not None and not is_in_range(moment) else _unfit(turn.message.content)
+        turns += [] if reason else [turn]
+        left_out += [LeftOut(f"message {number}", reason)] if reason else []
+    for name, texts in (("fact", imported.facts), ("profile", imported.profiles)):
+        reasons = [_unfit(text) for text in texts]
+        kept[name] = tuple(text for text, reason in zip(texts, reasons, strict=True) if not reason)
+        left_out += [LeftOut(f"{name} {at}", reason) for at, reason in enumerate(reasons, 1) if reason]
+    whole = replace(imported, turns=tuple(turns), facts=kept["fact"], profiles=kept["profile"])
+    return ConversationFile(whole, tuple(left_out))
+
+
+def _unfit(text: str) -> str:
+    """The reason why a text cannot be stored; empty if there is none."""
+    if len(text) > settings.MAX_CONTENT_CHARACTERS:
+        return "too_long"
+    return "broken_text" if is_broken(text) else ""
