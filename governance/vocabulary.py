@@ -306,6 +306,7 @@ class Topic(StrEnum):
     WRITER_QUARANTINE = "writer.quarantine"
     LIFECYCLE_SWEEP = "lifecycle.sweep"
     PAGES_WRITTEN = "pages.written"
+    EXPORTS_DUE = "exports.due"
     SEGMENTS_HOT = "segments.hot"
     SEGMENTS_EVICTED = "segments.evicted"
     LAYERS_REPLAY = "layers.replay"

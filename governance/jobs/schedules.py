@@ -1,7 +1,7 @@
 """Tenants' schedules. One periodic task starts those that are due, every 30 seconds."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ from governance.models import Schedule
 from governance.pages import Pages
 from governance.policies.rules.documents import message_of
 from governance.tenants.principals import actor_again
-from governance.vocabulary import Channel, Permission, PrincipalKind, Verb
+from governance.vocabulary import Channel, JobStatus, Permission, PrincipalKind, Verb
 
 MOST = 100  # schedules of one look
 MOST_OF_TENANT = 100
@@ -162,6 +162,31 @@ def schedules_start() -> int:
         cursor.execute("SELECT id, tenant_id FROM governance_schedules_due(%s)", [MOST])
         due = cursor.fetchall()
     return sum(_start_due(schedule_id, tenant_id) for schedule_id, tenant_id in due)
+
+
+def schedules_start_on(*, actor: Actor, kind: str, events: Collection[str]) -> int:
+    """Start the enabled schedules of a kind whose setting `on` names one of the events; return how many were started.
+
+    One whose last job still waits is left: that job will find what changed. Raises Forbidden. Writes what
+    `schedule_run` writes.
+    """
+    authorize(actor, kind_of(kind).permission)
+    with acting(actor):
+        rows = Schedule.objects.select_for_update(of=("self",)).select_related("last_job")
+        chosen = rows.filter(tenant_id=actor.tenant_id, kind=kind, enabled=True, settings__on__in=list(events))
+        due = [one for one in chosen if one.last_job is None or one.last_job.status != JobStatus.PENDING]
+        return sum(_start_on(schedule) for schedule in due)
+
+
+def _start_on(schedule: Schedule) -> bool:
+    """Start a schedule as its owner; what refuses that is logged, and its times stay."""
+    try:
+        with transaction.atomic():
+            _start(_owner(schedule), schedule)
+    except DomainError as error:
+        logger.warning("schedule not started: tenant=%s id=%s error=%s", schedule.tenant_id, schedule.id, error.code)
+        return False
+    return True
 
 
 def _start_due(schedule_id: UUID, tenant_id: UUID) -> bool:

@@ -40,6 +40,7 @@ KINDS: dict[str, Promise] = {
     Topic.SUMMARIES_WRITE: _("Write summaries"),
 }
 MEANINGS: dict[str, Promise] = {
+    Topic.MEMORIES_EXPORT: _("Notes memories for a download, and keeps the last exports."),
     Topic.AUDIT_EXPORT: _("Writes the audit log into a signed file to download."),
     Topic.RETENTION_APPLY: _("Sets the expiry of memories as the retention policies say."),
     Topic.TIERS_APPLY: _("Moves memories that nobody has used for long to cheaper storage."),

@@ -67,6 +67,7 @@ EMITTED = (
 OF_MISSING_ROWS: tuple[tuple[Topic, Payload], ...] = (
     (Topic.WEBHOOK_DELIVER, {"delivery": str(UUID(int=7))}),
     (Topic.STORE_READ, {"subscriptions": []}),
+    (Topic.EXPORTS_DUE, {"event": "pack"}),
     (Topic.STORE_CHANGED, {"publication": str(UUID(int=7))}),
     (Topic.STORE_RATED, dict.fromkeys(("rating", "publication", "publisher"), str(UUID(int=7)))),
     (Topic.TENANT_ERASE, {"job": str(UUID(int=7))}),  # of a job that is not there: the tenant is needed

@@ -12,18 +12,19 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting, database_now
-from governance.errors import Conflict, FieldError, Invalid, NotFound
+from governance.errors import FieldError, Invalid, NotFound
 from governance.jobs.selectors import JobView, job_get, job_view, jobs_readable
 from governance.keys.envelopes import envelope_write, exchange_key
 from governance.keys.signing import SigningKey, export_signing_key
 from governance.privacy.services import subject_view
 from governance.tenants.principals import actor_now
-from governance.vocabulary import JobStatus, Permission, Topic, Verb
+from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.blobs import with_blobs
 from vault.cubes.selectors import VersionView, versions_view
 from vault.cubes.versions import versions_open_to
 from vault.exchange.items import FORMAT, Item, ItemVersion, Origin, item_line
 from vault.exchange.pack_export import pack_blocks
+from vault.listing.actions import export_check
 from vault.models import ActionItem, Cube, CubeSource
 from vault.vocabulary import NamespaceKind, SemanticType, Sensitivity, SourceKind
 
@@ -75,8 +76,7 @@ def exchange_file(
         view = job_get(actor=actor, job_id=job_id)
         if view.kind != Topic.MEMORIES_EXPORT:
             raise NotFound
-        if view.status != JobStatus.SUCCEEDED:
-            raise Conflict(f"The export is {view.status}.")
+        export_check(view)
         blocks, name = _form_blocks(actor, view, form, part), f"memories-{job_id}.{SUFFIXES[form]}"
     if recipient is not None:
         return ExchangeFile(f"{name}.sealed", _sealed(blocks, recipient))

@@ -46,7 +46,7 @@ from vault.exchange.memoryos import (
     texts_present,
 )
 from vault.exchange.reading import LARGEST_FILE
-from vault.listing.actions import EXPORT, ActionDraft, action_create
+from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
 from vault.models import ArchivedPosting, Cube, Posting
 from vault.namespaces.rules import PathError, path_checked
 from vault.retrieval.queries import SearchQuery
@@ -55,7 +55,6 @@ from vault.vocabulary import ImportFormat, OnConflict, Source
 
 PART = 500  # memories of one transaction
 LOOKED_UP = 1_000
-EVERYTHING = {"importance": {"gte": 0}}
 MOST_NAMED = 100
 READER = "import"
 WITH_IDS = (ImportFormat.JSONL, ImportFormat.MEMPACK, ImportFormat.MEMOS, ImportFormat.CHATGPT)

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
+from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Weight
 from vault.namespaces.managing import namespace_move
 
@@ -16,6 +17,7 @@ def namespaces_move(run: JobRun) -> Callable[[], Step]:
     def write() -> Step:
         namespace_id = UUID(run.settings["namespace"])
         moved = namespace_move(actor=run.actor, namespace_id=namespace_id, path=run.settings["path"])
+        emit(actor=run.actor, topic=Topic.EXPORTS_DUE, payload={"event": "namespace"})
         return Step(done=moved, total=moved, result={"moved": moved})
 
     return write

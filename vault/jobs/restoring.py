@@ -16,6 +16,7 @@ from governance.jobs.kinds import JobRun, Step
 from governance.jobs.registry import handler
 from governance.jobs.selectors import JobView
 from governance.jobs.services import job_create
+from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.blobs import with_blobs
 from vault.cubes.past import FIRST, PastRow, PastSummary, past_restore, past_rows, past_summary
@@ -153,6 +154,7 @@ def _step(run: JobRun, rows: Sequence[PastRow], changed: int, skipped: Sequence[
     }
     done = run.done + len(rows)
     if len(rows) < PART:
+        emit(actor=run.actor, topic=Topic.EXPORTS_DUE, payload={"event": "namespace"})
         return Step(done=done, total=done, result=result)
     return Step(state={"after": str(rows[-1].cube_id)}, done=done, result=result)
 

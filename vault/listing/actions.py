@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from governance.access.decisions.services import authorize, is_allowed
 from governance.actor import Actor
@@ -28,8 +28,9 @@ from governance.errors import (
     Unavailable,
 )
 from governance.ids import uuid7
-from governance.jobs.kinds import JobRun, Step
+from governance.jobs.kinds import JobRun, Preview, Step
 from governance.jobs.registry import handler
+from governance.jobs.sealing import open_result, seal_result
 from governance.jobs.selectors import JobView, job_get
 from governance.jobs.services import job_create
 from governance.keys.services import token_maker
@@ -66,6 +67,8 @@ MOST_COUNTED = 100_000
 MOST_IDS = 1_000  # chosen ones of one call
 MOST_NAMED = 100  # ids in a reply
 EXPORT = "export"
+EVERYTHING = {"importance": {"gte": 0}}
+REPLACED = "replaced"  # in the result of an export that later ones of its schedule replace
 UNDONE_BY = {BulkAction.DELETE: BulkAction.RESTORE, BulkAction.RESTORE: BulkAction.DELETE}
 VERSIONED = frozenset({BulkAction.TAG, BulkAction.MOVE, BulkAction.EXPIRE})  # each makes a new version
 ARGUMENTS: TypeAdapter[BulkArguments] = TypeAdapter(BulkArguments)
@@ -83,6 +86,22 @@ class ActionDraft:
     ids: tuple[UUID, ...] = ()
     filters: Mapping[str, Any] | None = field(default=None, repr=False)
     arguments: BulkArguments | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ExportSettings:
+    """A scheduled export: of a namespace, a persona, or of everything. keep: how many exports with these settings stay.
+
+    on: an event that starts it, too: a pack that is ready, or a namespace that was moved or restored.
+    """
+
+    namespace: Annotated[str, Field(max_length=200)] = ""
+    persona: Annotated[str, Field(max_length=200)] = ""
+    keep: Annotated[int, Field(ge=1, le=100)] = 7
+    on: Literal["", "pack", "namespace"] = ""
+
+
+EXPORT_SETTINGS = TypeAdapter(ExportSettings)
 
 
 @dataclass(frozen=True)
@@ -160,10 +179,23 @@ def memories_act(run: JobRun) -> Callable[[], Step]:
     return write
 
 
-@handler(Topic.MEMORIES_EXPORT, permission=Permission.MEMORY_READ)
+def export_preview(actor: Actor, chosen: Mapping[str, Any]) -> Preview:
+    """The memories that a scheduled export would hold now. Raises Forbidden; Invalid."""
+    found = action_count(actor=actor, draft=_scheduled(chosen))
+    return Preview(found.count, found.ids)
+
+
+@handler(Topic.MEMORIES_EXPORT, permission=Permission.MEMORY_READ, settings=ExportSettings, preview=export_preview)
 def memories_export(run: JobRun) -> Callable[[], Step]:
     """Note the next PART memories of an export; their words stay where they are until somebody downloads them."""
-    return lambda: _step(run)
+
+    def write() -> Step:
+        step = _step(run)
+        if step.state is None and "keep" in run.settings:
+            _replace_exports(run)
+        return step
+
+    return write
 
 
 @handler(Topic.MEMORIES_ACT_UNDO, permission=Permission.MEMORY_UPDATE)
@@ -196,9 +228,21 @@ def export_lines(*, actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
     view = job_get(actor=actor, job_id=job_id)
     if view.kind != Topic.MEMORIES_EXPORT:
         raise NotFound
+    export_check(view)
+    return _export_parts(actor, job_id)
+
+
+def is_replaced(view: JobView) -> bool:
+    """Return whether later exports of its schedule replaced an export."""
+    return isinstance(view.result, dict) and bool(view.result.get(REPLACED))
+
+
+def export_check(view: JobView) -> None:
+    """Raises Conflict where an export has no file."""
     if view.status != JobStatus.SUCCEEDED:
         raise Conflict(f"The export is {view.status}.")
-    return _export_parts(actor, job_id)
+    if is_replaced(view):
+        raise Conflict("Later exports of the schedule replaced this one.")
 
 
 def _export_parts(actor: Actor, job_id: UUID) -> Iterator[list[CubeView]]:
@@ -268,6 +312,8 @@ def _against(actor: Actor, action: str, cube: Any) -> str:
 
 def _draft_of(run: JobRun) -> ActionDraft:
     """Raises Conflict once the request was erased."""
+    if "keep" in run.settings:
+        return _scheduled(run.settings)
     if run.request is None:
         raise Conflict("What this job was asked for was erased.")
     request = json.loads(run.request)
@@ -279,11 +325,30 @@ def _draft_of(run: JobRun) -> ActionDraft:
     )
 
 
+def _scheduled(chosen: Mapping[str, Any]) -> ActionDraft:
+    """The export that a schedule's settings ask for. Raises ValidationError."""
+    settings = EXPORT_SETTINGS.validate_python(dict(chosen))
+    places = {"namespace": settings.namespace, "persona": settings.persona}
+    return ActionDraft(EXPORT, filters={name: value for name, value in places.items() if value} or EVERYTHING)
+
+
+def _replace_exports(run: JobRun) -> None:
+    """Mark the exports with the same settings that are more than the schedule keeps. Writes: Job …."""
+    same = Job.objects.filter(tenant_id=run.actor.tenant_id, kind=Topic.MEMORIES_EXPORT, settings=dict(run.settings))
+    ended = same.filter(status=JobStatus.SUCCEEDED, principal_id=run.actor.principal_id).exclude(id=run.job_id)
+    for job in ended.order_by("-id")[run.settings["keep"] - 1 :]:
+        result = open_result(job) or {}
+        if result.get(REPLACED):
+            return  # and so are all before it
+        job.sealed_result = seal_result(job, {**result, REPLACED: True})
+        job.save(update_fields=["sealed_result"])
+
+
 def _part(run: JobRun) -> list[UUID]:
     """The next memories that match."""
     draft = _draft_of(run)
     with acting(run.actor):
-        rows = _rows(run.actor, draft).filter(id__lt=UUID(run.settings["before"])).order_by("id")
+        rows = _rows(run.actor, draft).filter(id__lt=UUID(run.settings.get("before", str(run.job_id)))).order_by("id")
         after = _after(run)
         rows = rows if after is None else rows.filter(id__gt=after)
         return list(rows.values_list("id", flat=True)[:PART])

@@ -21,6 +21,7 @@ from governance.jobs.services import job_create
 from governance.keys.services import GENERAL, seal_for, token_maker
 from governance.keys.signing import signing_key
 from governance.models import Job, Tenant
+from governance.outbox.services import emit
 from governance.vocabulary import Permission, Topic, Verb
 from vault.cubes.filters import filter_read
 from vault.cubes.selectors import cubes_read
@@ -209,6 +210,8 @@ def version_scan(run: JobRun) -> Callable[[], Step]:
     def write() -> Step:
         row.save()
         record(actor=run.system, verb=Verb.PACK_VERSION_CHANGED, object_type="pack_version", object_ids=[row.id])
+        if is_ready:
+            emit(actor=run.system, topic=Topic.EXPORTS_DUE, payload={"event": "pack"})
         return Step(done=len(decided), total=len(decided), result={"version": str(row.id), "state": str(row.state)})
 
     return write

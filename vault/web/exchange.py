@@ -29,6 +29,7 @@ from vault.exchange.pack_export import pack_count, part_read
 from vault.exchange.reading import LARGEST_FILE
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_jobs, exchange_public_key
 from vault.exchange.services import ExportDraft, ImportCheck, ImportDraft, export_create, import_check, import_create
+from vault.listing.actions import is_replaced
 from vault.listing.selectors import paths_list
 from vault.streaming import file_stream
 from vault.vocabulary import ImportFormat, OnConflict
@@ -222,6 +223,7 @@ def _signer_words(signer: dict[str, Any]) -> str:
 def _shown(view: JobView, may_pack: bool) -> ShownJob:
     mark, status = STATUSES[view.status]
     has_file = view.kind == Topic.MEMORIES_EXPORT and view.status is JobStatus.SUCCEEDED
+    has_file = has_file and not is_replaced(view)
     return ShownJob(
         view=view,
         name=kind_words(view.kind),
