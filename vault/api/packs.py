@@ -53,7 +53,7 @@ from vault.packs.services import (
     version_deprecate,
     version_preview,
 )
-from vault.store.publishing import version_yank
+from vault.store.publishing import version_remove, version_yank
 from vault.vocabulary import FindingRule, SubjectRule
 
 if TYPE_CHECKING:
@@ -174,6 +174,15 @@ class PackVersionView(ApiView):
         row = version_get(actor=self.actor(), pack_id=pack_id, number=number)
         asked_only(request)
         return Response(pack_version_json(row))
+
+    @described("packs_versions_delete", None, status=204, may=[404, 409])
+    def delete(self, request: Request, pack_id: UUID, number: str) -> Response:
+        """Delete a version that no live subscriber has installed; otherwise 409."""
+        actor = self.actor()
+        row = version_get(actor=actor, pack_id=pack_id, number=number)
+        asked_only(request)
+        version_remove(actor=actor, version_id=row.id)
+        return Response(status=204)
 
 
 class PackVersionPreviewView(ApiView):

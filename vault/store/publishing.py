@@ -18,12 +18,12 @@ from governance.outbox.services import emit
 from governance.pages import Pages
 from governance.tenants.selectors import tenant_id_by_slug
 from governance.vocabulary import Permission, RoleName, Topic, Verb
-from vault.models import PackVersion, Publication
+from vault.models import Contract, Listing, PackVersion, Publication
 from vault.packs.listings import listing_write
 from vault.packs.locating import pack_target, version_locate
 from vault.packs.services import version_mark
 from vault.store.rules import Terms, terms_json
-from vault.vocabulary import PackState, PublicationState, Visibility
+from vault.vocabulary import ContractState, PackState, PublicationState, Visibility
 
 MOST_TENANTS = 50
 ERASED = "Memories of this version were erased."
@@ -134,6 +134,25 @@ def version_yank(*, actor: Actor, version_id: UUID, reason: str) -> PackVersion:
     return version
 
 
+def version_remove(*, actor: Actor, version_id: UUID) -> None:
+    """Delete a version that no organisation has installed under a live contract, with its file; its number is free.
+
+    Raises NotFound; Forbidden; Conflict. Writes: deletes PackVersion, Listing?; Publication?, AuditEntry, OutboxEvent?.
+    """
+    with acting(actor):
+        version = version_locate(actor, version_id, lock=True)
+        authorize(actor, Permission.STORE_MANAGE, pack_target(version.pack))
+        _check_removable(version)
+        rows = Publication.objects.select_for_update(of=("self",))
+        row = rows.filter(tenant_id=actor.tenant_id, pack=version.pack).first()
+        if row is not None:
+            _replace_yanked(actor, row, version)
+            _tell_subscribers(actor, row)
+        Listing.objects.filter(tenant_id=actor.tenant_id, version=version).delete()  # no other version is published
+        version.delete()
+        record(actor=actor, verb=Verb.PACK_VERSION_REMOVED, object_type="pack_version", object_ids=[version_id])
+
+
 def versions_erase(*, actor: Actor, subject_id: UUID) -> int:
     """Withdraw and blank the versions that hold anonymised memories about a data subject; returns how many.
 
@@ -214,6 +233,17 @@ def _with_pack(rows: QuerySet[Publication]) -> QuerySet[Publication]:
 def _check_tenants(draft: PublicationDraft) -> None:
     if (draft.visibility is Visibility.TENANTS) != bool(draft.tenants):
         raise Invalid(errors=[FieldError("tenants", "name organisations with the visibility tenants, and only then")])
+
+
+def _check_removable(version: PackVersion) -> None:
+    """Raises Conflict."""
+    if version.state == PackState.SCANNING:
+        raise Conflict("The version is being scanned: cancel its job, or wait.")
+    contracts = Contract.objects.filter(tenant_id=version.tenant_id, publication__pack_id=version.pack_id)
+    live = contracts.filter(state=ContractState.ACTIVE, number=version.number).exclude(valid_to__lte=Now())
+    count = live.count()
+    if count:
+        raise Conflict(f"Live subscribers have this version: {count}. Yank it, or wait until they have another one.")
 
 
 def _check_newer(row: Publication, version: PackVersion) -> None:

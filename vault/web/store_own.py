@@ -36,6 +36,7 @@ from vault.store.publishing import (
     publication_of,
     publication_reject,
     publications_list,
+    version_remove,
     version_yank,
 )
 from vault.vocabulary import PackState, PackTopic, PublicationState, Visibility
@@ -170,8 +171,11 @@ def version_download(request: HttpRequest, actor: Actor, pack_id: UUID, number: 
 @require_POST
 @page
 def version_withdraw(request: HttpRequest, actor: Actor, pack_id: UUID, number: str) -> HttpResponseBase:
-    """Deprecate the version, or with `yank` withdraw it; both need a reason, which subscribers read."""
+    """Deprecate the version, or `yank` it, for a reason that subscribers read; or `delete` it."""
     row = version_get(actor=actor, pack_id=pack_id, number=number)
+    if "delete" in request.POST:
+        version_remove(actor=actor, version_id=row.id)
+        return see_other(reverse("store_own_pack", args=[pack_id]))
     reason = _reason(request)
     if "yank" in request.POST:
         version_yank(actor=actor, version_id=row.id, reason=reason)

@@ -273,6 +273,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("packs/<uuid:pack_id>/", "get"): [Call("packs/{pack}/")],
     ("packs/<uuid:pack_id>/versions/", "get"): [Call("packs/{pack}/versions/")],
     ("packs/<uuid:pack_id>/versions/<str:number>/", "get"): [Call("packs/{pack}/versions/1.0.0/")],
+    ("packs/<uuid:pack_id>/versions/<str:number>/", "delete"): [Call("packs/{pack}/versions/0.9.0/")],
     ("packs/", "post"): [Call("packs/", {"name": "new", "title": "New"})],
     ("packs/<uuid:pack_id>/", "patch"): [Call("packs/{pack}/", {"title": "Newer"})],
     ("packs/<uuid:pack_id>/", "delete"): [Call("packs/{empty_pack}/")],
@@ -414,6 +415,11 @@ def places(world: World) -> dict[str, Any]:
         assert client.post("memories/", {"content": f"nightingale, {who}@birds.example"}).status == 201
     waiting, doubtful = (_publication_waiting(world, name) for name in ("larks", "owls"))
     empty_pack = client.post("packs/", {"name": "empty", "title": "Empty"}).json["id"]
+    with acting(world.olivia.actor):
+        pack = Pack.objects.get(name="nightingale").id
+    choice = {"version": "0.9.0", "ids": [str(filled.cube_id)]}
+    assert client.post(f"packs/{pack}/versions/", choice).status == 202
+    run_jobs()
     offered, ending = (_publication_approved(client, world, name) for name in ("wrens", "rooks"))
     ended = client.post("subscriptions/", {"publication": ending}).json["subscription"]["id"]
     foreign = offered_pack(contract(world, "charlie"), "The coots sing at noon.", name="coots")
@@ -437,9 +443,9 @@ def places(world: World) -> dict[str, Any]:
             "endpoint": ModelEndpoint.objects.latest("id").id,
             "view": view,
             "subject": subject,
-            "pack": Pack.objects.get(name="nightingale").id,
+            "pack": pack,
             "empty_pack": empty_pack,
-            "pack_version": PackVersion.objects.get(pack__name="nightingale").id,
+            "pack_version": PackVersion.objects.get(pack__name="nightingale", number="1.0.0").id,
             "publication": Publication.objects.get(pack__name="nightingale").id,
             "waiting": waiting,
             "foreign": foreign,
