@@ -20,16 +20,17 @@ def hostile_files() -> Iterator[tuple[str, str, bytes]]:
     yield from _mem0()
     yield from _zips()
     yield from _cubes()
+    yield from _memoryos()
     yield from _chats()
     for name, content in hostile_packs():
         yield name, "mempack", content
 
 
 def _any_format() -> Iterator[tuple[str, str, bytes]]:
-    for form in ("jsonl", "csv", "markdown", "mem0", "mempack", "memos", "chatgpt"):
+    for form in ("jsonl", "csv", "markdown", "mem0", "mempack", "memos", "memoryos", "chatgpt"):
         yield "empty", form, b""
         yield "too large", form, b"a" * (LARGEST_FILE + 1)
-    for form in ("jsonl", "csv", "mem0", "mempack", "memos", "chatgpt"):
+    for form in ("jsonl", "csv", "mem0", "mempack", "memos", "memoryos", "chatgpt"):
         yield "no UTF-8", form, b"\xff\xfe\xfa"
         yield "NUL alone", form, b"\x00"
         yield (
@@ -138,6 +139,25 @@ def _cubes() -> Iterator[tuple[str, str, bytes]]:
         "edges": [{"source": "\ud800", "target": "a", "type": "MERGED_TO"}],
     }
     yield "half a surrogate as origin", "memos", json.dumps(broken).encode()
+
+
+def _memoryos() -> Iterator[tuple[str, str, bytes]]:
+    def folder(content: bytes, name: str = "short_term.json") -> bytes:
+        return _zip({f"users/a/{name}": content})
+
+    yield "no zip", "memoryos", b"[]"
+    yield "broken zip", "memoryos", b"PK\x03\x04 nothing"
+    yield "no data", "memoryos", _zip({"notes.txt": b"x"})
+    yield "deep", "memoryos", folder(b"[" * 100_000)
+    yield "pickle named as JSON", "memoryos", folder(PICKLE)
+    yield "pages are text", "memoryos", folder(b'["page"]')
+    yield "sessions are a number", "memoryos", folder(b'{"sessions": 7}', "mid_term.json")
+    yield "details are a number", "memoryos", folder(b'{"sessions": {"a": {"details": 7}}}', "mid_term.json")
+    yield "large entry", "memoryos", folder(b" " * (LARGEST_FILE + 1))
+    yield "bomb", "memoryos", _zip({f"{number}/short_term.json": b" " * LARGEST_FILE for number in range(5)})
+    page = {"user_input": "half \ud800 of a pair", "timestamp": "2026-05-01 10:00:00"}
+    yield "half a surrogate", "memoryos", folder(json.dumps([page]).encode())
+    yield "too long", "memoryos", folder(json.dumps([{**page, "user_input": "heron " * 6_000}]).encode())
 
 
 def _chats() -> Iterator[tuple[str, str, bytes]]:
