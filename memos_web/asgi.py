@@ -13,6 +13,7 @@ import django
 django.setup(set_prefix=False)
 
 from django.db import connection
+from starlette.types import ASGIApp
 
 from governance.errors import Unavailable
 from governance.keys.services import key_store
@@ -20,14 +21,18 @@ from governance.tenants.binding import UnsafeRole
 from governance.tenants.serving import refuse_unsafe_role
 from memos_web.handler import ThreadedHandler
 from memos_web.mcp.app import WithMcp
-from memos_web.mem0.app import WithMem0
+from memos_web.mem0.app import MEM0
+from memos_web.product.app import PRODUCT
+from memos_web.protocols import WithProtocol
 from memos_web.telemetry import telemetry_start
 from vault.providers.ports import ProviderUnavailable
 from vault.providers.registry import llm
 from vault.retrieval.warming import load_models
 
 django_application = ThreadedHandler()
-application = WithMem0(WithMcp(django_application), api=django_application)
+application: ASGIApp = WithMcp(django_application)
+for protocol in (MEM0, PRODUCT):
+    application = WithProtocol(protocol, application, api=django_application)
 YOUNG = 50_000  # objects that are made before the collector looks at them; Python's own 700 costs a bulk call a tenth
 
 # Python lets a thread run for 5 ms before another's turn; a request waits so long after each statement.

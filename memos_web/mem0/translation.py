@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from operator import itemgetter
 from typing import Any
 
-Json = dict[str, Any]
+from memos_web.protocols import Json, NotTranslated, joined
 
 IN_METADATA = ("agent_id", "app_id")
 ENTITIES = ("user_id", *IN_METADATA, "run_id")
@@ -20,10 +20,6 @@ FEEDBACK = {"POSITIVE": "useful", "NEGATIVE": "wrong", "VERY_NEGATIVE": "wrong"}
 NO_PAGES = {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term"}]}}
 # What a caller may send and what then happens anyway: answers have this form, and words are always searched for.
 WITHOUT_EFFECT = frozenset({"output_format", "version", "async_mode", "latest_only", "keyword_search", "rerank"})
-
-
-class NotTranslated(Exception):
-    """A request that has no equal here; one sentence for its sender."""
 
 
 def only(body: Mapping[str, Any], *known: str) -> None:
@@ -89,40 +85,33 @@ def filters_of(body: Mapping[str, Any]) -> Json | None:
             parts.append({"created_at": {operator: body[name]}})
     if body.get("show_expired"):
         raise NotTranslated("Expired memories are never shown: leave `show_expired` out.")
-    return _joined("AND", parts) if parts else None
+    return joined("AND", parts) if parts else None
 
 
 def shown_of(body: Mapping[str, Any]) -> Json:
     """The same without the pages of dialogue, which mem0 does not have: what they state is stored beside them."""
     asked = filters_of(body)
-    return _joined("AND", [asked, NO_PAGES]) if asked else NO_PAGES
+    return joined("AND", [asked, NO_PAGES]) if asked else NO_PAGES
 
 
 def _filter(node: Any) -> Json:
     if not isinstance(node, Mapping):
         raise NotTranslated("A filter is an object.")
-    return _joined("AND", [_leaf(str(name), value) for name, value in node.items()])
+    return joined("AND", [_leaf(str(name), value) for name, value in node.items()])
 
 
 def _leaf(name: str, value: Any) -> Json:
     if name in JOINS:
         parts = value if isinstance(value, list) else [value]
-        joined = _joined("OR" if name == "NOT" else name, [_filter(part) for part in parts])
-        return {"NOT": joined} if name == "NOT" else joined
+        whole = joined("OR" if name == "NOT" else name, [_filter(part) for part in parts])
+        return {"NOT": whole} if name == "NOT" else whole
     if name == "metadata":
         if not isinstance(value, Mapping):
             raise NotTranslated("A filter by `metadata` is an object of keys and values.")
-        return _joined("AND", [{f"metadata.{key}": _operators(name, one)} for key, one in value.items()])
+        return joined("AND", [{f"metadata.{key}": _operators(name, one)} for key, one in value.items()])
     if name not in FIELDS:
         raise NotTranslated(f"Nothing is filtered by `{name}` here. Known are {', '.join([*FIELDS, 'metadata'])}.")
     return {FIELDS[name]: _operators(name, value)}
-
-
-def _joined(name: str, parts: list[Json]) -> Json:
-    """The parts as one filter, no deeper than it must be: the REST API takes 8 levels."""
-    if not parts:
-        raise NotTranslated("A filter is empty.")
-    return parts[0] if len(parts) == 1 else {name: parts}
 
 
 def _operators(name: str, value: Any) -> Any:

@@ -16,7 +16,7 @@ from tests.harness.servers import ROOT, Servers
 pytestmark = pytest.mark.long
 
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
-GUIDES = sorted([*(ROOT / "docs" / "guides").glob("*.md"), ROOT / "docs" / "mem0.md"])
+GUIDES = sorted([*(ROOT / "docs" / "guides").glob("*.md"), ROOT / "docs" / "mem0.md", ROOT / "docs" / "memos.md"])
 KEPT_FROM_READERS = "mos_…"  # where a guide shows a key
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from governance.vocabulary import Scope
 from memos_web.handler import ThreadedHandler
-from memos_web.mem0.app import WithMem0
+from memos_web.mem0.app import MEM0
+from memos_web.protocols import WithProtocol
 from tests.factories import World, key_for
 from tests.vault.api.contract import Contract, contract
 
@@ -22,7 +23,7 @@ def alice(world: World) -> Contract:
 def sent(key: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     async def run() -> tuple[int, Any]:
         django = ThreadedHandler()
-        transport = httpx2.ASGITransport(app=WithMem0(django, api=django))
+        transport = httpx2.ASGITransport(app=WithProtocol(MEM0, django, api=django))
         headers = {"Authorization": f"Token {key}"}
         async with httpx2.AsyncClient(transport=transport, base_url="http://testserver/mem0", headers=headers) as http:
             reply = await http.request(method, path, json=body)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from memos_web.mem0.translation import NotTranslated, added, changed, end_of, filters_of, history, moment
+from memos_web.mem0.translation import added, changed, end_of, filters_of, history, moment
+from memos_web.protocols import NotTranslated
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ SECTIONS = (
             Entry("mcp", _("Agents over MCP")),
             Entry("python-client", _("Python client")),
             Entry("mem0", _("Move from mem0")),
+            Entry("memos", _("Move from MemOS")),
             Entry("webhooks", _("Webhooks")),
             Entry("exchange", _("Import and export")),
             Entry("guides/packs", _("Share a pack")),

@@ -1,0 +1,1 @@
+"""The product routes of MemOS."""

@@ -1,0 +1,167 @@
+"""Serves `/product/` beside Django: the routes of MemOS's server, and those that MemOS's client calls.
+
+docs/memos.md says what is answered, and how MemOS's words map to ours.
+"""
+
+import json
+
+from memos_web.inside import Query
+from memos_web.product.translation import (
+    added,
+    by_cube,
+    by_kind,
+    cubes_of,
+    detail,
+    filters_of,
+    limited,
+    limits_of,
+    memory,
+    named_by_client,
+    namespace_of,
+    only,
+    searched,
+)
+from memos_web.protocols import (
+    Answer,
+    Call,
+    Json,
+    NotTranslated,
+    Protocol,
+    memories_delete,
+    persona_ensure,
+    whole_number,
+)
+
+LONGEST_PAGE, LAST_PAGE = 200, 50
+OF_LISTS = ("mem_cube_id", "user_id", "agent_id", "filter", "page", "page_size")
+OF_KINDS = ("include_preference", "include_tool_memory", "search_tool_memory")
+
+
+async def add(call: Call) -> Json:
+    stored = await _added(call, call.body)
+    rows = [
+        {"memory": one["content"], "memory_id": one["id"], "memory_type": memory(one)["metadata"]["memory_type"]}
+        | {"cube_id": cube}
+        for cube, one in stored
+    ]
+    return _reply("Memory added successfully", rows)
+
+
+async def add_message(call: Call) -> Json:
+    stored = await _added(call, named_by_client(call.body))
+    first = stored[0][1]["id"] if stored else ""
+    return _reply("ok", {"success": True, "task_id": first, "status": "completed"})
+
+
+async def search(call: Call) -> Json:
+    found = await _searched(call, call.body)
+    return _reply("Search completed successfully", by_cube(found, cubes_of(call.body, "readable_cube_ids")))
+
+
+async def search_memory(call: Call) -> Json:
+    return _reply("ok", by_kind(await _searched(call, named_by_client(call.body))))
+
+
+async def get_memories(call: Call) -> Json:
+    found, _, _ = await _listed(call, call.body)
+    return _reply("Memories retrieved successfully", by_cube(found, cubes_of(call.body, "mem_cube_ids")))
+
+
+async def get_memory(call: Call) -> Json:
+    body = named_by_client(call.body) | {"page": call.body.get("page", 1), "page_size": call.body.get("size", 10)}
+    found, total, size = await _listed(call, body)
+    pages = {"total": total, "size": size, "current": int(body["page"]), "pages": -(-total // size)}
+    return _reply("ok", by_kind(found) | pages)
+
+
+async def get_one(call: Call) -> Json:
+    return _reply("Memory retrieved successfully", memory(await call.rest.call("GET", call.memory_path())))
+
+
+async def get_detail(call: Call) -> Json:
+    return _reply("ok", detail(await call.rest.call("GET", call.memory_path())))
+
+
+async def delete(call: Call) -> Json:
+    """By exactly one condition, as MemOS's client demands it."""
+    body = named_by_client(call.body)
+    only(body, "memory_ids", "user_id", "agent_id", "session_id", "filter", "writable_cube_ids", "mem_cube_id")
+    limits = [{"namespace": namespace_of(one)} for one in cubes_of(body, "writable_cube_ids")]
+    if body.get("memory_ids"):
+        if limits or any(body.get(name) for name in ("user_id", "agent_id", "session_id", "filter")):
+            raise NotTranslated("`memory_ids` name what to delete: leave the other conditions out.")
+        await memories_delete(call.rest, ids=body["memory_ids"])
+    elif not any(body.get(name) for name in ("user_id", "agent_id", "session_id", "filter")):
+        raise NotTranslated("Name what to delete: memory_ids, user_id, session_id or filter.")
+    else:
+        parts = [filters_of(body), *([{"OR": limits}] if limits else [])]
+        if body.get("session_id"):
+            parts.append({"session_id": body["session_id"]})
+        await memories_delete(call.rest, filters={"AND": parts} if len(parts) > 1 else parts[0])
+    return _reply("Memories deleted successfully", {"success": True, "status": "success"})
+
+
+ROUTES: list[tuple[str, str, Answer]] = [
+    ("POST", "/add", add),
+    ("POST", "/search", search),
+    ("POST", "/get_memory", get_memories),
+    ("GET", "/get_memory/{memory_id}", get_one),
+    ("POST", "/delete_memory", delete),
+    ("POST", "/add/message", add_message),
+    ("POST", "/search/memory", search_memory),
+    ("POST", "/get/memory", get_memory),
+    ("GET", "/get/memory/{memory_id}", get_detail),
+    ("POST", "/delete/memory", delete),
+]
+
+
+def _fault(status: int, code: str, detail: str, problem: Json) -> Json:
+    return {"code": status, "message": detail, "data": None, "error": code, "request_id": problem.get("request_id")}
+
+
+PRODUCT = Protocol("MemOS", "/product", ROUTES, _fault)
+
+
+def _reply(message: str, data: Json | list[Json]) -> Json:
+    return {"code": 200, "message": message, "data": data}
+
+
+async def _added(call: Call, body: Json) -> list[tuple[str, Json]]:
+    """The memories that were stored, each with its cube: without one, the path of its namespace."""
+    asked = added(body)
+    if "persona" in asked:
+        await persona_ensure(call.rest, asked["persona"])
+    stored = []
+    for cube in cubes_of(body, "writable_cube_ids") or [""]:
+        where = {"namespace": namespace_of(cube)} if cube else {}
+        reply = await call.rest.call("POST", "memories/", body=asked | where)
+        kept = [one for one in reply["results"] if not (asked["infer"] and one["semantic_type"] == "dialogue")]
+        stored += [(cube or one["namespace"]["path"], one) for one in kept]
+    return stored
+
+
+async def _searched(call: Call, body: Json) -> list[Json]:
+    reply = await call.rest.call("POST", "memories/search/", body=searched(body))
+    return limited(reply["results"], limits_of(body))
+
+
+async def _listed(call: Call, body: Json) -> tuple[list[Json], int, int]:
+    """The memories of a page, how many there are on all pages, and the size of a page."""
+    only(body, *OF_LISTS, *OF_KINDS)
+    number = whole_number(body, "page", 1, LAST_PAGE)
+    size = whole_number(body, "page_size", LONGEST_PAGE, LONGEST_PAGE)
+    parts = [filters_of(body)] + [{"namespace": namespace_of(one)} for one in cubes_of(body, "mem_cube_ids")]
+    if not body.get("include_preference", True):
+        parts.append({"NOT": {"semantic_type": "preference"}})
+    if not body.get("include_tool_memory", body.get("search_tool_memory", True)):
+        parts.append({"NOT": {"modality": "tool_call"}})
+    filters = {"AND": parts} if len(parts) > 1 else parts[0]
+    address: str | None = "memories/"
+    query: Query = {"page_size": size, "filters": json.dumps(filters)}
+    found: Json = {"count": 0, "results": []}
+    for _ in range(number):
+        if address is None:
+            return [], found["count"], size
+        found = await call.rest.call("GET", address, query=query)
+        address, query = found["next"], {}
+    return found["results"], found["count"], size

@@ -1,0 +1,278 @@
+"""MemOS's words and ours: requests and memories of one in the shapes of the other. Nothing here calls anything.
+
+A user is a persona, a cube is a namespace. The shapes are those of `memos/api/product_models.py` and
+`memos/api/client.py` of the package MemoryOS 2.0.33.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from memos_web.protocols import Json, NotTranslated, joined
+
+CUBES = "/cubes/"
+IN_METADATA = ("project_id", "manager_user_id", "app_id", "agent_id", "source")
+FIELDS = {name: name for name in ("created_at", "session_id", "tags")} | {"user_id": "persona"}
+FIELDS |= {"conversation_id": "session_id"} | {name: f"metadata.{name}" for name in IN_METADATA}
+OPERATORS = ("eq", "ne", "in", "gt", "gte", "lt", "lte", "contains")
+MOST_FOUND = 100
+# The names that MemOS's client uses, and those of its server's routes.
+NAMES_OF_CLIENT = {
+    "conversation_id": "session_id",
+    "tags": "custom_tags",
+    "memory_limit_number": "top_k",
+    "preference_limit_number": "pref_top_k",
+    "tool_memory_limit_number": "tool_mem_top_k",
+    "skill_limit_number": "skill_mem_top_k",
+    "include_tool_memory": "search_tool_memory",
+    "include_skill": "include_skill_memory",
+    "knowledgebase_ids": "readable_cube_ids",
+    "allow_knowledgebase_ids": "writable_cube_ids",
+    "size": "page_size",
+}
+# What a caller may send without effect: a call ends when its memories are stored, there are no skills, and every search
+# weighs words and meaning.
+WITHOUT_EFFECT = frozenset(
+    {"async_mode", "dedup", "rerank", "moscube", "operation", "include_skill_memory", "skill_mem_top_k", "threshold"}
+    | {"neighbor_discovery", "context_format", "include_memory_view", "allow_memory_view", "allow_public"}
+    | {"auto_cleanup_working", "include_embedding"}
+)
+KINDS = ("text_mem", "pref_mem", "tool_mem")
+
+
+def named_by_client(body: Json) -> Json:
+    """A request of MemOS's client with the names of its server's routes."""
+    return {NAMES_OF_CLIENT.get(name, name): value for name, value in body.items()}
+
+
+def only(body: Mapping[str, Any], *known: str) -> None:
+    """Raises NotTranslated for an option that would be ignored, naming it. An empty one asks for nothing."""
+    unknown = sorted(name for name, value in body.items() if name not in {*known, *WITHOUT_EFFECT} and value)
+    if unknown:
+        raise NotTranslated(f"`{unknown[0]}` has no equal here. Known are {', '.join(sorted(known))}.")
+
+
+def added(body: Json) -> Json:
+    """The body of `POST memories/` for one of `add`, without its namespace."""
+    only(
+        body,
+        *("user_id", "session_id", "task_id", "messages", "memory_content", "custom_tags", "info", "mode"),
+        *("writable_cube_ids", "mem_cube_id", *IN_METADATA),
+    )
+    info = body.get("info") or {}
+    if not isinstance(info, Mapping):
+        raise NotTranslated("`info` is no object.")
+    metadata = {**info, **{name: body[name] for name in IN_METADATA if body.get(name)}}
+    asked = {
+        "messages": _messages(body),
+        "infer": body.get("mode") != "fast",
+        "persona": body.get("user_id"),
+        "session_id": body.get("session_id"),
+        "task_id": body.get("task_id"),
+        "tags": body.get("custom_tags"),
+        "metadata": metadata or None,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def searched(body: Json) -> Json:
+    """The body of `POST memories/search/` for one of `search`; `top_k` is for all kinds together."""
+    only(
+        body,
+        *("query", "user_id", "readable_cube_ids", "mem_cube_id", "session_id", "top_k", "relativity", "filter"),
+        *("pref_top_k", "include_preference", "search_tool_memory", "tool_mem_top_k", "mode", "source", "agent_id"),
+    )
+    if sum(limits_of(body).values()) == 0:
+        raise NotTranslated("Nothing is asked for: `top_k` is 0.")
+    asked = {
+        "query": body.get("query"),
+        "top_k": min(sum(limits_of(body).values()), MOST_FOUND),
+        "min_score": body.get("relativity"),
+        "filters": filters_of(body),
+        "namespaces": [namespace_of(one) for one in cubes_of(body, "readable_cube_ids")] or None,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def limits_of(body: Json) -> dict[str, int]:
+    """The number of memories of each of KINDS that a search returns."""
+    limits = {"text_mem": body.get("top_k", 10), "pref_mem": 0, "tool_mem": 0}
+    if body.get("include_preference", True):
+        limits["pref_mem"] = body.get("pref_top_k", 6)
+    if body.get("search_tool_memory", True):
+        limits["tool_mem"] = body.get("tool_mem_top_k", 6)
+    for name, value in limits.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise NotTranslated(f"The limit for {name} is no whole number.")
+    return limits
+
+
+def filters_of(body: Json) -> Json:
+    """Our filter for all that limits a call. Pages of dialogue are left out: what they state is stored beside them."""
+    parts: list[Json] = [{"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term"}]}}]
+    parts += [_leaf(name, body[name]) for name in ("user_id", "agent_id") if body.get(name)]
+    if body.get("filter"):
+        parts.append(_filter(body["filter"]))
+    return joined("AND", parts)
+
+
+def cubes_of(body: Json, name: str) -> list[str]:
+    """The cubes that a call names, in its list or as the one of older calls."""
+    cubes = body.get(name) or ([body["mem_cube_id"]] if body.get("mem_cube_id") else [])
+    if not isinstance(cubes, list) or not all(isinstance(one, str) and one for one in cubes):
+        raise NotTranslated(f"`{name}` is no list of names.")
+    return list(dict.fromkeys(cubes))
+
+
+def namespace_of(cube: str) -> str:
+    """The path of a cube's namespace: the cube's name itself if that is a path."""
+    return cube if cube.startswith("/") else f"{CUBES}{cube}"
+
+
+def memory(raw: Json) -> Json:
+    """A memory as the server's routes answer it."""
+    ref = f"[{raw['id'].partition('-')[0]}]"
+    return {
+        "id": raw["id"],
+        "memory": raw["content"],
+        "ref_id": ref,
+        "metadata": {
+            "id": raw["id"],
+            "ref_id": ref,
+            "memory": raw["content"],
+            "memory_type": _type_of(raw),
+            "key": raw["title"],
+            "tags": raw["tags"],
+            "user_id": raw["persona"]["name"] if raw["persona"] else None,
+            "session_id": raw["session_id"],
+            "status": raw["state"],
+            "info": raw["metadata"],
+            "created_at": raw["created_at"],
+            "updated_at": raw["updated_at"],
+            "relativity": raw.get("score"),
+            "embedding": [],
+            "sources": [],
+            "usage": [],
+        },
+    }
+
+
+def detail(raw: Json) -> Json:
+    """A memory as MemOS's client reads it."""
+    return {
+        "id": raw["id"],
+        "memory_key": raw["title"],
+        "memory_value": raw["content"],
+        "memory_type": _type_of(raw),
+        "conversation_id": raw["session_id"],
+        "tags": raw["tags"],
+        "info": raw["metadata"],
+        "create_time": raw["created_at"],
+        "update_time": raw["updated_at"],
+        "relativity": raw.get("score"),
+    }
+
+
+def kind_of(raw: Json) -> str:
+    if raw["modality"] == "tool_call":
+        return "tool_mem"
+    return "pref_mem" if raw["semantic_type"] == "preference" else "text_mem"
+
+
+def limited(found: Sequence[Json], limits: Mapping[str, int]) -> list[Json]:
+    """The best of each kind, in the order of the search."""
+    left = dict(limits)
+    chosen = []
+    for one in found:
+        kind = kind_of(one)
+        if left[kind] > 0:
+            left[kind] -= 1
+            chosen.append(one)
+    return chosen
+
+
+def by_cube(found: Sequence[Json], cubes: Sequence[str]) -> Json:
+    """Memories grouped as the server's routes do: by kind, then by cube; cubes: those that the call named."""
+    named = {namespace_of(one): one for one in cubes}
+    groups: dict[str, dict[str, list[Json]]] = {kind: {one: [] for one in cubes} for kind in KINDS}
+    for one in found:
+        path = one["namespace"]["path"]
+        groups[kind_of(one)].setdefault(named.get(path, path), []).append(memory(one))
+    listed = {
+        kind: [{"cube_id": cube, "memories": rows, "total_nodes": len(rows)} for cube, rows in group.items()]
+        for kind, group in groups.items()
+    }
+    return {**listed, "act_mem": [], "para_mem": [], "skill_mem": [], "pref_note": ""}
+
+
+def by_kind(found: Sequence[Json]) -> Json:
+    """Memories grouped as MemOS's client reads them."""
+    lists = zip(KINDS, ("memory_detail_list", "preference_detail_list", "tool_memory_detail_list"), strict=True)
+    return {name: [detail(one) for one in found if kind_of(one) == kind] for kind, name in lists}
+
+
+def _messages(body: Json) -> list[Json]:
+    given = body.get("messages")
+    if isinstance(given, str):
+        given = [{"role": "user", "content": given}]
+    if body.get("memory_content"):
+        given = [*(given or []), {"role": "user", "content": body["memory_content"]}]
+    if not isinstance(given, list) or not given or not all(isinstance(one, Mapping) for one in given):
+        raise NotTranslated("`messages` is no list of messages.")
+    return [_message(one) for one in given]
+
+
+def _message(given: Mapping[str, Any]) -> Json:
+    if given.get("type") == "text":
+        return {"role": "user", "content": given.get("text")}
+    made: Json = {"role": given.get("role"), "content": _text(given.get("content"))}
+    if given.get("chat_time"):
+        made["timestamp"] = _moment(given["chat_time"])
+    return made | {
+        name: given[name] for name in ("message_id", "name", "tool_call_id", "tool_calls") if given.get(name)
+    }
+
+
+def _text(content: Any) -> Any:
+    """The text of a message, which may come in parts. Raises NotTranslated for a file or a picture."""
+    if not isinstance(content, list):
+        return content
+    texts = [one.get("text") if isinstance(one, Mapping) and one.get("type") == "text" else None for one in content]
+    if not all(isinstance(one, str) for one in texts):
+        raise NotTranslated("A message has text alone here: send files to the imports of MemOS Web.")
+    return "\n".join(map(str, texts))
+
+
+def _moment(value: Any) -> str:
+    """`chat_time` as an RFC 3339 text; without a zone it is in UTC."""
+    try:
+        when = datetime.fromisoformat(str(value))
+    except ValueError as error:
+        raise NotTranslated("`chat_time` is no time such as 2026-11-24T12:00:00Z.") from error
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).isoformat()
+
+
+def _filter(node: Any) -> Json:
+    if not isinstance(node, Mapping):
+        raise NotTranslated("A filter is an object.")
+    return joined("AND", [_leaf(str(name), value) for name, value in node.items()])
+
+
+def _leaf(name: str, value: Any) -> Json:
+    if name in {"and", "or"}:
+        if not isinstance(value, list):
+            raise NotTranslated(f"`{name}` is no list of filters.")
+        return joined(name.upper(), [_filter(one) for one in value])
+    field = FIELDS.get(name) or (f"metadata.{name.removeprefix('info.')}" if name.startswith("info.") else None)
+    if field is None:
+        known = ", ".join([*FIELDS, "info.…"])
+        raise NotTranslated(f"Nothing is filtered by `{name}` here. Known are {known}.")
+    if isinstance(value, Mapping) and (unknown := [one for one in value if one not in OPERATORS]):
+        raise NotTranslated(f"The operator `{unknown[0]}` has no equal here. Known are {', '.join(OPERATORS)}.")
+    return {field: value}
+
+
+def _type_of(raw: Json) -> str:
+    by_kind = {"tool_mem": "ToolTrajectoryMemory", "pref_mem": "PreferenceMemory"}
+    plain = "WorkingMemory" if raw["layer"] == "short_term" else "LongTermMemory"
+    return by_kind.get(kind_of(raw), plain)

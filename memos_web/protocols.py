@@ -1,0 +1,165 @@
+"""Protocols of other products, served beside Django: each route calls the REST API with the caller's key."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from memos_web.inside import KeyGate, Refused, Rest
+
+LONGEST_BODY = 4 * 1024 * 1024  # bytes: 1,000 messages of a conversation
+JOB_SECONDS, JOB_STEP = 60.0, 0.05
+UNFINISHED = frozenset({"pending", "running", "cancelling"})
+
+Json = dict[str, Any]
+
+
+class NotTranslated(Exception):
+    """A request that has no equal here; one sentence for its sender."""
+
+
+class Call:
+    """One request: its body, its parameters, and the REST API with its key."""
+
+    def __init__(self, rest: Rest, request: Request, body: Json) -> None:
+        self.rest = rest
+        self.body = body
+        self.path: Mapping[str, Any] = request.path_params
+        self.query = dict(request.query_params)
+
+    def memory_path(self, memory_id: Any = None) -> str:
+        return f"memories/{quote(str(memory_id or self.path['memory_id']), safe='')}/"
+
+
+Answer = Callable[[Call], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """`prefix`: of its addresses. `routes`: method, path and answer. `fault`: the body of an error, from its status,
+    code, text, and the problem of the REST API, if it comes from there.
+    """
+
+    name: str
+    prefix: str
+    routes: Sequence[tuple[str, str, Answer]]
+    fault: Callable[[int, str, str, Json], Json]
+
+
+class WithProtocol:
+    """An ASGI application: what begins with the protocol's prefix is answered here, everything else by `others`."""
+
+    def __init__(self, protocol: Protocol, others: ASGIApp, api: ASGIApp) -> None:
+        self._prefix = protocol.prefix
+        self._others = others
+        self._gate = KeyGate(api)
+        self._routes = Starlette(
+            routes=[
+                Route(path, _endpoint(protocol, api, answer), methods=[method])
+                for method, path, answer in protocol.routes
+            ]
+            + [Route("/{path:path}", _not_here(protocol), methods=["GET", "POST", "PUT", "PATCH", "DELETE"])]
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
+        if scope["type"] != "http" or not path.startswith(f"{self._prefix}/"):
+            await self._others(scope, receive, send)
+        elif refusal := await self._gate.refusal(Request(scope)):
+            refusal.headers["content-type"] = "application/json"  # where clients look for the reason
+            await refusal(scope, receive, send)
+        else:
+            await self._routes({**scope, "path": path.removeprefix(self._prefix), "root_path": ""}, receive, send)
+
+
+async def persona_ensure(rest: Rest, name: str) -> None:
+    """Make a persona of the caller with this name, unless one is there."""
+    reply = await rest.send("POST", "personas/", body={"name": name})
+    if not reply.is_success and reply.status_code != HTTPStatus.CONFLICT:
+        raise Refused(reply)
+
+
+async def memories_delete(rest: Rest, **chosen: Any) -> None:
+    """Delete the `ids`, or what matches the `filters`, by a job, and wait for it. Raises NotTranslated."""
+    reply = await rest.call("POST", "memories/actions/", body={"action": "delete", **chosen})
+    job = reply["job"]
+    waited = 0.0
+    while job["status"] in UNFINISHED and waited < JOB_SECONDS:
+        await asyncio.sleep(JOB_STEP)
+        waited += JOB_STEP
+        job = await rest.call("GET", f"jobs/{job['id']}/")
+    if job["status"] != "succeeded":
+        raise NotTranslated(f"The deletion is not done: its job {job['id']} is {job['status']}. {job['error'] or ''}")
+
+
+def whole_number(asked: Mapping[str, Any], name: str, default: int, most: int) -> int:
+    """The option as a number from 1 to `most`. Raises NotTranslated."""
+    try:
+        number = int(asked.get(name) or default)
+    except (TypeError, ValueError) as error:
+        raise NotTranslated(f"`{name}` is no whole number.") from error
+    if not 1 <= number <= most:
+        raise NotTranslated(f"`{name}` is between 1 and {most}.")
+    return number
+
+
+def joined(name: str, parts: list[Json]) -> Json:
+    """The parts as one filter, no deeper than it must be: the REST API takes 8 levels. Raises NotTranslated."""
+    if not parts:
+        raise NotTranslated("A filter is empty.")
+    return parts[0] if len(parts) == 1 else {name: parts}
+
+
+def _endpoint(protocol: Protocol, api: ASGIApp, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            return JSONResponse(await answer(Call(Rest(api, request), request, await _body(request))))
+        except NotTranslated as fault:
+            return _fault(protocol, HTTPStatus.BAD_REQUEST, "not_translated", str(fault))
+        except Refused as refused:
+            problem = refused.problem
+            lines = [problem.get("detail") or problem["title"]]
+            lines += [f"{one['field']}: {one['message']}" for one in problem.get("errors", [])]
+            status = refused.response.status_code
+            headers = {k: v for k, v in refused.response.headers.items() if k == "retry-after"}
+            body = protocol.fault(status, problem.get("code", "unknown"), "\n".join(lines), problem)
+            return JSONResponse(body, status, headers)
+
+    return endpoint
+
+
+def _not_here(protocol: Protocol) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        detail = f"{request.method} {request.url.path} of {protocol.name} has no equal here."
+        return _fault(protocol, HTTPStatus.NOT_IMPLEMENTED, "not_supported", detail)
+
+    return endpoint
+
+
+def _fault(protocol: Protocol, status: HTTPStatus, code: str, detail: str) -> Response:
+    return JSONResponse(protocol.fault(status, code, detail, {}), status)
+
+
+async def _body(request: Request) -> Json:
+    """The JSON object of a request, {} without one. Raises NotTranslated."""
+    received = bytearray()
+    async for part in request.stream():
+        received += part
+        if len(received) > LONGEST_BODY:
+            raise NotTranslated(f"A request may be {LONGEST_BODY} bytes long.")
+    try:
+        found = json.loads(bytes(received) or b"{}")
+    except ValueError as error:
+        raise NotTranslated("The body is no JSON.") from error
+    if not isinstance(found, dict):
+        raise NotTranslated("The body is no JSON object.")
+    return found
