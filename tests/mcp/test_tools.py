@@ -213,7 +213,7 @@ def test_a_call_is_audited_with_its_channel_and_purpose(world: World) -> None:
     assert (entry["context"]["channel"], entry["context"]["purpose"]) == ("mcp", "care")
 
 
-def test_packs_are_resources_of_their_subscribers_alone(world: World, alice: Contract) -> None:
+def test_packs_are_resources_of_their_subscribers(world: World, alice: Contract) -> None:
     publication = offered(contract(world, "charlie"), "A heron stands on one leg.")
     subscription = subscribed(contract(world, "olivia"), publication)
     name = subscription["name"]

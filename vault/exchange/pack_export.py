@@ -73,21 +73,22 @@ def _check_size(actor: Actor, ids: list[UUID]) -> None:
 
 
 def _blocks(actor: Actor, ids: list[UUID], stated: dict[str, object]) -> Iterator[bytes]:
-    writer, kept, stayed = PackWriter(), 0, Counter[str]()
-    for start in range(0, len(ids), PART):
-        actor = actor_now(actor)  # a download may take longer than the right to it lasts
-        items, reasons = _part(actor, ids[start : start + PART])
-        kept += len(items)
-        stayed += reasons
-        block = writer.add(items)
-        if kept:  # what fails before the first memory is still told by a status
-            yield block
-    told = ", ".join(f"{reason}: {count}" for reason, count in sorted(stayed.items()))
-    if not kept:
-        raise Conflict(f"None of these memories may leave in a pack ({told or 'none is there'}).")
-    key = export_signing_key(actor.tenant_id)
-    description = f"Left out: {told}."[:300] if told else ""
-    yield writer.close({**stated, "description": description}, public_key=key.public_key(), sign=key.sign)
+    kept, stayed = 0, Counter[str]()
+    with PackWriter() as writer:
+        for start in range(0, len(ids), PART):
+            actor = actor_now(actor)  # a download may take longer than the right to it lasts
+            items, reasons = _part(actor, ids[start : start + PART])
+            kept += len(items)
+            stayed += reasons
+            block = writer.add(items)
+            if kept:  # what fails before the first memory is still told by a status
+                yield block
+        told = ", ".join(f"{reason}: {count}" for reason, count in sorted(stayed.items()))
+        if not kept:
+            raise Conflict(f"None of these memories may leave in a pack ({told or 'none is there'}).")
+        key = export_signing_key(actor.tenant_id)
+        description = f"Left out: {told}."[:300] if told else ""
+        yield writer.close({**stated, "description": description}, public_key=key.public_key(), sign=key.sign)
 
 
 @with_blobs

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import IO, Annotated, Any, ClassVar, Literal, NoReturn
+from typing import IO, Annotated, Any, ClassVar, Literal, NoReturn, Self
 from uuid import UUID
 
 from cryptography.exceptions import InvalidSignature
@@ -140,7 +140,7 @@ def item_digest(item: Item) -> str:
 
 
 class PackWriter:
-    """Writes a file part by part; what it holds meanwhile is a digest for each memory."""
+    """Writes a file part by part; what it holds meanwhile is a digest for each memory. Use it as a context manager."""
 
     def __init__(self) -> None:
         self._sink = _Sink()
@@ -149,6 +149,14 @@ class PackWriter:
         self._digest = hashlib.sha256()
         self._digests: dict[str, str] = {}
         self._size = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the archive, also where an error ended the writing: it warns of one that stays open."""
+        self._lines.close()
+        self._archive.close()
 
     def add(self, items: Iterable[Item]) -> bytes:
         """The next bytes of the file. Raises Invalid where the pack is too large."""
@@ -203,8 +211,8 @@ def file_write(
     stated: Mapping[str, Any], items: Sequence[Item], *, public_key: bytes, sign: Callable[[bytes], bytes]
 ) -> bytes:
     """The file of some memories. stated: as in `PackWriter.close`. Raises Invalid where the pack is too large."""
-    writer = PackWriter()
-    return writer.add(items) + writer.close(stated, public_key=public_key, sign=sign)
+    with PackWriter() as writer:
+        return writer.add(items) + writer.close(stated, public_key=public_key, sign=sign)
 
 
 def file_read(content: bytes) -> Pack:
