@@ -186,6 +186,16 @@ def test_a_file_of_one_half_leaves_the_other_halfs_cells_empty(
     assert all(table["bm25"][:3])
 
 
+def test_clients_are_timed_beside_rest(running_server: RunningServer, tmp_path: Path) -> None:
+    run = run_of(running_server, tmp_path, "clients", "--adds", "4", "--searches", "3")
+    figures, (table,) = run.figures, run.tables
+    assert (figures["adds"], figures["searches"]) == (4, 3)
+    for name in ("our client", "mem0's client", "MCP"):
+        way = figures["ways"][name]
+        assert (way["add"]["count"], way["search"]["count"]) == (4, 3)
+        assert table[name][0] == str(way["add"]["p50"])
+
+
 def test_the_first_journey_is_measured(running_server: RunningServer, tmp_path: Path, locomo_file: Path) -> None:
     run = run_of(running_server, tmp_path, "first-journey", "--data", str(locomo_file))
     figures, (times, recalled) = run.figures, run.tables

@@ -14,6 +14,7 @@ from benchmarks.answers import DATA, answers, answers_table
 from benchmarks.authorization import Load as Access
 from benchmarks.authorization import authorization, authorization_table
 from benchmarks.client import BenchmarkError, Target, target_of
+from benchmarks.clients import clients, clients_table
 from benchmarks.databases import postgresql_version
 from benchmarks.exchange import exchange, exchange_table
 from benchmarks.first_journey import first_journey, first_journey_table
@@ -72,6 +73,7 @@ BENCHMARKS = {
         nearest_table,
     ),
     "layers": Benchmark(lambda target, options: layers(target, options["turns"]), layers_table),
+    "clients": Benchmark(lambda target, options: clients(target, options["adds"], options["searches"]), clients_table),
     "exchange": Benchmark(
         lambda target, options: exchange(target, tuple(options["sizes"]), options["profile"]), exchange_table
     ),
@@ -172,7 +174,11 @@ class Command(InstalledCommand):
         moving = names.add_parser("exchange", help="export and import: memories a second beside COPY, and peak memory")
         moving.add_argument("--sizes", type=_count, nargs="+", default=[10_000, 100_000], help="memories of a tenant")
         moving.add_argument("--profile", action="store_true", help="also say what both spend their time on")
+        through = names.add_parser("clients", help="adds and searches through REST, our client, mem0's client and MCP")
+        through.add_argument("--adds", type=_count, default=1_000, help="through each; default %(default)s")
+        through.add_argument("--searches", type=_count, default=500, help="through each; default %(default)s")
         for one in (
+            through,
             moving,
             living,
             sweeping,
