@@ -328,6 +328,7 @@ LOGGING: dict[str, Any] = {
         "governance.jobs": {"level": "INFO" if CONFIG.log_format == "json" else "WARNING"},
         # Handlers of its own would write lines of another format.
         "uvicorn": {"level": "INFO", "handlers": [], "propagate": True},
+        "uvicorn.access": {"level": "CRITICAL", "handlers": [], "propagate": False},  # addresses with their queries
         "httpx2": {"level": "WARNING"},
         "mcp": {"level": "WARNING"},  # at INFO it repeats what a tool was called with
         "celery.app.trace": {"level": "WARNING"},
