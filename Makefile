@@ -16,7 +16,7 @@ WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
 	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml
 
-.PHONY: help run demo screenshots test check lint lock client verify-full chromium
+.PHONY: help run demo screenshots test check lint lock client verify-full chromium inspector
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ demo: $(VENV)/.base ## fill the tenant `demo` with a month of memory; `make run`
 screenshots: $(VENV)/.dev chromium ## take docs/screenshots/ anew, from a server of its own with the demo
 	@exec $(PYTHON) scripts/screenshots.py
 
-test: $(VENV)/.dev chromium ## install if needed, then run every test and list the 20 slowest
+test: $(VENV)/.dev chromium inspector ## install if needed, then run every test and list the 20 slowest
 	@exec $(PYTHON) -m pytest -n 2 --durations=20
 
 check: $(VENV)/.dev ## for the inner loop, below a minute: style, types, imports, tests without servers
@@ -59,7 +59,7 @@ lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
 client: $(VENV)/.dev ## build the Python client as a wheel in clients/python/dist
 	@exec $(PYTHON) -m uv build --wheel --out-dir clients/python/dist clients/python
 
-verify-full: $(VENV)/.dev chromium ## the promises at their full size; takes long
+verify-full: $(VENV)/.dev chromium inspector ## the promises at their full size; takes long
 	@exec $(PYTHON) -m pytest -n 2 --full-size
 
 # The environment is made once, and filled again whenever a lock differs from the one it was filled from.
@@ -86,3 +86,9 @@ chromium:
 		chromium fonts-noto-cjk; } >/dev/null 2>&1; \
 	then echo "memos: installed chromium" >&2; \
 	else echo "memos: *** NO CHROMIUM HERE: THE BROWSER TESTS ARE SKIPPED (apt-get install chromium) ***" >&2; fi
+
+inspector:
+	@test -x tests/mcp/inspector/node_modules/.bin/mcp-inspector && exit 0; \
+	if command -v npm >/dev/null && (cd tests/mcp/inspector && npm ci --silent --no-audit --no-fund --ignore-scripts) >/dev/null 2>&1; \
+	then echo "memos: installed the MCP Inspector for tests" >&2; \
+	else echo "memos: *** NO MCP INSPECTOR HERE: ITS TESTS ARE SKIPPED (apt-get install npm) ***" >&2; fi
