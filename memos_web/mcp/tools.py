@@ -42,6 +42,9 @@ Persona = Annotated[str | None, Field(description="The name or id of the persona
 Session = Annotated[str | None, Field(description="Your own name for the conversation or run.")]
 Tags = Annotated[list[str] | None, Field(description="Short labels.")]
 Moment = Annotated[str | None, Field(description="A time as 2026-11-23T10:00:00Z.")]
+ToolName = Annotated[str, Field(description="The name of the tool that was called.")]
+Arguments = Annotated[dict[str, Any] | None, Field(description="The arguments of the call.")]
+Outcome = Literal["succeeded", "failed"]
 
 
 class Message(BaseModel):
@@ -67,6 +70,8 @@ def mcp_server(api: ASGIApp) -> MCPServer[ASGIApp]:
         (memory_history, READS),
         (update_memory, CHANGES),
         (delete_memory, CHANGES),
+        (add_tool_call, ADDS),
+        (search_tool_calls, READS),
     ):
         server.tool(annotations=kind)(tool)
     # The path of a namespace begins with a slash, which the SDK takes for a path of a file unless it is told otherwise.
@@ -186,6 +191,46 @@ async def delete_memory(memory_id: Id, ctx: Agent) -> dict[str, Any]:
     """Delete a memory. A person can restore it for some days."""
     await _call(ctx, "DELETE", f"memories/{memory_id}/")
     return {"deleted": str(memory_id)}
+
+
+async def add_tool_call(
+    name: ToolName,
+    outcome: Outcome,
+    ctx: Agent,
+    arguments: Arguments = None,
+    result: Annotated[str | None, Field(description="The answer of the tool.")] = None,
+    error: Annotated[str | None, Field(description="The reason of a failure.")] = None,
+    duration_ms: int | None = None,
+    namespace: Namespace = None,
+    session_id: Session = None,
+) -> dict[str, Any]:
+    """Keep a call of a tool and its outcome, so that a failure is not repeated."""
+    body = _without_none(
+        name=name,
+        outcome=outcome,
+        arguments=arguments,
+        result=result,
+        error=error,
+        duration_ms=duration_ms,
+        namespace=namespace,
+        session_id=session_id,
+    )
+    added = await _call(ctx, "POST", "memories/tool-calls/", body=body)
+    return _quoted(added["results"])
+
+
+async def search_tool_calls(
+    ctx: Agent,
+    name: ToolName | None = None,
+    arguments: Arguments = None,
+    outcome: Outcome | None = None,
+    limit: Annotated[int, Field(ge=1, le=50)] = 5,
+) -> dict[str, Any]:
+    """Find earlier calls of a tool with the same or similar arguments, nearest first, then newest."""
+    body = _without_none(name=name, arguments=arguments, outcome=outcome, top_k=limit)
+    found = await _call(ctx, "POST", "memories/tool-calls/search/", body=body)
+    memories = _quoted([one["memory"] for one in found["results"]])
+    return {**memories, "failed_before": found["failed_before"]}
 
 
 async def latest(ctx: Agent, namespace: str | None = None) -> dict[str, Any]:

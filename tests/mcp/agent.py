@@ -26,7 +26,7 @@ class Agent:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    async def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
+    async def tool(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Return the tool's answer. Raises ToolRefused."""
         result = await self.client.call_tool(name, arguments)
         if result.is_error:
@@ -36,7 +36,7 @@ class Agent:
         assert result.structured_content is not None
         return dict(result.structured_content)
 
-    async def refusal(self, name: str, **arguments: Any) -> str:
+    async def refusal(self, name: str, /, **arguments: Any) -> str:
         """The sentence that a tool refuses with."""
         try:
             answer = await self.tool(name, **arguments)

@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(
         not INSPECTOR.exists() or shutil.which("node") is None,
-        reason="*** THE MCP INSPECTOR IS NOT INSTALLED: IT IS NOT TRIED (make inspector) ***",
+        reason="*** THE MCP INSPECTOR IS NOT INSTALLED: IT IS NOT TRIED (make node-packages) ***",
     ),
 ]
 

@@ -22,6 +22,8 @@ TOOLS = {
     "memory_history",
     "update_memory",
     "delete_memory",
+    "add_tool_call",
+    "search_tool_calls",
 }
 
 
@@ -86,6 +88,44 @@ def test_a_conversation_keeps_statements_and_reports_progress(world: World) -> N
     assert steps == [(50, 60), (60, 60)]
     assert "My locker number 7 is in hall 7." in stored
     assert "Hello!" not in stored
+
+
+def test_failed_call_of_a_tool_is_found_by_its_arguments(world: World, alice: Contract) -> None:
+    route = {"from": "Berlin", "to": "Lisbon"}
+
+    async def act(agent: Agent) -> tuple[dict[str, Any], dict[str, Any]]:
+        call = {"name": "book_flight", "arguments": route}
+        added = await agent.tool("add_tool_call", **call, outcome="failed", error="No seats left.")
+        assert "No seats left." in added["memories"][0]["content"]
+        await agent.tool("add_tool_call", name="weather", arguments={"city": "Berlin"}, outcome="succeeded")
+        other = await agent.tool("search_tool_calls", name="book_flight", outcome="succeeded")
+        return await agent.tool("search_tool_calls", **call), other
+
+    found, other = as_agent(world.alice.key.text, act)
+    (memory,) = found["memories"]
+    assert (found["failed_before"], "No seats left." in memory["content"]) == (True, True)
+    assert (other["failed_before"], other["memories"]) == (False, [])
+    assert alice.get(f"memories/{memory['id']}/").json["metadata"]["arguments"] == route
+
+
+def test_call_of_a_tool_is_kept_by_a_writer_and_found_in_its_tenant_alone(world: World, alice: Contract) -> None:
+    alice.add("The key is under the mat.", namespace="/shared/house")
+    call = {"name": "unlock", "outcome": "failed", "namespace": "/shared/house"}
+
+    async def refused(agent: Agent) -> str:
+        return await agent.refusal("add_tool_call", **call)
+
+    async def keep(agent: Agent) -> dict[str, Any]:
+        return await agent.tool("add_tool_call", **call)
+
+    async def search(agent: Agent) -> dict[str, Any]:
+        return await agent.tool("search_tool_calls", name="unlock")
+
+    assert "forbidden" in as_agent(world.bob.key.text, refused)
+    assert as_agent(world.alice.key.text, search)["memories"] == []
+    as_agent(world.alice.key.text, keep)
+    assert len(as_agent(world.alice.key.text, search)["memories"]) == 1
+    assert as_agent(world.charlie.key.text, search)["memories"] == []
 
 
 def test_a_viewer_reads_and_is_refused_a_write_and_a_stranger_finds_nothing(world: World, alice: Contract) -> None:

@@ -1,0 +1,1 @@
+"""Programs that use the product, to read and to begin with."""
