@@ -1,9 +1,12 @@
 """The versions that a caller may change: those that If-Match names."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable
 
 from governance.errors import InvalidETag, VersionConflict
 
+VersionLists = Collection[tuple[int, ...]]  # each: versions of several objects, in the order of their ids
+LIST = re.compile(r"[0-9]{1,9}(?:-[0-9]{1,9})*")
 MALFORMED: Collection[int] = range(0)  # an If-Match that is no list of ETags
 
 
@@ -17,3 +20,13 @@ def version_check(what: str, present: int, expected: Collection[int]) -> None:
         raise VersionConflict(f'If-Match names no version: send the ETag that was read, as in "{present}".')
     named = ", ".join(str(number) for number in sorted(expected))
     raise VersionConflict(f"The {what} is at version {present}, not {named}.")
+
+
+def versions_text(versions: Iterable[int]) -> str:
+    """The versions of several objects, as an ETag names them."""
+    return "-".join(str(number) for number in versions)
+
+
+def versions_read(texts: Iterable[str]) -> VersionLists:
+    """Read `versions_text`; texts that name no versions are left out."""
+    return {tuple(int(number) for number in text.split("-")) for text in texts if LIST.fullmatch(text)}

@@ -7,6 +7,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 from django.conf import settings
+from django.db import transaction
 from django.urls import Resolver404, resolve
 from django.utils.cache import patch_cache_control
 from rest_framework.exceptions import APIException
@@ -18,16 +19,18 @@ from governance.actor import Actor
 from governance.api.authentication import actor_of
 from governance.api.idempotency import Once, once
 from governance.database import acting, run_again
-from governance.errors import DomainError, FieldError, Invalid
+from governance.errors import DomainError, FieldError, Invalid, InvalidETag
 from governance.idempotency.services import Reply
 from governance.policies.heavy import heavy_call
 from governance.policies.rates import request_count
-from governance.versions import MALFORMED
+from governance.versions import MALFORMED, VersionLists, versions_read
 
 ETAG = r'(?:W/)?"[!#-~]*"'  # RFC 9110 §8.8.3, without the letters beyond ASCII
 ETAGS = re.compile(rf"{ETAG}(?:\s*,\s*{ETAG})*")
 VERSION = re.compile(r'"(\d{1,9})"')
+QUOTED = re.compile(r'"([^"]*)"')
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+Known = TypeVar("Known")
 METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 SAFE = frozenset({"get"})
 ANY_VERSION = range(1, 10**9)
@@ -81,6 +84,13 @@ class ApiView(APIView):
             with acting(self.actor()):
                 ask()
                 raise
+
+    def rehearse(self, call: Callable[[], Known]) -> Known:
+        """The result of `call`, of which all that it wrote is rolled back."""
+        with acting(self.actor()):
+            result = call()
+            transaction.set_rollback(True)
+        return result
 
     def once(
         self, *, ask: Callable[[], object] = lambda: None, reader: Callable[[], Actor] | None = None
@@ -153,6 +163,19 @@ def expected_versions(request: Request) -> Collection[int] | None:
     if not ETAGS.fullmatch(header.strip()):
         return MALFORMED
     return frozenset(int(number) for number in VERSION.findall(header))
+
+
+def expected_version_lists(request: Request) -> VersionLists | None:
+    """The versions of several objects that If-Match allows, as in "2-1"; None without the header, and for `*`.
+
+    Raises InvalidETag.
+    """
+    header = request.headers.get("If-Match", "*").strip()
+    if header == "*":
+        return None
+    if not ETAGS.fullmatch(header):
+        raise InvalidETag('Write If-Match with quotes, as in "2-1".')
+    return versions_read(QUOTED.findall(header))
 
 
 def asked_only(request: Request, *known: str) -> None:

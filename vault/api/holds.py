@@ -1,6 +1,5 @@
 """holds/ of the REST contract, and a member's freeze of one memory."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -11,22 +10,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from governance.access.decisions.services import authorize
-from governance.actor import Actor
-from governance.api.described import DRY_RUN, ONCE, PAGE, PageSchema, described
+from governance.api.described import DRY_RUN, IF_MATCH, ONCE, PAGE, PageSchema, described
 from governance.api.fields import StrictSerializer, TextField
 from governance.api.pages import CursorPages
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, flag
+from governance.api.views import ApiView, asked_only, expected_versions, flag
 from governance.database import acting
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
+from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
 from vault.api.described import of_memories
 from vault.api.fields import refuse_deep
 from vault.api.inputs import read
-from vault.api.representations import dry_run_json, memory_json
-from vault.api.schema import DryRunSchema, MemorySchema, Schema, SubjectSchema
-from vault.cubes.selectors import cubes_view
+from vault.api.representations import dry_run_json
+from vault.api.schema import DryRunSchema, Schema, SubjectSchema
 from vault.holds.selectors import HoldView as View
 from vault.holds.selectors import hold_get, hold_locate, holds_list
 from vault.holds.services import (
@@ -156,28 +154,52 @@ class HoldReleaseView(ApiView):
 
 
 class FreezeView(ApiView):
-    @of_memories("memories_freeze", MemorySchema, request=ReasonInput, parameters=[ONCE], may=[404])
+    @of_memories(
+        "memories_freeze",
+        MEMORY_OR_DRY_RUN,
+        request=ReasonInput,
+        parameters=[IF_MATCH, ONCE, DRY_RUN],
+        may=[404, 412],
+    )
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Freeze a memory: a member's own hold, ended by its maker or an admin."""
-        actor = self.actor()
-
-        with self.after(lambda: cube_freezable(actor=actor, cube_id=memory_id)):
-            asked_only(request)
+        actor, versions = self.actor(), expected_versions(request)
+        with self.after(lambda: cube_freezable(actor=actor, cube_id=memory_id, expected_versions=versions)):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
             reason = read(ReasonInput, request)["reason"]
-        return _answered(self, actor, memory_id, lambda: cube_freeze(actor=actor, cube_id=memory_id, reason=reason))
+
+        def freeze() -> None:
+            cube_freeze(actor=actor, cube_id=memory_id, reason=reason, expected_versions=versions)
+
+        def ask() -> None:
+            cube_freezable(actor=actor, cube_id=memory_id)
+
+        return change_answered(self, memory_id, freeze, ask=ask, dry_run=dry_run)
 
 
 class UnfreezeView(ApiView):
-    @of_memories("memories_unfreeze", MemorySchema, request=None, parameters=[ONCE], may=[404])
+    @of_memories(
+        "memories_unfreeze",
+        MEMORY_OR_DRY_RUN,
+        request=None,
+        parameters=[IF_MATCH, ONCE, DRY_RUN],
+        may=[404, 412],
+    )
     def post(self, request: Request, memory_id: UUID) -> Response:
         """End the caller's freeze of a memory; those who govern end all of its freezes. Legal holds stay."""
-        actor = self.actor()
+        actor, versions = self.actor(), expected_versions(request)
 
-        def write() -> None:
-            cube_unfreeze(actor=actor, cube_id=memory_id)
-            asked_only(request)
+        def unfreeze() -> None:
+            cube_unfreeze(actor=actor, cube_id=memory_id, expected_versions=versions)
 
-        return _answered(self, actor, memory_id, write)
+        def ask() -> None:
+            cube_freezable(actor=actor, cube_id=memory_id)
+
+        with self.after(lambda: self.rehearse(unfreeze)):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
+        return change_answered(self, memory_id, unfreeze, ask=ask, dry_run=dry_run)
 
 
 def hold_json(view: View) -> dict[str, Any]:
@@ -196,18 +218,6 @@ def hold_json(view: View) -> dict[str, Any]:
             {"member": {"id": str(one.member_id), "name": one.name}, "at": time_json(one.at)} for one in view.approvals
         ],
     }
-
-
-def _answered(view: ApiView, actor: Actor, memory_id: UUID, write: Callable[[], None]) -> Response:
-    """Write, and answer with the memory as it then is."""
-
-    def call() -> Reply:
-        write()
-        return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
-
-    response = view.post_once(call, ask=lambda: cube_freezable(actor=actor, cube_id=memory_id))
-    response["ETag"] = f'"{response.data["version"]}"'
-    return response
 
 
 def _status(request: Request) -> HoldStatus | None:

@@ -1,11 +1,10 @@
 """memories/fuse/ and memories/{id}/transition/, promote/, copy/, split/ and unfuse/ of the REST contract."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-from drf_spectacular.utils import PolymorphicProxySerializer
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,10 +12,10 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import OneOfField, StrictSerializer, TextField
-from governance.api.views import ApiView, asked_only, expected_versions, flag
-from governance.database import acting
+from governance.api.views import ApiView, asked_only, expected_version_lists, expected_versions, flag
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
+from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
 from vault.api.described import MEMORIES, of_memories
 from vault.api.fields import ContentField, PathField
 from vault.api.inputs import NoInput, read
@@ -37,8 +36,11 @@ from vault.lifecycle.services import LONGEST_REASON, cube_copy, cube_copy_ask, c
 from vault.vocabulary import Layer, State
 
 UNFUSES = Permission.MEMORY_DELETE
-MEMORY_OR_DRY_RUN = PolymorphicProxySerializer(
-    "MemoryOrDryRun", serializers=[MemorySchema, DryRunSchema], resource_type_field_name=None
+IF_MATCH_OF_SEVERAL = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description='Versions in the order of the ids, as in `"2-1"`: the ETag of a dry run; or `*` for any.',
 )
 
 
@@ -103,10 +105,8 @@ class TransitionView(ApiView):
             body = read(TransitionInput, request)
         to, reason = State(body["to"]), body.get("reason", "")
 
-        def change(*, dry_run: bool = False) -> None:
-            cube_transition(
-                actor=actor, cube_id=memory_id, to=to, reason=reason, expected_versions=versions, dry_run=dry_run
-            )
+        def change() -> None:
+            cube_transition(actor=actor, cube_id=memory_id, to=to, reason=reason, expected_versions=versions)
 
         return _changed(self, memory_id, change, dry_run=dry_run)
 
@@ -127,8 +127,8 @@ class PromoteView(ApiView):
             dry_run = flag(request, "dry_run")
             layer = Layer(read(PromoteInput, request)["layer"])
 
-        def change(*, dry_run: bool = False) -> None:
-            cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=versions, dry_run=dry_run)
+        def change() -> None:
+            cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=versions)
 
         return _changed(self, memory_id, change, dry_run=dry_run)
 
@@ -152,15 +152,18 @@ class CopyView(ApiView):
             asked_only(request, "dry_run")
             dry_run = flag(request, "dry_run")
             path = read(CopyInput, request)["namespace"]
-        if dry_run:
-            cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=versions, dry_run=True)
-            return Response(dry_run_json([memory_id]))
+
+        def copy() -> UUID:
+            return cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=versions).id
 
         def call() -> Reply:
-            made = cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=versions)
-            return Reply(201, memory_json(cubes_view(actor=actor, cube_ids=[made.id])[0]), shows=(made.id,))
+            made = copy()
+            return Reply(201, memory_json(cubes_view(actor=actor, cube_ids=[made])[0]), shows=(made,))
 
-        return self.post_once(call, ask=_ask(self, lambda: cube_copy_ask(actor=actor, cube_id=memory_id)))
+        if dry_run:
+            self.rehearse(copy)
+            return Response(dry_run_json([memory_id]))
+        return self.post_once(call, ask=lambda: self.rehearse(lambda: cube_copy_ask(actor=actor, cube_id=memory_id)))
 
 
 class FuseView(ApiView):
@@ -171,9 +174,9 @@ class FuseView(ApiView):
         MemorySchema,
         status=201,
         request=FuseInput,
-        parameters=[ONCE, DRY_RUN],
+        parameters=[IF_MATCH_OF_SEVERAL, ONCE, DRY_RUN],
         also={200: FusionProposalSchema},
-        may=[404, 409, 423],
+        may=[404, 409, 412, 423],
     )
     def post(self, request: Request) -> Response:
         """Fuse memories into one. The originals stay, marked merged; a dry run proposes the text."""
@@ -181,15 +184,20 @@ class FuseView(ApiView):
         authorize(actor, Permission.MEMORY_UPDATE)
         asked_only(request, "dry_run")
         dry_run = flag(request, "dry_run")
-        body = read(FuseInput, request)
+        body, versions = read(FuseInput, request), expected_version_lists(request)
         if dry_run:
-            found = fusion_propose(actor=actor, cube_ids=body["ids"])
+            found = fusion_propose(actor=actor, cube_ids=body["ids"], expected_versions=versions)
             ids = [str(one.id) for one in found.parents]
-            return Response({"dry_run": True, "ids": ids, "title": found.title, "content": found.content})
+            shown = {"dry_run": True, "ids": ids, "title": found.title, "content": found.content}
+            return Response(shown, headers={"ETag": f'"{found.versions}"'})
 
         def call() -> Reply:
             made = cubes_fuse(
-                actor=actor, cube_ids=body["ids"], content=body.get("content"), reason=body.get("reason", "")
+                actor=actor,
+                cube_ids=body["ids"],
+                content=body.get("content"),
+                reason=body.get("reason", ""),
+                expected_versions=versions,
             )
             return Reply(201, memory_json(cubes_view(actor=actor, cube_ids=[made.id])[0]), shows=(made.id,))
 
@@ -197,7 +205,7 @@ class FuseView(ApiView):
             for memory_id in sorted(body["ids"]):
                 cube_change_ask(actor=actor, cube_id=memory_id)
 
-        return self.post_once(call, ask=_ask(self, ask))
+        return self.post_once(call, ask=lambda: self.rehearse(ask))
 
 
 class SplitView(ApiView):
@@ -218,17 +226,20 @@ class SplitView(ApiView):
             dry_run = flag(request, "dry_run")
             body = read(SplitInput, request)
         asked: dict[str, Any] = {"parts": body["parts"], "reason": body.get("reason", "")}
-        if dry_run:
-            cube_split(actor=actor, cube_id=memory_id, expected_versions=versions, dry_run=True, **asked)
-            return Response(dry_run_json([memory_id]))
+
+        def split() -> tuple[UUID, ...]:
+            made = cube_split(actor=actor, cube_id=memory_id, expected_versions=versions, **asked)
+            return tuple(cube.id for cube in made)
 
         def call() -> Reply:
-            made = cube_split(actor=actor, cube_id=memory_id, expected_versions=versions, **asked)
-            ids = tuple(cube.id for cube in made)
+            ids = split()
             views = cubes_view(actor=actor, cube_ids=ids)
             return Reply(201, {"results": [memory_json(view) for view in views]}, shows=ids)
 
-        return self.post_once(call, ask=_ask(self, lambda: cube_change_ask(actor=actor, cube_id=memory_id)))
+        if dry_run:
+            self.rehearse(split)
+            return Response(dry_run_json([memory_id]))
+        return self.post_once(call, ask=lambda: self.rehearse(lambda: cube_change_ask(actor=actor, cube_id=memory_id)))
 
 
 class UnfuseView(ApiView):
@@ -247,47 +258,24 @@ class UnfuseView(ApiView):
             dry_run = flag(request, "dry_run")
             read(NoInput, request)
 
-        def undone(*, dry_run: bool = False) -> dict[str, Any]:
-            plan = fusion_undo(actor=actor, cube_id=memory_id, expected_versions=versions, dry_run=dry_run)
+        def undone() -> dict[str, Any]:
+            plan = fusion_undo(actor=actor, cube_id=memory_id, expected_versions=versions)
             return {
                 "restored": [str(cube.id) for cube in plan.parents],
                 "deleted": [str(cube.id) for cube in plan.results],
             }
 
         if dry_run:
-            return Response(undone(dry_run=True))
-        return self.post_once(lambda: Reply(200, undone()), ask=_ask(self, lambda: authorize(actor, UNFUSES)))
+            return Response(self.rehearse(undone))
+        return self.post_once(lambda: Reply(200, undone()), ask=lambda: authorize(actor, UNFUSES))
 
 
-class Change(Protocol):
-    """A change of one memory that makes no version; a dry run only checks."""
-
-    def __call__(self, *, dry_run: bool = ...) -> None: ...
-
-
-def _changed(view: ApiView, memory_id: UUID, change: Change, *, dry_run: bool) -> Response:
-    """Change a memory once, and answer with it; or answer a dry run."""
+def _changed(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
+    """Change a memory without a new version."""
     actor = view.actor()
-    if dry_run:
-        change(dry_run=True)
-        return Response(dry_run_json([memory_id]))
-
-    def call() -> Reply:
-        change()
-        return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
-
-    with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
-        response = view.post_once(call, ask=_ask(view, lambda: cube_change_ask(actor=actor, cube_id=memory_id)))
-    response["ETag"] = f'"{response.data["version"]}"'
-    return response
-
-
-def _ask(view: ApiView, asked: Callable[[], object]) -> Callable[[], None]:
-    """Check a call, and roll back whatever the check wrote."""
 
     def ask() -> None:
-        with acting(view.actor()):
-            asked()
-            transaction.set_rollback(True)
+        cube_change_ask(actor=actor, cube_id=memory_id)
 
-    return ask
+    with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
+        return change_answered(view, memory_id, change, ask=ask, dry_run=dry_run)

@@ -23,10 +23,11 @@ from governance.api.jobs import JobPromiseSchema, job_json
 from governance.api.pages import CursorPages
 from governance.api.views import ApiView, asked_only, expected_versions, flag, heavy
 from governance.database import acting
-from governance.errors import DomainError, FieldError, Invalid
+from governance.errors import DomainError, FieldError, Invalid, NotFound
 from governance.idempotency.services import Reply
 from governance.policies.heavy import heavy_call, large_write
 from governance.vocabulary import Permission
+from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
 from vault.api.described import of_memories
 from vault.api.inputs import (
     BulkInput,
@@ -59,10 +60,10 @@ from vault.api.schema import (
     DryRunSchema,
     MemoryAnswerSchema,
     MemoryListSchema,
-    MemorySchema,
     SearchSchema,
     VersionListSchema,
 )
+from vault.cubes.changing import cube_change_ask
 from vault.cubes.drafts import CubeDraft, InvalidDraft
 from vault.cubes.selectors import CubeView, cube_get, cubes_list, cubes_view, versions_list
 from vault.cubes.services import (
@@ -225,9 +226,9 @@ class MemoryView(ApiView):
 
     @of_memories(
         "memories_update",
-        MemorySchema,
+        MEMORY_OR_DRY_RUN,
         request=ChangesInput,
-        parameters=[IF_MATCH],
+        parameters=[IF_MATCH, DRY_RUN],
         may=[404, 409, 423, 428],
     )
     def patch(self, request: Request, memory_id: UUID) -> Response:
@@ -236,12 +237,14 @@ class MemoryView(ApiView):
 
         versions = expected_versions(request)
         with self.after(lambda: cube_update_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request)
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
             changes = changes_of(read(ChangesInput, request))
         with changed_texts_prepared(actor=actor, cube_id=memory_id, changes=changes), acting(actor):
             cube_update(actor=actor, cube_id=memory_id, expected_versions=versions, changes=changes)
             view = cubes_view(actor=actor, cube_ids=[memory_id])[0]
-        return _one(memory_json(view))
+            transaction.set_rollback(dry_run)
+        return Response(dry_run_json([memory_id])) if dry_run else _one(memory_json(view))
 
     @of_memories(
         "memories_delete",
@@ -266,39 +269,42 @@ class MemoryView(ApiView):
 
 
 class RestoreView(ApiView):
-    @of_memories("memories_restore", MemorySchema, parameters=[IF_MATCH, ONCE], request=RestoreInput, may=[404, 423])
+    @of_memories(
+        "memories_restore",
+        MEMORY_OR_DRY_RUN,
+        parameters=[IF_MATCH, ONCE, DRY_RUN],
+        request=RestoreInput,
+        may=[404, 412, 423],
+    )
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Restore a deleted memory within the grace period; one that was not deleted is answered unchanged.
 
         With `expires_at`: bring an expired memory back to the state that it had.
         """
         actor, versions = self.actor(), expected_versions(request)
+        expires_at = _expiry_asked(request)
 
         def restore() -> None:
-            expires_at = _expiry_asked(request)
             if expires_at is not None:
                 cube_renew(actor=actor, cube_id=memory_id, expires_at=expires_at, expected_versions=versions)
             else:
                 cube_restore(actor=actor, cube_id=memory_id, expected_versions=versions)
 
         def ask() -> None:
-            with acting(actor):
-                if _expiry_asked(request) is not None:
-                    cube_renew_ask(actor=actor, cube_id=memory_id)
-                else:
-                    cube_restore(actor=actor, cube_id=memory_id)
-                transaction.set_rollback(True)
+            if expires_at is None:
+                cube_restore(actor=actor, cube_id=memory_id)
+                return
+            try:
+                cube_renew_ask(actor=actor, cube_id=memory_id)
+            except NotFound:  # the first call may have brought it back
+                cube_change_ask(actor=actor, cube_id=memory_id)
 
-        def call() -> Reply:
-            restore()
-            asked_only(request)
+        with self.after(lambda: self.rehearse(restore)):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
             read(RestoreInput, request)
-            return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
-
         with stored_texts_prepared(actor=actor, cube_ids=[memory_id]):
-            response = self.post_once(call, ask=ask)
-        response["ETag"] = f'"{response.data["version"]}"'
-        return response
+            return change_answered(self, memory_id, restore, ask=ask, dry_run=dry_run)
 
 
 class VersionsView(ApiView):

@@ -19,12 +19,12 @@ from governance.api.views import ApiView, asked_only, expected_versions, flag
 from governance.errors import FieldError, Invalid
 from governance.idempotency.services import Reply
 from governance.vocabulary import Permission
+from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
 from vault.api.described import of_memories
 from vault.api.inputs import AcceptInput, RedactInput, read
-from vault.api.representations import dry_run_json, memory_json, review_json
-from vault.api.schema import DryRunSchema, MemorySchema, ReviewListSchema, ReviewSchema
+from vault.api.representations import dry_run_json, review_json
+from vault.api.schema import DryRunSchema, ReviewListSchema, ReviewSchema
 from vault.cubes.screening.redaction import cube_redact, cube_redact_ask
-from vault.cubes.selectors import cubes_view
 from vault.reviews.quarantine import writer_memories, writer_quarantine
 from vault.reviews.selectors import review_view, reviews_list
 from vault.reviews.services import (
@@ -135,24 +135,29 @@ class QuarantineView(ApiView):
 
 
 class RedactView(ApiView):
-    @of_memories("memories_redact", MemorySchema, request=RedactInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423])
+    @of_memories(
+        "memories_redact",
+        MEMORY_OR_DRY_RUN,
+        request=RedactInput,
+        parameters=[IF_MATCH, ONCE, DRY_RUN],
+        may=[404, 409, 412, 423],
+    )
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Blank the content of one version permanently. Its row and its hash stay."""
-        actor, expected = self.actor(), expected_versions(request)
+        actor, versions = self.actor(), expected_versions(request)
 
         def ask() -> None:
             cube_redact_ask(actor=actor, cube_id=memory_id)
 
-        def call() -> Reply:
-            cube_redact_ask(actor=actor, cube_id=memory_id, expected_versions=expected)
-            asked_only(request)
+        with self.after(lambda: cube_redact_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
             number = read(RedactInput, request)["version"]
-            cube_redact(actor=actor, cube_id=memory_id, number=number)
-            return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
 
-        response = self.post_once(call, ask=ask)
-        response["ETag"] = f'"{response.data["version"]}"'
-        return response
+        def redact() -> None:
+            cube_redact(actor=actor, cube_id=memory_id, number=number, expected_versions=versions)
+
+        return change_answered(self, memory_id, redact, ask=ask, dry_run=dry_run)
 
 
 def _decided(actor: Actor, review: "Review") -> Reply:

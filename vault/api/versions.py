@@ -1,32 +1,32 @@
 """memories/{id}/versions/{n}/, diff/, rollback/ and move/ of the REST contract."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from governance.api.described import IF_MATCH, ONCE
+from governance.api.described import DRY_RUN, IF_MATCH, ONCE
 from governance.api.fields import StrictSerializer, TextField, WholeField
 from governance.api.representations import time_json
-from governance.api.views import ApiView, asked_only, expected_versions
+from governance.api.views import ApiView, asked_only, expected_versions, flag
 from governance.database import acting
 from governance.errors import FieldError, Invalid
-from governance.idempotency.services import Reply
+from vault.api.changes import MEMORY_OR_DRY_RUN, change_answered
 from vault.api.described import of_memories
 from vault.api.fields import PathField
 from vault.api.inputs import read
-from vault.api.representations import memory_json, version_json
-from vault.api.schema import MemorySchema, Schema, VersionSchema
+from vault.api.representations import version_json
+from vault.api.schema import Schema, VersionSchema
 from vault.cubes.changing import cube_change_ask, cube_move, cube_rollback, earlier_texts_prepared
 from vault.cubes.comparing import FieldChange, VersionDifference, versions_compare
 from vault.cubes.differences import Edit, TextDifference
 from vault.cubes.screening.screen import EVERYWHERE
-from vault.cubes.selectors import cubes_view, version_get
+from vault.cubes.selectors import version_get
 from vault.cubes.writer.prepared import stored_texts_prepared
 
 LARGEST = 2**31 - 1
@@ -96,13 +96,18 @@ class DifferenceView(ApiView):
 
 class RollbackView(ApiView):
     @of_memories(
-        "memories_rollback", MemorySchema, request=RollbackInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423]
+        "memories_rollback",
+        MEMORY_OR_DRY_RUN,
+        request=RollbackInput,
+        parameters=[IF_MATCH, ONCE, DRY_RUN],
+        may=[404, 409, 412, 423],
     )
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Roll a memory back: a new version gets the content, tags, type and times of an earlier one."""
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request)
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
             body = read(RollbackInput, request)
         number, reason = body["version"], body.get("reason", "")
 
@@ -116,42 +121,39 @@ class RollbackView(ApiView):
             )
 
         with earlier_texts_prepared(actor=actor, cube_id=memory_id, number=number, reason=reason):
-            return _changed(self, memory_id, change)
+            return _changed(self, memory_id, change, dry_run=dry_run)
 
 
 class MoveView(ApiView):
-    @of_memories("memories_move", MemorySchema, request=MoveInput, parameters=[IF_MATCH, ONCE], may=[404, 409, 423])
+    @of_memories(
+        "memories_move",
+        MEMORY_OR_DRY_RUN,
+        request=MoveInput,
+        parameters=[IF_MATCH, ONCE, DRY_RUN],
+        may=[404, 409, 412, 423],
+    )
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Move a memory to another namespace, as a new version."""
-
         actor, versions = self.actor(), expected_versions(request)
         with self.after(lambda: cube_change_ask(actor=actor, cube_id=memory_id, expected_versions=versions)):
-            asked_only(request)
+            asked_only(request, "dry_run")
+            dry_run = flag(request, "dry_run")
             namespace = read(MoveInput, request)["namespace"]
 
         def change() -> None:
             cube_move(actor=actor, cube_id=memory_id, namespace=namespace, expected_versions=versions)
 
         with stored_texts_prepared(actor=actor, cube_ids=[memory_id], screened=EVERYWHERE):
-            return _changed(self, memory_id, change)
+            return _changed(self, memory_id, change, dry_run=dry_run)
 
 
-def _changed(view: ApiView, memory_id: UUID, change: Any) -> Response:
-    """The memory after `change`, under the call's Idempotency-Key."""
-    actor = view.actor()
+def _changed(view: ApiView, memory_id: UUID, change: Callable[[], object], *, dry_run: bool) -> Response:
+    """The memory after `change`, which makes a version."""
 
     def ask() -> None:
-        with acting(actor):
-            cube_change_ask(actor=actor, cube_id=memory_id)
-            transaction.set_rollback(True)
+        cube_change_ask(actor=view.actor(), cube_id=memory_id)
 
-    def call() -> Reply:
-        change()
-        return Reply(200, memory_json(cubes_view(actor=actor, cube_ids=[memory_id])[0]), shows=(memory_id,))
-
-    response = view.post_once(call, ask=ask)
-    response["ETag"] = f'"{response.data["version"]}"'
-    return response
+    return change_answered(view, memory_id, change, ask=ask, dry_run=dry_run)
 
 
 def _number(request: Request, name: str) -> int:

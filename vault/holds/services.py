@@ -1,6 +1,6 @@
 """Freezing, holding, and letting go again. Rows of holds are only ever added; the database honours them by itself."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -26,6 +26,7 @@ from vault.cubes.filters import filter_read
 from vault.cubes.holds import HoldTerms, cover, terms_open, terms_seal
 from vault.cubes.lookup import cube_target, locate
 from vault.cubes.screening.screen import note_screened
+from vault.cubes.services import check_version
 from vault.holds.selectors import HoldView, freezes_of, hold_locate, hold_views
 from vault.models import Cube, CubeVersion, Hold, HoldCube, HoldReleaseApproval
 from vault.models.cube import CubeQuerySet
@@ -112,15 +113,16 @@ def hold_release(*, actor: Actor, hold_id: UUID) -> HoldView:
     return view
 
 
-def cube_freeze(*, actor: Actor, cube_id: UUID, reason: str) -> None:
+def cube_freeze(*, actor: Actor, cube_id: UUID, reason: str, expected_versions: Collection[int] | None = None) -> None:
     """Keep a memory that the actor may change as it is. A freeze is the member's own; a second one changes nothing.
 
-    reason: 1..LONGEST_REASON characters. Raises NotFound; Forbidden; Invalid; KeyUnavailable; PiiUnavailable.
+    reason: 1..LONGEST_REASON characters.
+    Raises NotFound; Forbidden; VersionConflict; Invalid; KeyUnavailable; PiiUnavailable.
     Writes: Hold?, HoldCube?, AuditEntry.
     """
     maker = _member_of(actor)
     with acting(actor):
-        cube = cube_freezable(actor=actor, cube_id=cube_id)
+        cube = cube_freezable(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         given = note_screened(
             actor=actor,
             name="reason",
@@ -133,19 +135,23 @@ def cube_freeze(*, actor: Actor, cube_id: UUID, reason: str) -> None:
             hold.sealed = terms_seal(hold, HoldTerms(reason=given))
             hold.save(force_insert=True)
             cover(hold, Cube.objects.filter(id=cube.id))
+            cube.refresh_from_db(fields=["version"])  # another write may have come before the hold
+            if expected_versions is not None:
+                check_version(cube, expected_versions)
         record(actor=actor, verb=Verb.MEMORY_FROZEN, object_type="memory", object_ids=[cube.id], version=cube.version)
 
 
-def cube_unfreeze(*, actor: Actor, cube_id: UUID, only_own: bool = False) -> None:
+def cube_unfreeze(
+    *, actor: Actor, cube_id: UUID, only_own: bool = False, expected_versions: Collection[int] | None = None
+) -> None:
     """End the actor's own freezes of a memory, or all of them for those who govern. Legal holds stay.
 
     only_own: leave the freezes of others, whoever asks.
-
-    Raises NotFound; Forbidden. Writes: HoldReleaseApproval …, AuditEntry, OutboxEvent?.
+    Raises NotFound; Forbidden; VersionConflict. Writes: HoldReleaseApproval …, AuditEntry, OutboxEvent?.
     """
     member_id = _member_of(actor)
     with acting(actor):
-        cube = cube_freezable(actor=actor, cube_id=cube_id)
+        cube = cube_freezable(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         freezes = _own_freezes(actor, cube, member_id)
         for hold in freezes.filter(maker_id=member_id) if only_own else freezes:
             _approve(hold, member_id)
@@ -172,12 +178,14 @@ def cube_refreeze(*, actor: Actor, cube_id: UUID, since: datetime) -> None:
         cube_freeze(actor=actor, cube_id=cube.id, reason=terms_open(freeze).reason)
 
 
-def cube_freezable(*, actor: Actor, cube_id: UUID) -> Cube:
-    """A memory that the actor may freeze, and see as it is answered. Raises NotFound; Forbidden."""
+def cube_freezable(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> Cube:
+    """A memory that the actor may freeze, and see as it is answered. Raises NotFound; Forbidden; VersionConflict."""
     with acting(actor):
         cube = locate(actor, cube_id)
         authorize(actor, Permission.MEMORY_FREEZE, cube_target(cube))
         authorize(actor, Permission.MEMORY_READ, cube_target(cube))
+        if expected_versions is not None:
+            check_version(cube, expected_versions)
     return cube
 
 

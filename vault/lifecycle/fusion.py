@@ -10,7 +10,8 @@ from django.conf import settings
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.database import acting, database_now
-from governance.errors import Conflict, FieldError, Invalid, TooLarge
+from governance.errors import Conflict, FieldError, Invalid, TooLarge, VersionConflict
+from governance.versions import VersionLists, versions_text
 from governance.vocabulary import Permission, Verb
 from vault.cubes.changing import cube_change_ask
 from vault.cubes.drafts import CubeDraft
@@ -33,9 +34,10 @@ NOT_MERGED = "Nothing was fused or split here that could be undone."
 
 @dataclass(frozen=True)
 class FusionProposal:
-    """The text that a fusion would have. parents: the newest first."""
+    """The text that a fusion would have. parents: the newest first. versions: theirs, as `versions_text`."""
 
     parents: tuple[Cube, ...]
+    versions: str
     title: str = field(repr=False)
     content: str = field(repr=False)
 
@@ -48,30 +50,40 @@ class UndonePlan:
     results: tuple[Cube, ...]
 
 
-def fusion_propose(*, actor: Actor, cube_ids: Collection[UUID]) -> FusionProposal:
+def fusion_propose(
+    *, actor: Actor, cube_ids: Collection[UUID], expected_versions: VersionLists | None = None
+) -> FusionProposal:
     """The text of a fusion: the newest memory leads, and the others add what it does not state.
 
     Raises as `cubes_fuse`. Writes: AuditEntry, since the memories are read.
     """
     authorize(actor, Permission.MEMORY_UPDATE)
     with acting(actor):
-        views = _parents(actor, cube_ids)
-        texts = [view.words.content for view in views]
-        content = fused_text(texts, settings.MAX_CONTENT_CHARACTERS)
-        return FusionProposal(tuple(view.cube for view in views), _title(views), content)
+        views = _parents(actor, cube_ids, expected_versions)
+        cubes = tuple(view.cube for view in views)
+        content = fused_text([view.words.content for view in views], settings.MAX_CONTENT_CHARACTERS)
+        return FusionProposal(cubes, versions_text(_versions(cubes)), _title(views), content)
 
 
-def cubes_fuse(*, actor: Actor, cube_ids: Collection[UUID], content: str | None = None, reason: str = "") -> Cube:
+def cubes_fuse(
+    *,
+    actor: Actor,
+    cube_ids: Collection[UUID],
+    content: str | None = None,
+    reason: str = "",
+    expected_versions: VersionLists | None = None,
+) -> Cube:
     """Store one memory made of several, which are marked merged and point at it. content None: the proposed text.
 
     It is as sensitive as the most sensitive of them, and expires with the first of them.
-    Raises, in this order: NotFound; Forbidden; Held; Invalid for fewer than two, more than MOST_FUSED, or memories of
-    several namespaces, personas or subjects; IllegalTransition; Conflict where words were removed; QuotaExceeded.
+    Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid for fewer than two, more than MOST_FUSED,
+    or memories of several namespaces, personas or subjects; IllegalTransition; Conflict where words were removed;
+    QuotaExceeded.
     Writes: as `cubes_add` for the result; Cube …, StateTransition …, AuditEntry …; deletes Posting …, Embedding ….
     """
     authorize(actor, Permission.MEMORY_UPDATE)
     with acting(actor):
-        views = _parents(actor, cube_ids)
+        views = _parents(actor, cube_ids, expected_versions)
         reason_check(reason)
         texts = [view.words.content for view in views]
         text = fused_text(texts, settings.MAX_CONTENT_CHARACTERS) if content is None else content
@@ -97,11 +109,9 @@ def cube_split(
     parts: Sequence[str],
     reason: str = "",
     expected_versions: Collection[int] | None = None,
-    dry_run: bool = False,
 ) -> list[Cube]:
     """Store each part as a memory of its own, described as the whole is; the whole is marked merged.
 
-    A dry run only checks, and returns nothing.
     Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid; IllegalTransition; Conflict where the
     words were removed; QuotaExceeded. Writes as `cubes_fuse`.
     """
@@ -110,8 +120,6 @@ def cube_split(
         reason_check(reason)
         _parts_check(parts)
         refuse_illegal(State(cube.state), State.MERGED, Cause.FUSION)
-        if dry_run:
-            return []
         (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
         words_check(view)
         drafts = [draft_of(view, content=part.strip(), reader=SPLIT) for part in parts]
@@ -120,9 +128,7 @@ def cube_split(
     return made
 
 
-def fusion_undo(
-    *, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None, dry_run: bool = False
-) -> UndonePlan:
+def fusion_undo(*, actor: Actor, cube_id: UUID, expected_versions: Collection[int] | None = None) -> UndonePlan:
     """Undo a fusion or a split within the grace period; cube_id: of its result, or of a memory that it merged.
 
     The results are deleted, and can be restored as every deleted memory; the merged ones get the state that they had.
@@ -145,12 +151,10 @@ def fusion_undo(
         steps = [PlannedStep(parent, _state_before(parent)) for parent in parents]
         for step in steps:
             refuse_illegal(State(step.cube.state), step.to, Cause.UNDO_OF_FUSION)
-        plan = UndonePlan(tuple(parents), tuple(results))
-        if not dry_run:
-            cubes_hide(actor=actor, cubes=results)
-            steps_write(actor, steps)
-            Cube.objects.filter(id__in=[parent.id for parent in parents]).update(superseded_by=None)
-    return plan
+        cubes_hide(actor=actor, cubes=results)
+        steps_write(actor, steps)
+        Cube.objects.filter(id__in=[parent.id for parent in parents]).update(superseded_by=None)
+    return UndonePlan(tuple(parents), tuple(results))
 
 
 def is_undoable(cube: Cube) -> bool:
@@ -161,10 +165,23 @@ def is_undoable(cube: Cube) -> bool:
     return bool(found.parents and found.results)
 
 
-def _parents(actor: Actor, cube_ids: Collection[UUID]) -> list[CubeView]:
+def _versions(cubes: Collection[Cube]) -> tuple[int, ...]:
+    return tuple(cube.version for cube in sorted(cubes, key=_by_id))
+
+
+def _versions_check(cubes: Collection[Cube], expected: VersionLists) -> None:
+    """Raises VersionConflict unless the present versions are among `expected`."""
+    present = _versions(cubes)
+    if present not in expected:
+        raise VersionConflict(f"The memories are at versions {versions_text(present)}. Read them again.")
+
+
+def _parents(actor: Actor, cube_ids: Collection[UUID], expected: VersionLists | None) -> list[CubeView]:
     """The memories of a fusion, opened, the newest first. Two calls that share memories lock them in one order."""
     chosen = sorted(set(cube_ids))
     cubes = [cube_change_ask(actor=actor, cube_id=one) for one in chosen]
+    if expected is not None:
+        _versions_check(cubes, expected)
     if not 2 <= len(chosen) <= MOST_FUSED:
         raise Invalid(errors=[FieldError("ids", f"2 to {MOST_FUSED} different ones")])
     for name in ("namespace", "persona", "subject"):

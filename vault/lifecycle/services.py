@@ -35,11 +35,10 @@ def cube_transition(
     reason: str = "",
     expected_versions: Collection[int] | None = None,
     job_id: UUID | None = None,
-    dry_run: bool = False,
 ) -> Cube:
     """Take a memory to the state `to`, and move its postings and vector to where that state is searched.
 
-    It makes no version. job_id: the job that does it. A dry run only checks.
+    It makes no version. job_id: the job that does it.
     Raises, in this order: NotFound; Forbidden; Held; VersionConflict; Invalid; IllegalTransition, which names the legal
     states; Conflict where another step came first. Writes: Cube, StateTransition, Posting …, AuditEntry, OutboxEvent?.
     """
@@ -54,8 +53,7 @@ def cube_transition(
             sensitivity=cube.sensitivity,
         )
         refuse_illegal(State(cube.state), to)
-        if not dry_run:
-            steps_write(actor, [PlannedStep(cube, to, reason)], job_id)
+        steps_write(actor, [PlannedStep(cube, to, reason)], job_id)
     return cube
 
 
@@ -65,7 +63,6 @@ def cube_promote(
     cube_id: UUID,
     layer: Layer,
     expected_versions: Collection[int] | None = None,
-    dry_run: bool = False,
 ) -> Cube:
     """Take a memory to another layer, where searches of that layer find it. Promoting it back undoes it.
 
@@ -76,8 +73,6 @@ def cube_promote(
         cube = cube_change_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
         if cube.layer == layer:
             raise Conflict(f"The memory is in the layer {layer} already.")
-        if dry_run:
-            return cube
         before, cube.layer = cube.layer, layer
         Cube.objects.filter(id=cube.id).update(layer=layer)
         index_cubes([cube])
@@ -96,19 +91,16 @@ def cube_copy(
     cube_id: UUID,
     namespace: str,
     expected_versions: Collection[int] | None = None,
-    dry_run: bool = False,
 ) -> Cube:
     """Store the present words of a memory once more, in the namespace at a path, with the memory as their source.
 
-    The copy is readable as long as its source is; deleting the copy undoes it. A dry run only checks.
+    The copy is readable as long as its source is; deleting the copy undoes it.
     Raises NotFound; Forbidden; Held; VersionConflict; Invalid; Conflict where its words were removed; QuotaExceeded.
     Writes as `cubes_add`.
     """
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
         cube = cube_copy_ask(actor=actor, cube_id=cube_id, expected_versions=expected_versions)
-        if dry_run:
-            return cube
         (view,) = cubes_read(actor=actor, cube_ids=[cube.id], verb=Verb.MEMORY_READ)
         words_check(view)
         return cubes_add(actor=actor, drafts=[draft_of(view, namespace=namespace)])[0].cube

@@ -1,5 +1,6 @@
 """Operations on memories: fuse, split, undo of both, promote, copy and feedback. Each works without JavaScript."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -15,7 +16,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from governance.actor import Actor
 from governance.database import acting
-from governance.errors import Conflict, DomainError, FieldError, IllegalTransition, Invalid
+from governance.errors import Conflict, DomainError, FieldError, IllegalTransition, Invalid, VersionConflict
+from governance.versions import versions_read
 from governance.web.pages import draw, page, see_other
 from governance.web.paging import number_or_none, uuid_or_none
 from vault.cubes.changing import cube_change_ask
@@ -58,16 +60,35 @@ def fuse(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     """The proposed text of the chosen memories, to be changed; with `confirmed` they are fused."""
     form = request.POST
     ids = [one for one in (uuid_or_none(text) for text in form.getlist("id")) if one]
+    if form.get("confirmed") != "yes":
+        return _fusion_proposed(request, actor, ids)
+    text, shown = _text(form.get("content", "")), form.get("version", "")
     try:
-        if form.get("confirmed") == "yes":
-            text, reason = _text(form.get("content", "")), form.get("reason", "").strip()
-            made = cubes_fuse(actor=actor, cube_ids=ids, content=text, reason=reason)
-            return _done(request, made.id, _("Fused"))
+        made = cubes_fuse(
+            actor=actor,
+            cube_ids=ids,
+            content=text,
+            reason=form.get("reason", "").strip(),
+            expected_versions=versions_read([shown]) if shown else None,
+        )
+    except VersionConflict as fault:
+        return _fusion_proposed(request, actor, ids, fault)
+    except REFUSALS as fault:
+        return _form(request, "fuse", {"ids": ids, "text": text, "version": shown, "next": reverse("memories")}, fault)
+    return _done(request, made.id, _("Fused"))
+
+
+def _fusion_proposed(
+    request: HttpRequest, actor: Actor, ids: Sequence[UUID], changed: VersionConflict | None = None
+) -> HttpResponseBase:
+    """The form with the proposed text. changed: the memories are no longer those that the form showed before."""
+    after = reverse("memories")
+    try:
         found = fusion_propose(actor=actor, cube_ids=ids)
     except REFUSALS as fault:
-        given = form.get("content", "")
-        return _form(request, "fuse", {"ids": ids, "text": given, "next": reverse("memories")}, fault)
-    return _form(request, "fuse", {"ids": ids, "text": found.content, "next": reverse("memories")})
+        return _form(request, "fuse", {"ids": ids, "text": "", "next": after}, fault)
+    context = {"ids": ids, "text": found.content, "version": found.versions, "next": after}
+    return _form(request, "fuse", context, changed)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -102,11 +123,13 @@ def split(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBa
 def promote(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     with acting(actor):
         cube = cube_change_ask(actor=actor, cube_id=memory_id)
-    context = {"layers": LAYERS, "layer": cube.layer, "next": reverse("memory", args=[memory_id])}
+    after = reverse("memory", args=[memory_id])
+    context = {"layers": LAYERS, "layer": cube.layer, "next": after, "version": cube.version}
     if request.method != "POST":
         return _form(request, "promote", context)
     try:
-        cube_promote(actor=actor, cube_id=memory_id, layer=member_read(Layer, request.POST, "layer"))
+        layer = member_read(Layer, request.POST, "layer")
+        cube_promote(actor=actor, cube_id=memory_id, layer=layer, expected_versions=_expected(request))
     except REFUSALS as fault:
         return _form(request, "promote", context, fault)
     return _done(request, memory_id, _("Layer changed"))
@@ -116,14 +139,16 @@ def promote(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponse
 @page
 def copy(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
     with acting(actor):
-        locate_readable(actor, memory_id)
+        version = locate_readable(actor, memory_id).version
         places = paths_list(actor=actor)
-    context: dict[str, Any] = {"places": places, "next": reverse("memory", args=[memory_id])}
+    after = reverse("memory", args=[memory_id])
+    context: dict[str, Any] = {"places": places, "next": after, "version": version}
     if request.method != "POST":
         return _form(request, "copy", context)
     context["namespace"] = request.POST.get("namespace", "").strip()
     try:
-        made = cube_copy(actor=actor, cube_id=memory_id, namespace=_path(context["namespace"]))
+        path = _path(context["namespace"])
+        made = cube_copy(actor=actor, cube_id=memory_id, namespace=path, expected_versions=_expected(request))
     except REFUSALS as fault:
         return _form(request, "copy", context, fault)
     return _done(request, made.id, _("Copied"))

@@ -193,3 +193,26 @@ def test_pages_offer_a_reader_no_operation(world: World, pair: list[str]) -> Non
     assert browser.post("/memories/fuse/", {"id": pair, "confirmed": "yes", "content": "x"}).status_code == 403
     assert browser.get(f"/memories/{pair[0]}/split/").status_code == 403
     assert signed_in(world.charlie).get(f"/memories/{pair[0]}/split/").status_code == 404
+
+
+def test_fusion_names_the_versions_that_were_read(world: World, alice: Contract, pair: list[str]) -> None:
+    etag = alice.post("memories/fuse/?dry_run=true", {"ids": pair}).headers["ETag"]
+    assert etag == '"1-1"'
+    assert alice.patch(f"memories/{pair[1]}/", {"title": "Heron"}, if_match='"1"').status == 200
+    for header in (etag, '"2-1"', '"1"', '"1-2-1"', '"x"'):
+        assert alice.post("memories/fuse/", {"ids": pair}, if_match=header).code == "version_conflict"
+    assert alice.post("memories/fuse/", {"ids": pair}, if_match="1-2").code == "invalid_etag"
+    assert states(world, pair) == ["generated", "generated"]
+    assert alice.post("memories/fuse/", {"ids": pair}, if_match='"7", "1-2"').status == 201
+
+
+def test_page_shows_the_new_proposal_where_a_memory_has_changed(world: World, alice: Contract, pair: list[str]) -> None:
+    browser = signed_in(world.alice)
+    assert 'name="version" value="1-1"' in browser.post("/memories/fuse/", {"id": pair}).text
+    assert alice.patch(f"memories/{pair[1]}/", {"content": "The heron eats eels."}, if_match='"1"').status == 200
+    form = {"id": pair, "confirmed": "yes", "content": SAME, "version": "1-1"}
+    refused = browser.post("/memories/fuse/", form)
+    assert (refused.status_code, "The heron eats eels." in refused.text) == (422, True)
+    assert states(world, pair) == ["generated", "generated"]
+    assert browser.post("/memories/fuse/", form | {"version": "1-2"}).status_code == 303
+    assert states(world, pair) == ["merged", "merged"]

@@ -1,0 +1,38 @@
+"""Answering a call that changes one memory: as a dry run, or once for each Idempotency-Key."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from drf_spectacular.utils import PolymorphicProxySerializer
+from rest_framework.response import Response
+
+from governance.api.views import ApiView
+from governance.idempotency.services import Reply
+from vault.api.representations import dry_run_json, memory_json
+from vault.api.schema import DryRunSchema, MemorySchema
+from vault.cubes.selectors import cubes_view
+
+MEMORY_OR_DRY_RUN = PolymorphicProxySerializer(
+    "MemoryOrDryRun", serializers=[MemorySchema, DryRunSchema], resource_type_field_name=None
+)
+
+
+def change_answered(
+    view: ApiView, memory_id: UUID, change: Callable[[], object], *, ask: Callable[[], object], dry_run: bool
+) -> Response:
+    """Change a memory once, and answer with it. A dry run answers its id, and is rolled back.
+
+    ask: raises what stands against the call whose reply is repeated.
+    """
+    if dry_run:
+        view.rehearse(change)
+        return Response(dry_run_json([memory_id]))
+
+    def call() -> Reply:
+        change()
+        shown = cubes_view(actor=view.actor(), cube_ids=[memory_id])[0]
+        return Reply(200, memory_json(shown), shows=(memory_id,))
+
+    response = view.post_once(call, ask=lambda: view.rehearse(ask))
+    response["ETag"] = f'"{response.data["version"]}"'
+    return response
