@@ -66,14 +66,6 @@ FROM unnest(%(segments)s::uuid[]) AS chosen (id) CROSS JOIN LATERAL (
   ORDER BY near DESC, one.id LIMIT %(pages)s
 ) AS page
 """
-# Before a statement about all cubes: it is about these, each looked up by its key, however many the tenant has.
-NAMED = """
-WITH vault_cube AS MATERIALIZED (
-  SELECT cube.* FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
-    SELECT * FROM vault_cube AS one WHERE one.id = wanted.id AND one.tenant_id = %(tenant)s OFFSET 0
-  ) AS cube
-)
-"""
 
 
 @dataclass(frozen=True)
@@ -327,9 +319,10 @@ def _visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dic
     place = (search.namespaces, search.names_place, search.mounted, search.include_archived)
     made = compose("layered", rows()) if condition else composed("layered", rows, key=(visibility_number(actor), place))
     with prepared_cursor() as cursor:
-        cursor.execute(
-            NAMED + made.statement, {**made.parameters, "tenant": actor.tenant_id, "ids": sql_array(cube_ids)}
+        statement = (
+            f"SELECT seen.id, seen.token_count FROM ({made.statement}) AS seen WHERE seen.id = ANY(%(ids)s::uuid[])"
         )
+        cursor.execute(statement, {**made.parameters, "ids": sql_array(cube_ids)})
         return dict(cursor.fetchall())
 
 
