@@ -1,6 +1,5 @@
 """Subscriptions, on the subscriber's side: agreed on, changed, ended. A job installs and removes the memories."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -172,12 +171,13 @@ def subscription_get(*, actor: Actor, subscription_id: UUID) -> SubscriptionView
         return _view(row, database_now())
 
 
-def subscriptions_live(*, actor: Actor, publication_ids: Iterable[UUID]) -> dict[UUID, UUID]:
-    """The live subscription of each of these publications that has one, for a catalogue. Raises Forbidden."""
+def subscriptions_live(*, actor: Actor) -> dict[UUID, SubscriptionView]:
+    """The live subscriptions by publication, for a catalogue. Raises Forbidden."""
     authorize(actor, Permission.MEMORY_READ)
     with acting(actor):
-        rows = Subscription.objects.filter(tenant_id=actor.tenant_id, publication_id__in=list(publication_ids))
-        return dict(rows.filter(state__in=LIVE).values_list("publication_id", "id"))
+        rows = Subscription.objects.filter(tenant_id=actor.tenant_id, state__in=LIVE)
+        now = database_now()
+        return {row.publication_id: _view(row, now) for row in rows.order_by("id")}
 
 
 def reads_list(*, actor: Actor, subscription_id: UUID, pages: Pages) -> list[PackRead]:

@@ -36,6 +36,15 @@ class ShownTurn:
         return self.turn.extractive and bool(self.turn.citations)
 
     @property
+    def packs(self) -> list[tuple[str, list[int]]]:
+        """Return the packs that are cited, each with the markers of its memories."""
+        found: dict[str, list[int]] = {}
+        for one in self.turn.citations:
+            if one.pack and one.available:
+                found.setdefault(one.pack, []).append(one.marker)
+        return list(found.items())
+
+    @property
     def has_unsupported(self) -> bool:
         """Return whether a model wrote a sentence that no memory supports."""
         return not self.turn.extractive and UNSUPPORTED in (self.turn.answer or "")

@@ -76,6 +76,7 @@ def memory_context(request: HttpRequest, actor: Actor, view: CubeView) -> dict[s
         "may_change": is_allowed(actor, Permission.MEMORY_UPDATE, target),
         "may_delete": is_allowed(actor, Permission.MEMORY_DELETE, target),
         "may_share": is_allowed(actor, Permission.ACCESS_SHARE, target),
+        "may_reword": bool(view.pack) and is_allowed(actor, Permission.STORE_MANAGE),
         **keeping_context(actor, view),
     }
     return context if in_pane else context | _beside(request, actor, view, versions)

@@ -43,6 +43,7 @@ def reader_context(request: HttpRequest, actor: Actor, memory_id: UUID) -> dict[
             "may_change": is_allowed(actor, Permission.MEMORY_UPDATE, target),
             "may_freeze": is_allowed(actor, Permission.MEMORY_FREEZE, target),
             "may_delete": is_allowed(actor, Permission.MEMORY_DELETE, target),
+            "may_reword": bool(view.pack) and is_allowed(actor, Permission.STORE_MANAGE),
         }
 
 

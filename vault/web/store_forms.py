@@ -1,22 +1,28 @@
 """The forms of publishing: texts of a pack, its next version, the offer of a version."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django import forms
 from django.utils.functional import Promise
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from governance.errors import Invalid
 from governance.web.faults import fault_texts
+from vault.packs.numbers import ANY
 from vault.packs.scanning import LeavingRules
 from vault.packs.services import LONGEST_NAME, PackDraft
 from vault.store.rating import LONGEST_RATING, MOST_STARS
 from vault.store.rules import Terms
-from vault.vocabulary import FindingRule, PackTopic, QuotaPeriod, SubjectRule, Visibility
-from vault.web.store_words import PERIODS, TOPICS
+from vault.store.subscribing import SubscriptionDraft
+from vault.vocabulary import Delivery, FindingRule, PackTopic, QuotaPeriod, SubjectRule, Visibility
+from vault.web.store_words import DELIVERIES, PERIODS, TOPICS
 
 if TYPE_CHECKING:
-    from vault.models import Pack
+    from governance.models import Persona
+    from vault.models import Listing, Pack
 
 FINDING_RULES: dict[FindingRule, Promise] = {
     FindingRule.BLOCK: _("stop, so that I can look at them"),
@@ -193,3 +199,103 @@ class RatingForm(StoreForm):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("Readers of the pack see them with the name of your organisation."),
     )
+
+
+class ComingForm(StoreForm):
+    """The versions that come, and how."""
+
+    range = forms.ChoiceField(label=_("Versions"))
+    delivery = forms.ChoiceField(
+        label=_("New versions"), choices=[(str(one), words) for one, words in DELIVERIES.items()]
+    )
+
+    def __init__(self, *args: Any, number: str, range: str = ANY, **kwargs: Any) -> None:
+        """number: the version that the ranges begin with; range: the present one."""
+        super().__init__(*args, **kwargs)
+        choices = dict(ranges_of(number))
+        self.fields["range"].choices = [*choices.items(), *([] if range in choices else [(range, range)])]  # type: ignore[attr-defined]
+        self.fields["range"].initial = range
+
+    def delivery_chosen(self) -> Delivery:
+        return Delivery(self.cleaned_data["delivery"])
+
+
+class SubscribeForm(ComingForm):
+    """The consent to the terms of a publication, with what is left to the subscriber's choice."""
+
+    persona = forms.ChoiceField(label=_("Mount for"), required=False)
+    purposes = forms.MultipleChoiceField(
+        label=_("For these purposes"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=_("Reads need one of them as their purpose."),
+    )
+    accepted = forms.BooleanField(
+        label=_("I read the terms, and accept them"), error_messages={"required": _("Accept the terms to subscribe.")}
+    )
+
+    field_order = ("persona", "range", "delivery", "purposes", "accepted")
+
+    def __init__(
+        self, *args: Any, number: str, purposes: Iterable[str], personas: Iterable["Persona"], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, number=number, **kwargs)
+        offered = [(one, one) for one in purposes]
+        self.fields["purposes"].choices = offered  # type: ignore[attr-defined]
+        self.fields["purposes"].initial = [one for one, _words in offered]
+        if not offered:
+            del self.fields["purposes"]
+        nobody = ("", _("nobody yet"))
+        self.fields["persona"].choices = [nobody, *((str(one.id), one.name) for one in personas)]  # type: ignore[attr-defined]
+        for name in {"purposes", "accepted"} & self.fields.keys():
+            self.fields[name].widget.attrs["class"] = "form-check-input"
+
+    def draft(self, listing: "Listing") -> SubscriptionDraft:
+        said = self.cleaned_data
+        return SubscriptionDraft(
+            publication_id=listing.id,
+            range=said["range"],
+            delivery=self.delivery_chosen(),
+            purposes=tuple(said.get("purposes", ())),
+            persona_id=UUID(said["persona"]) if said["persona"] else None,
+        )
+
+
+class RewordForm(StoreForm):
+    """The subscriber's own wording of a memory."""
+
+    content = forms.CharField(
+        label=_("Wording for your organisation"),
+        widget=forms.Textarea(attrs={"rows": 6}),
+        help_text=_("Upgrades leave it as it is."),
+    )
+
+    def __init__(self, *args: Any, longest: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["content"].max_length = longest  # type: ignore[attr-defined]
+        self.fields["content"].widget.attrs["maxlength"] = longest
+
+
+class QuestionsForm(StoreForm):
+    """Questions to try a pack with, one in each line."""
+
+    questions = forms.CharField(
+        label=_("Your questions"),
+        max_length=5_000,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text=_("One in each line, at most five."),
+    )
+
+    def lines(self) -> tuple[str, ...]:
+        return tuple(line for one in self.cleaned_data["questions"].splitlines() if (line := one.strip()))
+
+
+def ranges_of(number: str) -> list[tuple[str, Promise | str]]:
+    """The ranges that begin with a version, the widest first, in words."""
+    words = {"number": number}
+    return [
+        (ANY, _("every version")),
+        (f"^{number}", format_lazy(_("from {number} up to the next major one"), **words)),
+        (f"~{number}", format_lazy(_("from {number} up to the next minor one"), **words)),
+        (number, format_lazy(_("{number} alone"), **words)),
+    ]

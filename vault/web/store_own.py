@@ -176,7 +176,7 @@ def version_withdraw(request: HttpRequest, actor: Actor, pack_id: UUID, number: 
     if "delete" in request.POST:
         version_remove(actor=actor, version_id=row.id)
         return see_other(reverse("store_own_pack", args=[pack_id]))
-    reason = _reason(request)
+    reason = reason_of(request)
     if "yank" in request.POST:
         version_yank(actor=actor, version_id=row.id, reason=reason)
     else:
@@ -197,13 +197,13 @@ def decide(request: HttpRequest, actor: Actor, publication_id: UUID) -> HttpResp
     """Approve what waits, or with `reject` refuse it for a reason."""
     publication_get(actor=actor, publication_id=publication_id)
     if "reject" in request.POST:
-        publication_reject(actor=actor, publication_id=publication_id, reason=_reason(request))
+        publication_reject(actor=actor, publication_id=publication_id, reason=reason_of(request))
     else:
         publication_approve(actor=actor, publication_id=publication_id)
     return see_other(reverse("reviews"))
 
 
-def _reason(request: HttpRequest) -> str:
+def reason_of(request: HttpRequest) -> str:
     reason = request.POST.get("reason", "").strip()
     if not reason or len(reason) > LONGEST_REASON or "\x00" in reason:
         raise Invalid(errors=[FieldError("reason", f"1 to {LONGEST_REASON} characters are needed")])

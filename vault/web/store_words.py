@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from governance.actor import Actor
 from vault.store.catalogue import CatalogueOrder
-from vault.vocabulary import PackState, PackTopic, QuotaPeriod
+from vault.store.contracts import ContractView
+from vault.store.subscribing import SubscriptionView
+from vault.vocabulary import ContractState, Delivery, PackState, PackTopic, QuotaPeriod
 
 if TYPE_CHECKING:
     from vault.models import Listing
@@ -60,11 +63,54 @@ PERIODS: dict[QuotaPeriod, Promise] = {
     QuotaPeriod.MONTH: _("a month"),
     QuotaPeriod.YEAR: _("a year"),
 }
+PERIODS_BEGUN: dict[QuotaPeriod, Promise] = {
+    QuotaPeriod.DAY: _("Reads today"),
+    QuotaPeriod.MONTH: _("Reads this month"),
+    QuotaPeriod.YEAR: _("Reads this year"),
+}
+CONTRACT_STATES: dict[ContractState, Promise] = {
+    ContractState.REQUESTED: _("being installed"),
+    ContractState.ACTIVE: _("active"),
+    ContractState.EXPIRED: _("expired"),
+    ContractState.REVOKED: _("revoked by the publisher"),
+    ContractState.ENDED: _("ended by the subscriber"),
+}
+CONTRACT_MARKS: dict[ContractState, str] = {
+    ContractState.REQUESTED: "state-running",
+    ContractState.ACTIVE: "state-activated",
+    ContractState.EXPIRED: "state-expired",
+    ContractState.REVOKED: "state-failed",
+    ContractState.ENDED: "state-archived",
+}
+DELIVERIES: dict[Delivery, Promise] = {
+    Delivery.PULL: _("I compare them first"),
+    Delivery.PUSH: _("They are installed by themselves"),
+}
+
+
+@dataclass(frozen=True)
+class ShownAgreement:
+    """One side of a contract. reads: the heading of `used`; percent: of the quota that is used, 0 without one."""
+
+    view: SubscriptionView | ContractView
+    state: Promise
+    mark: str
+    period: Promise
+    reads: Promise
+    percent: int
+
+    @property
+    def is_live(self) -> bool:
+        return self.view.state in {ContractState.REQUESTED, ContractState.ACTIVE}
+
+    @property
+    def is_active(self) -> bool:
+        return self.view.state is ContractState.ACTIVE
 
 
 @dataclass(frozen=True)
 class ShownListing:
-    """A publication as a card. is_own: published by the reader's organisation."""
+    """A publication as a card. is_own: published by the reader's organisation; subscription: its live one, or none."""
 
     row: "Listing"
     icon: str
@@ -72,6 +118,7 @@ class ShownListing:
     topic: str
     languages: str
     is_own: bool
+    subscription: SubscriptionView | None = None
 
 
 def language_name(code: str) -> str:
@@ -90,3 +137,28 @@ def icon_of(topic: PackTopic) -> str:
 def colour_of(topic: PackTopic) -> int:
     """The number of a mark's colour, 1 to COLOURS."""
     return list(PackTopic).index(topic) % COLOURS + 1
+
+
+def shown_listing(actor: Actor, row: "Listing", subscription: SubscriptionView | None = None) -> ShownListing:
+    topic = PackTopic(row.topic)
+    return ShownListing(
+        row=row,
+        icon=icon_of(topic),
+        colour=colour_of(topic),
+        topic=str(TOPICS[topic]),
+        languages=languages_named(row.languages),
+        is_own=row.publisher_id == actor.tenant_id,
+        subscription=subscription,
+    )
+
+
+def shown_agreement(view: SubscriptionView | ContractView) -> ShownAgreement:
+    period, quota = QuotaPeriod(view.row.period), view.row.quota
+    return ShownAgreement(
+        view=view,
+        state=CONTRACT_STATES[view.state],
+        mark=CONTRACT_MARKS[view.state],
+        period=PERIODS[period],
+        reads=PERIODS_BEGUN[period],
+        percent=min(view.used * 100 // quota, 100) if quota else 0,
+    )

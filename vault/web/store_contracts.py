@@ -1,0 +1,88 @@
+"""The publisher's side: who subscribes to the organisation's packs, how much they read, invoices, revocations."""
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import FieldError, Invalid
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import NewestOf
+from vault.store.contracts import contract_get, contract_invoice, contract_reads, contract_revoke, contracts_list
+from vault.web.store_own import reason_of
+from vault.web.store_words import shown_agreement
+
+CONTRACTS, READS = 50, 20  # of one page
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def contracts(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Contracts of the organisation's publications, newest first."""
+    authorize(actor, Permission.STORE_MANAGE)
+    take = NewestOf(CONTRACTS, request.GET.get("before", ""))
+    found = contracts_list(actor=actor, pages=take)
+    context = {"contracts": [shown_agreement(view) for view in found], "older": take.older}
+    return draw(request, "vault/store/contracts.html", context)
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def contract(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
+    """One contract with the reads that its subscriber reported."""
+    return _drawn(request, actor, contract_id)
+
+
+@require_POST
+@page
+def revoke(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
+    """End the contract for a reason that its subscriber reads."""
+    contract_get(actor=actor, contract_id=contract_id)
+    try:
+        reason = reason_of(request)
+    except Invalid:
+        return _drawn(request, actor, contract_id, fault=_("Say why: the subscriber reads the reason."))
+    contract_revoke(actor=actor, contract_id=contract_id, reason=reason)
+    return see_other(reverse("store_contract", args=[contract_id]))
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def invoice(request: HttpRequest, actor: Actor, contract_id: UUID) -> HttpResponseBase:
+    """The invoice of a `month` such as 2026-11, the present one by default, as a Markdown file."""
+    contract_get(actor=actor, contract_id=contract_id)
+    made = contract_invoice(actor=actor, contract_id=contract_id, month=_month(request.GET.get("month", "")))
+    disposition = f'attachment; filename="invoice-{made.bill.number}.md"'
+    headers = {"Content-Disposition": disposition}
+    return HttpResponse(made.document, content_type="text/markdown; charset=utf-8", headers=headers)
+
+
+def _drawn(request: HttpRequest, actor: Actor, contract_id: UUID, *, fault: str = "") -> HttpResponse:
+    view = contract_get(actor=actor, contract_id=contract_id)
+    take = NewestOf(READS, request.GET.get("before", ""))
+    context = {
+        "shown": shown_agreement(view),
+        "reads": contract_reads(actor=actor, contract_id=contract_id, pages=take),
+        "older": take.older,
+        "fault": fault,
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
+    return draw(request, "vault/store/contract.html", context, status=status)
+
+
+def _month(text: str) -> datetime | None:
+    """Raises Invalid."""
+    if not text:
+        return None
+    try:
+        return datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise Invalid(errors=[FieldError("month", "a month such as 2026-11 is needed")]) from error

@@ -1,0 +1,239 @@
+"""Subscriptions of one's organisation: listed, looked at, changed, upgraded after a comparison, removed."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST
+
+from governance.access.decisions.services import authorize, is_allowed
+from governance.actor import Actor
+from governance.errors import Conflict, Invalid
+from governance.pages import First
+from governance.personas.selectors import personas_list
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page, see_other
+from governance.web.paging import NewestOf, uuid_or_none
+from vault.chat.selectors import conversations_list
+from vault.cubes.differences import Edit, TextChange, text_difference
+from vault.cubes.selectors import cube_get
+from vault.namespaces.mounting import MountDraft, mount_create
+from vault.store.installed import installed_get, origin_get, versions_offered
+from vault.store.subscribing import (
+    reads_list,
+    subscription_end,
+    subscription_get,
+    subscription_update,
+    subscription_upgrade,
+    subscriptions_list,
+)
+from vault.store.upgrading import ChangeKind, MemoryChange, override_remove, override_set, upgrade_plan
+from vault.web.store_forms import ComingForm, RewordForm
+from vault.web.store_words import shown_agreement
+
+if TYPE_CHECKING:
+    from vault.store.subscribing import SubscriptionView
+
+SUBSCRIPTIONS, READS = 50, 20  # of one page
+SHOWN_CHANGES = 200
+PERSONAS, CONVERSATIONS = 100, 20  # that the form of a mount offers
+KINDS: dict[ChangeKind, Promise] = {
+    ChangeKind.ADDED: gettext_lazy("New"),
+    ChangeKind.CHANGED: gettext_lazy("Changed"),
+    ChangeKind.REMOVED: gettext_lazy("Removed"),
+}
+
+
+@dataclass(frozen=True)
+class ShownChange:
+    change: MemoryChange
+    kind: Promise
+    pieces: tuple[TextChange, ...]
+
+
+@require_http_methods(["GET", "HEAD"])
+@page
+def installed(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """Subscriptions of the organisation, newest first; those that have ended, too."""
+    take = NewestOf(SUBSCRIPTIONS, request.GET.get("before", ""))
+    found = subscriptions_list(actor=actor, pages=take)
+    context = {
+        "subscriptions": [shown_agreement(view) for view in found],
+        "older": take.older,
+        "may_manage": is_allowed(actor, Permission.STORE_MANAGE),
+    }
+    return draw(request, "vault/store/installed.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def subscription(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
+    """One subscription: its contract, reads, mounts and versions. POST changes which versions come, and how."""
+    view = subscription_get(actor=actor, subscription_id=subscription_id)
+    if request.method != "POST":
+        return _drawn(request, actor, view)
+    authorize(actor, Permission.STORE_MANAGE)
+    form = _coming_form(view, request)
+    if not form.is_valid():
+        return _drawn(request, actor, view, form=form)
+    subscription_update(
+        actor=actor,
+        subscription_id=subscription_id,
+        range=form.cleaned_data["range"],
+        delivery=form.delivery_chosen(),
+    )
+    return _back(subscription_id)
+
+
+@require_POST
+@page
+def mount(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
+    """Mount the pack on a persona or on a conversation, as `place` names it: `persona ID` or `conversation ID`."""
+    view = subscription_get(actor=actor, subscription_id=subscription_id)
+    kind, _space, text = request.POST.get("place", "").partition(" ")
+    place = uuid_or_none(text)
+    if place is None or kind not in {"persona", "conversation"}:
+        return _drawn(request, actor, view, mount_fault=_("Choose a persona or a conversation."))
+    ids = {f"{kind}_id": place}
+    try:
+        mount_create(actor=actor, draft=MountDraft(namespace=view.row.namespace.path, **ids))  # type: ignore[arg-type]
+    except Conflict:
+        return _drawn(request, actor, view, mount_fault=_("It is mounted there already."))
+    return _back(subscription_id)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def upgrade(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
+    """GET compares the installed version with `version`, the newest by default; POST installs it."""
+    view = subscription_get(actor=actor, subscription_id=subscription_id)
+    authorize(actor, Permission.STORE_MANAGE)
+    if request.method == "POST":
+        number = request.POST.get("version", "")
+        subscription_upgrade(actor=actor, subscription_id=subscription_id, number=number)
+        return _back(subscription_id)
+    plan = upgrade_plan(actor=actor, subscription_id=subscription_id, number=request.GET.get("version", ""))
+    wanted = request.GET.get("kind", "")
+    changes = [one for one in plan.changes if wanted in {"", one.kind}]
+    context = {
+        "shown": shown_agreement(view),
+        "plan": plan,
+        "changes": [_change(one) for one in changes[:SHOWN_CHANGES]],
+        "matching": len(changes),
+        "kinds": [(kind, KINDS[kind], plan.count(kind)) for kind in ChangeKind],
+        "kind": wanted,
+        "counts": {str(kind): plan.count(kind) for kind in ChangeKind},
+        "versions": versions_offered(actor=actor, subscription_id=subscription_id),
+    }
+    return draw(request, "vault/store/upgrade.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def reword(request: HttpRequest, actor: Actor, memory_id: UUID) -> HttpResponseBase:
+    """Word a memory of a pack anew for one's organisation, or with `restore` go back to the pack's wording."""
+    origin = origin_get(actor=actor, memory_id=memory_id)
+    subscription_id = origin.subscription_id
+    if "restore" in request.POST:
+        override_remove(actor=actor, subscription_id=subscription_id, memory_id=memory_id)
+        return _back(subscription_id)
+    content = "" if request.method == "POST" else cube_get(actor=actor, cube_id=memory_id).words.content
+    given = request.POST if request.method == "POST" else None
+    form = RewordForm(given, longest=settings.MAX_CONTENT_CHARACTERS, initial={"content": content})
+    if form.is_bound and form.is_valid():
+        try:
+            new = form.cleaned_data["content"]
+            override_set(actor=actor, subscription_id=subscription_id, memory_id=memory_id, content=new)
+            return _back(subscription_id)
+        except Invalid as failure:
+            form.blame(failure)
+    context = {"form": form, "origin": origin, "memory_id": memory_id}
+    return draw(request, "vault/store/reword.html", context, status=_status(form.errors))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def end(request: HttpRequest, actor: Actor, subscription_id: UUID) -> HttpResponseBase:
+    """GET counts what goes; POST removes it once the name of the pack is typed."""
+    view = subscription_get(actor=actor, subscription_id=subscription_id)
+    authorize(actor, Permission.STORE_MANAGE)
+    typed = request.POST.get("name", "").strip()
+    if request.method == "POST" and typed == view.row.name:
+        subscription_end(actor=actor, subscription_id=subscription_id)
+        return _back(subscription_id)
+    context = {
+        "shown": shown_agreement(view),
+        "installed": installed_get(actor=actor, subscription_id=subscription_id),
+        "typed": typed,
+        "is_faulty": request.method == "POST",
+    }
+    return draw(request, "vault/store/end.html", context, status=_status(context["is_faulty"]))
+
+
+def _drawn(
+    request: HttpRequest,
+    actor: Actor,
+    view: "SubscriptionView",
+    *,
+    form: ComingForm | None = None,
+    mount_fault: str = "",
+) -> HttpResponse:
+    subscription_id = view.row.id
+    shown, may_manage = shown_agreement(view), is_allowed(actor, Permission.STORE_MANAGE)
+    context: dict[str, Any] = {
+        "shown": shown,
+        "installed": installed_get(actor=actor, subscription_id=subscription_id),
+        "may_manage": may_manage,
+        "versions": versions_offered(actor=actor, subscription_id=subscription_id) if shown.is_live else [],
+        "mount_fault": mount_fault,
+    }
+    if may_manage:
+        take = NewestOf(READS, request.GET.get("before", ""))
+        context["reads"] = reads_list(actor=actor, subscription_id=subscription_id, pages=take)
+        context["older"] = take.older
+    if may_manage and shown.is_live:
+        context["form"] = form or _coming_form(view)
+        context["places"] = _places(actor)
+    return draw(request, "vault/store/subscription.html", context, status=_status(mount_fault or form))
+
+
+def _places(actor: Actor) -> dict[str, list[tuple[UUID, str]]]:
+    """Personas and conversations that a pack may be mounted on, by kind."""
+    found: dict[str, list[tuple[UUID, str]]] = {}
+    if is_allowed(actor, Permission.PERSONA_UPDATE):
+        personas = personas_list(actor=actor, pages=First(PERSONAS))
+        found["persona"] = [(one.id, one.name) for one in personas]
+    if is_allowed(actor, Permission.CONVERSATION_USE):
+        conversations = conversations_list(actor=actor, pages=First(CONVERSATIONS))
+        found["conversation"] = [(one.id, one.title or _("New conversation")) for one in conversations]
+    return found
+
+
+def _coming_form(view: "SubscriptionView", request: HttpRequest | None = None) -> ComingForm:
+    row = view.row
+    given = request.POST if request else None
+    number = row.number or "1.0.0"
+    return ComingForm(given, number=number, range=row.range, initial={"delivery": row.delivery})
+
+
+def _change(one: MemoryChange) -> ShownChange:
+    if one.kind is ChangeKind.CHANGED:
+        return ShownChange(one, KINDS[one.kind], text_difference(one.before, one.after).changes)
+    edit = Edit.INSERT if one.kind is ChangeKind.ADDED else Edit.DELETE
+    return ShownChange(one, KINDS[one.kind], (TextChange(edit, one.after or one.before),))
+
+
+def _back(subscription_id: UUID) -> HttpResponse:
+    return see_other(reverse("store_subscription", args=[subscription_id]))
+
+
+def _status(fault: object) -> int:
+    return HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK

@@ -1,0 +1,41 @@
+"""A pack tried before one subscribes: answers to one's own questions, without the pack and with it."""
+
+from http import HTTPStatus
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.views.decorators.http import require_http_methods
+
+from governance.access.decisions.services import authorize
+from governance.actor import Actor
+from governance.errors import Invalid
+from governance.vocabulary import Permission
+from governance.web.pages import draw, page
+from vault.store.catalogue import listing_named
+from vault.store.trying import TriedQuestion, publication_try
+from vault.web.store_forms import QuestionsForm
+from vault.web.store_words import shown_listing
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def trial(request: HttpRequest, actor: Actor, publisher: str, name: str) -> HttpResponseBase:
+    """GET takes the reader's last questions in the chat, POST those of the form."""
+    authorize(actor, Permission.STORE_MANAGE)
+    listing = listing_named(actor=actor, publisher=publisher, name=name)
+    form = QuestionsForm(request.POST if request.method == "POST" else None)
+    tried: list[TriedQuestion] = []
+    if not form.is_bound or form.is_valid():
+        try:
+            questions = form.lines() if form.is_bound else ()
+            tried = publication_try(actor=actor, publication_id=listing.id, questions=questions)
+        except Invalid as failure:
+            form.blame(failure)
+    context = {
+        "shown": shown_listing(actor, listing),
+        "form": form,
+        "tried": tried,
+        "added": sum(one.added for one in tried),
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+    return draw(request, "vault/store/try.html", context, status=status)
