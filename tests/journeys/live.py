@@ -24,6 +24,7 @@ PROGRAMS = {
     "redis": "bin/redis-server",
     "web": "memos_web.embedded.web_process",
     "worker": "memos_web worker",
+    "beat": "memos_web beat",
 }
 AGAIN = frozenset({409, 503})  # in flight, or a dependency is down: the same request may be sent again
 UNDONE = "SELECT count(*) FROM governance_outboxevent WHERE done_at IS NULL"
@@ -111,10 +112,14 @@ def child(server: RunningServer, name: str) -> int:
 
 @dataclass
 class Writers:
-    """Threads that write memories and send each again, under its key, until it is acknowledged."""
+    """Threads that write memories and send each again, under its key, until it is acknowledged.
+
+    is_async: a job stores each memory later.
+    """
 
     live: Live
     namespace: str
+    is_async: bool = False
     acknowledged: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)  # of single attempts
     broken: list[str] = field(default_factory=list)  # answers that no attempt may get
@@ -146,12 +151,13 @@ class Writers:
         """Send until acknowledged; False for an answer that is neither a success nor a reason to try again."""
         key = str(uuid4())
         body = {"content": content, "namespace": self.namespace, "allow_duplicates": True}
+        address, done = ("memories/?async=true", 202) if self.is_async else ("memories/", 201)
         while True:
             try:
-                status, answer = self.live.call("POST", "memories/", body, idempotency_key=key)
+                status, answer = self.live.call("POST", address, body, idempotency_key=key)
             except NoAnswer:
                 status, answer = 0, None
-            if status == 201:
+            if status == done:
                 return True
             if status and status not in AGAIN:
                 self.broken.append(f"{status} {answer}")
