@@ -80,7 +80,7 @@ def _write(config: Config, folder: Path) -> Manifest:
     for name in FOLDERS:
         if (config.data_dir / name).is_dir():
             shutil.copytree(config.data_dir / name, folder / name)
-    _blobs_copy(config, folder / BLOBS)
+    blobs_copy(config, folder / BLOBS)
     manifest = Manifest(
         at=at[0].isoformat() if at else "",
         key_store_id=noted[0] if noted else "",
@@ -92,7 +92,7 @@ def _write(config: Config, folder: Path) -> Manifest:
     return manifest
 
 
-def _blobs_copy(config: Config, folder: Path) -> None:
+def blobs_copy(config: Config, folder: Path) -> None:
     """After the database: what its rows refer to stays for a day longer. What is erased meanwhile is left out."""
     store, copy = blob_store_of(config.blob_store, config.data_dir), FolderBlobStore(folder)
     try:

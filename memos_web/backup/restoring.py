@@ -91,12 +91,12 @@ def _load(config: Config, folder: Path, manifest: Manifest, conninfo: str) -> No
     for name in FOLDERS:
         if (folder / name).is_dir():
             shutil.copytree(folder / name, config.data_dir / name, dirs_exist_ok=True)
-    _blobs_load(config, folder / BLOBS)
+    blobs_load(config, folder / BLOBS)
     _run(serving.command(config, "migrate", "--noinput", environ=serving.owner_environ(config)))
     _run(serving.command(config, "erasures_apply"))
 
 
-def _blobs_load(config: Config, folder: Path) -> None:
+def blobs_load(config: Config, folder: Path) -> None:
     """Into the store that is configured now, which may be another one than that of the backup."""
     saved, store = FolderBlobStore(folder), blob_store_of(config.blob_store, config.data_dir)
     try:

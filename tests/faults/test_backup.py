@@ -13,6 +13,10 @@ from tests.harness.evidence import Evidence
 from tests.harness.product import RunningServer, installation, wait_until
 from tests.harness.servers import Servers
 from tests.journeys.live import Live, Writers, number, superuser
+from tests.vault.stores import new_bucket, s3_server
+from vault.providers.blobs_folder import FolderBlobStore
+from vault.providers.ports import BlobStore
+from vault.providers.registry import blob_store_of
 
 pytestmark = pytest.mark.long
 CANARY = "vermilion"
@@ -24,6 +28,28 @@ def server(servers: Servers) -> Iterator[RunningServer]:
     with installation(servers.cluster) as server:
         server.start()
         yield server
+
+
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.full_size)])
+def store(request: pytest.FixtureRequest, server: RunningServer) -> Iterator[BlobStore]:
+    """The blob store of the installation."""
+    if request.param == "folder":
+        yield FolderBlobStore(server.data_dir / "blobs")
+        return
+    with s3_server() as endpoint:
+        choice = new_bucket(endpoint)
+        server.stop()
+        server.environ |= {
+            "MEMOS_BLOB_STORE": f"s3://{choice.bucket}/{choice.prefix}",
+            "MEMOS_BLOB_STORE_URL": endpoint,
+            "MEMOS_BLOB_STORE_REGION": choice.region,
+            "MEMOS_BLOB_STORE_KEY": f"{choice.key_id}:{choice.secret}",
+        }
+        server.start()
+        yield blob_store_of(choice, server.data_dir)
+        server.stop()
+        for name in [name for name in server.environ if name.startswith("MEMOS_BLOB_STORE")]:
+            del server.environ[name]
 
 
 def finished(live: Live, job_id: str) -> dict[str, Any]:
@@ -46,17 +72,25 @@ def refused(server: RunningServer, *words: str) -> str:
     return lines[0]
 
 
+def added(live: Live, content: str, **fields: Any) -> str:
+    """Store a memory; its id."""
+    made = live.done("POST", "memories/", {"content": content, "allow_duplicates": True, **fields})
+    return str(made["results"][0]["id"])
+
+
+def names_in(store: BlobStore) -> list[str]:
+    return [entry.name for entry in store.entries()]
+
+
 def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
-    server: RunningServer, tmp_path: Path, evidence: Evidence
+    server: RunningServer, store: BlobStore, tmp_path: Path, evidence: Evidence
 ) -> None:
     live, folder, keys = Live.of(server), tmp_path / "backup", tmp_path / "keys"
-    stays = live.done("POST", "memories/", {"content": "The heron nests by the mill."})["results"][0]["id"]
-    about = {"content": f"The customer has a {CANARY} canary.", "subject": REFERENCE}
-    gone = live.done("POST", "memories/", about)["results"][0]["id"]
-    archived = live.done("POST", "memories/", {"content": "The otter swims at night."})["results"][0]["id"]
+    stays = added(live, "The heron nests by the mill.")
+    gone = added(live, f"The customer has a {CANARY} canary.", subject=REFERENCE)
+    archived = added(live, "The otter swims at night.")
     live.done("POST", f"memories/{archived}/transition/", {"to": "archived"})
-    blobs = server.data_dir / "blobs"
-    wait_until(lambda: any(path.name == "1" for path in blobs.rglob("*")), seconds=30)
+    wait_until(lambda: any(f"/{archived}/" in name for name in names_in(store)), seconds=60, why=server.report)
     writers = Writers(live, "/load")
     with writers.writing():
         wait_until(lambda: len(writers.acknowledged) >= 20, seconds=30)
@@ -76,7 +110,7 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
     pg = server.data_dir / "pg"
     assert "move that folder away first" in refused(server, "restore", str(folder))
     shutil.move(pg, tmp_path / "pg")
-    shutil.rmtree(blobs)
+    store.delete(names_in(store))
     restored = server.manage("restore", str(folder))
     assert restored.returncode == 0, restored.stderr
     server.start()
@@ -93,8 +127,9 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
     manifest = json.loads((folder / NAME).read_text(encoding="utf-8"))
     rows = sum(one["rows"] for one in manifest["tables"].values())
     load = number(server, "SELECT count(*) FROM vault_cube") - 1
+    assert len(names_in(store)) == 1
     figures = {"tables with equal row hashes": len(manifest["tables"]), "rows": rows, "memories of the load": load}
-    evidence(row=9, name="backup-restored", figures=figures)
+    evidence(row=9, name=f"backup-restored-{'s3' if store.is_remote else 'folder'}", figures=figures)
 
 
 def test_what_is_no_backup_of_this_installation_is_refused_and_leaves_nothing(

@@ -28,6 +28,7 @@ from tests.journeys.live import UNDONE, UNEMBEDDED, Live, Writers, child, number
 pytestmark = pytest.mark.long
 OUTAGE_SECONDS = 60.0
 LEAST_SUCCEEDED = 0.999
+BROKER_PATIENCE = 5.0  # seconds for which the dispatcher waits for Redis: CELERY_BROKER_TRANSPORT_OPTIONS
 UNFINISHED = "SELECT count(*) FROM governance_job WHERE kind = 'memories.add' AND status <> 'succeeded'"
 # An event that the broker did not take counts as done: what a dispatcher does that keeps no record of its own.
 FORGET_REFUSED = """
@@ -163,7 +164,7 @@ def forgetting_dispatcher(server: RunningServer) -> Iterator[None]:
 def test_a_dispatcher_that_forgets_what_the_broker_refused_shows(server: RunningServer) -> None:
     with forgetting_dispatcher(server), two_kinds(server, "forgetting") as (_, later):
         wait_for_writes(server, later, more=5, seconds=30)
-        hung(server, 5.0)
+        hung(server, BROKER_PATIENCE + 3.0)
     wait_until(lambda: number(server, UNDONE) == 0, seconds=90, why=server.report)
     assert number(server, LATEST_DUE) == 0
     assert lost(server, later)

@@ -23,10 +23,11 @@ from governance.keys.tables import AUDIT_SIGNING, TOKENS
 from governance.tenants.services import tenant_keys_rotate
 from governance.vocabulary import Verb
 from tests.factories import World
+from tests.faults.killing import assert_all_there_once
 from tests.governance.keys.stores import MemoryRegistry, store_at, store_id_at
 from tests.harness.product import RunningServer, installation
 from tests.harness.servers import ROOT, Servers, clean_environ
-from tests.journeys.live import Live
+from tests.journeys.live import Live, Writers
 
 OLD, NEXT = b"the master key of this one test.", b"the master key that is to follow"
 OTHER = b"a master key that comes too early"
@@ -219,9 +220,14 @@ def test_a_running_product_serves_through_a_rotation(servers: Servers) -> None:
         live = Live.of(server)
         stored = live.done("POST", "memories/", {"content": "The heron nests by the mill."})["results"][0]["id"]
         before = (server.data_dir / "keys" / "master.key").read_text()
-        for words in (("--tenant", "home"), ()):
-            done = server.manage("keys_rotate", *words)
-            assert done.returncode == 0, done.stderr
+        writers = Writers(live, "/rotated")
+        with writers.writing(2):
+            for words in (("--tenant", "home"), ()):
+                done = server.manage("keys_rotate", *words)
+                assert done.returncode == 0, done.stderr
+        assert writers.acknowledged
+        assert writers.refusals == []
+        assert_all_there_once(server, writers)
         assert live.done("GET", f"memories/{stored}/")["content"] == "The heron nests by the mill."
         later = live.done("POST", "memories/", {"content": "The otter swims."})["results"][0]["id"]
         assert (server.data_dir / "keys" / "master.key").read_text() != before
@@ -230,6 +236,7 @@ def test_a_running_product_serves_through_a_rotation(servers: Servers) -> None:
         assert server.manage("keys_rotate", "--finish").returncode == 0
         for memory, content in ((stored, "The heron nests by the mill."), (later, "The otter swims.")):
             assert live.done("GET", f"memories/{memory}/")["content"] == content
+        assert_all_there_once(server, writers)
         assert _refused_with(server, before)
 
 
