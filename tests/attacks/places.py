@@ -19,6 +19,7 @@ CONTENT = frozenset(
         "api/v1/conversations/",
         "api/v1/conversations/<uuid:conversation_id>/",
         "api/v1/conversations/<uuid:conversation_id>/turns/",
+        "api/v1/conversations/<uuid:conversation_id>/summary/",
         "api/v1/jobs/",
         "api/v1/jobs/<uuid:job_id>/",
         "api/v1/memories/",
@@ -29,6 +30,7 @@ CONTENT = frozenset(
         "api/v1/memories/<uuid:memory_id>/versions/<int:number>/",
         "api/v1/memories/context/",
         "api/v1/memories/search/",
+        "api/v1/namespaces/<uuid:namespace_id>/summary/",
         "api/v1/personas/<uuid:persona_id>/profile/",
         "api/v1/personas/<uuid:persona_id>/segments/",
         "api/v1/personas/<uuid:persona_id>/stm/",
@@ -79,6 +81,10 @@ WITHOUT_CONTENT: Mapping[str, str] = {
     **dict.fromkeys(("holds/", "api/v1/holds/"), "what a member wrote about a hold"),
     **dict.fromkeys(("subjects/", "api/v1/subjects/"), "references, counts and receipts; files read memories anew"),
     **dict.fromkeys(("api/v1/namespaces/", "api/v1/mounts/", "api/v1/schedules/"), "paths, times and counts"),
+    **dict.fromkeys(
+        (f"api/v1/namespaces/<uuid:namespace_id>/{one}" for one in ("", "move/", "restore/", "entries/<str:key>/")),
+        "paths, ids, times and counts",
+    ),
     **dict.fromkeys(
         ("namespaces/", "namespaces/new/", "namespaces/<uuid:namespace_id>/move/"),
         "paths and counts",
@@ -167,7 +173,7 @@ QUERIES: Mapping[str, Sequence[str]] = {
 TRASH = frozenset({"api/v1/memories/?deleted=true", "memories/?deleted=true"})  # what who may delete can restore
 DECIDING = frozenset({"api/v1/reviews/", "reviews/"})  # show who may decide the derived text that waits
 WITHOUT_BELOW = frozenset(
-    {"api/v1/memories/bulk/", "api/v1/personas/", "namespaces/"}
+    {"api/v1/memories/bulk/", "api/v1/namespaces/", "api/v1/personas/", "namespaces/"}
 )  # what is below them is listed by itself
 MODES = ("hybrid", "lexical", "dense", "tag", "graph", "memoryos")
 

@@ -77,6 +77,7 @@ from vault.api.subscriptions import (
     SubscriptionsView,
     SubscriptionUpgradeView,
 )
+from vault.api.summaries import ConversationSummaryView, NamespaceSummaryView
 from vault.api.tools import ToolCallSearchView, ToolCallsView
 from vault.api.versions import DifferenceView, MoveView, RollbackView, VersionView
 
@@ -96,6 +97,7 @@ urlpatterns = [
     path("namespaces/<uuid:namespace_id>/move/", NamespaceMoveView.as_view()),
     path("namespaces/<uuid:namespace_id>/restore/", NamespaceRestoreView.as_view()),
     path("namespaces/<uuid:namespace_id>/entries/<str:key>/", EntryView.as_view()),
+    path("namespaces/<uuid:namespace_id>/summary/", NamespaceSummaryView.as_view()),
     path("mounts/", MountsView.as_view()),
     path("mounts/<uuid:mount_id>/", MountDetailView.as_view()),
     path("sessions/<str:session_id>/end/", SessionEndView.as_view()),
@@ -135,6 +137,7 @@ urlpatterns = [
     path("conversations/", ConversationsView.as_view()),
     path("conversations/<uuid:conversation_id>/", ConversationView.as_view()),
     path("conversations/<uuid:conversation_id>/turns/", TurnsView.as_view()),
+    path("conversations/<uuid:conversation_id>/summary/", ConversationSummaryView.as_view()),
     path("memories/<uuid:memory_id>/redact/", RedactView.as_view()),
     path("reviews/", ReviewsView.as_view()),
     path("reviews/quarantine/", QuarantineView.as_view()),

@@ -1,7 +1,8 @@
 """Summaries of namespaces and conversations: a few sentences of their memories, chosen by a job, opened by readers.
 
-A language model, where one is configured, chooses among the sentences; without one those that share the most terms
-with others are taken. Nothing is copied: who may not read a memory does not read its sentence, and what is erased goes.
+The tenant's language models, else the installation's, choose among the sentences; without one those that share the most
+terms with others are taken. Nothing is copied: who may not read a memory does not read its sentence, and what is erased
+goes.
 """
 
 import json
@@ -31,10 +32,11 @@ from vault.cubes.rules import approximate_tokens
 from vault.cubes.selectors import record_quoted
 from vault.cubes.usage import usage_count
 from vault.cubes.words import Quote, words_open
+from vault.endpoints.rules import FallbackLlm
+from vault.endpoints.services import models_of
 from vault.lifecycle.summary_text import central_sentences, sentence_ranges
 from vault.models import CubeVersion, Namespace, Summary, Turn
 from vault.providers.ports import ChatMessage, ChatRole, Completion, ProviderUnavailable
-from vault.providers.registry import llm
 from vault.providers.structured import structured_call
 from vault.vocabulary import NamespaceKind
 
@@ -245,9 +247,11 @@ def _chosen(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], chosen:
 def _by_model(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], most: int) -> Chosen | None:
     """The model's choice; None without a model, beyond the quota, or where no reply can be read."""
     shown = _shown(sentences)
+    if not shown:
+        return None
     try:
-        model = llm()
-        if model is None or not shown:
+        models = models_of(actor)
+        if not models:
             return None
         tokens_check(actor, usage_count)
     except (ProviderUnavailable, QuotaExceeded) as failure:
@@ -258,7 +262,9 @@ def _by_model(actor: Actor, place_id: UUID, sentences: Sequence[Sentence], most:
         ChatMessage(ChatRole.SYSTEM, INSTRUCTIONS),
         ChatMessage(ChatRole.USER, json.dumps(quoted, ensure_ascii=False)),
     ]
-    reply = structured_call(model, messages, schema=SCHEMA, read=lambda value: numbers_read(value, len(shown), most))
+    reply = structured_call(
+        FallbackLlm(models), messages, schema=SCHEMA, read=lambda value: numbers_read(value, len(shown), most)
+    )
     if reply.value is None:
         return None
     tokens = sum(_tokens(messages, one) for one in reply.completions)

@@ -103,6 +103,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("conversations/<uuid:conversation_id>/", "get"): [Call("conversations/{conversation}/")],
     ("conversations/<uuid:conversation_id>/", "patch"): [Call("conversations/{conversation}/", {"title": "new"})],
     ("conversations/<uuid:conversation_id>/", "delete"): [Call("conversations/{conversation}/")],
+    ("conversations/<uuid:conversation_id>/summary/", "get"): [Call("conversations/{conversation}/summary/")],
     ("conversations/<uuid:conversation_id>/turns/", "get"): [Call("conversations/{conversation}/turns/")],
     ("conversations/<uuid:conversation_id>/turns/", "post"): [
         Call("conversations/{conversation}/turns/", {"content": "When does the nightingale sing?"}),
@@ -324,6 +325,7 @@ NEEDS_NO_ROW = {
     ("namespaces/", "get"): "paths, counts and rights; no content",
     ("namespaces/<uuid:namespace_id>/", "get"): "the same of one",
     ("namespaces/<uuid:namespace_id>/entries/<str:key>/", "get"): "ids and times; no content",
+    ("namespaces/<uuid:namespace_id>/summary/", "get"): "nothing is summed up here; else as quoted: test_summaries",
     ("mounts/", "get"): "paths, ids and names of tasks; no content",
     ("views/", "get"): "names and addresses of lists; no content",
     ("provenance/key/", "get"): "a public key",

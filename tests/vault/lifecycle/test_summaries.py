@@ -13,6 +13,8 @@ from governance.actor import system_actor
 from governance.database import acting
 from governance.ids import uuid7
 from governance.jobs.kinds import JobRun
+from governance.models import AuditEntry
+from governance.vocabulary import Verb
 from memos_web.config import LlmChoice
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
@@ -110,6 +112,53 @@ def test_reader_gets_no_sentence_of_a_deleted_or_private_memory(
 def test_place_with_few_memories_has_no_summary(olivia: Contract, alice: Contract) -> None:
     alice.add(HERONS[0], namespace="/team")
     assert written(olivia) == 0
+
+
+def test_summaries_are_read_over_rest_by_who_may_and_audited(
+    world: World, olivia: Contract, alice: Contract, bob: Contract, charlie: Contract
+) -> None:
+    ids = stored(alice)
+    place = next(one["id"] for one in alice.get("namespaces/").json["results"] if one["path"] == "/team")
+    address = f"namespaces/{place}/summary/"
+    assert bob.get(address).json == {"sentences": [], "memories": 0, "model": None, "made_at": None}
+    written(olivia, sentences=2)
+    shown = bob.get(address).json
+    assert [(one["text"], one["memory_id"]) for one in shown["sentences"]] == [
+        (HERONS[0], ids[0]),
+        (HERONS[2], ids[2]),
+    ]
+    assert (shown["memories"], shown["model"]) == (5, None)
+    with acting(world.bob.actor):
+        entry = AuditEntry.objects.filter(verb=Verb.MEMORY_READ, object_ids__contains=[ids[0]]).latest("id")
+        assert entry.principal_id == world.bob.key.id
+    assert alice.delete(f"memories/{ids[0]}/").status == 204
+    assert [one["text"] for one in bob.get(address).json["sentences"]] == [HERONS[2]]
+    assert (charlie.get(address).status, bob.get(address + "?x=1").status) == (404, 400)
+    conversation = alice.post("conversations/", {"title": "Herons"}).json["id"]
+    for text in HERONS[:3]:
+        assert alice.post(f"conversations/{conversation}/turns/", {"content": text}).status == 201
+    written(olivia)
+    assert alice.get(f"conversations/{conversation}/summary/").json["sentences"]
+    for client, status in ((olivia, 403), (charlie, 404)):
+        assert client.get(f"conversations/{conversation}/summary/").status == status
+
+
+def test_models_of_the_tenant_choose_before_the_installations(
+    olivia: Contract, alice: Contract, charlie: Contract, httpserver: HTTPServer
+) -> None:
+    asked = replies(httpserver, json.dumps({"sentences": [3]}))
+    stored(alice)
+    charlie.add(HERONS[0])
+    with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
+        body = {"model": "own", "address": httpserver.url_for("/v1"), "key": "sk-own", "retries": 0}
+        assert olivia.post("models/", body).status == 201
+        assert written(olivia) == 1
+        stored(charlie)
+        assert written(charlie) == 1
+    assert [one["model"] for one in asked] == ["own"]  # another tenant does not ask it
+    place = next(one["id"] for one in alice.get("namespaces/").json["results"] if one["path"] == "/team")
+    shown = alice.get(f"namespaces/{place}/summary/").json
+    assert ([one["text"] for one in shown["sentences"]], shown["model"]) == ([HERONS[3]], "tiny-1")
 
 
 def test_conversation_shows_its_summary_to_its_member_only(world: World, olivia: Contract, alice: Contract) -> None:

@@ -1,0 +1,62 @@
+"""namespaces/{id}/summary/ and conversations/{id}/summary/ of the REST contract."""
+
+from typing import Any
+from uuid import UUID
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only
+from governance.database import acting
+from vault.api.described import of_memories
+from vault.api.schema import Schema
+from vault.chat.selectors import conversation_get
+from vault.lifecycle.summaries import SummaryView, conversation_summary, namespace_summary
+from vault.namespaces.selectors import namespace_get
+
+
+class SummaryLineSchema(Schema):
+    text = serializers.CharField()
+    memory_id = serializers.UUIDField()
+
+
+class SummarySchema(Schema):
+    sentences = SummaryLineSchema(many=True, help_text="Those of memories that the caller may read; may be empty.")
+    memories = serializers.IntegerField(help_text="Memories that the summary was made of.")
+    model = serializers.CharField(allow_null=True, help_text="That chose the sentences; null: none.")
+    made_at = serializers.DateTimeField(allow_null=True, help_text="Null: nothing is summed up yet.")
+
+
+class NamespaceSummaryView(ApiView):
+    @of_memories("namespaces_summary", SummarySchema, may=[404])
+    def get(self, request: Request, namespace_id: UUID) -> Response:
+        """Read the summary of a namespace: sentences of its memories, each as its memory says it now."""
+        actor = self.actor()
+        with acting(actor):
+            namespace_get(actor=actor, namespace_id=namespace_id)
+            asked_only(request)
+            return Response(_json(namespace_summary(actor=actor, namespace_id=namespace_id)))
+
+
+class ConversationSummaryView(ApiView):
+    @of_memories("conversations_summary", SummarySchema, may=[404])
+    def get(self, request: Request, conversation_id: UUID) -> Response:
+        """Read the summary of one of the caller's own conversations: sentences of its messages."""
+        actor = self.actor()
+        with acting(actor):
+            conversation_get(actor=actor, conversation_id=conversation_id)
+            asked_only(request)
+            return Response(_json(conversation_summary(actor=actor, conversation_id=conversation_id)))
+
+
+def _json(view: SummaryView | None) -> dict[str, Any]:
+    if view is None:
+        return {"sentences": [], "memories": 0, "model": None, "made_at": None}
+    return {
+        "sentences": [{"text": line.text, "memory_id": str(line.memory_id)} for line in view.lines],
+        "memories": view.memories,
+        "model": view.model or None,
+        "made_at": time_json(view.at),
+    }
