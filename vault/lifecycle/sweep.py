@@ -167,7 +167,10 @@ def _done(run: JobRun, plans: Sequence[Plan]) -> dict[UUID, str]:
 
 def _failure(run: JobRun, plan: Plan) -> str:
     """The code of what stands against one memory's change; empty once that is done."""
-    plan.cube.refresh_from_db(fields=["state"])
+    state = Cube.objects.filter(id=plan.cube.id).values_list("state", flat=True).first()
+    if state is None:  # it was erased with the memory that it was read out of
+        return ""
+    plan.cube.state = state
     try:
         with transaction.atomic():
             _do(run, [plan])
@@ -179,12 +182,12 @@ def _failure(run: JobRun, plan: Plan) -> str:
 
 
 def _do(run: JobRun, plans: Sequence[Plan]) -> None:
-    for plan in plans:
-        if plan.deed is Deed.PURGED:
-            cube_purge(actor=run.system, cube_id=plan.cube.id)
     states = {Deed.EXPIRED: State.EXPIRED, Deed.ARCHIVED: State.ARCHIVED}
     steps = [PlannedStep(plan.cube, states[plan.deed], plan.reason) for plan in plans if plan.deed in states]
     steps_write(run.system, steps, run.job_id)
+    for plan in plans:
+        if plan.deed is Deed.PURGED and Cube.objects.filter(id=plan.cube.id).exists():  # else it went with another
+            cube_purge(actor=run.system, cube_id=plan.cube.id)
 
 
 def _due(actor: Actor, chosen: SweepSettings, after: UUID, most: int) -> list[tuple[UUID, bool]]:

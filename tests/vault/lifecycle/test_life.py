@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 from django.db.models.functions import Now
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -275,16 +275,42 @@ class Life(RuleBasedStateMachine):
             assert steps.get(one, []) == list(range(1, memory.steps + 1))
 
 
-def test_random_lives_are_as_modelled(world: World, full_size: bool) -> None:
-    class LifeOfAlice(Life):
+class NothingHappens(Life):
+    """As if the product acknowledged each call and did nothing."""
+
+    def tried(self, is_allowed: bool, act: Callable[[], object]) -> bool:
+        return is_allowed
+
+
+class HoldsBindNothing(Life):
+    """As if the product had to change what is held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model.is_free = self.model.is_readable  # type: ignore[method-assign]
+
+
+def lives(machine: type[Life], world: World, examples: int) -> None:
+    class LifeOfAlice(machine):  # type: ignore[valid-type,misc]
         actor = world.alice.actor
 
     chosen = settings(
-        max_examples=LIVES_IN_FULL if full_size else LIVES,
+        max_examples=examples,
         stateful_step_count=25,
         deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
     )
     run_state_machine_as_test(LifeOfAlice, settings=chosen)
+
+
+def test_random_lives_are_as_modelled(world: World, full_size: bool) -> None:
+    lives(Life, world, LIVES_IN_FULL if full_size else LIVES)
+
+
+@pytest.mark.parametrize("machine", [NothingHappens, HoldsBindNothing])
+def test_product_that_is_not_as_modelled_shows(world: World, machine: type[Life]) -> None:
+    with pytest.raises((AssertionError, DomainError)):
+        lives(machine, world, LIVES)

@@ -1,7 +1,9 @@
 """The sweep: what expired is marked, what was forgotten is archived, what is over is erased; a hold stops all three."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Barrier
 from typing import Any
 
 import psycopg
@@ -9,12 +11,16 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
+from governance.actor import system_actor
 from governance.database import acting
+from governance.ids import uuid7
+from governance.jobs.kinds import JobRun, Step
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract
 from tests.vault.outbox import run_jobs
 from vault.lifecycle.forgetting import POLICIES, Forgetting, Use, archived_because
+from vault.lifecycle.sweep import lifecycle_sweep
 from vault.models import Cube, StateTransition
 
 Superuser = Callable[[], psycopg.Connection]
@@ -154,6 +160,52 @@ def test_preview_counts_and_changes_nothing(world: World, olivia: Contract, old:
     assert states(world)[forgotten] == "generated"
     page = signed_in(world.olivia).get(f"/jobs/schedules/{schedule_id}/?preview")
     assert "A run now would change 1 row." in page.text
+
+
+def test_memory_is_erased_with_the_statements_that_were_read_out_of_it(
+    world: World, olivia: Contract, alice: Contract, superuser: Superuser
+) -> None:
+    said = [{"role": "user", "content": "I live in Lisbon now, for the work. My favourite animal is the heron."}]
+    stored = [one["id"] for one in alice.post("memories/", {"messages": said}).json["results"]]
+    assert len(stored) > 1
+    run_jobs()
+    for memory_id in stored:
+        alice.delete(f"memories/{memory_id}/")
+    superuser().execute("UPDATE vault_cube SET deleted_at = now() - interval '31 days'")
+    result = swept(olivia)
+    assert (result["purged"], result["skipped"]) == (len(stored), [])
+    assert states(world) == {}
+
+
+def test_two_sweeps_at_once_take_each_step_once(
+    world: World, alice: Contract, old: Callable[..., str], superuser: Superuser
+) -> None:
+    forgotten = [old(f"The heron nests by mill {number}.", 90) for number in range(4)]
+    expired, over = old("Expired yesterday.", 5, expires_at=1), old("Deleted long ago.", 90, deleted_at=31)
+    system = system_actor(tenant_id=world.acme.id, request_id="test")
+    started = Barrier(2)
+
+    def run() -> Step:
+        try:
+            write = lifecycle_sweep(
+                JobRun(uuid7(), system, system, {}, {}, 0, None, None, {}, lambda done, total: None)
+            )
+            assert callable(write)
+            started.wait(30)  # both have read what is due
+            return write()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        steps = [one.result() for one in [pool.submit(run), pool.submit(run)]]
+    assert sum(int((step.result or {})["changed"]) for step in steps) == 6
+    assert states(world) == {**dict.fromkeys(forgotten, "archived"), expired: "expired"}
+    with acting(world.alice.actor):
+        rows = StateTransition.objects.values_list("cube_id", "step")
+        assert sorted((str(cube_id), step) for cube_id, step in rows) == sorted(
+            (one, 1) for one in [*forgotten, expired]
+        )
+    assert over not in states(world)
 
 
 def test_settings_of_a_sweep_are_checked_and_leave_parts_out(
