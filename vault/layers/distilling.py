@@ -130,10 +130,11 @@ def _distil(actor: Actor, segment_id: UUID, reading: Reading) -> None:
     pages = Page.objects.filter(id__in=list(reading.pages), promoted_at=None).select_for_update().order_by("id")
     rows = list(pages.defer("vector"))
     fresh = {page.id for page in rows}
-    queues = _Queues(actor, constants.entries)
-    for one in reading.found:
-        if one.page_id in fresh:
-            queues.take(one)
+    found = [one for one in reading.found if one.page_id in fresh]
+    queues = _Queues(actor, constants.entries, [one.cube_id for one in found])
+    for one in found:
+        queues.take(one)
+    queues.finish()
     _traits_update(actor, segment.persona_id, {page: reading.signs.get(page, {}) for page in fresh})
     Page.objects.filter(id__in=fresh).update(promoted_at=Now())
     left = Page.objects.filter(segment_id=segment_id, promoted_at=None).count()
@@ -156,24 +157,33 @@ def _gists_update(pages: Sequence[Page], reading: Reading, modelled: ModelReadin
 
 
 class _Queues:
-    """The long-term queues of the personas that a segment speaks of; the caller holds the persona's lock."""
+    """The long-term queues of the personas that a segment speaks of; the caller holds the persona's lock.
 
-    def __init__(self, actor: Actor, capacity: int) -> None:
+    cubes: by id, the memories of the statements that are taken.
+    """
+
+    def __init__(self, actor: Actor, capacity: int, cube_ids: Sequence[UUID]) -> None:
         self.actor, self.capacity = actor, capacity
         self.counts: dict[EntryAction, int] = {}
+        self._cubes = Cube.objects.in_bulk(cube_ids)
+        present = LayerEntry.objects.filter(cube_id__in=cube_ids)
+        self._present = set(present.values_list("persona_id", "queue", "cube_id"))
         self._stored: dict[tuple[UUID, EntryQueue], list[StoredStatement]] = {}
+        self._new: list[LayerEntry] = []
+        self._grown: set[tuple[UUID, EntryQueue]] = set()
 
     def take(self, one: Distilled) -> None:
-        """Reconcile a statement with its queue, and write what follows."""
+        """Reconcile a statement with its queue; what follows is written here, but for entries: see `finish`."""
         stored = self._entries(one.persona_id, one.queue)
         outcome = reconcile(one.text, one.at, stored, one.name)
         self.counts[outcome.action] = self.counts.get(outcome.action, 0) + 1
         if outcome.action is EntryAction.NOTHING:
             return
-        cube = Cube.objects.get(id=one.cube_id)
+        cube = self._cubes[one.cube_id]
         if outcome.other is not None:
+            self._store()
             self._contradict(one, outcome, outcome.other, cube)
-        if outcome.is_older:
+        if outcome.is_older or (one.persona_id, one.queue, one.cube_id) in self._present:
             return
         slot = slot_of(one.text) if one.queue is EntryQueue.PROFILE and not one.name else None
         name = one.name or (slot.name if slot else "")
@@ -186,11 +196,23 @@ class _Queues:
             action=outcome.action,
             reason=outcome.reason,
         )
-        present = LayerEntry.objects.filter(persona_id=one.persona_id, queue=one.queue, cube=cube).first()
-        if present is None:
-            entry.save(force_insert=True)
-            stored.append(StoredStatement(entry.id, one.text, one.at, entry.name))
-        self._overflow(one.persona_id, one.queue)
+        self._new.append(entry)
+        self._present.add((one.persona_id, one.queue, one.cube_id))
+        self._grown.add((one.persona_id, one.queue))
+        stored.append(StoredStatement(entry.id, one.text, one.at, entry.name))
+
+    def finish(self) -> None:
+        """Write the entries; the oldest leave queues that are over their capacity."""
+        self._store()
+        for persona_id, queue in sorted(self._grown):
+            rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None)
+            over = list(rows.order_by("-id").values_list("id", flat=True)[self.capacity :])
+            if over:
+                LayerEntry.objects.filter(id__in=over).update(left_at=Now())
+
+    def _store(self) -> None:
+        LayerEntry.objects.bulk_create(self._new)
+        self._new = []
 
     def _entries(self, persona_id: UUID, queue: EntryQueue) -> list[StoredStatement]:
         if (persona_id, queue) not in self._stored:
@@ -230,11 +252,6 @@ class _Queues:
 
     def _moment_of(self, entry: LayerEntry) -> datetime:
         return entry.cube.event_time or entry.created_at
-
-    def _overflow(self, persona_id: UUID, queue: EntryQueue) -> None:
-        rows = LayerEntry.objects.filter(persona_id=persona_id, queue=queue, left_at=None)
-        over = list(rows.order_by("-id").values_list("id", flat=True)[self.capacity :])
-        LayerEntry.objects.filter(id__in=over).update(left_at=Now())
 
 
 def _close(actor: Actor, older: Cube, newer: Cube, until: datetime) -> CubeVersion | None:

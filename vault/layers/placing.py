@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.db import connection
 from django.db.models import Avg, Q
 from django.db.models.functions import Now
 from pgvector import HalfVector
+from psycopg.types.json import Jsonb
 
 from governance.actor import Actor
 from governance.audit.services import record
@@ -18,12 +19,13 @@ from governance.ids import uuid7
 from governance.keys.services import token_maker
 from governance.outbox.routes import Payload, Write
 from governance.outbox.services import emit
+from governance.prepared import prepared_cursor, sql_array
 from governance.vocabulary import Topic, Verb
 from vault.layers.constants import constants_in_force
 from vault.layers.reading import gist_of, keyword_marks, pages_open
 from vault.layers.rules import Constants, best_segment, continues
 from vault.layers.scoring import SegmentQuery, coldest_segments, hot_ids, segment_scores
-from vault.models import Page, Segment, Stream
+from vault.models import Page, Segment
 from vault.providers.ports import Matrix
 from vault.providers.registry import embedder
 from vault.vocabulary import PageLayer
@@ -32,6 +34,33 @@ PART = 100  # pages of one transaction
 MOST_SEGMENT_KEYWORDS = 24
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 3))"
 TO_PLACE = Q(vector=None) | Q(chain=None) | Q(layer=PageLayer.MID_TERM, segment=None)
+# By hand and planned once, as they run after every turn. The conditions of the first two are those of the index of
+# pages to place.
+UNREAD = """
+SELECT id, query_id, response_id FROM vault_page WHERE tenant_id = %s AND stream_id = %s AND vector IS NULL
+ORDER BY position LIMIT %s
+"""
+WAITING = """
+SELECT id, position, query_id, response_id, at, layer, segment_id, chain, vector, model, keywords FROM vault_page
+WHERE tenant_id = %s AND stream_id = %s
+  AND (vector IS NULL OR chain IS NULL OR (layer = 'mid_term' AND segment_id IS NULL))
+ORDER BY position LIMIT %s FOR UPDATE
+"""
+BEFORE = """
+SELECT at, chain, vector, model, keywords FROM vault_page
+WHERE tenant_id = %s AND stream_id = %s AND position < %s ORDER BY position DESC LIMIT 1
+"""
+STREAM_PERSONA = "SELECT persona_id FROM vault_stream WHERE tenant_id = %s AND id = %s"
+WRITE_READING = """
+UPDATE vault_page SET vector = %s, model = %s, keywords = %s::bigint[], gist = %s, read_versions = %s::int[], chain = %s
+WHERE tenant_id = %s AND id = %s
+"""
+WRITE_SEGMENT = "UPDATE vault_page SET segment_id = %s, score = %s, chain = %s WHERE tenant_id = %s AND id = %s"
+SEGMENT = "SELECT id, vector, model, keywords, pages, unpromoted FROM vault_segment WHERE tenant_id = %s AND id = %s"
+WRITE_PAGES = """
+UPDATE vault_segment SET vector = %s, model = %s, keywords = %s, pages = %s, unpromoted = %s, visited_at = %s
+WHERE tenant_id = %s AND id = %s
+"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +107,7 @@ def pages_reread(actor: Actor, payloads: Sequence[Payload]) -> Write:
 
 def persona_lock(persona_id: UUID) -> None:
     """Wait for whoever places pages of this persona, until the transaction ends."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(LOCK, [f"layers {persona_id}"])
 
 
@@ -91,8 +120,8 @@ def hot_emit(actor: Actor, persona_id: UUID) -> None:
 
 def _read(actor: Actor, stream_id: UUID) -> dict[UUID, Reading]:
     with acting(actor):
-        unread = Page.objects.filter(TO_PLACE, stream_id=stream_id).order_by("position")[:PART]
-        texts = pages_open([page for page in unread if page.vector is None])
+        names = ("id", "query_id", "response_id")
+        texts = pages_open(_pages(UNREAD, names, [actor.tenant_id, stream_id, PART]))
         maker = token_maker(actor.tenant_id)
     model = embedder()
     vectors = model.embed([one.text or " " for one in texts]) if texts else ()
@@ -103,20 +132,38 @@ def _read(actor: Actor, stream_id: UUID) -> dict[UUID, Reading]:
 
 
 def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) -> None:
-    stream = Stream.objects.get(id=stream_id)
-    persona_lock(stream.persona_id)
-    constants = constants_in_force(stream.persona_id)
-    pages = list(Page.objects.filter(TO_PLACE, stream_id=stream_id).order_by("position").select_for_update()[:PART])
-    placer = _Placer(actor, stream.persona_id, constants)
+    persona_id = _persona_of(actor, stream_id)
+    persona_lock(persona_id)
+    placer = _Placer(actor, persona_id, constants_in_force(persona_id))
+    names = (
+        "id",
+        "position",
+        "query_id",
+        "response_id",
+        "at",
+        "layer",
+        "segment_id",
+        "chain",
+        "vector",
+        "model",
+        "keywords",
+    )
+    pages = _pages(WAITING, names, [actor.tenant_id, stream_id, PART])
     done = 0
     for page in pages:
-        if not _take_reading(page, readings.get(page.id)):
+        reading = readings.get(page.id) if page.vector is None else None
+        if page.vector is None and reading is None:
             break  # written since it was read: its own event brings it here again
+        if reading is not None:
+            page.vector, page.model, page.keywords = reading.vector, reading.model, reading.keywords
         if page.chain is None:
-            page.chain = _chain_of(page, constants)
+            page.chain = _chain_of(actor, stream_id, page, placer.constants)
+        if reading is not None:
+            _write_reading(actor, page, reading)
         if page.layer == PageLayer.MID_TERM and page.segment_id is None:
             placer.place(page)
-        page.save()
+        if reading is None or page.segment_id is not None:
+            _write_segment(actor, page)
         done += 1
     if done:
         placer.finish()
@@ -131,29 +178,51 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         emit(actor=actor, topic=Topic.PAGES_WRITTEN, payload={"stream": str(stream_id)})
 
 
-def _take_reading(page: Page, reading: Reading | None) -> bool:
-    if page.vector is not None:
-        return True
-    if reading is None:
-        return False
-    page.vector, page.model, page.keywords = reading.vector, reading.model, reading.keywords
-    page.gist, page.read_versions = reading.gist, list(reading.versions)
-    return True
+def _pages(statement: str, names: Sequence[str], values: Sequence[Any]) -> list[Page]:
+    """The pages that a statement finds, with the fields that it reads. They are not saved by the ORM."""
+    with prepared_cursor() as cursor:
+        cursor.execute(statement, values)
+        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    return [Page(**{**row, "vector": _vector(row.get("vector"))}) for row in rows]
 
 
-def _chain_of(page: Page, constants: Constants) -> UUID:
+def _persona_of(actor: Actor, stream_id: UUID) -> UUID:
+    with prepared_cursor() as cursor:
+        cursor.execute(STREAM_PERSONA, [actor.tenant_id, stream_id])
+        (persona_id,) = cursor.fetchone()
+    found: UUID = persona_id
+    return found
+
+
+def _write_reading(actor: Actor, page: Page, reading: Reading) -> None:
+    """Keep what was read of a page, and its chain."""
+    read = [page.vector, page.model, sql_array(page.keywords), Jsonb(reading.gist), sql_array(reading.versions)]
+    with prepared_cursor() as cursor:
+        cursor.execute(WRITE_READING, [*read, page.chain, actor.tenant_id, page.id])
+
+
+def _write_segment(actor: Actor, page: Page) -> None:
+    """Keep the segment that a page joined, and its chain."""
+    with prepared_cursor() as cursor:
+        cursor.execute(WRITE_SEGMENT, [page.segment_id, page.score, page.chain, actor.tenant_id, page.id])
+
+
+def _chain_of(actor: Actor, stream_id: UUID, page: Page, constants: Constants) -> UUID:
     """The chain of the page before, where this one continues it; else its own."""
-    rows = Page.objects.filter(stream_id=page.stream_id, position__lt=page.position).order_by("-position")
-    before = rows.only("chain", "at", "vector", "model", "keywords").first()
-    if before is None or before.chain is None:
+    with prepared_cursor() as cursor:
+        cursor.execute(BEFORE, [actor.tenant_id, stream_id, page.position])
+        row = cursor.fetchone()
+    if row is None or row[1] is None:
         return page.id
+    at, chain, vector, model, keywords = row
     follows = continues(
-        cosine=cosine_of(before.vector, page.vector) if before.model == page.model else 0.0,
-        shares_keyword=bool(set(before.keywords) & set(page.keywords)),
-        gap=(page.at - before.at).total_seconds(),
+        cosine=cosine_of(_vector(vector), page.vector) if model == page.model else 0.0,
+        shares_keyword=bool(set(keywords) & set(page.keywords)),
+        gap=(page.at - at).total_seconds(),
         constants=constants,
     )
-    return before.chain if follows else page.id
+    found: UUID = chain if follows else page.id
+    return found
 
 
 class _Placer:
@@ -163,17 +232,20 @@ class _Placer:
         self.actor, self.persona_id, self.constants = actor, persona_id, constants
         self.changed: list[UUID] = []
         self.evicted: list[UUID] = []
-        self._is_fresh = False
 
     def place(self, page: Page) -> None:
         """Join the best segment over θ, else open one; the coldest resident leaves before."""
         scores = self._scores(page)
         best = best_segment(scores, self.constants.theta)
-        row = self._open() if best is None else Segment.objects.get(id=best)
-        page.score = scores[best] if best is not None else None
-        _add_page(row, page)
-        row.save()
-        page.segment_id = row.id
+        if best is None:
+            row = self._open()
+            _add_page(row, page)
+            row.save(force_insert=True)
+        else:
+            row = self._segment(best)
+            _add_page(row, page)
+            self._write(row)
+        page.segment_id, page.score = row.id, scores[best] if best is not None else None
         self.changed.append(row.id)
 
     def finish(self) -> None:
@@ -186,15 +258,28 @@ class _Placer:
 
     def _scores(self, page: Page) -> dict[UUID, float]:
         """The Fscore of a page with each resident; the database has the centroids, and need not send them."""
-        if not self._is_fresh:
-            stale = Segment.objects.filter(persona_id=self.persona_id, evicted_at=None, vector=None, pages__gt=0)
-            for row in stale:
-                _refresh(row)
-            self._is_fresh = True
         assert page.vector is not None
         keywords = frozenset(page.keywords)
         query = SegmentQuery(self.actor.tenant_id, self.persona_id, _half(page.vector), page.model, keywords)
-        return segment_scores(query)
+        scores, stale = segment_scores(query)
+        if not stale:
+            return scores
+        for row in Segment.objects.filter(id__in=stale):
+            _refresh(row)
+        return segment_scores(query)[0]
+
+    def _segment(self, segment_id: UUID) -> Segment:
+        with prepared_cursor() as cursor:
+            cursor.execute(SEGMENT, [self.actor.tenant_id, segment_id])
+            key, vector, model, keywords, pages, unpromoted = cursor.fetchone()
+        row = Segment(id=key, model=model, keywords=keywords, pages=pages, unpromoted=unpromoted)
+        row.vector = _vector(vector)
+        return row
+
+    def _write(self, row: Segment) -> None:
+        values = [row.vector, row.model, Jsonb(row.keywords), row.pages, row.unpromoted, row.visited_at]
+        with prepared_cursor() as cursor:
+            cursor.execute(WRITE_PAGES, [*values, self.actor.tenant_id, row.id])
 
     def _open(self) -> Segment:
         """A new segment; where there are as many as may be, the coldest leaves first."""
@@ -205,7 +290,7 @@ class _Placer:
             residents.filter(id__in=leaving).update(evicted_at=Now())
             self.evicted += leaving
         row = Segment(id=uuid7(), tenant_id=self.actor.tenant_id, persona_id=self.persona_id)
-        row.created_at = row.visited_at = database_now()
+        row.created_at = database_now()
         return row
 
 
@@ -246,6 +331,11 @@ def cosine_of(one: HalfVector | None, other: HalfVector | None) -> float:
         return 0.0
     length = float(np.linalg.norm(left) * np.linalg.norm(right))
     return float(left @ right) / length if length else 0.0
+
+
+def _vector(value: bytes | None) -> HalfVector | None:
+    """A vector in PostgreSQL's binary form, as prepared statements bring it."""
+    return HalfVector.from_binary(value) if value is not None else None
 
 
 def _half(vector: HalfVector | Sequence[float]) -> HalfVector:

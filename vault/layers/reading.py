@@ -4,15 +4,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from django.db.models import F
-
 from governance.keys.services import TokenMaker
+from governance.prepared import prepared_cursor, sql_array
 from vault.cubes.words import Words, words_open
 from vault.lexicon.tokens import keywords
-from vault.models import CubeVersion, Page
+from vault.models import Page
 from vault.reader.rules import sentences, statements
 
 MOST_KEYWORDS = 12  # of one page
+# OFFSET 0 keeps each look-up a look-up by key, as in vault/cubes/rows.py.
+PRESENT = """
+SELECT cube.tenant_id, cube.id, cube.version, version.sealed
+FROM unnest(%s::uuid[]) AS wanted (id)
+  CROSS JOIN LATERAL (
+    SELECT one.tenant_id, one.id, one.version FROM vault_cube AS one WHERE one.id = wanted.id OFFSET 0
+  ) AS cube
+  CROSS JOIN LATERAL (
+    SELECT one.sealed FROM vault_cubeversion AS one
+    WHERE one.tenant_id = cube.tenant_id AND one.cube_id = cube.id AND one.number = cube.version OFFSET 0
+  ) AS version
+"""
 
 
 @dataclass(frozen=True)
@@ -43,12 +54,12 @@ def pages_open(pages: Sequence[Page]) -> list[PageText]:
 
 def words_of_cubes(cube_ids: Collection[UUID]) -> Mapping[UUID, tuple[int, Words]]:
     """The present version of each cube, its number and its words."""
-    rows = CubeVersion.objects.filter(cube_id__in=cube_ids, number=F("cube__version"))
-    found = rows.values_list("tenant_id", "cube_id", "number", "sealed")
-    return {
-        cube_id: (number, words_open(tenant_id=tenant_id, cube_id=cube_id, number=number, blob=sealed))
-        for tenant_id, cube_id, number, sealed in found
-    }
+    with prepared_cursor() as cursor:
+        cursor.execute(PRESENT, [sql_array(cube_ids)])
+        return {
+            cube_id: (number, words_open(tenant_id=tenant_id, cube_id=cube_id, number=number, blob=sealed))
+            for tenant_id, cube_id, number, sealed in cursor.fetchall()
+        }
 
 
 def layer_keywords(text: str, limit: int = MOST_KEYWORDS) -> list[str]:

@@ -17,7 +17,7 @@ from vault.models import Segment
 # The keywords come only where one of them is the text's: of most segments none is.
 RESIDENT = """
 SELECT id, CASE WHEN model = %(model)s AND vector IS NOT NULL THEN 1 - (vector <=> %(vector)s::halfvec) ELSE 0 END,
-  CASE WHEN keywords ?| %(keywords)s::text[] THEN keywords END
+  CASE WHEN keywords ?| %(keywords)s::text[] THEN keywords END, vector IS NULL AND pages > 0
 FROM vault_segment WHERE tenant_id = %(tenant)s AND persona_id = %(persona)s AND evicted_at IS NULL
 """
 # `by_heat` over τ, as text: it is asked after each page.
@@ -56,14 +56,15 @@ class SegmentQuery:
 
     def scores(self, rows: Sequence[Any]) -> dict[UUID, float]:
         """The Fscore by segment."""
-        return {key: fscore(near, {int(mark) for mark in marks or ()}, self.keywords) for key, near, marks in rows}
+        return {key: fscore(near, {int(mark) for mark in marks or ()}, self.keywords) for key, near, marks, _ in rows}
 
 
-def segment_scores(query: SegmentQuery) -> dict[UUID, float]:
-    """The Fscore with each resident. One query."""
+def segment_scores(query: SegmentQuery) -> tuple[dict[UUID, float], list[UUID]]:
+    """The Fscore with each resident, and the residents whose centroid is to be made anew. One query."""
     with prepared_cursor() as cursor:
         query.send(cursor)
-        return query.scores(cursor.fetchall())
+        rows = cursor.fetchall()
+    return query.scores(rows), [key for key, _, _, is_stale in rows if is_stale]
 
 
 def by_heat(rows: QuerySet[Segment], constants: Constants) -> QuerySet[Any]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -35,7 +36,8 @@ from vault.retrieval.ranking import NO_PARTS
 from vault.retrieval.selectors import Hit, memories_search
 from vault.vocabulary import EntryQueue, SearchMode
 
-OPENED = 20  # memories that a context opens at once
+OPENED = 20  # memories that a context opens at once, at least
+SHORTEST_LINE = 28  # tokens of a line beside its memory's text, at least
 FREE = 10  # memories beside the layers that a context may have
 DEFAULT_TOKENS = 2_000
 # 0 for a page that has no vector of the question's model yet.
@@ -65,6 +67,14 @@ FROM unnest(%(segments)s::uuid[]) AS chosen (id) CROSS JOIN LATERAL (
   FROM vault_page AS one WHERE one.tenant_id = %(tenant)s AND one.segment_id = chosen.id
   ORDER BY near DESC, one.id LIMIT %(pages)s
 ) AS page
+"""
+# Before a statement about all cubes: it is about these, each looked up by its key, however many the tenant has.
+NAMED = """
+WITH vault_cube AS MATERIALIZED (
+  SELECT cube.* FROM unnest(%(ids)s::uuid[]) AS wanted (id) CROSS JOIN LATERAL (
+    SELECT * FROM vault_cube AS one WHERE one.id = wanted.id AND one.tenant_id = %(tenant)s OFFSET 0
+  ) AS cube
+)
 """
 
 
@@ -280,11 +290,12 @@ def _ranked(actor: Actor, search: SearchQuery, scores: Mapping[UUID, float]) -> 
 
 
 def _views_within(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int], opened: _Opened) -> list[CubeView]:
-    """Open the memories that a context takes, OPENED at a time, until no further one fits its budget."""
+    """Open the memories that a context takes, as many at once as could fit, until no further one fits its budget."""
     found: list[CubeView] = []
-    left = opened.budget
-    for start in range(0, len(ranked), OPENED):
-        named = [one for one in ranked[start : start + OPENED] if sizes[one] < left]
+    left, waiting = opened.budget, list(ranked)
+    while waiting := [one for one in waiting if sizes[one] + SHORTEST_LINE <= left]:
+        count = max(OPENED, _fitting([sizes[one] + SHORTEST_LINE for one in waiting], left))
+        named, waiting = waiting[:count], waiting[count:]
         missing = [one for one in named if one not in opened.views]
         read = cubes_read(actor=actor, cube_ids=missing, verb=Verb.MEMORY_SEARCHED, is_use=False) if missing else []
         views = {**opened.views, **{view.cube.id: view for view in read}}
@@ -292,6 +303,11 @@ def _views_within(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int
         left -= sum(_tokens_of(view) for view in taken)
         found += taken
     return found
+
+
+def _fitting(sizes: Sequence[int], budget: int) -> int:
+    """The number of first sizes whose sum is within a budget."""
+    return sum(total <= budget for total in accumulate(sizes))
 
 
 def _count_use(actor: Actor, search: SearchQuery, views: Sequence[CubeView], visited: Sequence[UUID]) -> None:
@@ -319,10 +335,9 @@ def _visible(actor: Actor, search: SearchQuery, cube_ids: Sequence[UUID]) -> dic
     place = (search.namespaces, search.names_place, search.mounted, search.include_archived)
     made = compose("layered", rows()) if condition else composed("layered", rows, key=(visibility_number(actor), place))
     with prepared_cursor() as cursor:
-        statement = (
-            f"SELECT seen.id, seen.token_count FROM ({made.statement}) AS seen WHERE seen.id = ANY(%(ids)s::uuid[])"
+        cursor.execute(
+            NAMED + made.statement, {**made.parameters, "tenant": actor.tenant_id, "ids": sql_array(cube_ids)}
         )
-        cursor.execute(statement, {**made.parameters, "ids": sql_array(cube_ids)})
         return dict(cursor.fetchall())
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from governance.access.decisions.services import authorize
@@ -23,18 +24,26 @@ from vault.vocabulary import MessageRole, PageLayer
 # Made on demand, and locked until the transaction ends: pages of one stream are appended one after the other.
 ENTER_STREAM = """
 INSERT INTO vault_stream (id, tenant_id, persona_id, agent_persona_id, session_token, last_position)
-VALUES (%s, %s, %s, %s, %s, 0)
+VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (tenant_id, persona_id, session_token)
 DO UPDATE SET updated_at = statement_timestamp(),
+  last_position = vault_stream.last_position + excluded.last_position,
   agent_persona_id = coalesce(excluded.agent_persona_id, vault_stream.agent_persona_id)
 RETURNING id, last_position
 """
-# Two statements: nested in one, the planner of a young table looks the inner one up again for every page.
-OLDEST = """
-SELECT id FROM vault_page WHERE tenant_id = %s AND stream_id = %s AND layer = 'short_term'
-ORDER BY position DESC OFFSET %s
+# The array is made once; joined, the planner of a young table would look the inner statement up for every page.
+MOVE_OLDEST = """
+UPDATE vault_page SET layer = 'mid_term' WHERE tenant_id = %(tenant)s AND id = ANY (ARRAY(
+  SELECT id FROM vault_page WHERE tenant_id = %(tenant)s AND stream_id = %(stream)s AND layer = 'short_term'
+  ORDER BY position DESC OFFSET %(remaining)s))
 """
-MOVE = "UPDATE vault_page SET layer = 'mid_term' WHERE id = ANY(%s::uuid[]) AND tenant_id = %s"
+INSERT = """
+INSERT INTO vault_page (id, tenant_id, stream_id, position, query_id, response_id, at, layer, model, keywords, gist,
+  read_versions)
+SELECT id, %(tenant)s, %(stream)s, position, query_id, response_id, at, layer, '', '{}', '[]', '{}'
+FROM unnest(%(ids)s::uuid[], %(positions)s::int[], %(queries)s::uuid[], %(responses)s::uuid[],
+  %(times)s::timestamptz[], %(layers)s::text[]) AS page (id, position, query_id, response_id, at, layer)
+"""
 FIRST_PERSONA = """
 SELECT id FROM governance_persona WHERE tenant_id = %s AND member_id = %s AND kind = %s AND removed_at IS NULL
 ORDER BY id LIMIT 1
@@ -115,13 +124,18 @@ def pages_append(*, actor: Actor, stream: StreamRef, drafts: Sequence[PageDraft]
     authorize(actor, permission)
     with acting(actor):
         capacity = constants_in_force(stream.persona_id).stm_pages
-        stream_id, position = _enter(actor, stream)
-        first, *rest = drafts
-        completed = first.query is None and _complete(stream_id, position, first)
-        new = rest if completed else list(drafts)
+        new = list(drafts)
+        may_complete = new[0].query is None
+        stream_id, position = _enter(actor, stream, 0 if may_complete else len(new))
+        if may_complete:
+            new = new[1:] if _complete(stream_id, position, new[0]) else new
+            position += len(new)
+            _advance(actor, stream_id, position)
         if new:
-            _move_oldest(actor, stream_id, max(capacity - len(new), 0))
-            _insert(actor, stream_id, position, new, capacity)
+            with prepared_cursor() as cursor:
+                remaining = max(capacity - len(new), 0)
+                cursor.execute(MOVE_OLDEST, {"tenant": actor.tenant_id, "stream": stream_id, "remaining": remaining})
+                cursor.execute(INSERT, _page_rows(actor, stream_id, position - len(new), new, capacity))
         emit(actor=actor, topic=Topic.PAGES_WRITTEN, payload={"stream": str(stream_id)})
 
 
@@ -154,9 +168,10 @@ def _paired(messages: Sequence[tuple[MessageRole, Added]]) -> list[PageDraft]:
     return pages
 
 
-def _enter(actor: Actor, stream: StreamRef) -> tuple[UUID, int]:
+def _enter(actor: Actor, stream: StreamRef, count: int) -> tuple[UUID, int]:
+    """Lock the stream and make room for `count` pages; its id, and the position of its last page with them."""
     token = token_maker(actor.tenant_id).token("stream", stream.session)
-    row = [uuid7(), actor.tenant_id, stream.persona_id, stream.agent_persona_id, token]
+    row = [uuid7(), actor.tenant_id, stream.persona_id, stream.agent_persona_id, token, count]
     with prepared_cursor() as cursor:
         cursor.execute(ENTER_STREAM, row)
         stream_id, position = cursor.fetchone()
@@ -169,31 +184,22 @@ def _complete(stream_id: UUID, position: int, answer: PageDraft) -> bool:
     return bool(waiting.update(response_id=answer.response, vector=None))
 
 
-def _move_oldest(actor: Actor, stream_id: UUID, remaining: int) -> None:
+def _advance(actor: Actor, stream_id: UUID, position: int) -> None:
     with prepared_cursor() as cursor:
-        cursor.execute(OLDEST, [actor.tenant_id, stream_id, remaining])
-        leaving = [row[0] for row in cursor.fetchall()]
-        if leaving:
-            cursor.execute(MOVE, [sql_array(leaving), actor.tenant_id])
+        cursor.execute(ADVANCE, [position, actor.tenant_id, stream_id])
 
 
-def _insert(actor: Actor, stream_id: UUID, position: int, new: Sequence[PageDraft], capacity: int) -> None:
-    """The last `capacity` pages enter the queue; of a longer call the others pass through it at once."""
+def _page_rows(actor: Actor, stream_id: UUID, position: int, new: Sequence[PageDraft], capacity: int) -> dict[str, Any]:
+    """The values of INSERT. The last `capacity` pages enter the queue; of a longer call the others pass through it."""
     queued = len(new) - capacity
-    Page.objects.bulk_create(
-        [
-            Page(
-                id=uuid7(),
-                tenant_id=actor.tenant_id,
-                stream_id=stream_id,
-                position=position + number,
-                query_id=page.query,
-                response_id=page.response,
-                at=page.at,
-                layer=PageLayer.SHORT_TERM if number > queued else PageLayer.MID_TERM,
-            )
-            for number, page in enumerate(new, start=1)
-        ]
-    )
-    with prepared_cursor() as cursor:
-        cursor.execute(ADVANCE, [position + len(new), actor.tenant_id, stream_id])
+    numbers = range(1, len(new) + 1)
+    return {
+        "tenant": actor.tenant_id,
+        "stream": stream_id,
+        "ids": sql_array(uuid7() for _ in new),
+        "positions": sql_array(position + number for number in numbers),
+        "queries": sql_array(page.query for page in new),
+        "responses": sql_array(page.response for page in new),
+        "times": sql_array(page.at.isoformat() for page in new),
+        "layers": sql_array(PageLayer.SHORT_TERM if number > queued else PageLayer.MID_TERM for number in numbers),
+    }

@@ -66,6 +66,10 @@ class Turn(TenantModel):
         indexes = [
             models.Index(fields=["tenant", "question"], name="turn_by_question"),
             models.Index(fields=["tenant", "answer"], name="turn_by_answer"),
+            # Of few turns, however long the conversation: each turn looks up the goals that were raised.
+            models.Index(
+                fields=["tenant", "conversation"], name="turn_with_goal", condition=models.Q(goal_id__isnull=False)
+            ),
         ]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "conversation", "position"], name="turn_position_is_unique")

@@ -113,7 +113,8 @@ class Page(TenantModel):
             ),
         ]
         indexes = [
-            models.Index(fields=["tenant", "stream", "layer", "-position"], name="page_by_layer"),
+            # Of few rows, however long the stream: the planner would read all pages of a stream by another index.
+            models.Index(fields=["tenant", "stream", "position"], name="page_queued", condition=Q(layer="short_term")),
             models.Index(
                 fields=["tenant", "stream", "position"],
                 name="page_to_place",
