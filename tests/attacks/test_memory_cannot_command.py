@@ -10,6 +10,10 @@ from django.test import override_settings
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from governance.database import acting
+from governance.outbox.dispatcher import dispatch_once
+from governance.outbox.routes import Task
+from governance.outbox.running import task_run
 from memos_web.config import LlmChoice
 from tests.factories import World
 from tests.governance.mutants import mutant
@@ -19,6 +23,7 @@ from tests.vault.chat.test_model import PATH, streamed
 from tests.vault.outbox import run_jobs
 from vault.chat import answering, rules
 from vault.chat.rules import INSTRUCTIONS
+from vault.models import Cube
 
 pytestmark = pytest.mark.long
 
@@ -219,14 +224,28 @@ def test_all_that_one_writer_stored_is_in_quarantine_within_a_minute(
     started = time.monotonic()
     reply = olivia.post("reviews/quarantine/", {"writer": key_id})
     assert reply.status == 202, reply
-    run_jobs()
+    moments: list[float] = []
+
+    def send(task: Task) -> None:
+        task_run(task)
+        with acting(world.olivia.actor):
+            if not moments and Cube.objects.filter(is_quarantined=False).count() == 1:
+                moments.append(time.monotonic() - started)
+
+    while dispatch_once(send):
+        pass
     seconds = time.monotonic() - started
     assert olivia.search_contents("Where do kestrels nest?", namespaces=["/team"]) == ["The heron nests by the mill."]
     assert olivia.listed("namespace=/team") == ["The heron nests by the mill."]
     waiting = quarantined(olivia)
     assert len(waiting) == count
-    assert seconds < LIMIT
-    evidence(row=15, name="writer-in-quarantine", figures={"memories": count, "seconds": round(seconds, 1)})
+    assert moments[0] < LIMIT
+    figures = {
+        "memories": count,
+        "seconds until nobody reads them": round(moments[0], 1),
+        "seconds until each waits in the inbox": round(seconds, 1),
+    }
+    evidence(row=15, name="writer-in-quarantine", figures=figures)
 
 
 def grants(client: Contract) -> int:

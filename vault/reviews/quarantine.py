@@ -32,12 +32,14 @@ from vault.models.cube import CubeQuerySet
 from vault.reviews.withdrawn import UNDECIDED
 from vault.vocabulary import ReviewKind, Source
 
-PART = 100  # memories of one step
+SHOWN = 100  # memories that a dry run names
+HIDDEN, ASKED = 1_000, 500  # memories of one step
+FIRST = UUID(int=0)
 
 
 @dataclass(frozen=True)
 class WriterMemories:
-    """count: memories that would enter quarantine; ids: the first PART of them; held: those that a hold keeps."""
+    """count: memories that would enter quarantine; ids: the first SHOWN of them; held: those that a hold keeps."""
 
     count: int
     ids: tuple[UUID, ...]
@@ -64,10 +66,10 @@ def writer_memories(*, actor: Actor, writer_id: UUID) -> WriterMemories:
     authorize(actor, Permission.APIKEY_MANAGE, Target("principal", writer_id, actor.tenant_id))
     with acting(actor):
         _refuse_unknown(actor, writer_id)
-        rows = _written_by(actor, writer_id)
+        rows = _written_by(actor, writer_id).filter(is_quarantined=False)
         free = rows.free()
         return WriterMemories(
-            free.count(), tuple(free.values_list("id", flat=True)[:PART]), rows.count() - free.count()
+            free.count(), tuple(free.values_list("id", flat=True)[:SHOWN]), rows.count() - free.count()
         )
 
 
@@ -84,22 +86,17 @@ def writer_quarantine(*, actor: Actor, writer_id: UUID) -> JobView:
 
 @handler(Topic.WRITER_QUARANTINE, permission=Permission.APIKEY_MANAGE, weight=Weight.INTERACTIVE)
 def writers_quarantine(run: JobRun) -> Callable[[], Step]:
-    """Put the next PART memories of a writer in quarantine. done: memories. What is held stays, and is counted.
+    """Put all memories of a writer in quarantine: first nobody reads them any more, then each gets its review and
+    leaves the index. done: memories out of reach. What is held stays, and is counted.
 
-    Writes: Cube …, Review …, AuditEntry; deletes Posting …, Embedding ….
+    Writes: Cube …, Review …, AuditEntry; deletes IdempotencyKey …, Posting …, Embedding ….
     """
     writer_id = UUID(run.settings["writer"])
 
     def write() -> Step:
-        rows = _written_by(run.actor, writer_id)
-        some = rows.free().select_related("namespace").select_for_update(of=("self",))
-        cubes = list(some[:PART])
-        if cubes:
-            _quarantine(run.actor, cubes)
-        done = run.done + len(cubes)
-        if len(cubes) == PART:
-            return Step(state={"after": str(cubes[-1].id)}, done=done, result={"quarantined": done})
-        return Step(done=done, total=done, result={"quarantined": done, "held": rows.count()})
+        if "after" in run.state:
+            return _ask(run, writer_id, UUID(run.state["after"]))
+        return _hide(run, writer_id)
 
     return write
 
@@ -110,23 +107,42 @@ def _refuse_unknown(actor: Actor, writer_id: UUID) -> None:
         raise NotFound
 
 
+def _hide(run: JobRun, writer_id: UUID) -> Step:
+    """Take the next HIDDEN memories out of everybody's reach."""
+    rows = _written_by(run.actor, writer_id).filter(is_quarantined=False)
+    ids = list(rows.free().select_for_update(no_key=True).values_list("id", flat=True)[:HIDDEN])
+    if ids:
+        Cube.objects.filter(id__in=ids).update(is_quarantined=True)
+        replies_forget(actor=run.actor, object_ids=ids)
+        record(actor=run.actor, verb=Verb.MEMORY_QUARANTINED, object_type="memory", object_ids=ids)
+    done = run.done + len(ids)
+    if len(ids) == HIDDEN:
+        return Step(state={"hidden": done}, done=done, result={"quarantined": done})
+    return Step(state={"after": str(FIRST)}, done=done, result={"quarantined": done, "held": rows.count()})
+
+
+def _ask(run: JobRun, writer_id: UUID, after: UUID) -> Step:
+    """Ask about the next ASKED memories that are in quarantine, and take them out of the index."""
+    rows = _written_by(run.actor, writer_id).filter(is_quarantined=True, id__gt=after)
+    cubes = list(rows.select_related("namespace").select_for_update(of=("self",), no_key=True)[:ASKED])
+    index_cubes(cubes)
+    versions = CubeVersion.objects.filter(cube_id__in=[cube.id for cube in cubes], number=F("cube__version"))
+    decided = Review.objects.filter(kind=ReviewKind.QUARANTINE, version__in=versions)
+    asked = set(decided.values_list("version_id", flat=True))
+    decided.update(**UNDECIDED)
+    if unasked := [one for one in versions.defer("sealed") if one.id not in asked]:
+        quarantine_ask(unasked)
+    is_last = len(cubes) < ASKED
+    return Step(
+        state=None if is_last else {"after": str(cubes[-1].id)},
+        done=run.done,
+        total=run.done if is_last else None,
+        result=dict(run.result),
+    )
+
+
 def _written_by(actor: Actor, writer_id: UUID) -> CubeQuerySet:
     """Memories of which a version is the writer's, but for what was said in chats."""
     versions = CubeVersion.objects.filter(tenant_id=actor.tenant_id, principal_id=writer_id)
     rows = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=versions.values("cube_id"))
-    return rows.filter(is_quarantined=False, deleted_at=None).exclude(source=Source.CHAT).order_by("id")
-
-
-def _quarantine(actor: Actor, cubes: list[Cube]) -> None:
-    ids = [cube.id for cube in cubes]
-    Cube.objects.filter(id__in=ids).update(is_quarantined=True)
-    for cube in cubes:
-        cube.is_quarantined = True
-    index_cubes(cubes)
-    versions = CubeVersion.objects.filter(cube_id__in=ids, number=F("cube__version"))
-    decided = Review.objects.filter(kind=ReviewKind.QUARANTINE, version__in=versions)
-    asked = set(decided.values_list("version_id", flat=True))
-    decided.update(**UNDECIDED)
-    quarantine_ask([one for one in versions if one.id not in asked])
-    replies_forget(actor=actor, object_ids=ids)
-    record(actor=actor, verb=Verb.MEMORY_QUARANTINED, object_type="memory", object_ids=ids)
+    return rows.filter(deleted_at=None).exclude(source=Source.CHAT).order_by("id")
