@@ -114,6 +114,7 @@ class ImportFormat(StrEnum):
     MEMPACK = "mempack"
     MEMOS = "memos"
     MEMORYOS = "memoryos"
+    LOCOMO = "locomo"
     CHATGPT = "chatgpt"
 
 

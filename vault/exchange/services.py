@@ -25,6 +25,15 @@ from vault.cubes.drafts import CubeChanges, CubeDraft, SourceRef
 from vault.cubes.index import marks
 from vault.cubes.services import cube_update, cubes_add
 from vault.cubes.writer.building import texts_index
+from vault.exchange.conversations import (
+    CONVERSATIONS,
+    ConversationFile,
+    conversation_read,
+    part_store,
+    request_read,
+    request_write,
+    texts_present,
+)
 from vault.exchange.formats import file_parse
 from vault.exchange.items import (
     ITEM,
@@ -36,14 +45,6 @@ from vault.exchange.items import (
     Parsed,
     item_line,
     left_out_counts,
-)
-from vault.exchange.memoryos import (
-    ConversationFile,
-    folder_read,
-    part_store,
-    request_read,
-    request_write,
-    texts_present,
 )
 from vault.exchange.reading import LARGEST_FILE
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
@@ -167,8 +168,8 @@ def export_create(*, actor: Actor, draft: ExportDraft) -> JobView:
 def import_check(*, actor: Actor, draft: ImportDraft) -> ImportCheck:
     """The dry run. Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes nothing."""
     authorize(actor, Permission.MEMORY_CREATE)
-    if draft.form is ImportFormat.MEMORYOS:
-        file = _folder(actor, draft)
+    if draft.form in CONVERSATIONS:
+        file = _conversation(actor, draft)
         known = texts_present(actor, file.imported)
         return ImportCheck(file.size - known, known, 0, file.left_out)
     parsed = _parsed(actor, draft)
@@ -189,8 +190,8 @@ def import_create(*, actor: Actor, draft: ImportDraft) -> JobView:
     Raises Forbidden; Invalid; TooLarge; KeyUnavailable. Writes: Job, AuditEntry, OutboxEvent.
     """
     authorize(actor, Permission.MEMORY_CREATE)
-    if draft.form is ImportFormat.MEMORYOS:
-        file = _folder(actor, draft)
+    if draft.form in CONVERSATIONS:
+        file = _conversation(actor, draft)
         total, left_out, signer = file.size, file.left_out, None
         lines = [request_write(file.imported)]
     else:
@@ -227,7 +228,7 @@ def memories_import(run: JobRun) -> Callable[[], Step]:
     if run.request is None:
         raise Conflict("The file of this job was erased.")
     heading, *lines = run.request.split(b"\n")
-    if run.settings["format"] == ImportFormat.MEMORYOS:
+    if run.settings["format"] in CONVERSATIONS:
         return partial(_conversation_step, run, heading, lines[0])
     items = [ITEM.validate_json(line) for line in lines[run.done : run.done + PART]]
 
@@ -268,8 +269,8 @@ def imported_find(actor: Actor, ids: Iterable[str]) -> dict[str, Present]:
 def subjects_named(request: bytes) -> set[str]:
     """The references of data subjects that a waiting import names."""
     heading, *lines = request.split(b"\n")
-    if json.loads(heading).get("format") == ImportFormat.MEMORYOS:
-        return set()  # its messages name nobody
+    if json.loads(heading).get("format") in CONVERSATIONS:
+        return set()  # their messages name nobody
     items = (ITEM.validate_json(line) for line in lines)
     return {item.subject for item in items if item.subject is not None}
 
@@ -282,12 +283,12 @@ def _parsed(actor: Actor, draft: ImportDraft) -> Parsed:
     return parsed
 
 
-def _folder(actor: Actor, draft: ImportDraft) -> ConversationFile:
+def _conversation(actor: Actor, draft: ImportDraft) -> ConversationFile:
     """Raises Invalid; TooLarge; KeyUnavailable."""
     if draft.columns:
         raise Invalid(errors=[FieldError("columns", "only a CSV file has columns")])
     _check_paths({draft.namespace} if draft.namespace else set())
-    return folder_read(_opened(actor, draft.content))
+    return conversation_read(_opened(actor, draft.content), draft.form)
 
 
 def _opened(actor: Actor, content: bytes) -> bytes:

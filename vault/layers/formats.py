@@ -14,12 +14,14 @@ from vault.layers.statements import is_worth_keeping
 from vault.reader.services import Message
 from vault.vocabulary import MessageRole
 
+LONGEST_LABEL = 100
 MOST_BYTES = 200 * 2**20  # of one file
+SILENT, PICTURE, BESIDE = "says_nothing", "no_words", "beside"  # reasons why a part is not taken
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 MEMORYOS_FILES = ("short_term.json", "mid_term.json", "long_term_user.json")
 SIDES = (("user_input", MessageRole.USER), ("agent_response", MessageRole.ASSISTANT))
 LOCOMO_TIME = "%I:%M %p on %d %B, %Y"  # "1:56 pm on 8 May, 2023"
-_SESSION = re.compile(r"session_(\d+)")
+_SESSION = re.compile(r"session_(\d{1,6})")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Imported:
     facts: sentences about the user; profiles: texts.
 
     skipped: how many messages and lines say nothing, or that a provider failed; pictures: how many messages came with
-    one, of which only the words are taken. silent: the places of what was skipped, in MemoryOS's data; pages by time.
+    one, of which only the words are taken. left_out: the place and the reason of each part that is not taken.
     """
 
     turns: tuple[Turn, ...]
@@ -46,7 +48,7 @@ class Imported:
     profiles: tuple[str, ...] = field(default=(), repr=False)
     skipped: int = 0
     pictures: int = 0
-    silent: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 def memoryos_read(folder: Path) -> Imported:
@@ -69,14 +71,35 @@ def memoryos_parse(user: str, files: Mapping[str, Any]) -> Imported:
 
 
 def locomo_read(path: Path) -> Imported:
-    """A file in LoCoMo's layout: both speakers are people, the first one's turns are questions. Raises Invalid."""
+    """A file in LoCoMo's layout. Raises Invalid."""
     try:
         samples = _json(path)
-        turns = tuple(turn for sample in samples for turn in _locomo_turns(sample))
-        said = [one for sample in samples for _, _, turns_said in _sessions(sample) for one in turns_said]
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except ValueError as error:
         raise Invalid(f"{path.name} is not in LoCoMo's layout.") from error
-    return Imported(turns, skipped=len(said) - len(turns), pictures=sum("img_url" in one for one in said))
+    return locomo_parse(path.name, samples)
+
+
+def locomo_parse(name: str, samples: Any) -> Imported:
+    """The conversations of LoCoMo: both speakers are people, the first one's turns are questions. Raises Invalid."""
+    try:
+        turns = tuple(turn for sample in samples for turn in _locomo_turns(sample))
+        left_out = tuple(part for sample in samples for part in _locomo_left_out(sample))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise Invalid(f"{name} is not in LoCoMo's layout.") from error
+    reasons = [reason for _, reason in left_out]
+    return Imported(turns, skipped=reasons.count(SILENT), pictures=reasons.count(PICTURE), left_out=left_out)
+
+
+def _locomo_left_out(sample: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The turns without words, the pictures, and what is told about the conversation beside it."""
+    for _, _, said in _sessions(sample):
+        for turn in said:
+            if not turn["text"].strip():
+                yield f"turn {turn['dia_id']}", SILENT
+            if "img_url" in turn:
+                yield f"picture of turn {turn['dia_id']}", PICTURE
+    for name in sorted(set(sample) - {"conversation", "sample_id"}):
+        yield f"{name} of {sample['sample_id']}", BESIDE
 
 
 def _memoryos(files: Mapping[str, Any], session: str) -> Imported:
@@ -94,7 +117,8 @@ def _memoryos(files: Mapping[str, Any], session: str) -> Imported:
     silent += [f"profile {at}" for at, text in enumerate(texts, 1) if not is_worth_keeping(text)]
     sides = sum(bool(str(page.get(name) or "").strip()) for page in pages for name, _ in SIDES)
     skipped = sides + len(lines) + len(texts) - len(turns) - len(facts) - len(profiles)
-    return Imported(turns, facts, profiles, skipped, silent=tuple(silent))
+    left_out = tuple((place, SILENT) for place in silent)
+    return Imported(turns, facts, profiles, skipped, left_out=left_out)
 
 
 def _is_silent(page: dict[str, Any], name: str) -> bool:
@@ -115,17 +139,27 @@ def _page_turns(page: dict[str, Any], session: str) -> Iterator[Turn]:
 def _locomo_turns(sample: dict[str, Any]) -> Iterator[Turn]:
     for number, at, said in _sessions(sample):
         for turn in said:
-            if not str(turn["text"]).strip():
+            if not turn["text"].strip():
                 continue
             message = Message(
                 role=MessageRole.USER,
                 content=turn["text"],
-                name=turn["speaker"],
+                name=_label(turn["speaker"]),
                 timestamp=at,
-                message_id=turn["dia_id"],
+                message_id=_label(turn["dia_id"]),
             )
-            session = f"{sample['sample_id']}/session-{number}"
+            session = f"{_label(sample['sample_id'])}/session-{number}"
             yield Turn(session, message, answers=turn["speaker"] == sample["conversation"].get("speaker_b"))
+
+
+def _label(value: Any) -> str:
+    """A name of a speaker, a turn or a sample. Raises TypeError; ValueError."""
+    if not isinstance(value, str):
+        raise TypeError("a name is a text")
+    value.encode()
+    if not 1 <= len(value) <= LONGEST_LABEL or "\x00" in value:
+        raise ValueError("a name is too long, or cannot be stored")
+    return value
 
 
 def _sessions(sample: dict[str, Any]) -> Iterator[tuple[int, datetime, list[dict[str, Any]]]]:

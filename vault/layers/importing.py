@@ -27,7 +27,7 @@ class ImportReport:
     """Counts of an import.
 
     messages, facts, profiles: stored now; pages: of the messages, in their streams; derived: statements of the
-    messages, stored beside them; present: stored before; skipped, pictures: as in `Imported`.
+    messages, stored beside them; present: stored before; skipped, pictures, left_out: as in `Imported`.
     """
 
     messages: int = 0
@@ -38,6 +38,7 @@ class ImportReport:
     present: int = 0
     skipped: int = 0
     pictures: int = 0
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 def conversations_import(
@@ -72,6 +73,7 @@ def conversations_import(
         present=present + repeated,
         skipped=imported.skipped,
         pictures=imported.pictures,
+        left_out=imported.left_out,
     )
 
 

@@ -52,6 +52,7 @@ FORMATS: dict[ImportFormat, Promise] = {
     ImportFormat.MEMPACK: gettext_lazy("Memory pack (.mempack)"),
     ImportFormat.MEMOS: gettext_lazy("MemOS cube: a zip of the folder, or textual_memory.json"),
     ImportFormat.MEMORYOS: gettext_lazy("MemoryOS: a zip of one user's data folder"),
+    ImportFormat.LOCOMO: gettext_lazy("LoCoMo: a file of conversations (JSON)"),
     ImportFormat.CHATGPT: gettext_lazy("ChatGPT export: the zip, or conversations.json"),
 }
 REASONS: dict[str, Promise] = {
@@ -72,6 +73,7 @@ REASONS: dict[str, Promise] = {
     "assistant_knowledge": gettext_lazy("knowledge of the assistant, not of the person"),
     "other_branch": gettext_lazy("replaced later in the conversation"),
     "other_role": gettext_lazy("written by neither the person nor the assistant"),
+    "beside": gettext_lazy("told about the conversation, not said in it"),
     "no_words": gettext_lazy("a picture or file without words"),
 }
 

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from typing import Any
 
 from tests.vault.packs.hostile import hostile_files as hostile_packs
 from vault.exchange.items import FORMAT
@@ -21,16 +22,17 @@ def hostile_files() -> Iterator[tuple[str, str, bytes]]:
     yield from _zips()
     yield from _cubes()
     yield from _memoryos()
+    yield from _locomo()
     yield from _chats()
     for name, content in hostile_packs():
         yield name, "mempack", content
 
 
 def _any_format() -> Iterator[tuple[str, str, bytes]]:
-    for form in ("jsonl", "csv", "markdown", "mem0", "mempack", "memos", "memoryos", "chatgpt"):
+    for form in ("jsonl", "csv", "markdown", "mem0", "mempack", "memos", "memoryos", "locomo", "chatgpt"):
         yield "empty", form, b""
         yield "too large", form, b"a" * (LARGEST_FILE + 1)
-    for form in ("jsonl", "csv", "mem0", "mempack", "memos", "memoryos", "chatgpt"):
+    for form in ("jsonl", "csv", "mem0", "mempack", "memos", "memoryos", "locomo", "chatgpt"):
         yield "no UTF-8", form, b"\xff\xfe\xfa"
         yield "NUL alone", form, b"\x00"
         yield (
@@ -158,6 +160,26 @@ def _memoryos() -> Iterator[tuple[str, str, bytes]]:
     page = {"user_input": "half \ud800 of a pair", "timestamp": "2026-05-01 10:00:00"}
     yield "half a surrogate", "memoryos", folder(json.dumps([page]).encode())
     yield "too long", "memoryos", folder(json.dumps([{**page, "user_input": "heron " * 6_000}]).encode())
+
+
+def _locomo() -> Iterator[tuple[str, str, bytes]]:
+    said = {"speaker": "A", "dia_id": "D1:1", "text": "Hello."}
+    spoken = {"speaker_a": "A", "speaker_b": "B", "session_1_date_time": "1:56 pm on 8 May, 2023"}
+
+    def file(*turns: Any, **changed: Any) -> bytes:
+        return json.dumps([{"sample_id": "c", "conversation": {**spoken, "session_1": turns, **changed}}]).encode()
+
+    yield "deep", "locomo", b"[" * 100_000
+    yield "object", "locomo", b"{}"
+    yield "samples are text", "locomo", b'["sample"]'
+    yield "turns are text", "locomo", file("Hello.")
+    yield "text is a number", "locomo", file({**said, "text": 7})
+    yield "turn without an id", "locomo", file({**said, "dia_id": None})
+    yield "long name", "locomo", file({**said, "speaker": "A" * 5_000})
+    yield "time of another kind", "locomo", file(said, session_1_date_time="soon")
+    yield "many digits", "locomo", file(**{f"session_{'9' * 5_000}": [said]})
+    yield "half a surrogate", "locomo", file({**said, "text": "half \ud800 of a pair"})
+    yield "too long", "locomo", file({**said, "text": "heron " * 6_000})
 
 
 def _chats() -> Iterator[tuple[str, str, bytes]]:

@@ -15,6 +15,7 @@ from governance.database import acting
 from governance.keys.signing import key_id_of, signing_key
 from governance.models import Job
 from governance.vocabulary import Topic
+from tests.benchmarks.conftest import sample
 from tests.factories import World
 from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract, fields_at_fault
@@ -24,7 +25,7 @@ from tests.vault.packs.hostile import ITEMS, PUBLIC, STATED, archive_of, valid_f
 from vault.cubes.drafts import CubeDraft, SourceRef
 from vault.cubes.services import cubes_add
 from vault.exchange.items import FORMAT, ORIGIN
-from vault.models import Cube, CubeGrant, CubeSource, CubeVersion, Page
+from vault.models import Cube, CubeGrant, CubeSource, CubeVersion, Page, Stream
 from vault.packs.files import file_read, file_write
 from vault.vocabulary import SourceKind
 
@@ -286,6 +287,25 @@ def test_memoryos_folder_that_is_none_is_refused(changed: dict[str, Any], world:
     reply = alice.raw("imports/?format=memoryos", memoryos_folder(**changed), content_type=FILE_TYPE)
     assert reply.status == 400
     assert stored(world, "alice") == 0
+
+
+def test_locomo_file_becomes_pages_of_its_sessions_with_a_report(world: World, alice: Contract) -> None:
+    one = sample("conv-26")
+    one["conversation"]["session_1"][0]["img_url"] = ["https://pictures.example/1.jpg"]
+    one["conversation"]["session_2"][1]["text"] = " "
+    content = json.dumps([one]).encode()
+    tried = alice.raw("imports/?format=locomo&dry_run=true", content, content_type=FILE_TYPE).json
+    assert (tried["new"], tried["present"], tried["left_out"]) == (3, 0, 3)
+    assert {"place": "picture of turn D1:1", "reason": "no_words"} in tried["places"]
+    result = imported(alice, content, format="locomo")
+    assert result["left_out"] == {"beside": 1, "no_words": 1, "says_nothing": 1}
+    assert result["counts"]["pages"] == 2
+    assert imported(alice, content, format="locomo")["stored"] == 0
+    with acting(world.alice.actor):
+        assert Stream.objects.count() == 2
+    shown = signed_in(world.alice).get("/exchange/").content.decode()
+    assert "2 pages of conversations" in shown
+    assert "told about the conversation, not said in it" in shown
 
 
 def test_pack_is_imported_with_its_signer_and_a_changed_one_is_refused(world: World, alice: Contract) -> None:

@@ -5,6 +5,7 @@ import os
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -42,11 +43,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def imported(world: World, path: Path, form: str) -> dict[str, int]:
+def imported(world: World, path: Path, form: str) -> dict[str, Any]:
     out = StringIO()
     named = {"tenant": "acme", "member": "alice@acme.example", "format": form, "json": True}
     call_command("conversations_import", str(path), stdout=out, **named)
-    report: dict[str, int] = json.loads(out.getvalue())
+    report: dict[str, Any] = json.loads(out.getvalue())
     return report
 
 
@@ -101,6 +102,8 @@ def test_report_of_a_locomo_file_counts_what_it_left_out(world: World, tmp_path:
     path.write_text(json.dumps([one]), encoding="utf-8")
     report = imported(world, path, "locomo")
     assert (report["messages"], report["pages"], report["skipped"], report["pictures"]) == (3, 2, 1, 1)
+    assert report["left_out"] == {"says_nothing": 1, "no_words": 1, "beside": 1}
+    assert {"place": "turn D2:2", "reason": "says_nothing"} in report["places"]
 
 
 @pytest.mark.skipif(LOCOMO is None, reason="no LoCoMo file beside the project: set LOCOMO_FILE to one")

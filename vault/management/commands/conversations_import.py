@@ -1,6 +1,7 @@
 """Import a MemoryOS user's data folder or a LoCoMo file as memories and layers of a member."""
 
 from argparse import ArgumentParser
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from governance.vocabulary import Channel, PrincipalKind
 from vault.layers.formats import locomo_read, memoryos_read
 from vault.layers.importing import conversations_import
 
+MOST_NAMED = 100  # places of what was left out
 FORMATS = {"memoryos": memoryos_read, "locomo": locomo_read}
 
 
@@ -49,5 +51,9 @@ class Command(DomainCommand):
             persona=options["persona"],
             namespace=options["namespace"],
         )
-        reply = asdict(report)
-        return reply, [f"{name:10} {count}" for name, count in reply.items()]
+        counts = {name: count for name, count in asdict(report).items() if name != "left_out"}
+        places = [{"place": place, "reason": reason} for place, reason in report.left_out[:MOST_NAMED]]
+        reasons = dict(Counter(reason for _, reason in report.left_out))
+        lines = [f"{name:10} {count}" for name, count in counts.items()]
+        lines += [f"left out   {count} ({reason})" for reason, count in sorted(reasons.items())]
+        return {**counts, "left_out": reasons, "places": places}, lines

@@ -1,6 +1,6 @@
-"""A zip of a MemoryOS user's data folder: its conversation becomes pages, its knowledge facts and a profile."""
+"""Conversations of MemoryOS and LoCoMo: messages become pages of streams, knowledge facts and a profile."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +15,10 @@ from governance.keys.services import token_maker
 from governance.time_range import is_in_range
 from vault.exchange.items import LeftOut, is_broken, json_read
 from vault.exchange.reading import LARGEST_FILE, MOST_ITEMS, archive_entries, archive_open, entry_read
-from vault.layers.formats import MEMORYOS_FILES, Imported, Turn, memoryos_parse
+from vault.layers.formats import MEMORYOS_FILES, Imported, Turn, locomo_parse, memoryos_parse
 from vault.layers.importing import ImportReport, conversations_import
 from vault.models import Cube
+from vault.vocabulary import ImportFormat
 
 PART = 100  # messages of one transaction: an even number, so that no page is cut
 LONGEST_NAME = 100
@@ -27,7 +28,7 @@ CONVERSATION: TypeAdapter[Imported] = TypeAdapter(Imported)
 
 @dataclass(frozen=True)
 class ConversationFile:
-    """The content of a data folder, and what of it is not imported."""
+    """The content of a file, and what of it is not imported."""
 
     imported: Imported
     left_out: tuple[LeftOut, ...] = ()
@@ -47,8 +48,19 @@ class _Folder:
     left_out: list[LeftOut] = field(default_factory=list)
 
 
-def folder_read(content: bytes) -> ConversationFile:
+def conversation_read(content: bytes, form: ImportFormat) -> ConversationFile:
+    """The file of a format among CONVERSATIONS. Raises Invalid; TooLarge."""
+    return READERS[form](content)
+
+
+def _locomo(content: bytes) -> ConversationFile:
     """Raises Invalid; TooLarge."""
+    imported = locomo_parse("The file", json_read(content, "The file"))
+    return _bounded(imported, [])
+
+
+def _folder(content: bytes) -> ConversationFile:
+    """A zip of one user's data folder of MemoryOS. Raises Invalid; TooLarge."""
     found = _Folder()
     with archive_open(content) as archive:
         for entry in archive_entries(archive, len(content), LARGEST_FILE):
@@ -63,8 +75,7 @@ def folder_read(content: bytes) -> ConversationFile:
         raise Invalid("The zip holds the data of several users. Import the folder of one user at a time.")
     user = "".join(found.names).rpartition("/")[2][:LONGEST_NAME] or "user"
     imported = memoryos_parse(user, found.files)
-    silent = [LeftOut(place, "says_nothing") for place in imported.silent]
-    return _bounded(imported, [*found.left_out, *silent])
+    return _bounded(imported, found.left_out)
 
 
 def texts_of(imported: Imported) -> list[str]:
@@ -105,7 +116,7 @@ def part_store(run: JobRun, imported: Imported) -> tuple[int, ImportReport]:
 
 
 def request_write(imported: Imported) -> bytes:
-    return CONVERSATION.dump_json(replace(imported, silent=()))
+    return CONVERSATION.dump_json(replace(imported, left_out=()))
 
 
 def request_read(line: bytes) -> Imported:
@@ -113,7 +124,8 @@ def request_read(line: bytes) -> Imported:
 
 
 def _bounded(imported: Imported, left_out: list[LeftOut]) -> ConversationFile:
-    """Without what cannot be stored. Raises TooLarge."""
+    """Without what cannot be stored. left_out: parts of the file beside the conversation. Raises TooLarge."""
+    left_out += [LeftOut(place[:LONGEST_NAME], reason) for place, reason in imported.left_out]
     if len(texts_of(imported)) > MOST_ITEMS:
         raise TooLarge(f"A file holds at most {MOST_ITEMS} memories. Split it.")
     turns, kept = list[Turn](), dict[str, tuple[str, ...]]()
@@ -135,3 +147,10 @@ def _unfit(text: str) -> str:
     if len(text) > settings.MAX_CONTENT_CHARACTERS:
         return "too_long"
     return "broken_text" if is_broken(text) else ""
+
+
+READERS: Mapping[ImportFormat, Callable[[bytes], ConversationFile]] = {
+    ImportFormat.MEMORYOS: _folder,
+    ImportFormat.LOCOMO: _locomo,
+}
+CONVERSATIONS = frozenset(READERS)
