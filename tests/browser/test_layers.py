@@ -5,6 +5,7 @@ import urllib.request
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenVisit
 from tests.browser.test_accessibility import DESK, PHONE, findings
@@ -66,3 +67,21 @@ def test_layers_have_no_serious_finding(
         page.goto(f"/layers/{mind}/{part}/")
         found += findings(page)
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("When does the ferry leave for Naxos?", "At nine."), ("去纳克索斯的渡轮几点开？", "九点。")],
+    ids=["English", "Chinese"],
+)
+def test_page_is_seen_moving_on_without_a_reload(
+    server: RunningServer, visit: OpenVisit, mind: str, question: str, answer: str
+) -> None:
+    page = visit(viewport=DESK).page
+    page.goto(f"/layers/?persona={mind}")
+    leaving = page.locator(".queue-page:not(.is-leaving)").last.locator(".queue-ask").inner_text()
+    messages = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    call(server, "POST", "memories/", {"session_id": "week plan", "messages": messages})
+    expect(page.locator(".queue-page").first).to_contain_text(question, timeout=20_000)
+    expect(page.locator(".queue-page.is-leaving")).to_contain_text(leaving)
+    expect(page.locator(".segment.is-target")).to_contain_text("+1 now", timeout=20_000)

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from hashlib import sha256
 from uuid import UUID
 
-from django.db.models import F, QuerySet, Window
+from django.db.models import Count, F, Max, QuerySet, Sum, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
@@ -31,6 +32,7 @@ from vault.vocabulary import EntryQueue, PageLayer
 META_PAGES = 3  # of a chain, or of a segment, whose passages stand for it
 SEGMENT_KEYWORDS = 5
 TITLE_KEYWORDS = 2
+MOVING = timedelta(seconds=60)  # after a turn, while its effect on the layers is pointed out
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,36 @@ def layer_counts(*, actor: Actor, persona_id: UUID, stream_id: UUID | None) -> L
             last_segment=last.segment_id if last else None,
             last_score=last.score if last else None,
         )
+
+
+def page_leaving(*, actor: Actor, persona_id: UUID, stream_id: UUID) -> PageView | None:
+    """The page that left the queue of a stream last, for MOVING after it; None later. It may have no segment yet.
+
+    Raises NotFound; Forbidden; KeyUnavailable. Writes: AuditEntry?.
+    """
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        fresh = Stream.objects.filter(id=stream_id, persona_id=persona_id, updated_at__gt=database_now() - MOVING)
+        moved = Page.objects.filter(stream__in=fresh, layer=PageLayer.MID_TERM)
+        last = list(moved.defer("vector").order_by("-position")[:1])
+        return next(iter(pages_view(actor, last)), None) if last else None
+
+
+def layers_state(*, actor: Actor, persona_id: UUID) -> str:
+    """A digest that differs once a page, a segment or an entry of a persona has moved. Raises NotFound; Forbidden.
+
+    Opens no memory. Queries: three.
+    """
+    with acting(actor):
+        authorize(actor, Permission.MEMORY_READ)
+        persona_asked(actor, persona_id)
+        turns = Stream.objects.filter(persona_id=persona_id).aggregate(Sum("last_position"), Max("updated_at"))
+        segments = Segment.objects.filter(persona_id=persona_id, evicted_at=None)
+        warmth = segments.aggregate(Count("id"), Sum("pages"), Sum("unpromoted"), Sum("visits"))
+        entries = LayerEntry.objects.filter(persona_id=persona_id).aggregate(Count("id"), Count("left_at"))
+        known = [*turns.values(), *warmth.values(), *entries.values()]
+    return sha256(repr(known).encode()).hexdigest()[:16]
 
 
 def segment_get(

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
@@ -22,7 +23,7 @@ from governance.pages import First
 from governance.personas.locating import persona_target
 from governance.personas.selectors import personas_list
 from governance.vocabulary import Permission, PersonaKind
-from governance.web.pages import draw, page, see_other
+from governance.web.pages import draw, page, see_other, wants_part
 from governance.web.paging import uuid_or_none
 from vault.layers.constants import constants_get, constants_set
 from vault.layers.persona import (
@@ -38,7 +39,17 @@ from vault.layers.persona import (
 )
 from vault.layers.replaying import LATEST, Outcome, layers_replay
 from vault.layers.rules import NAMES, Constants, is_hot
-from vault.layers.selectors import SegmentView, layer_counts, segment_get, segments_list, stm_list, streams_list
+from vault.layers.selectors import (
+    MOVING,
+    SegmentView,
+    layer_counts,
+    layers_state,
+    page_leaving,
+    segment_get,
+    segments_list,
+    stm_list,
+    streams_list,
+)
 from vault.layers.traits import dimensions
 from vault.layers.validity import validity_list
 from vault.layers.working import BUDGET, working_set
@@ -88,6 +99,7 @@ class Tile:
 @require_http_methods(["GET", "HEAD"])
 @page
 def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
+    """A page asks again for its part that shows the layers, which comes once something has moved since."""
     authorize(actor, Permission.MEMORY_READ)
     personas = personas_list(actor=actor, pages=First(PERSONAS))
     wanted = uuid_or_none(request.GET.get("persona", "")) or actor.persona_id
@@ -95,14 +107,20 @@ def layers(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if not personas:
         return draw(request, "vault/layers/layers.html", {"persona": None})
     chosen = next((one for one in personas if one.id == wanted), (own or personas)[-1])
+    shown = {
+        "personas": personas,
+        "persona": chosen,
+        "may_edit": is_allowed(actor, Permission.PERSONA_UPDATE, persona_target(chosen)),
+    }
     if chosen.kind == PersonaKind.AGENT:
-        context = _agent(actor, chosen.id)
-    else:
-        context = _mind(actor, chosen.id, uuid_or_none(request.GET.get("stream", "")))
-    may_edit = is_allowed(actor, Permission.PERSONA_UPDATE, persona_target(chosen))
-    return draw(
-        request, "vault/layers/layers.html", context | {"personas": personas, "persona": chosen, "may_edit": may_edit}
-    )
+        return draw(request, "vault/layers/layers.html", _agent(actor, chosen.id) | shown)
+    state = layers_state(actor=actor, persona_id=chosen.id)
+    if wants_part(request) and request.GET.get("since") == state:
+        return HttpResponse(status=HTTPStatus.NO_CONTENT)
+    context = _mind(actor, chosen.id, uuid_or_none(request.GET.get("stream", ""))) | shown
+    asked = {"persona": chosen.id, "stream": context["stream"].id if context["stream"] else "", "since": state}
+    template = "vault/layers/_mind.html" if wants_part(request) else "vault/layers/layers.html"
+    return draw(request, template, context | {"again": f"{reverse('layers')}?{urlencode(asked)}"})
 
 
 @require_http_methods(["GET", "HEAD"])
@@ -186,12 +204,15 @@ def _mind(actor: Actor, persona_id: UUID, stream_id: UUID | None) -> dict[str, A
     working = working_set(actor=actor, persona_id=persona_id)
     counts = layer_counts(actor=actor, persona_id=persona_id, stream_id=stream.id if stream else None)
     tokens = sum(item.tokens for item in working)
+    leaving = page_leaving(actor=actor, persona_id=persona_id, stream_id=stream.id) if stream else None
     return {
         "streams": streams,
         "stream": stream,
         "constants": constants,
         "queue": queue,
         "is_full": len(queue) == constants.stm_pages,
+        "leaving": leaving,
+        "fresh": timezone.now() - MOVING,
         "counts": counts,
         "tiles": _tiles(segments, constants, counts.last_segment),
         "hidden_segments": max(counts.segments - len(segments), 0),

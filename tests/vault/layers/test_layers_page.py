@@ -1,8 +1,10 @@
 """The page of one persona's mind, and what can be changed there without JavaScript."""
 
+import re
 from datetime import timedelta
 
 import pytest
+from django.db.models.functions import Now
 
 from governance.database import acting
 from governance.personas.services import PersonaDraft, persona_create
@@ -13,7 +15,7 @@ from tests.vault.api.contract import Contract
 from tests.vault.layers.test_layers_api import persona_of
 from tests.vault.layers.test_long_term import MONDAY, say
 from tests.vault.layers.test_searching import STORY
-from vault.models import LayerSettings, Segment
+from vault.models import LayerSettings, Segment, Stream
 
 pytestmark = pytest.mark.usefixtures("mind")
 
@@ -39,6 +41,40 @@ def test_page_shows_queue_segments_profile_and_traits(world: World) -> None:
         "of 90 known",
     ):
         assert shown in page, shown
+
+
+def test_page_that_left_the_queue_just_now_is_shown_on_its_way(world: World) -> None:
+    client = signed_in(world.alice)
+    page = client.get("/layers/").content.decode()
+    assert "moves on" in page
+    assert "+1 now" in page
+    with acting(world.alice.actor):
+        Stream.objects.update(updated_at=Now() - timedelta(minutes=2))
+    page = client.get("/layers/").content.decode()
+    assert "moves on" not in page
+    assert "+1 now" not in page
+
+
+def test_layers_are_sent_again_once_something_has_moved(world: World, alice: Contract) -> None:
+    client = signed_in(world.alice)
+    page = client.get("/layers/").content.decode()
+    again = re.search(r'id="mind" hx-get="([^"]+)"', page)
+    assert again is not None
+    address = again[1].replace("&amp;", "&")
+    assert client.get(address, headers={"HX-Request": "true"}).status_code == 204
+    assert "<html" in client.get(address).content.decode()  # a reader without JavaScript gets the page
+    say(alice, "The ferry to Naxos leaves at nine.")
+    part = client.get(address, headers={"HX-Request": "true"})
+    assert part.status_code == 200
+    assert part.content.decode().lstrip().startswith('<div id="mind"')
+    assert "The ferry to Naxos leaves at nine." in part.content.decode()
+
+
+@pytest.mark.parametrize("who", ["bob", "charlie"])
+def test_layers_of_another_are_not_sent_again(world: World, mind: str, who: str) -> None:
+    reader = signed_in(getattr(world, who))
+    reply = reader.get(f"/layers/?persona={mind}&since=0", headers={"HX-Request": "true"})
+    assert "The cello lesson" not in reply.content.decode()
 
 
 def test_segment_lists_its_pages(world: World, mind: str) -> None:
