@@ -1,15 +1,22 @@
-"""Measure the layers: each turn of one persona, and the context of a question, as the history grows."""
+"""Measure the layers: a turn and the context of a question by length of history, and the gain by each part."""
 
+import json
+import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
+from unittest import mock
 from uuid import UUID, uuid4
 
+from django.db import connection
 from django.db.models.functions import Now
 
 from benchmarks.client import Target
+from benchmarks.locomo import Conversation, conversations, recall
 from benchmarks.report import timing
 from benchmarks.synthetic import conversation
 from benchmarks.tables import markdown
@@ -17,133 +24,249 @@ from benchmarks.tenants import jobs_awaited, owner_of
 from governance.actor import Actor, system_actor
 from governance.database import acting
 from governance.models import OutboxEvent
+from governance.outbox.routes import Payload, Write
 from governance.vocabulary import Permission, Topic
 from vault.cubes.drafts import CubeDraft
 from vault.cubes.services import Added, cubes_add
 from vault.cubes.writer.building import texts_index
-from vault.layers.constants import constants_in_force
+from vault.layers import searching
 from vault.layers.distilling import segments_distil
+from vault.layers.formats import locomo_parse
+from vault.layers.importing import conversations_import
 from vault.layers.placing import pages_place
-from vault.layers.scoring import hot_segments
+from vault.layers.reading import words_of_cubes
 from vault.layers.searching import context_assemble, layers_search
 from vault.layers.services import PageDraft, StreamRef, pages_append, persona_of_member
-from vault.models import Stream
+from vault.models import Cube, CubeSource
 from vault.reader.services import Message, messages_read
 from vault.retrieval.queries import SearchQuery
 from vault.vocabulary import MessageRole
 
 SEED = 20_260_104
 WINDOW = 50  # turns timed one by one at each size
-PART = 100  # turns stored at once between the sizes
+PART = 100  # turns stored at once before them
 QUESTIONS = 20
 SESSION = "benchmark"
-PARTS = ("append", "place", "distil")
+NOTHING = " AND false"  # makes a statement of a part of the layers find nothing
 
 
-def layers(target: Target, sizes: Sequence[int]) -> dict[str, Any]:
-    """The figures of one run, in a tenant of its own, which stays."""
-    actor = owner_of(f"bench-layers-{uuid4().hex[:8]}").actor
-    return layers_measured(actor, sizes)
+@dataclass
+class History:
+    """A persona whose history has a given length. texts: of its turns, two for each; done: turns stored."""
+
+    actor: Actor
+    persona_id: UUID
+    texts: Sequence[str] = field(repr=False)
+    done: int = 0
+
+    def next(self, count: int) -> Sequence[str]:
+        texts = self.texts[2 * self.done : 2 * (self.done + count)]
+        self.done += count
+        return texts
 
 
-def layers_measured(actor: Actor, sizes: Sequence[int]) -> dict[str, Any]:
-    """For each size: milliseconds of each part of a turn, of all of them, of a context and of its layers alone."""
-    with acting(actor):
-        persona_id = persona_of_member(actor)
-    assert persona_id is not None
-    texts = [turn.text for turn in conversation(2 * max(sizes), SEED)]
-    figures: dict[str, Any] = {"seed": SEED}
-    done = 0
-    for size in sorted(sizes):
-        while done < size - WINDOW:
-            count = min(PART, size - WINDOW - done)
-            _turns(actor, persona_id, texts[2 * done : 2 * (done + count)])
-            done += count
-        times = [_turns(actor, persona_id, texts[2 * at : 2 * at + 2]) for at in range(done, size)]
-        done = size
-        jobs_awaited(actor)  # the memories have their vectors
-        asked = texts[:QUESTIONS]
-        parts = {
-            **{part: [one[place] for one in times] for place, part in enumerate(PARTS)},
-            "turn": [sum(one) for one in times],
-            "layers of a context": [_timed(partial(_layers, actor, text)) for text in asked],
-            "context": [_timed(partial(_context, actor, text)) for text in asked],
-        }
-        figures[f"{size} turns"] = {part: asdict(timing(some)) for part, some in parts.items()}
+@dataclass(frozen=True)
+class Taken:
+    """The cost of one call."""
+
+    milliseconds: float
+    statements: int
+
+    def __add__(self, other: "Taken") -> "Taken":
+        return Taken(self.milliseconds + other.milliseconds, self.statements + other.statements)
+
+    def __sub__(self, other: "Taken") -> "Taken":
+        return Taken(self.milliseconds - other.milliseconds, self.statements - other.statements)
+
+
+def layers(target: Target, sizes: Sequence[int], data: Path | None = None) -> dict[str, Any]:
+    """The figures of one run, in tenants of its own, which stay. data: a LoCoMo file, to remove parts with."""
+    histories = {size: _history(size) for size in sorted(sizes)}
+    figures: dict[str, Any] = {"seed": SEED, "times": _times(histories)}
+    if data is not None:
+        figures["parts"] = _parts(conversations(data)[-1], data)
     return figures
 
 
 def layers_table(figures: dict[str, Any]) -> str:
-    headers = ["history", "what", "p50 ms", "p95 ms"]
+    headers = ["history", "what", "p50 ms", "p95 ms", "mean ms", "of the shortest", "statements"]
     rows = [
-        [size, what, found["p50"], found["p95"]]
-        for size, parts in figures.items()
-        if isinstance(parts, dict)
-        for what, found in parts.items()
+        [size, what, one["p50"], one["p95"], one["mean"], one["of the shortest"], one["statements"]]
+        for size, parts in figures["times"].items()
+        for what, one in parts.items()
     ]
-    return markdown(headers, rows)
+    tables = [markdown(headers, rows)]
+    if "parts" in figures:
+        found = figures["parts"]["contexts"].items()
+        named = [[name, one["recall"], one["tokens"]] for name, one in found]
+        tables.append(markdown(["context", "evidence in it", "tokens"], named))
+    return "\n\n".join(tables)
 
 
-def _turns(actor: Actor, persona_id: UUID, texts: Sequence[str]) -> tuple[float, float, float]:
-    """Store turns as memories, then append, place and distil them; the milliseconds of these three."""
+def _history(size: int) -> History:
+    """A tenant whose persona is WINDOW turns short of a size. Its memories have their vectors."""
+    actor = owner_of(f"bench-layers-{size}-{uuid4().hex[:8]}").actor
+    with acting(actor):
+        persona_id = persona_of_member(actor)
+    assert persona_id is not None
+    found = History(actor, persona_id, [turn.text for turn in conversation(2 * size, SEED)])
+    while found.done < size - WINDOW:
+        _turns(found, min(PART, size - WINDOW - found.done))
+    jobs_awaited(actor)
+    return found
+
+
+def _times(histories: dict[int, History]) -> dict[str, Any]:
+    """Turns and contexts of all histories in turn, so that each meets the same load of the machine.
+
+    By size and part: milliseconds, their mean as a multiple of the shortest history's, and statements of one.
+    """
+    taken: dict[int, dict[str, list[Taken]]] = {size: {} for size in histories}
+    for _ in range(WINDOW):
+        for size, history in histories.items():
+            for part, one in _turns(history, 1).items():
+                taken[size].setdefault(part, []).append(one)
+    for history in histories.values():
+        jobs_awaited(history.actor)
+    for number in range(QUESTIONS):
+        for size, history in histories.items():
+            search = SearchQuery(query=history.texts[number], is_use=False)
+            for part, work in (
+                ("layers of a context", partial(layers_search, search=replace(search, top_k=100))),
+                ("context", partial(context_assemble, search=search)),
+            ):
+                taken[size].setdefault(part, []).append(_taken(partial(work, actor=history.actor)))
+    shortest = taken[min(histories)]
+    return {
+        f"{size} turns": {part: _figures(some, shortest[part]) for part, some in parts.items()}
+        for size, parts in taken.items()
+    }
+
+
+def _figures(some: Sequence["Taken"], shortest: Sequence["Taken"]) -> dict[str, Any]:
+    times, beside = ([one.milliseconds for one in each] for each in (some, shortest))
+    return {
+        **asdict(timing(times)),
+        "mean": round(statistics.mean(times), 2),
+        "of the shortest": round(statistics.mean(times) / statistics.mean(beside), 2),
+        "statements": round(statistics.mean(one.statements for one in some), 1),
+    }
+
+
+def _parts(said: Conversation, data: Path) -> dict[str, Any]:
+    """The share of the evidence in the context of each question of a conversation, with and without each part."""
+    actor = owner_of(f"bench-parts-{uuid4().hex[:8]}").actor
+    sample = [one for one in json.loads(data.read_text(encoding="utf-8")) if one["sample_id"] == said.id]
+    conversations_import(actor=actor, imported=locomo_parse(data.name, sample), persona=None, namespace=None)
+    jobs_awaited(actor)
+    turns = _turn_of_memory(actor)
+    contexts = {}
+    for name, removed in removals().items():
+        shares, tokens = [], []
+        with removed:
+            for question in said.questions:
+                found = context_assemble(actor=actor, search=SearchQuery(query=question.text, is_use=False))
+                ids = [turns[one.hit.view.cube.id] for one in found.items if one.hit.view.cube.id in turns]
+                shares.append(recall(ids, question.evidence))
+                tokens.append(found.tokens)
+        contexts[name] = {"recall": round(statistics.mean(shares), 4), "tokens": round(statistics.mean(tokens))}
+    return {"conversation": said.id, "questions": len(said.questions), "contexts": contexts}
+
+
+def removals() -> dict[str, AbstractContextManager[Any]]:
+    """Contexts with all parts, and without one at a time."""
+    return {
+        "all parts": nullcontext(),
+        "without the queue": mock.patch.object(searching, "QUEUE", searching.QUEUE + NOTHING),
+        "without segments": mock.patch.object(searching, "select_segments", return_value=[]),
+        "without profile and knowledge": mock.patch.object(searching, "ENTRIES", searching.ENTRIES + NOTHING),
+        "without memories beside the layers": mock.patch.object(searching, "memories_search", _layers_alone),
+        "memories beside the layers alone": mock.patch.object(searching, "_hits", return_value=[]),
+    }
+
+
+def _layers_alone(*, actor: Actor, search: SearchQuery, within: Callable[[Sequence[Any]], None]) -> list[Any]:
+    with acting(actor):
+        within([])
+    return []
+
+
+def _turn_of_memory(actor: Actor) -> dict[UUID, str]:
+    """The turn that each memory is, or was derived from."""
+    with acting(actor):
+        opened = words_of_cubes(list(Cube.objects.values_list("id", flat=True)))
+        derived = dict(CubeSource.objects.values_list("cube_id", "source_id"))
+    said = {cube_id: words.message_id for cube_id, (_, words) in opened.items() if words.message_id}
+    return said | {cube_id: said[source] for cube_id, source in derived.items() if source in said}
+
+
+def _turns(history: History, count: int) -> dict[str, Taken]:
+    """Store turns as memories, then append, place and distil them: the cost of each, and of all three.
+
+    The worker's jobs run here, as their events tell: those are taken before the server's worker sees them.
+    """
+    actor = history.actor
     roles = (MessageRole.USER, MessageRole.ASSISTANT)
-    messages = [Message(roles[at % 2], text) for at, text in enumerate(texts)]
+    messages = [Message(roles[at % 2], text) for at, text in enumerate(history.next(count))]
     drafts = messages_read(messages, infer=True, common=CubeDraft(content="", session_id=SESSION))
     added = cubes_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))
     sides = [one for draft, one in zip(drafts, added, strict=True) if draft.page_role is not None]
     pages = [_page(*sides[at : at + 2]) for at in range(0, len(sides), 2)]
-    stream = StreamRef(persona_id, SESSION)
-    append = _timed(lambda: _append(actor, stream, pages))
+    stream = StreamRef(history.persona_id, SESSION)
+    append = partial(pages_append, actor=actor, stream=stream, drafts=pages, permission=Permission.MEMORY_CREATE)
     system = system_actor(tenant_id=actor.tenant_id, request_id="benchmark")
-    return append, _timed(lambda: _place(system, persona_id)), _timed(lambda: _distil(system, persona_id))
+    appended, written = _committed(actor, append, Topic.PAGES_WRITTEN)
+    placed, hot = _worked(system, pages_place, written, Topic.SEGMENTS_HOT)
+    distilled, _ = _worked(system, segments_distil, hot, Topic.SEGMENTS_HOT)
+    return {"append": appended, "place": placed, "distil": distilled, "turn": appended + placed + distilled}
 
 
 def _page(question: Added, answer: Added) -> PageDraft:
     return PageDraft(question.cube.id, answer.cube.id, question.cube.created_at)
 
 
-def _append(actor: Actor, stream: StreamRef, pages: Sequence[PageDraft]) -> None:
-    with acting(actor):
-        pages_append(actor=actor, stream=stream, drafts=pages, permission=Permission.MEMORY_CREATE)
-        _claim()
+def _worked(
+    system: Actor, handler: Callable[[Actor, Sequence[Payload]], Write], payloads: Sequence[Payload], topic: Topic
+) -> tuple[Taken, list[Payload]]:
+    """Run a job of the worker for the events that there are."""
+    if not payloads:
+        return Taken(0.0, 0), []
+    writes: list[Callable[[], None]] = []
+    read = _taken(lambda: writes.append(handler(system, payloads)))
+    written, left = _committed(system, writes[0], topic)
+    return read + written, left
 
 
-def _claim() -> None:
-    """Take the events of the layers from the server's worker, before it sees them: their work is measured here."""
-    OutboxEvent.objects.filter(topic__in=[Topic.PAGES_WRITTEN, Topic.SEGMENTS_HOT], done_at=None).update(done_at=Now())
+def _committed(actor: Actor, work: Callable[[], object], topic: Topic) -> tuple[Taken, list[Payload]]:
+    """Run a write in its transaction; its cost, and the payloads of the events of a topic that it left."""
+    payloads: list[Payload] = []
+    taking: list[Taken] = []
+
+    def run() -> None:
+        with acting(actor):
+            work()
+            taking.append(_taken(lambda: payloads.extend(_claimed(topic))))
+
+    whole = _taken(run)
+    return whole - taking[0], payloads
 
 
-def _place(system: Actor, persona_id: UUID) -> None:
-    """The worker's first job after a turn: chains and segments."""
-    with acting(system):
-        streams = [str(one) for one in Stream.objects.filter(persona_id=persona_id).values_list("id", flat=True)]
-    for stream in streams:
-        write = pages_place(system, [{"stream": stream}])
-        with acting(system):
-            write()
-            _claim()
+def _claimed(topic: Topic) -> list[Payload]:
+    """Take the events of a topic from the server's worker; outside of what is measured."""
+    events = OutboxEvent.objects.filter(topic=topic, done_at=None)
+    payloads = list(events.values_list("payload", flat=True))
+    events.update(done_at=Now())
+    return payloads
 
 
-def _distil(system: Actor, persona_id: UUID) -> None:
-    """The worker's second job, where a segment is hot."""
-    with acting(system):
-        found = hot_segments(persona_id, constants_in_force(persona_id)).values_list("id", flat=True)
-        hot = [str(key) for key in found]
-    if hot:
-        write = segments_distil(system, [{"segments": hot}])
-        with acting(system):
-            write()
+def _taken(work: Callable[[], object]) -> Taken:
+    count = [0]
 
+    def execute(run: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+        count[0] += 1
+        return run(sql, params, many, context)
 
-def _layers(actor: Actor, text: str) -> None:
-    layers_search(actor=actor, search=SearchQuery(query=text, top_k=100, is_use=False))
-
-
-def _context(actor: Actor, text: str) -> None:
-    context_assemble(actor=actor, search=SearchQuery(query=text, is_use=False))
-
-
-def _timed(work: Callable[[], object]) -> float:
     started = time.perf_counter()
-    work()
-    return (time.perf_counter() - started) * 1000
+    with connection.execute_wrapper(execute):
+        work()
+    return Taken((time.perf_counter() - started) * 1000, count[0])

@@ -72,7 +72,7 @@ BENCHMARKS = {
         lambda target, options: nearest(options["cubes"], options["queries"]),
         nearest_table,
     ),
-    "layers": Benchmark(lambda target, options: layers(target, options["turns"]), layers_table),
+    "layers": Benchmark(lambda target, options: layers(target, options["turns"], options["data"]), layers_table),
     "clients": Benchmark(lambda target, options: clients(target, options["adds"], options["searches"]), clients_table),
     "exchange": Benchmark(
         lambda target, options: exchange(target, tuple(options["sizes"]), options["profile"]), exchange_table
@@ -148,7 +148,8 @@ class Command(InstalledCommand):
         by_vector.add_argument("--cubes", type=_count, default=10_000, help="of one tenant; default %(default)s")
         by_vector.add_argument("--queries", type=_count, default=100, help="of each kind; default %(default)s")
         turning = names.add_parser("layers", help="the layers' work for a turn and for a context, by length of history")
-        turning.add_argument("--turns", type=_count, nargs="+", default=[100, 1_000], help="lengths of one history")
+        turning.add_argument("--turns", type=_count, nargs="+", default=[100, 1_000], help="lengths of histories")
+        turning.add_argument("--data", type=Path, default=None, help="a LoCoMo file: contexts without each part, too")
         hostile = names.add_parser("hostile-texts", help="processor time of each function that reads a user's text")
         writing = names.add_parser("ingest", help="adding one, adding in bulk, and raw COPY of the same rows")
         _ingest_arguments(writing)
