@@ -231,7 +231,7 @@ def _worked(
     """Run a job of the worker for the events that there are."""
     if not payloads:
         return Taken(0.0, 0), []
-    writes: list[Callable[[], None]] = []
+    writes: list[Write] = []
     read = _taken(lambda: writes.append(handler(system, payloads)))
     written, left = _committed(system, writes[0], topic)
     return read + written, left
