@@ -16,10 +16,10 @@ WITHOUT_DATABASE := DJANGO_SETTINGS_MODULE=memos_web.settings.test \
 	PYTHONWARNINGS=ignore::RuntimeWarning:django.core.management.commands.makemigrations
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml
 
-.PHONY: help run demo screenshots test check lint lock client verify-full chromium inspector
+.PHONY: help run demo screenshots test check lint lock client client-typescript verify-full chromium node-packages memos-client
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.base ## install if needed, then serve on http://127.0.0.1:8000 until Ctrl-C
 	@exec $(MANAGE) up
@@ -30,7 +30,7 @@ demo: $(VENV)/.base ## fill the tenant `demo` with a month of memory; `make run`
 screenshots: $(VENV)/.dev chromium ## take docs/screenshots/ anew, from a server of its own with the demo
 	@exec $(PYTHON) scripts/screenshots.py
 
-test: $(VENV)/.dev chromium inspector ## install if needed, then run every test and list the 20 slowest
+test: $(VENV)/.dev chromium node-packages memos-client ## install if needed, then run every test and list the 20 slowest
 	@exec $(PYTHON) -m pytest -n 2 --durations=20
 
 check: $(VENV)/.dev ## for the inner loop, below a minute: style, types, imports, tests without servers
@@ -59,7 +59,11 @@ lock: $(VENV)/.dev ## resolve the dependencies anew into requirements/*.txt
 client: $(VENV)/.dev ## build the Python client as a wheel in clients/python/dist
 	@exec $(PYTHON) -m uv build --wheel --out-dir clients/python/dist clients/python
 
-verify-full: $(VENV)/.dev chromium inspector ## the promises at their full size; takes long
+client-typescript: $(VENV)/.dev node-packages ## build the TypeScript client in clients/typescript/dist
+	$(WITHOUT_DATABASE) $(MANAGE) spectacular --format openapi-json --file clients/typescript/schema.json
+	@cd clients/typescript && npm run --silent build
+
+verify-full: $(VENV)/.dev chromium node-packages memos-client ## the promises at their full size; takes long
 	@exec $(PYTHON) -m pytest -n 2 --full-size
 
 # The environment is made once, and filled again whenever a lock differs from the one it was filled from.
@@ -87,8 +91,18 @@ chromium:
 	then echo "memos: installed chromium" >&2; \
 	else echo "memos: *** NO CHROMIUM HERE: THE BROWSER TESTS ARE SKIPPED (apt-get install chromium) ***" >&2; fi
 
-inspector:
-	@test -x tests/mcp/inspector/node_modules/.bin/mcp-inspector && exit 0; \
-	if command -v npm >/dev/null && (cd tests/mcp/inspector && npm ci --silent --no-audit --no-fund --ignore-scripts) >/dev/null 2>&1; \
-	then echo "memos: installed the MCP Inspector for tests" >&2; \
-	else echo "memos: *** NO MCP INSPECTOR HERE: ITS TESTS ARE SKIPPED (apt-get install npm) ***" >&2; fi
+# Packages of npm for tests: the MCP Inspector, and the compiler of the TypeScript client.
+node-packages:
+	@for folder in tests/mcp/inspector clients/typescript; do \
+		cmp -s $$folder/package-lock.json $$folder/node_modules/.lock && continue; \
+		if command -v npm >/dev/null && (cd $$folder && npm ci --silent --no-audit --no-fund --ignore-scripts) >/dev/null 2>&1; \
+		then cp $$folder/package-lock.json $$folder/node_modules/.lock; echo "memos: installed the packages of $$folder" >&2; \
+		else echo "memos: *** NO PACKAGES FOR $$folder: ITS TESTS ARE SKIPPED (apt-get install npm) ***" >&2; fi; \
+	done
+
+# The package of MemOS, for the test of its client.
+memos-client: requirements/memos-client.txt | $(PYTHON)
+	@cmp -s $< tests/product/packages/.lock && exit 0; \
+	if $(PIP) install --require-hashes --no-deps --upgrade --target tests/product/packages -r $< >/dev/null 2>&1; \
+	then cp $< tests/product/packages/.lock; echo "memos: installed the package of MemOS for a test" >&2; \
+	else echo "memos: *** NO PACKAGE OF MEMOS HERE: THE TEST OF ITS CLIENT IS SKIPPED ***" >&2; fi

@@ -6,11 +6,11 @@ With several web processes, each writes its counts to the folder `PROMETHEUS_MUL
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from secrets import compare_digest
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
 from opentelemetry.trace import SpanKind
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
@@ -33,6 +33,11 @@ SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 BUSY = Counter("memos_requests_busy", "Requests that were answered 503 because the server was busy or in trouble.")
+POOL_WAITS = Counter("memos_pool_waits", "Times that a call waited for a connection to the database.")
+POOL_SECONDS = Counter(
+    "memos_pool_wait_seconds", "Seconds that calls waited for a connection to the database."
+)
+POOL_TIMEOUTS = Counter("memos_pool_timeouts", "Times that no connection to the database was free in time.")
 NO_ROUTE = "none"  # of an address that does not exist: one label for all, so that nobody can make many
 
 
@@ -65,9 +70,18 @@ class MetricsMiddleware:
         SECONDS.labels(route).observe(seconds)
         if response.status_code == 503:
             BUSY.inc()
+        if connection.pool is not None:
+            pool_count(connection.pool.pop_stats())
         what = {"method": method, "route": route, "status": response.status_code, "ms": round(seconds * 1000, 1)}
         logger.info("request", extra=what)
         return response
+
+
+def pool_count(stats: Mapping[str, int]) -> None:
+    """Add the waits of a pool of connections; stats: of its `pop_stats`."""
+    POOL_WAITS.inc(stats.get("requests_queued", 0))
+    POOL_SECONDS.inc(stats.get("requests_wait_ms", 0) / 1000)
+    POOL_TIMEOUTS.inc(stats.get("requests_errors", 0))
 
 
 class InstallationCollector:

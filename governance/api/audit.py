@@ -34,6 +34,7 @@ from governance.api.audit_schema import (
 )
 from governance.api.described import ONCE, PAGE, described, read
 from governance.api.pages import CursorPages
+from governance.api.public_keys import public_key_json
 from governance.api.views import ApiView, asked_only, heavy
 from governance.audit.reading.exports import export_create, export_file, export_get, exports_list
 from governance.audit.reading.queries import FILTERS, query_read
@@ -115,7 +116,7 @@ class AuditKeyView(ApiView):
         """Read the public key of the checkpoints."""
         key = public_key_get(actor=self.actor())
         asked_only(request)
-        return Response(json.loads(key.text()))
+        return Response(public_key_json(key.raw) | json.loads(key.text()))
 
 
 class AuditExportsView(ApiView):

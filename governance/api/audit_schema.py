@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from governance.api.described import PageSchema
 from governance.api.fields import StrictSerializer, TextField
+from governance.api.public_keys import PublicKeyFormsSchema
 from governance.api.representations import time_json
 from governance.audit.reading.exports import ExportView
 from governance.audit.reading.selectors import CheckpointView, EntryView
@@ -108,10 +109,9 @@ class SignedCheckpointSchema(Schema):
     signature = serializers.CharField()
 
 
-class PublicKeySchema(Schema):
-    algorithm = serializers.CharField()
-    key = serializers.UUIDField()
-    public_key = serializers.CharField()
+class PublicKeySchema(PublicKeyFormsSchema):
+    key = serializers.UUIDField(help_text="The id that checkpoints name.")
+    public_key = serializers.CharField(help_text="The same as `hex`.")
 
 
 class ExportInput(StrictSerializer):

@@ -35,6 +35,9 @@ IF_NONE_MATCH = OpenApiParameter(
 LOCATION = OpenApiParameter(
     "Location", str, OpenApiParameter.HEADER, response=[201], description="Address of what was made, if it has its own."
 )
+ETAG = OpenApiParameter(
+    "ETag", str, OpenApiParameter.HEADER, response=[200, 201], description="The version, for If-Match, or a digest."
+)
 SESSION = OpenApiParameter(
     "X-Memory-Session",
     str,
@@ -85,10 +88,10 @@ def described(
         headers = [PURPOSE, SESSION, TASK] if memories else []
         unchanged = {}
         if handler.__name__ == "get":
-            headers.append(IF_NONE_MATCH)
+            headers += [IF_NONE_MATCH, ETAG]
             unchanged = {304: OpenApiResponse(description="Unchanged since the answer with an ETag of If-None-Match.")}
         if status == 201:
-            headers.append(LOCATION)
+            headers += [LOCATION, ETAG]
         text = inspect.getdoc(handler) or ""
         decorator: Callable[[Handler], Handler] = extend_schema(
             operation_id=name,

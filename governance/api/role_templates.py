@@ -29,7 +29,7 @@ from governance.vocabulary import GranteeKind, Permission
 if TYPE_CHECKING:
     pass
 
-TAG = "role_templates"
+TAG = "role-templates"
 
 
 class TemplatesView(ApiView):

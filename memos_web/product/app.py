@@ -10,6 +10,7 @@ from memos_web.product.translation import (
     added,
     by_cube,
     by_kind,
+    changed,
     cubes_of,
     detail,
     filters_of,
@@ -82,6 +83,14 @@ async def get_detail(call: Call) -> Json:
     return _reply("ok", detail(await call.rest.call("GET", call.memory_path())))
 
 
+async def update(call: Call) -> Json:
+    """Change the version that is there now."""
+    changes, path = changed(call.body), call.memory_path(call.body.get("memory_id"))
+    version = (await call.rest.call("GET", path))["version"]
+    stored = await call.rest.call("PATCH", path, body=changes, headers={"if-match": f'"{version}"'})
+    return _reply("ok", detail(stored))
+
+
 async def delete(call: Call) -> Json:
     """By exactly one condition, as MemOS's client demands it."""
     body = named_by_client(call.body)
@@ -111,6 +120,7 @@ ROUTES: list[tuple[str, str, Answer]] = [
     ("POST", "/search/memory", search_memory),
     ("POST", "/get/memory", get_memory),
     ("GET", "/get/memory/{memory_id}", get_detail),
+    ("POST", "/update/memory", update),
     ("POST", "/delete/memory", delete),
 ]
 

@@ -75,6 +75,15 @@ def added(body: Json) -> Json:
     return {name: value for name, value in asked.items() if value is not None}
 
 
+def changed(body: Json) -> Json:
+    """The body of a PATCH for one of `update/memory`."""
+    only(body, "memory_id", "content", "title")
+    changes = {name: body[name] for name in ("content", "title") if body.get(name)}
+    if not changes:
+        raise NotTranslated("Nothing to change: give content or title.")
+    return changes
+
+
 def searched(body: Json) -> Json:
     """The body of `POST memories/search/` for one of `search`; `top_k` is for all kinds together."""
     only(

@@ -12,7 +12,9 @@ from tests.harness.snippets import blocks_of, run_snippets
 
 pytestmark = pytest.mark.long
 
-GUIDES = sorted([*(ROOT / "docs" / "guides").glob("*.md"), ROOT / "docs" / "mem0.md", ROOT / "docs" / "memos.md"])
+GUIDES = sorted(
+    [*(ROOT / "docs" / "guides").glob("*.md"), *(ROOT / "docs" / name for name in ("mcp.md", "mem0.md", "memos.md"))]
+)
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.test import Client, override_settings
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memos_web import metrics
 from memos_web.config import ConfigError, read_config
@@ -16,6 +17,7 @@ from tests.factories import World
 
 TOKEN = "a token of sixteen and more".replace(" ", "-")
 ROOT = Path(settings.BASE_DIR)
+DATABASE_PLACE = ("dbname", "user", "host", "port")
 
 
 def scrape() -> str:
@@ -65,6 +67,19 @@ def test_state_of_jobs_and_audit_log_is_reported(world: World) -> None:
     assert value(text, "memos_dead_letters") == 0
     assert value(text, "memos_audit_seal_lag_seconds") > 0
     assert 'memos_part_up{part="dispatcher"}' in text
+
+
+def test_wait_for_a_connection_is_counted(world: World) -> None:
+    names = ("memos_pool_waits_total", "memos_pool_timeouts_total")
+    before = [value(scrape(), name) for name in names]
+    place = {name: given for name, given in connection.get_connection_params().items() if name in DATABASE_PLACE}
+    with ConnectionPool(kwargs=place, min_size=1, max_size=1, open=True) as pool:
+        with pool.connection(), pytest.raises(PoolTimeout):
+            pool.getconn(timeout=0.01)
+        metrics.pool_count(pool.pop_stats())
+    text = scrape()
+    assert [value(text, name) for name in names] == [before[0] + 1, before[1] + 1]
+    assert value(text, "memos_pool_wait_seconds_total") > 0
 
 
 def test_database_is_down_and_metrics_say_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """mem0's published client, unchanged, against a running product: only its address and its key are ours."""
 
+import asyncio
 import json
 import os
 import tempfile
@@ -93,6 +94,22 @@ def test_batches_change_and_delete(client: Any) -> None:
     assert all(text.endswith("full.") for text in texts(client.get_all(filters={"user_id": "gus"})))
     client.batch_delete([{"memory_id": row["id"]} for row in rows])
     assert texts(client.get_all(filters={"user_id": "gus"})) == set()
+
+
+def test_asynchronous_client_adds_and_filters_by_date(running_server: RunningServer) -> None:
+    async def act() -> list[set[str]]:
+        host = f"{running_server.base_url}/mem0"
+        async with mem0.AsyncMemoryClient(api_key=running_server.first_run["api_key"], host=host) as client:
+            await client.add("I bought a canoe.", user_id="ines", infer=False)
+            ours = {"user_id": "ines"}
+            filters = [
+                {"AND": [ours, {"created_at": {"gte": "2020-01-01"}}]},
+                {"AND": [ours, {"created_at": {"lt": "2020-01-01"}}]},
+            ]
+            found = [texts(await client.get_all(filters=one)) for one in filters]
+            return [*found, texts(await client.get_all(filters=ours, start_date="2020-01-01", end_date="2020-12-31"))]
+
+    assert asyncio.run(act()) == [{"I bought a canoe."}, set(), set()]
 
 
 def test_what_has_no_equal_is_an_error_that_says_so(client: Any) -> None:

@@ -97,6 +97,9 @@ def test_without_the_right_nothing_is_added_or_read(world: World) -> None:
     ]
     assert sent(world, "bob", "POST", "/add", {"user_id": "anna", "messages": [PORTO]})[0] == 403
     assert sent(world, "charlie", "GET", f"/get_memory/{memory_id}")[0] == 404
+    change = {"memory_id": memory_id, "content": "Mia lives in Lisbon."}
+    assert sent(world, "charlie", "POST", "/update/memory", change)[0] == 404
+    assert world.client("olivia").get(f"memories/{memory_id}/").json["version"] == 1
     assert memories(sent(world, "charlie", "POST", "/search", {"query": "Mia", "user_id": "anna"})[1]) == []
     reader = key_for(world.alice, Scope.MEMORIES_READ).text
     status, reply = sent(world, "alice", "POST", "/add", {"messages": [PORTO]}, key=reader)
@@ -115,6 +118,8 @@ def test_without_the_right_nothing_is_added_or_read(world: World) -> None:
         ("/search", {"query": "Mia", "filter": {"weather": "rain"}}, "weather"),
         ("/search", {"query": "Mia", "filter": {"tags": {"like": "x"}}}, "like"),
         ("/search", {"query": "Mia", "top_k": "many"}, "text_mem"),
+        ("/update/memory", {"memory_id": "x", "status": "archived"}, "status"),
+        ("/update/memory", {"memory_id": "x"}, "content or title"),
         ("/delete_memory", {}, "Name what to delete"),
         ("/delete_memory", {"memory_ids": ["x"], "user_id": "anna"}, "memory_ids"),
     ],

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from django.conf import settings
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
@@ -18,6 +19,7 @@ from governance.api.audit import FileView
 from governance.api.described import DRY_RUN, described, read
 from governance.api.fields import StrictSerializer
 from governance.api.jobs import JobPromiseSchema, job_json
+from governance.api.public_keys import PublicKeyFormsSchema, public_key_json
 from governance.api.views import ApiView, asked_only, flag
 from governance.errors import FieldError, Invalid
 from governance.vocabulary import Permission
@@ -177,11 +179,11 @@ class ExportPackView(FileView):
         return _file(self, request, job_id, ExportForm.MEMPACK)
 
 
-class ExchangeKeySchema(Schema):
-    algorithm = serializers.ChoiceField(choices=["X25519"])
-    public_key = serializers.CharField(help_text="64 hex digits.")
-    signing_key = serializers.CharField(help_text="Ed25519, 64 hex digits: signs the memory packs that are exported.")
-    signing_key_id = serializers.CharField(help_text="The first 16 hex digits of the SHA-256 of the signing key.")
+class ExchangeKeySchema(PublicKeyFormsSchema):
+    public_key = serializers.CharField(help_text="The same as `hex`: others encrypt to this key.")
+    signing = PublicKeyFormsSchema(help_text="The key that signs the memory packs that are exported.")
+    signing_key = serializers.CharField(help_text="The same as `signing.hex`.")
+    signing_key_id = serializers.CharField(help_text="The same as `signing.key_id`.")
 
 
 class ExchangeKeyView(ApiView):
@@ -191,8 +193,9 @@ class ExchangeKeyView(ApiView):
         actor = self.actor()
         key, signing = exchange_public_key(actor=actor), export_key(actor=actor)
         asked_only(request)
+        own = public_key_json(bytes.fromhex(key), kind=X25519PublicKey)
         names = {"signing_key": signing.public_key().hex(), "signing_key_id": signing.key_id()}
-        return Response({"algorithm": "X25519", "public_key": key, **names})
+        return Response({**own, "public_key": key, "signing": public_key_json(signing.public_key()), **names})
 
 
 class ImportsView(ApiView):

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from governance.access.decisions.services import authorize
 from governance.api.described import described
 from governance.api.fields import StrictSerializer
+from governance.api.public_keys import PublicKeyFormsSchema, public_key_json
 from governance.api.representations import time_json
 from governance.api.views import ApiView, asked_only
 from governance.database import acting
@@ -71,10 +72,8 @@ class VerdictSchema(Schema):
     verdict = serializers.ChoiceField(choices=list(Verdict))
 
 
-class SigningKeySchema(Schema):
-    key_id = serializers.CharField()
-    algorithm = serializers.ChoiceField(choices=["Ed25519"])
-    public_key = serializers.CharField(help_text="PEM")
+class SigningKeySchema(PublicKeyFormsSchema):
+    public_key = serializers.CharField(help_text="The same as `pem`.")
 
 
 class MemoryProvenanceView(ApiView):
@@ -105,7 +104,7 @@ class SigningKeyView(ApiView):
         """Read the public key of manifests."""
         asked_only(request)
         key = signing_key()
-        return Response({"key_id": key.key_id(), "algorithm": "Ed25519", "public_key": key.public_pem()})
+        return Response(public_key_json(key.public_key()) | {"public_key": key.public_pem()})
 
 
 def provenance_json(view: ProvenanceView) -> dict[str, Any]:

@@ -18,6 +18,8 @@ FILES_ELSEWHERE = {
     "contributing": "CONTRIBUTING.md",
     "changelog": "CHANGELOG.md",
     "python-client": "clients/python/README.md",
+    "typescript-client": "clients/typescript/README.md",
+    "reference-agent": "examples/README.md",
     "rest-api": "vault/api/manual.md",
 }
 PICTURES = ROOT / "docs" / "screenshots"  # no page: its images are not served
@@ -48,6 +50,8 @@ SECTIONS = (
             Entry("guides/audit", _("Check the audit log")),
             Entry("mcp", _("Agents over MCP")),
             Entry("python-client", _("Python client")),
+            Entry("typescript-client", _("TypeScript client")),
+            Entry("reference-agent", _("Reference agent")),
             Entry("mem0", _("Move from mem0")),
             Entry("memos", _("Move from MemOS")),
             Entry("webhooks", _("Webhooks")),

@@ -1,0 +1,88 @@
+"""The TypeScript client: generated from the schema as it is now, compiled, and run against a product."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from tests.harness.product import RunningServer
+from tests.harness.servers import ROOT, clean_environ
+
+CLIENT = ROOT / "clients/typescript"
+SNIPPETS = re.findall(r"```ts\n(.*?)```", (CLIENT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+COMPILER = ["--strict", "--target", "es2022", "--module", "nodenext", "--types", "node"]
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not (CLIENT / "node_modules").is_dir() or shutil.which("node") is None,
+        reason="*** THE PACKAGES OF THE TYPESCRIPT CLIENT ARE NOT INSTALLED: IT IS NOT TRIED (make node-packages) ***",
+    ),
+]
+
+
+def done(*command: str, folder: Path, environ: dict[str, str] | None = None) -> str:
+    """The output of a command that succeeds."""
+    ran = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=240)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that has the client, built from the schema of this checkout, among its packages."""
+    project = tmp_path_factory.mktemp("typescript")
+    built = project / "node_modules/memos-client"
+    shutil.copytree(CLIENT, built, ignore=shutil.ignore_patterns("node_modules", "dist", "schema.*"))
+    for package in (CLIENT / "node_modules").iterdir():
+        (project / "node_modules" / package.name).symlink_to(package)
+    environ = {**clean_environ(), "DJANGO_SETTINGS_MODULE": "memos_web.settings.test"}
+    schema = ("spectacular", "--format", "openapi-json", "--file", str(built / "schema.json"))
+    done(str(ROOT / ".venv/bin/python"), "manage.py", *schema, folder=ROOT, environ=environ)
+    (built / "node_modules").symlink_to(CLIENT / "node_modules")
+    done("npm", "run", "build", folder=built)
+    (project / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    return project
+
+
+def run(project: Path, source: str, environ: dict[str, str]) -> str:
+    """Compile a program and run it; its output."""
+    (project / "program.ts").write_text(source, encoding="utf-8")
+    done("node_modules/.bin/tsc", *COMPILER, "program.ts", folder=project)
+    return done("node", "program.js", folder=project, environ={**clean_environ(), **environ})
+
+
+@pytest.mark.parametrize("number", range(len(SNIPPETS)))
+def test_snippet_of_the_readme_compiles_and_runs(project: Path, running_server: RunningServer, number: int) -> None:
+    environ = {"MEMOS_URL": running_server.base_url, "MEMOS_API_KEY": running_server.first_run["api_key"]}
+    printed = run(project, SNIPPETS[number], environ)
+    assert ("Anna moved to Lisbon in March." in printed) if number == 0 else ("412 version_conflict" in printed)
+
+
+def test_body_that_the_schema_does_not_know_is_not_compiled(project: Path) -> None:
+    source = SNIPPETS[0].replace("top_k: 3", 'top_k: "3"')
+    with pytest.raises(AssertionError, match=r"not assignable to type 'number'"):
+        run(project, source, {})
+
+
+def test_busy_server_is_asked_again_with_the_same_key(project: Path, httpserver: HTTPServer) -> None:
+    keys: list[str] = []
+
+    def handler(request: Request) -> Response:
+        keys.append(request.headers["Idempotency-Key"])
+        body: dict[str, object] = {"code": "busy", "detail": "Not now."} if len(keys) < 3 else {"results": []}
+        return Response(json.dumps(body), 503 if len(keys) < 3 else 200, {"Retry-After": "0.01"}, "application/json")
+
+    httpserver.expect_request("/api/v1/memories/search/").respond_with_handler(handler)
+    source = """
+        import { createMemos, dataOf } from "memos-client";
+        const search = createMemos().POST("/api/v1/memories/search/", { body: { query: "tea" } });
+        console.log((await dataOf(search)).results.length);
+    """
+    assert run(project, source, {"MEMOS_URL": httpserver.url_for(""), "MEMOS_API_KEY": "mos_test"}) == "0\n"
+    assert (len(keys), len(set(keys))) == (3, 1)

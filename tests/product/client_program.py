@@ -1,0 +1,63 @@
+"""MemOS's client as its package ships it. Prints what each call returned, as JSON.
+
+The packages `memos` and `transformers` stand empty here: their own modules load language models, which no client needs.
+
+usage: client_program.py FOLDER_OF_PACKAGES ADDRESS KEY
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import requests
+
+
+def client_of(packages: str, address: str, key: str) -> Any:
+    sys.path.append(packages)
+    package, models = ModuleType("memos"), ModuleType("transformers")
+    package.__path__ = [f"{packages}/memos"]
+    vars(models)["DynamicCache"] = object
+    sys.modules |= {"memos": package, "transformers": models}
+    from memos.api.client import MemOSClient  # type: ignore[import-not-found]
+
+    return MemOSClient(api_key=key, base_url=f"{address}/product")
+
+
+def refusal(call: Callable[..., Any], *given: Any, **named: Any) -> tuple[int, str]:
+    """The status and the message that a call is refused with."""
+    try:
+        call(*given, **named)
+    except requests.HTTPError as error:
+        return error.response.status_code, error.response.json()["message"]
+    raise AssertionError(f"{call} was not refused")
+
+
+def main(client: Any) -> dict[str, Any]:
+    said = [{"role": "user", "content": "My sister Mia lives in Porto."}]
+    added = client.add_message(said, user_id="iris", conversation_id="c1", tags=["family"], async_mode=False)
+    (found,) = client.search_memory("Where does Mia live?", user_id="iris").memories
+    client.update_memory(found.id, content="My sister Mia lives in Lisbon.")
+    listed = client.get_memory(user_id="iris")
+    one = client.get_memory_by_id(found.id)
+    deleted = client.delete_memory(memory_ids=[found.id])
+    return {
+        "added": added.success,
+        "found": [found.memory_value, found.tags, found.conversation_id],
+        "listed": [memory.memory_value for memory in listed.memories],
+        "one": one["data"]["memory_value"],
+        "deleted": deleted.success,
+        "left": len(client.get_memory(user_id="iris").memories),
+        "refusals": [
+            refusal(client.get_memory_by_id, found.id),
+            refusal(client.update_memory, found.id, status="archived"),
+            refusal(client.chat, user_id="iris", conversation_id="c1", query="Where does Mia live?"),
+            refusal(client.create_knowledgebase, "books"),
+            refusal(client.add_feedback, user_id="iris", conversation_id="c1", feedback_content="Good."),
+        ],
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(client_of(*sys.argv[1:]))) + "\n")
