@@ -102,7 +102,7 @@ node-packages:
 
 # The package of MemOS, for the test of its client.
 memos-client: requirements/memos-client.txt | $(PYTHON)
-	@cmp -s $< tests/product/packages/.lock && exit 0; \
-	if $(PIP) install --require-hashes --no-deps --upgrade --target tests/product/packages -r $< >/dev/null 2>&1; \
-	then cp $< tests/product/packages/.lock; echo "memos: installed the package of MemOS for a test" >&2; \
+	@cmp -s $< build/memos-client/.lock && exit 0; \
+	if $(PIP) install --require-hashes --no-deps --upgrade --target build/memos-client -r $< >/dev/null 2>&1; \
+	then cp $< build/memos-client/.lock; echo "memos: installed the package of MemOS for a test" >&2; \
 	else echo "memos: *** NO PACKAGE OF MEMOS HERE: THE TEST OF ITS CLIENT IS SKIPPED ***" >&2; fi

@@ -6,6 +6,7 @@ conversation for a user, the others add one text.
 """
 
 import asyncio
+import logging
 import os
 import sys
 import tempfile
@@ -156,6 +157,7 @@ def _mem0(target: Target) -> dict[str, Way]:
     os.environ |= {"MEM0_DIR": tempfile.mkdtemp(prefix="mem0-"), "MEM0_TELEMETRY": "False"}
     from mem0 import MemoryClient
 
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # the package logs every request, which takes time
     client = MemoryClient(api_key=target.api_key, host=f"{target.url}/mem0")
     return {
         "mem0's client": _way(

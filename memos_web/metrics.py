@@ -34,9 +34,7 @@ SECONDS = Histogram(
 )
 BUSY = Counter("memos_requests_busy", "Requests that were answered 503 because the server was busy or in trouble.")
 POOL_WAITS = Counter("memos_pool_waits", "Times that a call waited for a connection to the database.")
-POOL_SECONDS = Counter(
-    "memos_pool_wait_seconds", "Seconds that calls waited for a connection to the database."
-)
+POOL_SECONDS = Counter("memos_pool_wait_seconds", "Seconds that calls waited for a connection to the database.")
 POOL_TIMEOUTS = Counter("memos_pool_timeouts", "Times that no connection to the database was free in time.")
 NO_ROUTE = "none"  # of an address that does not exist: one label for all, so that nobody can make many
 
@@ -70,8 +68,9 @@ class MetricsMiddleware:
         SECONDS.labels(route).observe(seconds)
         if response.status_code == 503:
             BUSY.inc()
-        if connection.pool is not None:
-            pool_count(connection.pool.pop_stats())
+        pool = getattr(connection, "pool", None)  # none of a command or a test, which have a connection of their own
+        if pool is not None:
+            pool_count(pool.pop_stats())
         what = {"method": method, "route": route, "status": response.status_code, "ms": round(seconds * 1000, 1)}
         logger.info("request", extra=what)
         return response

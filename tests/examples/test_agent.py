@@ -54,7 +54,7 @@ class ScriptedModel:
         return Response(json.dumps(body), mimetype="application/json")
 
     def text(self, request: int, role: str) -> str:
-        """What stands in the messages of a role in the n-th request."""
+        """The messages of a role in the n-th request, as one text."""
         return "\n".join(one["content"] or "" for one in self.asked[request]["messages"] if one["role"] == role)
 
 

@@ -74,6 +74,8 @@ def test_wait_for_a_connection_is_counted(world: World) -> None:
     before = [value(scrape(), name) for name in names]
     place = {name: given for name, given in connection.get_connection_params().items() if name in DATABASE_PLACE}
     with ConnectionPool(kwargs=place, min_size=1, max_size=1, open=True) as pool:
+        pool.wait()
+        pool.pop_stats()
         with pool.connection(), pytest.raises(PoolTimeout):
             pool.getconn(timeout=0.01)
         metrics.pool_count(pool.pop_stats())

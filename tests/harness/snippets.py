@@ -30,7 +30,7 @@ def run_snippets(page: Path, server: RunningServer, folder: Path, **other: str) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 

@@ -90,7 +90,7 @@ def test_a_conversation_keeps_statements_and_reports_progress(world: World) -> N
     assert "Hello!" not in stored
 
 
-def test_failed_call_of_a_tool_is_found_by_its_arguments(world: World, alice: Contract) -> None:
+def test_failed_tool_call_is_recalled_by_its_arguments(world: World, alice: Contract) -> None:
     route = {"from": "Berlin", "to": "Lisbon"}
 
     async def act(agent: Agent) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -108,7 +108,7 @@ def test_failed_call_of_a_tool_is_found_by_its_arguments(world: World, alice: Co
     assert alice.get(f"memories/{memory['id']}/").json["metadata"]["arguments"] == route
 
 
-def test_call_of_a_tool_is_kept_by_a_writer_and_found_in_its_tenant_alone(world: World, alice: Contract) -> None:
+def test_tool_call_needs_a_writer_and_stays_in_its_tenant(world: World, alice: Contract) -> None:
     alice.add("The key is under the mat.", namespace="/shared/house")
     call = {"name": "unlock", "outcome": "failed", "namespace": "/shared/house"}
 

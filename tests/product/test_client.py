@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.harness.product import RunningServer
-from tests.harness.servers import clean_environ
+from tests.harness.servers import ROOT, clean_environ
 
-PACKAGES = Path(__file__).parent / "packages"
+PACKAGES = ROOT / "build" / "memos-client"
 PROGRAM = Path(__file__).parent / "client_program.py"
 
 pytestmark = [
@@ -22,7 +22,9 @@ pytestmark = [
 ]
 
 
-def test_memory_is_added_found_changed_and_deleted_by_the_client(running_server: RunningServer, tmp_path: Path) -> None:
+def test_memory_is_added_searched_changed_and_deleted_by_the_client(
+    running_server: RunningServer, tmp_path: Path
+) -> None:
     done = subprocess.run(
         [sys.executable, str(PROGRAM), str(PACKAGES), running_server.base_url, running_server.first_run["api_key"]],
         cwd=tmp_path,
