@@ -3,6 +3,7 @@
 import http.client
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,14 +45,16 @@ class Client:
         self._answered_at = time.monotonic()
         self.last_ms = 0.0
 
-    def call(self, method: str, path: str, body: object = None) -> Any:
+    def call(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Any:
         """The parsed reply; `last_ms` is how long it took, from the first byte sent to the last one read."""
         payload = None if body is None else json.dumps(body).encode()
         if time.monotonic() - self._answered_at > IDLE_SECONDS:
             self._connection.close()  # the server ends what is idle; the next request opens it again
         started = time.perf_counter()
         try:
-            self._connection.request(method, f"/api/v1/{path}", body=payload, headers=self._headers)
+            self._connection.request(
+                method, f"/api/v1/{path}", body=payload, headers={**self._headers, **(headers or {})}
+            )
             answer = self._connection.getresponse()
             text = answer.read()
         except OSError as error:

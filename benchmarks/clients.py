@@ -1,8 +1,8 @@
 """The same adds and searches through the REST API, our Python client, mem0's client and MCP.
 
-Ways take turns at each text, so that all of them meet the same load and the same number of memories. What a client adds
-to the time of its call is measured against REST with the body that the server receives from that client: mem0's adds a
-conversation for a user, the others add one text.
+Ways take turns at each text, so that all of them meet the same load and the same number of memories. What a client
+adds to the time of its call is measured against REST with the request that the server receives from that client: mem0's
+adds a conversation for a user, the others add one text, and ours sends an Idempotency-Key.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from benchmarks.tenants import owner_of
 SEED = 20_261_124
 TOP_K = 10
 OUR_CLIENT = Path(__file__).parents[1] / "clients" / "python" / "src"
-FLOORS = {"our client": "REST", "MCP": "REST", "mem0's client": "REST, as mem0 asks"}
+FLOORS = {"our client": "REST, with Idempotency-Key", "MCP": "REST", "mem0's client": "REST, as mem0 asks"}
 GOALS = {"our client": 3.0, "mem0's client": 3.0, "MCP": 10.0}  # ms over its floor, at the median
 NO_PAGES = {"NOT": {"AND": [{"semantic_type": "dialogue"}, {"layer": "short_term"}]}}
 
@@ -122,12 +122,20 @@ def _rest(target: Target) -> dict[str, Way]:
         messages = [{"role": "user", "content": text}]
         post("memories/", {"messages": messages, "infer": False, "persona": "rest"})
 
+    def once(path: str, body: Mapping[str, Any]) -> None:
+        rest.call("POST", path, body, {"Idempotency-Key": str(uuid4())})
+
     made: list[bool] = []
     plain = {"namespaces": ["/rest"], "top_k": TOP_K}
+    with_key = {"namespaces": ["/once"], "top_k": TOP_K}
     return {
         "REST": _way(
             lambda text: post("memories/", {"content": text, "namespace": "/rest", "allow_duplicates": True}),
             lambda text: post("memories/search/", {"query": text, **plain}),
+        ),
+        "REST, with Idempotency-Key": _way(
+            lambda text: once("memories/", {"content": text, "namespace": "/once", "allow_duplicates": True}),
+            lambda text: once("memories/search/", {"query": text, **with_key}),
         ),
         "REST, as mem0 asks": _way(
             as_mem0,

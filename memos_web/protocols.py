@@ -81,11 +81,17 @@ class WithProtocol:
             await self._routes({**scope, "path": path.removeprefix(self._prefix), "root_path": ""}, receive, send)
 
 
-async def persona_ensure(rest: Rest, name: str) -> None:
-    """Make a persona of the caller with this name, unless one is there."""
-    reply = await rest.send("POST", "personas/", body={"name": name})
-    if not reply.is_success and reply.status_code != HTTPStatus.CONFLICT:
-        raise Refused(reply)
+async def memories_add(rest: Rest, asked: Json) -> Any:
+    """The reply of `POST memories/`. The persona of the memories is made when it is first needed. Raises Refused."""
+    try:
+        return await rest.call("POST", "memories/", body=asked)
+    except Refused as refused:
+        if "persona" not in {one["field"] for one in refused.problem.get("errors", [])}:
+            raise
+    made = await rest.send("POST", "personas/", body={"name": asked["persona"]})
+    if not made.is_success and made.status_code != HTTPStatus.CONFLICT:  # another call has just made the same one
+        raise Refused(made)
+    return await rest.call("POST", "memories/", body=asked)
 
 
 async def memories_delete(rest: Rest, **chosen: Any) -> None:

@@ -25,8 +25,8 @@ from memos_web.protocols import (
     Json,
     NotTranslated,
     Protocol,
+    memories_add,
     memories_delete,
-    persona_ensure,
     whole_number,
 )
 
@@ -42,9 +42,7 @@ async def ping(call: Call) -> Json:
 
 async def add(call: Call) -> Json:
     asked = added(call.body)
-    if "persona" in asked:
-        await persona_ensure(call.rest, asked["persona"])
-    reply = await call.rest.call("POST", "memories/", body=asked)
+    reply = await memories_add(call.rest, asked)
     results = [one for one in reply["results"] if not (asked["infer"] and one["semantic_type"] == "dialogue")]
     return {"results": [{**memory(one), "event": "NONE" if one.get("duplicate") else "ADD"} for one in results]}
 

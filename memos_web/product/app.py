@@ -28,8 +28,8 @@ from memos_web.protocols import (
     Json,
     NotTranslated,
     Protocol,
+    memories_add,
     memories_delete,
-    persona_ensure,
     whole_number,
 )
 
@@ -139,12 +139,10 @@ def _reply(message: str, data: Json | list[Json]) -> Json:
 async def _added(call: Call, body: Json) -> list[tuple[str, Json]]:
     """The memories that were stored, each with its cube: without one, the path of its namespace."""
     asked = added(body)
-    if "persona" in asked:
-        await persona_ensure(call.rest, asked["persona"])
     stored = []
     for cube in cubes_of(body, "writable_cube_ids") or [""]:
         where = {"namespace": namespace_of(cube)} if cube else {}
-        reply = await call.rest.call("POST", "memories/", body=asked | where)
+        reply = await memories_add(call.rest, asked | where)
         kept = [one for one in reply["results"] if not (asked["infer"] and one["semantic_type"] == "dialogue")]
         stored += [(cube or one["namespace"]["path"], one) for one in kept]
     return stored
