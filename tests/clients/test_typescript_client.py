@@ -4,14 +4,15 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.harness.product import RunningServer
-from tests.harness.servers import ROOT, clean_environ
+from tests.harness.product import RunningServer, installation
+from tests.harness.servers import ROOT, Servers, clean_environ
 
 CLIENT = ROOT / "clients/typescript"
 SNIPPETS = re.findall(r"```ts\n(.*?)```", (CLIENT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -50,6 +51,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project
 
 
+@pytest.fixture(scope="module")
+def server(servers: Servers) -> Iterator[RunningServer]:
+    """An installation for the snippets only: memories of other tests would change what they print."""
+    with installation(servers.cluster) as started:
+        started.start()
+        yield started
+
+
 def run(project: Path, source: str, environ: dict[str, str]) -> str:
     """Compile a program and run it; its output."""
     (project / "program.ts").write_text(source, encoding="utf-8")
@@ -58,8 +67,8 @@ def run(project: Path, source: str, environ: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))
-def test_snippet_of_the_readme_compiles_and_runs(project: Path, running_server: RunningServer, number: int) -> None:
-    environ = {"MEMOS_URL": running_server.base_url, "MEMOS_API_KEY": running_server.first_run["api_key"]}
+def test_snippet_of_the_readme_compiles_and_runs(project: Path, server: RunningServer, number: int) -> None:
+    environ = {"MEMOS_URL": server.base_url, "MEMOS_API_KEY": server.first_run["api_key"]}
     printed = run(project, SNIPPETS[number], environ)
     assert ("Anna moved to Lisbon in March." in printed) if number == 0 else ("412 version_conflict" in printed)
 
