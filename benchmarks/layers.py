@@ -245,15 +245,15 @@ def _committed(actor: Actor, work: Callable[[], object], topic: Topic) -> tuple[
     def run() -> None:
         with acting(actor):
             work()
-            taking.append(_taken(lambda: payloads.extend(_claimed(topic))))
+            taking.append(_taken(lambda: payloads.extend(_claimed(actor, topic))))
 
     whole = _taken(run)
     return whole - taking[0], payloads
 
 
-def _claimed(topic: Topic) -> list[Payload]:
-    """Take the events of a topic from the server's worker; outside of what is measured."""
-    events = OutboxEvent.objects.filter(topic=topic, done_at=None)
+def _claimed(actor: Actor, topic: Topic) -> list[Payload]:
+    """Take the actor's own events of a topic from the server's worker; outside of what is measured."""
+    events = OutboxEvent.objects.filter(topic=topic, request_id=actor.request_id, done_at=None)
     payloads = list(events.values_list("payload", flat=True))
     events.update(done_at=Now())
     return payloads
