@@ -119,7 +119,8 @@ def _history(size: int) -> History:
 def _times(histories: dict[int, History]) -> dict[str, Any]:
     """Turns and contexts of all histories in turn, so that each meets the same load of the machine.
 
-    By size and part: milliseconds, their mean as a multiple of the shortest history's, and statements of one.
+    By size and part: milliseconds, their median as a multiple of the shortest history's (None where that is 0, as of
+    what happens at few turns), and statements of one.
     """
     taken: dict[int, dict[str, list[Taken]]] = {size: {} for size in histories}
     for _ in range(WINDOW):
@@ -144,11 +145,12 @@ def _times(histories: dict[int, History]) -> dict[str, Any]:
 
 
 def _figures(some: Sequence["Taken"], shortest: Sequence["Taken"]) -> dict[str, Any]:
-    times, beside = ([one.milliseconds for one in each] for each in (some, shortest))
+    times = [one.milliseconds for one in some]
+    least = statistics.median(one.milliseconds for one in shortest)
     return {
         **asdict(timing(times)),
         "mean": round(statistics.mean(times), 2),
-        "of the shortest": round(statistics.mean(times) / statistics.mean(beside), 2),
+        "of the shortest": round(statistics.median(times) / least, 2) if least else None,
         "statements": round(statistics.mean(one.statements for one in some), 1),
     }
 
