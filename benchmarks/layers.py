@@ -182,12 +182,12 @@ def removals() -> dict[str, AbstractContextManager[Any]]:
         "without the queue": mock.patch.object(searching, "QUEUE", searching.QUEUE + NOTHING),
         "without segments": mock.patch.object(searching, "select_segments", return_value=[]),
         "without profile and knowledge": mock.patch.object(searching, "ENTRIES", searching.ENTRIES + NOTHING),
-        "without memories beside the layers": mock.patch.object(searching, "memories_search", _layers_alone),
+        "without memories beside the layers": mock.patch.object(searching, "memories_search", _search_skipped),
         "memories beside the layers alone": mock.patch.object(searching, "_hits", return_value=[]),
     }
 
 
-def _layers_alone(*, actor: Actor, search: SearchQuery, within: Callable[[Sequence[Any]], None]) -> list[Any]:
+def _search_skipped(*, actor: Actor, search: SearchQuery, within: Callable[[Sequence[Any]], None]) -> list[Any]:
     with acting(actor):
         within([])
     return []

@@ -74,7 +74,7 @@ def test_layers_have_no_serious_finding(
     [("When does the ferry leave for Naxos?", "At nine."), ("去纳克索斯的渡轮几点开？", "九点。")],
     ids=["English", "Chinese"],
 )
-def test_page_is_seen_moving_on_without_a_reload(
+def test_page_that_moves_on_is_shown_without_a_reload(
     server: RunningServer, visit: OpenVisit, mind: str, question: str, answer: str
 ) -> None:
     page = visit(viewport=DESK).page

@@ -294,7 +294,7 @@ def _views_within(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int
     found: list[CubeView] = []
     left, waiting = opened.budget, list(ranked)
     while waiting := [one for one in waiting if sizes[one] + SHORTEST_LINE <= left]:
-        count = max(OPENED, _fitting([sizes[one] + SHORTEST_LINE for one in waiting], left))
+        count = max(OPENED, _count_within([sizes[one] + SHORTEST_LINE for one in waiting], left))
         named, waiting = waiting[:count], waiting[count:]
         missing = [one for one in named if one not in opened.views]
         read = cubes_read(actor=actor, cube_ids=missing, verb=Verb.MEMORY_SEARCHED, is_use=False) if missing else []
@@ -305,7 +305,7 @@ def _views_within(actor: Actor, ranked: Sequence[UUID], sizes: Mapping[UUID, int
     return found
 
 
-def _fitting(sizes: Sequence[int], budget: int) -> int:
+def _count_within(sizes: Sequence[int], budget: int) -> int:
     """The number of first sizes whose sum is within a budget."""
     return sum(total <= budget for total in accumulate(sizes))
 
