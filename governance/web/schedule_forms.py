@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
+from pydantic import TypeAdapter
 
 from governance.errors import Invalid
+from governance.jobs.kinds import kind_of, schedulable_kinds
 from governance.jobs.schedules import ScheduleDraft
 from governance.web.faults import fault_texts
 from governance.web.job_words import WEEKDAYS
@@ -43,12 +45,13 @@ class ScheduleForm(forms.Form):
     )
     timezone = forms.CharField(label=_("Time zone"), max_length=64, widget=forms.TextInput(attrs={"list": "zones"}))
     settings = forms.CharField(
-        label=_("Settings of the job, as JSON"), required=False, widget=forms.Textarea(attrs={"rows": 4})
+        label=_("Settings of the job, as JSON"), required=False, widget=forms.Textarea(attrs={"rows": 8})
     )
     enabled = forms.BooleanField(label=_("On"), required=False)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, kind: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["settings"].help_text = settings_words(kind)
         for bound in self.visible_fields():
             widget = bound.field.widget
             style = "form-select" if isinstance(widget, forms.Select) else "form-control"
@@ -91,6 +94,35 @@ class ScheduleForm(forms.Form):
         for fault in failure.errors:
             field = fault.field.partition(".")[0]
             self.add_error(field if field in self.fields else None, str(fault_texts([fault])[0].words))
+
+
+def settings_words(kind: str) -> str:
+    """The settings that a kind of job knows, each with its choices, as in `forgetting: keep, lru or heat`."""
+    words = []
+    for name, schema in _schema(kind).get("properties", {}).items():
+        choices = [str(one) for one in schema.get("enum", ()) if one != ""]
+        words.append(f"{name}: {' / '.join(choices)}" if choices else name)
+    return "; ".join(words)
+
+
+def settings_default(kind: str) -> str:
+    """The default settings of a kind of job, as JSON; empty where a run needs none."""
+    schema = _schema(kind)
+    found = {name: one["default"] for name, one in schema.get("properties", {}).items() if "default" in one}
+    return json.dumps(found, ensure_ascii=False, indent=2) if found and not schema.get("required") else ""
+
+
+def _schema(kind: str) -> dict[str, Any]:
+    """The JSON schema of the settings, with its references replaced."""
+    known = kind_of(kind).settings if kind in schedulable_kinds() else None
+    if known is None:
+        return {}
+    schema = TypeAdapter(known).json_schema()
+    definitions = schema.get("$defs", {})
+    for name, one in schema.get("properties", {}).items():
+        if reference := one.get("$ref"):
+            schema["properties"][name] = {**definitions[reference.rpartition("/")[2]], **one}
+    return schema
 
 
 def cron_of(cleaned: dict[str, Any]) -> str:

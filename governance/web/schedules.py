@@ -27,7 +27,7 @@ from governance.vocabulary import Permission
 from governance.web.job_words import cron_words, kind_words, meaning_words
 from governance.web.pages import draw, page, see_other
 from governance.web.return_page import is_here
-from governance.web.schedule_forms import ScheduleForm, initial_of
+from governance.web.schedule_forms import ScheduleForm, initial_of, settings_default
 from governance.web.zones import ZONES
 
 
@@ -43,9 +43,15 @@ def schedule_new(request: HttpRequest, actor: Actor) -> HttpResponseBase:
     if kind not in schedulable_kinds():
         raise NotFound
     if request.method != "POST":
-        initial = {"rhythm": "day", "at": "03:00", "timezone": timezone.get_current_timezone_name(), "enabled": True}
-        return _form(request, ScheduleForm(initial=initial), kind)
-    form = ScheduleForm(request.POST)
+        initial = {
+            "rhythm": "day",
+            "at": "03:00",
+            "timezone": timezone.get_current_timezone_name(),
+            "settings": settings_default(kind),
+            "enabled": True,
+        }
+        return _form(request, ScheduleForm(initial=initial, kind=kind), kind)
+    form = ScheduleForm(request.POST, kind=kind)
     try:
         if form.is_valid():
             schedule_create(actor=actor, draft=form.draft(kind))
@@ -63,8 +69,8 @@ def schedule(request: HttpRequest, actor: Actor, schedule_id: UUID) -> HttpRespo
     more: dict[str, Any] = {"schedule": found, "words": cron_words(found.cron)}
     if request.method != "POST":
         more["preview"] = _preview(request, actor, schedule_id)
-        return _form(request, ScheduleForm(initial=initial_of(found)), found.kind, more)
-    form = ScheduleForm(request.POST)
+        return _form(request, ScheduleForm(initial=initial_of(found), kind=found.kind), found.kind, more)
+    form = ScheduleForm(request.POST, kind=found.kind)
     try:
         if form.is_valid():
             schedule_update(actor=actor, schedule_id=schedule_id, changes=form.changes())

@@ -1,6 +1,6 @@
 """A namespace as it was at a time: what lay there, what became of it, and its restoration after a preview."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -44,6 +44,12 @@ OBSTACLES: dict[str, Promise] = {
     "not_found": gettext_lazy("They were deleted too long ago"),
 }
 
+USUAL: tuple[tuple[Promise, timedelta], ...] = (
+    (gettext_lazy("An hour ago"), timedelta(hours=1)),
+    (gettext_lazy("A day ago"), timedelta(days=1)),
+    (gettext_lazy("A week ago"), timedelta(days=7)),
+)
+
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
@@ -83,8 +89,9 @@ def _shown(
             "rows": [(one, *CHANGES[one.change]) for one in found.memories],
             "next": found.next,
             "at": text or at.isoformat(),
-            "local": timezone.localtime(at).strftime("%Y-%m-%dT%H:%M:%S"),
+            "local": _local(at),
             "moment": at,
+            "usual": [(words, _local(timezone.now() - ago)) for words, ago in USUAL],
             "fault": fault,
             "may_restore": _may_restore(actor, namespace_id),
             "summary": summary,
@@ -93,6 +100,11 @@ def _shown(
         }
         status = HTTPStatus.UNPROCESSABLE_ENTITY if fault else HTTPStatus.OK
         return draw(request, "vault/namespaces/past.html", context, status=status)
+
+
+def _local(at: datetime) -> str:
+    """As a browser's field of date and time has it."""
+    return timezone.localtime(at).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _counts(summary: PastSummary | None) -> list[tuple[Promise, int]]:

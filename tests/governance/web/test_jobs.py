@@ -198,7 +198,7 @@ def test_a_cron_expression_becomes_a_sentence_where_it_is_short(cron: str, words
     ["*/20 * * * *", "0 * * * *", "15 * * * *", "0 2 * * *", "30 9 * * 5", "0 0 1 * *", "0 0 1 1 *", "* * * * *"],
 )
 def test_the_form_of_a_schedule_says_its_cron_expression(cron: str) -> None:
-    form = ScheduleForm({"timezone": "UTC", "enabled": "on", **rhythm_of(cron)})
+    form = ScheduleForm(kind="audit.export", data={"timezone": "UTC", "enabled": "on", **rhythm_of(cron)})
     assert form.is_valid(), form.errors
     assert cron_of(form.cleaned_data) == cron
 
