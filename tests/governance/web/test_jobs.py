@@ -271,3 +271,16 @@ def test_the_page_of_pipelines_costs_few_queries(world: World) -> None:
         client.post("/jobs/schedules/new/?kind=audit.export", NIGHTLY)
     client.get("/pipelines/")
     assert len(statements(client, "/pipelines/")) <= 20
+
+
+def test_form_of_a_new_schedule_shows_its_settings_and_their_choices(world: World) -> None:
+    page = signed_in(world.olivia).get("/jobs/schedules/new/?kind=lifecycle.sweep").text
+    assert "forgetting: keep / lru / heat; limit; youngest_days; archive; purge" in page
+    assert "&quot;youngest_days&quot;: 30" in page
+
+
+def test_next_runs_are_told_in_the_time_zone_of_their_schedule(world: World) -> None:
+    olivia = signed_in(world.olivia)
+    form = {"rhythm": "day", "at": "03:00", "timezone": "Asia/Shanghai", "enabled": "on", "settings": ""}
+    assert olivia.post("/jobs/schedules/new/?kind=lifecycle.sweep", form).status_code == 303
+    assert "03:00</time>" in olivia.get("/pipelines/").text
