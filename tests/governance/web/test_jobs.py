@@ -279,7 +279,7 @@ def test_form_of_a_new_schedule_shows_its_settings_and_their_choices(world: Worl
     assert "&quot;youngest_days&quot;: 30" in page
 
 
-def test_next_runs_are_told_in_the_time_zone_of_their_schedule(world: World) -> None:
+def test_next_runs_are_shown_in_the_time_zone_of_their_schedule(world: World) -> None:
     olivia = signed_in(world.olivia)
     form = {"rhythm": "day", "at": "03:00", "timezone": "Asia/Shanghai", "enabled": "on", "settings": ""}
     assert olivia.post("/jobs/schedules/new/?kind=lifecycle.sweep", form).status_code == 303

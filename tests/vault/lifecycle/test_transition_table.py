@@ -150,7 +150,7 @@ WAYS: dict[Callable[[Lived], None], dict[str, State]] = {
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("name", LIVES)
-def test_operation_takes_its_own_steps_alone(
+def test_operation_takes_only_its_own_steps(
     live: Callable[[tuple[State, ...]], Lived], name: str, way: Callable[[Lived], None]
 ) -> None:
     lived = live(LIVES[name])
