@@ -34,14 +34,14 @@ PART = 100  # pages of one transaction
 MOST_SEGMENT_KEYWORDS = 24
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 3))"
 TO_PLACE = Q(vector=None) | Q(chain=None) | Q(layer=PageLayer.MID_TERM, segment=None)
-# By hand and planned once, as they run after every turn. The conditions of the first two are those of the index of
-# pages to place.
+# By hand and planned once, as they run after every turn. The conditions of UNREAD and WAITING are those of the
+# index of pages to place.
 UNREAD = """
 SELECT id, query_id, response_id FROM vault_page WHERE tenant_id = %s AND stream_id = %s AND vector IS NULL
 ORDER BY position LIMIT %s
 """
 WAITING = """
-SELECT id, position, query_id, response_id, at, layer, segment_id, chain, vector, model, keywords FROM vault_page
+SELECT id, position, query_id, response_id, at, layer, segment_id, chain, vector, model, keywords, score FROM vault_page
 WHERE tenant_id = %s AND stream_id = %s
   AND (vector IS NULL OR chain IS NULL OR (layer = 'mid_term' AND segment_id IS NULL))
 ORDER BY position LIMIT %s FOR UPDATE
@@ -147,6 +147,7 @@ def _place_stream(actor: Actor, stream_id: UUID, readings: dict[UUID, Reading]) 
         "vector",
         "model",
         "keywords",
+        "score",
     )
     pages = _pages(WAITING, names, [actor.tenant_id, stream_id, PART])
     done = 0

@@ -166,15 +166,16 @@ def test_changed_words_are_read_again(world: World, alice: Contract) -> None:
         memories_add(actor=actor, drafts=exchange(number))
     run_jobs()
     with acting(actor):
-        before = Page.objects.get(position=1)
+        before = Page.objects.get(position=2)
     reply = alice.patch(f"memories/{before.query_id}/", {"content": "The volcano erupted at dawn."}, if_match='"1"')
     assert reply.status == 200
     run_jobs()
     with acting(actor):
-        after = Page.objects.get(position=1)
+        after = Page.objects.get(position=2)
         assert after.keywords != before.keywords
         assert after.read_versions == [2, 1]
-        assert after.segment_id == before.segment_id
+        assert (after.segment_id, after.score) == (before.segment_id, before.score)
+        assert before.score is not None
         assert Segment.objects.get().pages == 2
 
 
