@@ -1,6 +1,7 @@
-"""Search Redis, its files and the logs of a running product for bytes of an erased data subject (row 8)."""
+"""Search Redis, its files and the logs of a running product for bytes of what was erased (row 8)."""
 
 import base64
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,10 @@ from tests.harness.product import RunningServer, wait_until
 from tests.journeys.live import UNDONE, Live, number, superuser
 
 pytestmark = pytest.mark.long
+GRACE_ENDED = (
+    b"UPDATE governance_tenant SET deletion_at = now() WHERE id = %s",
+    b"UPDATE governance_outboxevent SET available_at = now() WHERE topic = 'tenant.erase' AND tenant_id = %s",
+)
 BASE64 = re.compile(rb"[A-Za-z0-9+/]{24,}={0,2}")  # the broker's messages have their body in it
 
 
@@ -86,23 +91,54 @@ def test_redis_and_logs_have_nothing_about_an_erased_subject(
     erased: dict[str, Any] = live.done("GET", f"jobs/{job}/")
     assert erased["status"] == "succeeded", erased
 
-    searched = held(running_server, client)
-    assert b"subject.erase" in searched, "the message that asked for the erasure is found, decoded"
+    figures = _search(running_server, client, wanted, message=b"subject.erase")
+    evidence(row=8, name="erased-subject-redis", figures={"memories about the subject": len(ids) + 1} | figures)
+
+
+def test_redis_and_logs_have_nothing_of_a_deleted_tenant(
+    running_server: RunningServer, client: redis_client.Redis, evidence: Evidence, full_size: bool
+) -> None:
+    name = f"canary{uuid4().hex[:16]}"
+    made = running_server.manage("tenant_create", name, "--owner", f"{name}@example.com", "--json")
+    assert made.returncode == 0, made.stderr
+    live = Live(running_server.base_url, json.loads(made.stdout)["api_key"])
+    tenant = live.done("GET", "me/")["tenant"]["id"]
+    ids = [_told(live, name, name, number) for number in range(20 if full_size else 2)]
+    live.done("POST", "memories/?async=true", {"content": f"Later {name}."})
+    live.done("POST", "memories/search/", {"query": name})
+    settled(running_server)
+    wanted = [name.encode(), *(piece for one in ids for piece in stored_pieces(running_server, one))]
+    live.done("POST", "organisation/deletion/", {"slug": name})
+    with superuser(running_server) as connection:
+        for statement in GRACE_ENDED:
+            connection.execute(statement, [tenant])
+    settled(running_server)
+    with superuser(running_server) as connection:
+        row = connection.execute("SELECT erased_at FROM governance_tenant WHERE id = %s", [tenant]).fetchone()
+    assert row is not None
+    assert row[0] is not None
+
+    figures = _search(running_server, client, wanted, message=b"tenant.erase")
+    evidence(row=8, name="deleted-tenant-redis", figures={"memories of the tenant": len(ids) + 1} | figures)
+
+
+def _search(server: RunningServer, client: redis_client.Redis, wanted: list[bytes], message: bytes) -> dict[str, int]:
+    """Find nothing of `wanted`, but the message that asked for it and a word that is put there; the figures."""
+    searched = held(server, client)
+    assert message in searched
     found = sum(piece in searched for piece in wanted)
     assert found == 0
-    client.set("control", base64.b64encode(f"See {canary} here.".encode()))
+    client.set("control", base64.b64encode(b"See " + wanted[0]))
     try:
-        assert canary.encode() in held(running_server, client)
+        assert wanted[0] in held(server, client)
     finally:
         client.delete("control")
         client.bgrewriteaof()  # the log of writes begins anew, without the control
-    figures = {
-        "memories about the subject": len(ids) + 1,
+    return {
         "bytes of Redis, its files and logs searched": len(searched),
         "pieces looked for": len(wanted),
         "found after the erasure": found,
     }
-    evidence(row=8, name="erased-subject-redis", figures=figures)
 
 
 def _told(live: Live, canary: str, reference: str, number: int) -> str:

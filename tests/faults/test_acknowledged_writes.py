@@ -17,8 +17,7 @@ from tests.faults.killing import (
     wait_for_writes,
 )
 from tests.harness.evidence import Evidence
-from tests.harness.product import RunningServer, installation, wait_until
-from tests.harness.servers import Servers
+from tests.harness.product import RunningServer, wait_until
 from tests.journeys.live import PROGRAMS, Live, NoAnswer, Writers, child, superuser
 
 pytestmark = pytest.mark.long
@@ -37,12 +36,9 @@ AS_BEFORE = (
 NEW_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'memos_app'"
 
 
-@pytest.fixture(scope="module")
-def server(servers: Servers) -> Iterator[RunningServer]:
-    """An installation for these tests alone: they kill its database."""
-    with installation(servers.cluster) as server:
-        server.start()
-        yield server
+@pytest.fixture
+def server(victim: RunningServer) -> RunningServer:
+    return victim
 
 
 def processes(server: RunningServer) -> dict[str, int]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memos_web.backup.manifest import DUMP, NAME
+from tests.architecture.catalogue import findings
 from tests.harness.evidence import Evidence
 from tests.harness.product import RunningServer, installation, wait_until
 from tests.harness.servers import Servers
@@ -121,6 +122,9 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
         for table in ("vault_cubeversion", "vault_embedding", "vault_posting"):
             statement = f"SELECT count(*) FROM {table} WHERE cube_id = %s"
             assert connection.execute(statement.encode(), [gone]).fetchone() == (0,), table
+        assert findings(connection) == [], "policies, rights and owners are as before"
+        connection.execute("SET ROLE memos_app")
+        assert connection.execute("SELECT count(*) FROM vault_cube").fetchone() == (0,), "no row without a tenant"
     assert live.done("GET", f"subjects/{subject}/")["status"] == "erased"
     checked = server.manage("audit_verify")
     assert checked.returncode == 0, checked.stderr
@@ -128,7 +132,12 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
     rows = sum(one["rows"] for one in manifest["tables"].values())
     load = number(server, "SELECT count(*) FROM vault_cube") - 1
     assert len(names_in(store)) == 1
-    figures = {"tables with equal row hashes": len(manifest["tables"]), "rows": rows, "memories of the load": load}
+    figures = {
+        "tables with equal row hashes": len(manifest["tables"]),
+        "rows": rows,
+        "memories of the load": load,
+        "holes in policies, rights and owners": 0,
+    }
     evidence(row=9, name=f"backup-restored-{'s3' if store.is_remote else 'folder'}", figures=figures)
 
 

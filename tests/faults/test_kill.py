@@ -1,24 +1,19 @@
 """Web or worker may be killed while others write: what was acknowledged is there, once, and every job is done."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from tests.faults.killing import RECOVERY_SECONDS, assert_all_there_once, assert_jobs_end, kill, wait_for_writes
-from tests.harness.product import RunningServer, installation, wait_until
-from tests.harness.servers import Servers
+from tests.harness.product import RunningServer, wait_until
 from tests.journeys.live import Live, Writers, child
 
 pytestmark = pytest.mark.long
 
 
-@pytest.fixture(scope="module")
-def server(servers: Servers) -> Iterator[RunningServer]:
-    """An installation for these tests alone: they kill it."""
-    with installation(servers.cluster) as server:
-        server.start()
-        yield server
+@pytest.fixture
+def server(victim: RunningServer) -> RunningServer:
+    return victim
 
 
 @pytest.mark.parametrize("victim", ["worker", "web"])

@@ -21,6 +21,7 @@ from tests.journeys.live import number as number_of
 
 pytestmark = pytest.mark.long
 LONGEST_ANSWER = 60.0  # seconds
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 2.0  # seconds
 STALE = 412
 STORED = "SELECT count(*) FROM governance_idempotencykey"
 FORGET_REPLIES = """
@@ -64,7 +65,8 @@ def at_once(works: Sequence[Callable[[], object]]) -> None:
 
 
 def insisted(live: Live, method: str, address: str, body: Any, counts: Counter[str], **headers: str) -> tuple[int, Any]:
-    """The first answer that is no reason to send the same request again."""
+    """The first answer that is no reason to send the same request again. Waits longer before each repetition."""
+    pause = FIRST_PAUSE
     while True:
         try:
             status, answer = live.call(method, address, body, **headers)
@@ -73,7 +75,8 @@ def insisted(live: Live, method: str, address: str, body: Any, counts: Counter[s
         counts[str(status)] += 1
         if status and status not in AGAIN:
             return status, answer
-        threading.Event().wait(0.02)
+        threading.Event().wait(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def repeated(live: Live, place: str, keys: int, times: int, counts: Counter[str]) -> int:

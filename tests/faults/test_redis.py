@@ -12,7 +12,6 @@ import redis as redis_client
 from memos_web.config import read_config
 from memos_web.embedded import redis
 from tests.faults.killing import (
-    LATEST_DUE,
     LEASE_SECONDS,
     assert_all_there_once,
     assert_jobs_end,
@@ -21,8 +20,7 @@ from tests.faults.killing import (
     wait_for_writes,
 )
 from tests.harness.evidence import Evidence
-from tests.harness.product import RunningServer, installation, wait_until
-from tests.harness.servers import Servers
+from tests.harness.product import RunningServer, wait_until
 from tests.journeys.live import UNDONE, UNEMBEDDED, Live, Writers, child, number, superuser
 
 pytestmark = pytest.mark.long
@@ -39,15 +37,13 @@ CREATE TRIGGER test_forget BEFORE UPDATE ON governance_outboxevent FOR EACH ROW
     AND NEW.last_error = '')
   EXECUTE FUNCTION test_forget();
 """
+REMEMBER = "UPDATE governance_outboxevent SET done_at = NULL WHERE done_at IS NOT NULL AND attempts = 0"
 FORGET_NO_MORE = "DROP TRIGGER test_forget ON governance_outboxevent; DROP FUNCTION test_forget()"
 
 
-@pytest.fixture(scope="module")
-def server(servers: Servers) -> Iterator[RunningServer]:
-    """An installation for these tests alone: they kill its Redis."""
-    with installation(servers.cluster) as server:
-        server.start()
-        yield server
+@pytest.fixture
+def server(victim: RunningServer) -> RunningServer:
+    return victim
 
 
 def wait(seconds: float, each: Callable[[], object] = lambda: None) -> None:
@@ -152,6 +148,7 @@ def test_writes_go_on_and_each_job_runs_once(
 
 @contextmanager
 def forgetting_dispatcher(server: RunningServer) -> Iterator[None]:
+    """At the end, what was forgotten is due again."""
     with superuser(server) as connection:
         connection.execute(FORGET_REFUSED)
     try:
@@ -159,15 +156,16 @@ def forgetting_dispatcher(server: RunningServer) -> Iterator[None]:
     finally:
         with superuser(server) as connection:
             connection.execute(FORGET_NO_MORE)
+            connection.execute(REMEMBER)
 
 
 def test_a_dispatcher_that_forgets_what_the_broker_refused_shows(server: RunningServer) -> None:
-    with forgetting_dispatcher(server), two_kinds(server, "forgetting") as (_, later):
-        wait_for_writes(server, later, more=5, seconds=30)
-        hung(server, BROKER_PATIENCE + 3.0)
-    wait_until(lambda: number(server, UNDONE) == 0, seconds=90, why=server.report)
-    assert number(server, LATEST_DUE) == 0
-    assert lost(server, later)
-    assert number(server, UNFINISHED) > 0
-    with pytest.raises(AssertionError):
-        assert_all_there_once(server, later)
+    with forgetting_dispatcher(server):
+        with two_kinds(server, "forgetting") as (_, later):
+            wait_for_writes(server, later, more=5, seconds=30)
+            hung(server, BROKER_PATIENCE + 3.0)
+        wait_until(lambda: number(server, UNDONE) == 0, seconds=90, why=server.report)
+        assert lost(server, later)
+        assert number(server, UNFINISHED) > 0
+        with pytest.raises(AssertionError):
+            assert_all_there_once(server, later)
