@@ -138,7 +138,7 @@ def test_backup_under_load_restores_and_what_was_erased_since_stays_erased(
         "memories of the load": load,
         "holes in policies, rights and owners": 0,
     }
-    evidence(row=9, name=f"backup-restored-{'s3' if store.is_remote else 'folder'}", figures=figures)
+    evidence(row=9, name="backup-restored-s3" if store.is_remote else "backup-restored", figures=figures)
 
 
 def test_what_is_no_backup_of_this_installation_is_refused_and_leaves_nothing(

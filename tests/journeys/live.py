@@ -114,12 +114,13 @@ def child(server: RunningServer, name: str) -> int:
 class Writers:
     """Threads that write memories and send each again, under its key, until it is acknowledged.
 
-    is_async: a job stores each memory later.
+    is_async: a job stores each memory later. pause: seconds between two writes of a thread.
     """
 
     live: Live
     namespace: str
     is_async: bool = False
+    pause: float = 0.0
     acknowledged: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)  # of single attempts
     broken: list[str] = field(default_factory=list)  # answers that no attempt may get
@@ -146,6 +147,7 @@ class Writers:
                 return
             self.acknowledged.append(content)
             count += 1
+            self.over.wait(self.pause)
 
     def _insist(self, content: str) -> bool:
         """Send until acknowledged; False for an answer that is neither a success nor a reason to try again."""
