@@ -24,7 +24,7 @@ from memos_web.installation import secrets_make
 from tests.harness.scratch import scratch_place
 from tests.harness.servers import ROOT, Servers, clean_environ
 
-READY_SECONDS = 600.0
+READY_SECONDS = 180.0
 STOP_SECONDS = 12.0
 
 
