@@ -77,7 +77,7 @@ def test_redis_and_logs_have_nothing_about_an_erased_subject(
     running_server: RunningServer, client: redis_client.Redis, evidence: Evidence, full_size: bool
 ) -> None:
     live, canary, reference = Live.of(running_server), f"canary{uuid4().hex}", f"customer{uuid4().hex}"
-    ids = [_told(live, canary, reference, number) for number in range(20 if full_size else 2)]
+    ids = [_add_about(live, canary, reference, number) for number in range(20 if full_size else 2)]
     live.done("POST", "memories/?async=true", {"content": f"Later {canary}.", "subject": reference})
     conversation = live.done("POST", "conversations/", {"title": f"About {canary}"})["id"]
     live.done("POST", f"conversations/{conversation}/turns/", {"content": f"Who is {canary}?"})
@@ -103,7 +103,7 @@ def test_redis_and_logs_have_nothing_of_a_deleted_tenant(
     assert made.returncode == 0, made.stderr
     live = Live(running_server.base_url, json.loads(made.stdout)["api_key"])
     tenant = live.done("GET", "me/")["tenant"]["id"]
-    ids = [_told(live, name, name, number) for number in range(20 if full_size else 2)]
+    ids = [_add_about(live, name, name, number) for number in range(20 if full_size else 2)]
     live.done("POST", "memories/?async=true", {"content": f"Later {name}."})
     live.done("POST", "memories/search/", {"query": name})
     settled(running_server)
@@ -141,7 +141,7 @@ def _search(server: RunningServer, client: redis_client.Redis, wanted: list[byte
     }
 
 
-def _told(live: Live, canary: str, reference: str, number: int) -> str:
+def _add_about(live: Live, canary: str, reference: str, number: int) -> str:
     body = {"content": f"The door is {canary}, said {number}.", "subject": reference, "allow_duplicates": True}
     memory = live.done("POST", "memories/", body)["results"][0]
     change = {"title": f"Door {canary}", "metadata": {"colour": canary}}

@@ -35,7 +35,7 @@ def wait_for_writes(server: RunningServer, writers: Writers, more: int, seconds:
 
 
 def lost(server: RunningServer, writers: Writers) -> list[str]:
-    """What was acknowledged and is not there."""
+    """Return the acknowledged contents that are not there."""
     return sorted(set(writers.acknowledged) - set(Live.of(server).contents(f"namespace={writers.namespace}")))
 
 
@@ -55,8 +55,8 @@ def assert_jobs_end(server: RunningServer, *, seconds: float = 90.0) -> None:
         seconds=seconds,
         why=server.report,
     )
-    assert_none_parked(server)
+    assert_no_dead_letter(server)
 
 
-def assert_none_parked(server: RunningServer) -> None:
+def assert_no_dead_letter(server: RunningServer) -> None:
     assert number(server, "SELECT count(*) FROM governance_outboxevent WHERE parked_at IS NOT NULL") == 0

@@ -158,7 +158,7 @@ def edited(
         if status == 200:
             return dict(answer)
         assert status == STALE, (status, answer)
-        memory = live.done("GET", address)
+        _, memory = insisted(live, "GET", address, None, Counter())
         text = memory["content"] if rereads else text
 
 

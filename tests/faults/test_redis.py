@@ -15,7 +15,7 @@ from tests.faults.killing import (
     LEASE_SECONDS,
     assert_all_there_once,
     assert_jobs_end,
-    assert_none_parked,
+    assert_no_dead_letter,
     lost,
     wait_for_writes,
 )
@@ -131,7 +131,7 @@ def test_writes_go_on_and_each_job_runs_once(
     wait_until(lambda: number(server, UNDONE) == 0, seconds=300, why=server.report)
     waited = time.monotonic() - back_at
     assert number(server, UNFINISHED) == number(server, UNEMBEDDED) == 0
-    assert_none_parked(server)
+    assert_no_dead_letter(server)
     for writers in (now, later):
         assert_all_there_once(server, writers)
     figures = {

@@ -50,7 +50,7 @@ MOST_DEATHS = 500
 
 @dataclass(frozen=True)
 class Memories:
-    """What a sweep finds. The states are those after it."""
+    """The memories of one test. states: those after the sweep, of all but the purged ones."""
 
     states: dict[UUID, State]
     purged: frozenset[UUID]
@@ -257,7 +257,7 @@ def test_a_transition_that_commits_by_itself_shows(
     operator = superuser()
     operator.execute("SET session_replication_role = replica")  # no foreign key waits for the locked memories
 
-    def insert_alone(
+    def insert_outside(
         actor: Actor, planned: Sequence[PlannedStep], before: State, to: State, job_id: UUID | None
     ) -> None:
         for one in planned:
@@ -278,7 +278,7 @@ def test_a_transition_that_commits_by_itself_shows(
                 ],
             )
 
-    monkeypatch.setattr(steps, "_insert", insert_alone)
+    monkeypatch.setattr(steps, "_insert", insert_outside)
     job_create(actor=world.olivia.actor, kind=Topic.LIFECYCLE_SWEEP, settings={})
     killed_everywhere(superuser, every=7)
     finished(world, superuser)
