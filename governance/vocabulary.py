@@ -245,6 +245,9 @@ class Verb(StrEnum):
     WEBHOOK_ROTATED = "webhook.rotated"
     WEBHOOK_TESTED = "webhook.tested"
     DELIVERY_REPLAYED = "webhook.delivery_replayed"
+    SYNC_PEER_CREATED = "sync_peer.created"
+    SYNC_PEER_CHANGED = "sync_peer.changed"
+    SYNC_PEER_REMOVED = "sync_peer.removed"
     # MemStore
     PACK_CREATED = "pack.created"
     PACK_CHANGED = "pack.changed"
@@ -326,6 +329,7 @@ class Topic(StrEnum):
     BEHAVIOUR_UPDATE = "behaviour.update"
     SUMMARIES_WRITE = "summaries.write"
     MEMORIES_IMPORT = "memories.import"
+    MEMORIES_SYNC = "memories.sync"
 
 
 class ExportFormat(StrEnum):

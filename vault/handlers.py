@@ -21,6 +21,7 @@ from vault.cubes.jobs import cubes_count_reads, cubes_index
 from vault.deletion import running
 from vault.exchange import services as exchange
 from vault.exchange.starting import exports_start
+from vault.exchange.sync import running as sync
 from vault.graph.jobs import cubes_link
 from vault.jobs import adding, moving, restoring, sessions
 from vault.layers import replaying
@@ -65,6 +66,7 @@ JOBS = (
     sessions,
     summaries,
     sweep,
+    sync,
     tiers,
 )
 _WRITING: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()  # of each tenant, while it is used

@@ -118,6 +118,25 @@ class ImportFormat(StrEnum):
     CHATGPT = "chatgpt"
 
 
+class SyncDirection(StrEnum):
+    """The side of a sync that changes: this one, the other one, or both."""
+
+    PULL = "pull"
+    PUSH = "push"
+    BOTH = "both"
+
+
+class SyncOutcome(StrEnum):
+    """The fate of one memory that another installation sent. CONFLICT: it was changed here, too, since then."""
+
+    STORED = "stored"
+    UPDATED = "updated"
+    PRESENT = "present"
+    DELETED = "deleted"
+    CONFLICT = "conflict"
+    REFUSED = "refused"
+
+
 class OnConflict(StrEnum):
     """The choices for a memory that was imported before and has other words here now."""
 
@@ -205,6 +224,7 @@ class ReviewKind(StrEnum):
     FEEDBACK = "feedback"
     FUSION = "fusion"
     QUARANTINE = "quarantine"
+    SYNC = "sync"
 
 
 class ReviewStatus(StrEnum):

@@ -242,6 +242,7 @@ class RedactInput(StrictSerializer):
 
 class AcceptInput(StrictSerializer):
     redact_history = serializers.BooleanField(required=False)
+    content = ContentField(required=False, help_text="Of a conflict of a sync: another text than either.")
 
 
 def drafts_of(body: dict[str, Any]) -> list[CubeDraft]:

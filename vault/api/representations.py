@@ -12,6 +12,7 @@ from vault.cubes.selectors import CubeView, VersionView
 from vault.retrieval.ranking import context_share
 from vault.retrieval.selectors import Hit
 from vault.reviews.selectors import FindingView, ReviewView
+from vault.reviews.sync_conflicts import Theirs
 from vault.vocabulary import MemoryType, State
 
 MemoryJson = dict[str, Any]
@@ -213,6 +214,7 @@ def review_json(view: ReviewView) -> dict[str, Any]:
         "findings": [finding_json(one) for one in view.findings],
         "content": view.words.content if view.words else None,
         "feedback": _feedback_json(view) if view.feedback else None,
+        "theirs": _theirs_json(view.theirs) if view.theirs else None,
         "created_at": time_json(row.created_at),
         "decided_at": time_json(row.decided_at),
         "decided_by": {"kind": row.decided_kind, "id": str(row.decided_by)} if row.decided_by else None,
@@ -226,6 +228,15 @@ def _feedback_json(view: ReviewView) -> dict[str, Any]:
         "correction": view.feedback.correction,
         "note": view.feedback.note,
         "author": {"kind": view.row.asked_kind, "id": str(view.row.asked_by)},
+    }
+
+
+def _theirs_json(theirs: Theirs) -> dict[str, Any]:
+    return {
+        "peer": theirs.peer,
+        "version": theirs.version,
+        "title": theirs.title,
+        "content": theirs.content,
     }
 
 

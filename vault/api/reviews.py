@@ -69,7 +69,7 @@ class ReviewAcceptView(ApiView):
         `source_withdrawn`: keep the present text, which stands without its source from then on; the words of earlier
         versions go. Only who could read the source may. `quarantine`: let the memory be read; the key that stored it
         may not. `feedback`: change the memory as a reader asks. `fusion`: fuse both memories, with the proposed text.
-        `conflict`: the later statement holds.
+        `conflict`: the later statement holds. `sync`: take the words of the other installation, or `content`.
         """
         actor = self.actor()
 
@@ -89,7 +89,7 @@ class ReviewRejectView(ApiView):
         """Reject a review: the finding is no personal data. `source_withdrawn`, `quarantine`: delete the memory.
 
         `feedback`: leave the memory as it is. `fusion`: keep both memories for good.
-        `conflict`: both statements hold.
+        `conflict`: both statements hold. `sync`: keep the words here, which the next sync sends.
         """
         actor = self.actor()
 

@@ -306,6 +306,13 @@ class ReviewFeedbackSchema(Schema):
     author = AuthorSchema()
 
 
+class ReviewTheirsSchema(Schema):
+    peer = serializers.CharField(help_text="Name of the peer.")
+    version = serializers.IntegerField(help_text="Number of the version there.")
+    title = serializers.CharField(allow_blank=True)
+    content = serializers.CharField()
+
+
 class ReviewSchema(Schema):
     id = serializers.UUIDField()
     kind = serializers.ChoiceField(choices=list(ReviewKind))
@@ -322,11 +329,12 @@ class ReviewSchema(Schema):
     content = serializers.CharField(
         allow_null=True,
         help_text="Of an open `source_withdrawn` or `quarantine`: the text that waits, for who may decide. "
-        "Of `conflict` and `feedback`: the text that is judged.",
+        "Of `conflict`, `feedback` and `sync`: the text that is judged.",
     )
     feedback = ReviewFeedbackSchema(
         allow_null=True, help_text="Of `feedback`: what a reader asks for, shown to who may decide and to that reader."
     )
+    theirs = ReviewTheirsSchema(allow_null=True, help_text="Of an open `sync`: the version of the other installation.")
     created_at = serializers.DateTimeField()
     decided_at = serializers.DateTimeField(allow_null=True)
     decided_by = AuthorSchema(allow_null=True)

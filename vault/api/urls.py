@@ -78,6 +78,15 @@ from vault.api.subscriptions import (
     SubscriptionUpgradeView,
 )
 from vault.api.summaries import ConversationSummaryView, NamespaceSummaryView
+from vault.api.sync import (
+    SyncMemoriesView,
+    SyncPeerRunView,
+    SyncPeerScheduleView,
+    SyncPeersView,
+    SyncPeerView,
+    SyncReadView,
+    SyncWriteView,
+)
 from vault.api.tools import ToolCallSearchView, ToolCallsView
 from vault.api.versions import DifferenceView, MoveView, RollbackView, VersionView
 
@@ -111,6 +120,13 @@ urlpatterns = [
     path("exports/<uuid:job_id>/markdown/", ExportMarkdownView.as_view()),
     path("exports/<uuid:job_id>/mempack/", ExportPackView.as_view()),
     path("imports/", ImportsView.as_view()),
+    path("sync/peers/", SyncPeersView.as_view()),
+    path("sync/peers/<uuid:peer_id>/", SyncPeerView.as_view()),
+    path("sync/peers/<uuid:peer_id>/run/", SyncPeerRunView.as_view()),
+    path("sync/peers/<uuid:peer_id>/schedule/", SyncPeerScheduleView.as_view()),
+    path("sync/memories/", SyncMemoriesView.as_view()),
+    path("sync/memories/read/", SyncReadView.as_view()),
+    path("sync/memories/write/", SyncWriteView.as_view()),
     path("memories/search/", SearchView.as_view()),
     path("memories/context/", ContextView.as_view()),
     path("memory-calls/", MemoryCallsView.as_view()),

@@ -47,11 +47,11 @@ def versions_blank(actor: Actor, cube: Cube, versions: Sequence[CubeVersion]) ->
     CubeVersion.objects.filter(id__in=ids).update(sealed=b"", terms=[], tags=[])
     PiiFinding.objects.filter(version_id__in=ids).delete()
     reviews = Review.objects.filter(version_id__in=ids)
-    feedback = reviews.filter(kind=ReviewKind.FEEDBACK, status=ReviewStatus.OPEN)
-    feedback.update(status=ReviewStatus.SUPERSEDED, decided_at=Now(), sealed=b"")
+    texts = reviews.filter(kind__in=[ReviewKind.FEEDBACK, ReviewKind.SYNC], status=ReviewStatus.OPEN)
+    texts.update(status=ReviewStatus.SUPERSEDED, decided_at=Now(), sealed=b"")
     undecided = reviews.filter(status__in=[ReviewStatus.OPEN, ReviewStatus.SUPERSEDED])
     # A review of two memories is about what they state now.
-    undecided.filter(other=None).exclude(kind=ReviewKind.FEEDBACK).update(
+    undecided.filter(other=None).exclude(kind__in=[ReviewKind.FEEDBACK, ReviewKind.SYNC]).update(
         status=ReviewStatus.ACCEPTED, decided_at=Now(), decided_kind=actor.principal_kind, decided_by=actor.principal_id
     )
     Embedding.objects.filter(cube_id=cube.id, version__in=[version.number for version in full]).delete()

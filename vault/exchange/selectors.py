@@ -1,8 +1,7 @@
 """MemDumper: the memories that an export job noted, as a file that is written while it is downloaded."""
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -10,23 +9,19 @@ from uuid import UUID
 
 from governance.access.decisions.services import authorize
 from governance.actor import Actor
-from governance.audit.services import record
 from governance.database import acting, database_now
 from governance.errors import FieldError, Invalid, NotFound
 from governance.jobs.selectors import JobView, job_get, job_view, jobs_readable
 from governance.keys.envelopes import envelope_write, exchange_key
 from governance.keys.signing import SigningKey, export_signing_key
-from governance.privacy.services import subject_view
 from governance.tenants.principals import actor_now
-from governance.vocabulary import Permission, Topic, Verb
+from governance.vocabulary import Permission, Topic
 from vault.cubes.blobs import with_blobs
-from vault.cubes.selectors import VersionView, versions_view
-from vault.cubes.versions import versions_open_to
-from vault.exchange.items import FORMAT, Item, ItemVersion, Origin, item_line
+from vault.exchange.cube_items import cube_items
+from vault.exchange.items import FORMAT, Item, item_line
 from vault.exchange.pack_export import pack_blocks
 from vault.listing.actions import export_check
-from vault.models import ActionItem, Cube, CubeSource
-from vault.vocabulary import NamespaceKind, SemanticType, Sensitivity, SourceKind
+from vault.models import ActionItem
 
 PART = 500  # memories of one transaction
 RECENT = 20  # jobs of the page
@@ -141,63 +136,7 @@ def _part(actor: Actor, job_id: UUID, last: UUID | None) -> tuple[list[UUID], li
         noted = ActionItem.objects.filter(tenant_id=actor.tenant_id, job_id=job_id).order_by("cube_id")
         noted = noted if last is None else noted.filter(cube_id__gt=last)
         named = list(noted.values_list("cube_id", flat=True)[:PART])
-        rows = Cube.objects.visible_to(actor).filter(id__in=named)
-        cubes = list(rows.select_related("namespace", "subject").order_by("id"))
-        ids = [cube.id for cube in cubes]
-        versions = versions_open_to(actor).filter(cube_id__in=ids).order_by("cube_id", "number")
-        views: dict[UUID, list[VersionView]] = defaultdict(list)
-        for view in versions_view(actor, list(versions.select_related("namespace"))):
-            views[view.row.cube_id].append(view)
-        sources = list(CubeSource.objects.filter(cube_id__in=ids).order_by("id"))
-        readable = _readable(actor, sources)
-        origins: dict[UUID, list[CubeSource]] = defaultdict(list)
-        for one in sources:
-            if one.source_id in readable:
-                origins[one.cube_id].append(one)
-        record(actor=actor, verb=Verb.MEMORY_EXPORTED, object_type="memory", object_ids=ids)
-        made = (_item(cube, views[cube.id], origins[cube.id]) for cube in cubes)
-        return named, [item for item in made if item is not None]
-
-
-def _readable(actor: Actor, sources: Sequence[CubeSource]) -> set[UUID]:
-    ids = {one.source_id for one in sources}
-    return set(Cube.objects.visible_to(actor).filter(id__in=ids).values_list("id", flat=True)) if ids else set()
-
-
-def _item(cube: Cube, views: Sequence[VersionView], sources: Sequence[CubeSource]) -> Item | None:
-    """views, sources: of this memory, oldest first. None where the words of every version are gone."""
-    own = [view for view in views if view.words.content]
-    if not own:
-        return None
-    words = own[-1].words
-    return Item(
-        id=str(cube.id),
-        versions=tuple(_version(view) for view in own),
-        namespace="" if cube.namespace.kind == NamespaceKind.PRIVATE else cube.namespace.path,
-        subject=subject_view(cube.subject).reference or None if cube.subject else None,
-        speaker=words.speaker,
-        session_id=words.session_id,
-        message_id=words.message_id,
-        task_id=words.task_id,
-        made_from=tuple(Origin(str(one.source_id), one.version, SourceKind(one.kind)) for one in sources),
-    )
-
-
-def _version(view: VersionView) -> ItemVersion:
-    row, words = view.row, view.words
-    return ItemVersion(
-        content=words.content,
-        title=words.title,
-        tags=tuple(row.tags),
-        metadata=words.metadata,
-        semantic_type=SemanticType(row.semantic_type),
-        sensitivity=Sensitivity(row.sensitivity),
-        importance=row.importance,
-        event_time=row.event_time,
-        valid_from=row.valid_from,
-        valid_to=row.valid_to,
-        reason=row.reason,
-    )
+        return named, [item for _, item in cube_items(actor, named)]
 
 
 def _markdown(item: Item) -> bytes:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -21,8 +21,6 @@ from governance.keys.envelopes import envelope_read, exchange_key, is_envelope
 from governance.keys.services import token_maker
 from governance.keys.signing import export_signing_key, signing_key
 from governance.vocabulary import Permission, Topic
-from vault.cubes.drafts import CubeChanges, CubeDraft, SourceRef
-from vault.cubes.index import marks
 from vault.cubes.services import cube_update, cubes_add
 from vault.cubes.writer.building import texts_index
 from vault.exchange.conversations import (
@@ -37,8 +35,6 @@ from vault.exchange.conversations import (
 from vault.exchange.formats import file_parse
 from vault.exchange.items import (
     ITEM,
-    ORIGIN,
-    ORIGIN_FORMAT,
     Item,
     ItemVersion,
     LeftOut,
@@ -47,19 +43,23 @@ from vault.exchange.items import (
     left_out_counts,
 )
 from vault.exchange.reading import LARGEST_FILE
+from vault.exchange.storing import (
+    Present,
+    imported_find,
+    item_changes,
+    item_draft,
+    items_by_origin,
+    origin_metadata,
+)
 from vault.listing.actions import EVERYTHING, EXPORT, ActionDraft, action_create
-from vault.models import ArchivedPosting, Cube, Posting
 from vault.namespaces.rules import PathError, path_checked
 from vault.retrieval.queries import SearchQuery
 from vault.retrieval.selectors import memories_search
-from vault.vocabulary import ImportFormat, OnConflict, Source
+from vault.vocabulary import ImportFormat, OnConflict
 
 PART = 500  # memories of one transaction
 LOOKED_UP = 1_000
 MOST_NAMED = 100
-READER = "import"
-WITH_IDS = (ImportFormat.JSONL, ImportFormat.MEMPACK, ImportFormat.MEMOS, ImportFormat.CHATGPT)
-CHANGED = tuple(one.name for one in fields(ItemVersion) if one.name != "reason")
 
 
 @dataclass(frozen=True)
@@ -124,15 +124,6 @@ class ImportCounts:
 
     def plus(self, **more: int) -> "ImportCounts":
         return ImportCounts(**{name: count + more.get(name, 0) for name, count in asdict(self).items()})
-
-
-@dataclass(frozen=True)
-class Present:
-    """A memory of an earlier import. digest: the keyed hash of its text."""
-
-    id: UUID
-    version: int
-    digest: bytes
 
 
 @dataclass(frozen=True)
@@ -251,21 +242,6 @@ def _conversation_step(run: JobRun, heading: bytes, line: bytes) -> Step:
     return Step(state={} if done < (run.total or 0) else None, done=done, result=result)
 
 
-def imported_find(actor: Actor, ids: Iterable[str]) -> dict[str, Present]:
-    """The memories of earlier imports that the actor may read, by the id that they had. Three queries."""
-    maker = token_maker(actor.tenant_id)
-    by_mark = {marks.same(maker, f"metadata.{ORIGIN}", one): one for one in ids}
-    found: dict[UUID, str] = {}
-    for index in (Posting, ArchivedPosting):
-        rows = index.objects.filter(tenant_id=actor.tenant_id, term__in=list(by_mark))
-        found |= {cube_id: by_mark[term] for term, cube_id in rows.values_list("term", "cube_id")}
-    cubes = Cube.objects.visible_to(actor).filter(id__in=list(found)).order_by("id")
-    return {
-        found[cube_id]: Present(cube_id, version, bytes(digest))
-        for cube_id, version, digest in cubes.values_list("id", "version", "content_hash")
-    }
-
-
 def subjects_named(request: bytes) -> set[str]:
     """The references of data subjects that a waiting import names."""
     heading, *lines = request.split(b"\n")
@@ -339,19 +315,19 @@ def _store(run: JobRun, items: Sequence[Item], counts: ImportCounts) -> ImportCo
             )
         else:
             counts = counts.plus(**{state: 1})
-    while waiting:
-        open_ids = {item.id for item in waiting}
-        ready = [item for item in waiting if not any(one.id in open_ids for one in item.made_from)] or waiting
+    for ready in items_by_origin(waiting):
         counts = _add(run, ready, present, counts)
-        taken = {item.id for item in ready}
-        waiting = [item for item in waiting if item.id not in taken]
     return counts
 
 
 def _add(run: JobRun, items: Sequence[Item], present: dict[str, Present], counts: ImportCounts) -> ImportCounts:
     """Store new memories with their later versions. `present` grows by them."""
     actor = run.actor
-    drafts = [_draft(run, item, present) for item in items]
+    given = run.settings
+    drafts = [
+        item_draft(item, form=given["format"], namespace=given["namespace"], persona=given["persona"], present=present)
+        for item in items
+    ]
     added = cubes_add(actor=actor, drafts=drafts, texts=texts_index(actor.tenant_id, drafts))
     for item, draft, one in zip(items, drafts, added, strict=True):
         cube = one.cube
@@ -369,39 +345,10 @@ def _add(run: JobRun, items: Sequence[Item], present: dict[str, Present], counts
     return counts
 
 
-def _draft(run: JobRun, item: Item, present: Mapping[str, Present]) -> CubeDraft:
-    first, given = item.versions[0], run.settings
-    origins = [(present[one.id], one) for one in item.made_from if one.id in present]
-    return CubeDraft(
-        content=first.content,
-        title=first.title,
-        namespace=given["namespace"] or item.namespace or None,
-        persona=given["persona"],
-        subject=item.subject,
-        session_id=item.session_id,
-        task_id=item.task_id,
-        message_id=item.message_id,
-        speaker=item.speaker,
-        tags=first.tags,
-        metadata=_metadata(run, item, first),
-        event_time=first.event_time,
-        valid_from=first.valid_from,
-        valid_to=first.valid_to,
-        sensitivity=first.sensitivity,
-        importance=first.importance,
-        semantic_type=first.semantic_type,
-        source=Source.IMPORT,
-        reader=READER,
-        allow_duplicates=given["format"] in WITH_IDS,  # there the id says what is the same
-        sources=tuple(SourceRef(here.id, min(one.version, here.version), one.kind) for here, one in origins),
-    )
-
-
 def _update(run: JobRun, cube_id: UUID, version: int, item: Item, versions: Sequence[ItemVersion]) -> dict[str, int]:
     """Give a memory more versions; a hold ends it. Returns counts."""
     for number, one in enumerate(versions):
-        values = {name: getattr(one, name) for name in CHANGED}
-        changes = CubeChanges(**{**values, "metadata": _metadata(run, item, one)})
+        changes = item_changes(one, origin_metadata(item.id, run.settings["format"]))
         try:
             cube_update(
                 actor=run.actor,
@@ -413,8 +360,3 @@ def _update(run: JobRun, cube_id: UUID, version: int, item: Item, versions: Sequ
         except Held:
             return {"updated": number, "held": len(versions) - number}
     return {"updated": len(versions)}
-
-
-def _metadata(run: JobRun, item: Item, version: ItemVersion) -> dict[str, Any]:
-    """The file's own metadata, and where the memory came from."""
-    return {**version.metadata, ORIGIN: item.id, ORIGIN_FORMAT: run.settings["format"]}

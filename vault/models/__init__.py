@@ -23,6 +23,7 @@ from vault.models.saved_view import SavedView
 from vault.models.state_transition import StateTransition
 from vault.models.subscription import Contract, PackMemory, PackRating, PackRead, Subscription
 from vault.models.summary import Summary
+from vault.models.sync import SyncLink, SyncPeer
 
 __all__ = [
     "ActionItem",
@@ -69,6 +70,8 @@ __all__ = [
     "Stream",
     "Subscription",
     "Summary",
+    "SyncLink",
+    "SyncPeer",
     "Trait",
     "TraitEvidence",
     "Turn",

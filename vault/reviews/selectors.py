@@ -24,6 +24,7 @@ from vault.cubes.versions import versions_open_to
 from vault.cubes.words import Words, words_open
 from vault.models import Cube, CubeVersion, Namespace, PiiFinding, Review
 from vault.reviews.feedback import Feedback, feedback_open
+from vault.reviews.sync_conflicts import Theirs, theirs_open
 from vault.reviews.withdrawn import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_refresh
 from vault.vocabulary import PiiField, ReviewKind, ReviewStatus
 
@@ -57,6 +58,7 @@ class ReviewView:
 
     other: of a conflict, the later statement; of a fusion, the other memory.
     feedback: what a reader, the `author`, asks for; shown to that reader and to those who may decide.
+    theirs: of a conflict of a sync, the present version at the other installation; `words` are those of then.
     """
 
     row: Review
@@ -67,6 +69,7 @@ class ReviewView:
     other: Words | None = field(default=None, repr=False)
     feedback: Feedback | None = field(default=None, repr=False)
     author: str = ""
+    theirs: Theirs | None = field(default=None, repr=False)
 
 
 def reviews_list(*, actor: Actor, kind: ReviewKind | None, status: ReviewStatus, pages: Pages) -> list[ReviewView]:
@@ -147,7 +150,7 @@ def _views(actor: Actor, rows: Iterable[Review]) -> list[ReviewView]:
     """Return the opened reviews. Waiting texts are included if the actor may decide and may read their sources."""
     rows = list(rows)
     shown = _shown(actor, rows)
-    views = _with_feedback(actor, _with_pairs(actor, _opened(rows, shown)))
+    views = _with_theirs(_with_feedback(actor, _with_pairs(actor, _opened(rows, shown))))
     return [replace(view, words=_words_of(view.row.version)) if view.row.id in shown else view for view in views]
 
 
@@ -183,6 +186,16 @@ def _with_feedback(actor: Actor, views: Sequence[ReviewView]) -> list[ReviewView
             author=str(names[view.row.asked_by]) if view.row.asked_by in names else "",
         )
         if view.row.id in given
+        else view
+        for view in views
+    ]
+
+
+def _with_theirs(views: Sequence[ReviewView]) -> list[ReviewView]:
+    """With both texts of each conflict of a sync that waits. Raises KeyUnavailable."""
+    return [
+        replace(view, words=_words_of(view.row.version), theirs=theirs_open(view.row))
+        if view.row.kind == ReviewKind.SYNC and view.row.status == ReviewStatus.OPEN
         else view
         for view in views
     ]

@@ -10,7 +10,7 @@ from governance.access.decisions.services import authorize
 from governance.actor import Actor
 from governance.audit.services import record
 from governance.database import acting
-from governance.errors import Conflict, Forbidden, NotFound, PiiUnavailable
+from governance.errors import Conflict, FieldError, Forbidden, Invalid, NotFound, PiiUnavailable
 from governance.privacy.detecting import detector
 from governance.privacy.pii.detector import DetectorFailed
 from governance.vocabulary import Permission, PiiKind, Verb
@@ -35,25 +35,28 @@ from vault.lifecycle.fusion import cubes_fuse
 from vault.models import Cube, CubeVersion, PiiFinding, Review
 from vault.reviews.feedback import feedback_accept, feedback_open, feedback_texts_prepared
 from vault.reviews.quarantine import quarantine_release
+from vault.reviews.sync_conflicts import sync_conflict_accept, sync_conflict_reject, sync_texts_prepared
 from vault.reviews.withdrawn import WITHHELD, shown_for_decision, withdrawn_locate, withdrawn_sources_drop
 from vault.vocabulary import ReviewKind, ReviewStatus
 
 DUPLICATES = "A person decided that both state the same."
 
 
-def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True) -> Review:
+def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True, content: str | None = None) -> Review:
     """Redact what was found: in a new version of the memory, or the whole of a version that is no longer the present.
 
     Of a memory whose source was withdrawn: keep its present text, which is the one that was looked at; the words of
     earlier versions go. Of a quarantine: let the memory be read. Of a conflict: the later statement holds; the validity
     of the earlier one ends, unless it has already. Of a fusion: fuse both memories, with the proposed text. Of a
-    feedback: change the memory as it asks.
+    feedback: change the memory as it asks. Of a sync: take the other installation's words, or `content`.
     What could not be checked when it was stored is checked first. Raises NotFound; Forbidden; Conflict when it was
     decided already; PiiUnavailable; of a fusion, as `cubes_fuse`. Writes: as a redaction or a fusion does, Review,
     AuditEntry.
     """
-    with review_texts_prepared(actor=actor, review_id=review_id), acting(actor):
+    with review_texts_prepared(actor=actor, review_id=review_id, content=content), acting(actor):
         review, cube = _locate(actor, review_id)
+        if content is not None and review.kind != ReviewKind.SYNC:
+            raise Invalid(errors=[FieldError("content", "only a conflict of a sync takes another text")])
         if review.kind == ReviewKind.SOURCE_WITHDRAWN:
             _refuse_decided(review)
             _refuse_unseen(actor, cube)
@@ -70,6 +73,9 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
             _refuse_decided(review)
             _refuse_unseen(actor, cube)
             quarantine_release(actor=actor, review=review, cube=cube)
+        elif review.kind == ReviewKind.SYNC:
+            _refuse_decided(review)
+            sync_conflict_accept(actor=actor, review=review, cube=cube, content=content)
         elif review.kind == ReviewKind.FEEDBACK:
             _refuse_decided(review)
             feedback_accept(actor=actor, review=review, cube=cube)
@@ -81,7 +87,7 @@ def review_accept(*, actor: Actor, review_id: UUID, redact_history: bool = True)
 
 
 @contextmanager
-def review_texts_prepared(*, actor: Actor, review_id: UUID) -> Iterator[None]:
+def review_texts_prepared(*, actor: Actor, review_id: UUID, content: str | None = None) -> Iterator[None]:
     """Read what accepting a review leaves of its memory, before the transaction of `review_accept`.
 
     Of a version that could not be checked, what personal data is in it. Raises KeyUnavailable; Unavailable.
@@ -90,12 +96,16 @@ def review_texts_prepared(*, actor: Actor, review_id: UUID) -> Iterator[None]:
     with acting(actor):
         asked = Review.objects.filter(tenant_id=actor.tenant_id, id=review_id)
         given = asked.filter(kind=ReviewKind.FEEDBACK, status=ReviewStatus.OPEN).first()
+        synced = asked.filter(kind=ReviewKind.SYNC, status=ReviewStatus.OPEN).first()
         pii = asked.filter(kind=ReviewKind.PII)
         review = pii.select_related("version").first()
         failed = PiiFinding.objects.filter(version=review.version if review else None, kind=PiiKind.UNCHECKED)
         unchecked = failed.exists()
     if given is not None:
         with feedback_texts_prepared(actor=actor, cube_id=given.cube_id, feedback=feedback_open(given)):
+            yield
+    elif synced is not None:
+        with sync_texts_prepared(actor=actor, review=synced, content=content):
             yield
     elif review is None:
         yield
@@ -138,7 +148,7 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
 
     Of a memory whose source was withdrawn, or that is in quarantine: delete it. Of a conflict: both statements hold.
     Of a fusion: both memories stay as they are, and their fusion is not proposed again. Of a feedback: the memory stays
-    as it is.
+    as it is. Of a sync: the words here stay, and the next sync sends them.
     Raises NotFound; Forbidden; Conflict when it was decided already. Writes: Review, PiiFinding …, AuditEntry.
     """
     with acting(actor):
@@ -148,6 +158,8 @@ def review_reject(*, actor: Actor, review_id: UUID) -> Review:
             cubes_hide(actor=actor, cubes=[cube])
         if review.kind == ReviewKind.CONFLICT and review.other_id is None:
             contradiction_undo(actor=actor, cube_id=cube.id)
+        if review.kind == ReviewKind.SYNC:
+            sync_conflict_reject(actor=actor, review=review, cube=cube)
         _decide(actor, review, ReviewStatus.REJECTED)
         record(actor=actor, verb=Verb.REVIEW_REJECTED, object_type="review", object_ids=[review.id])
     return review

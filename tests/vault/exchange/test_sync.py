@@ -1,0 +1,429 @@
+"""A namespace here and one of another installation are kept in step: both directions, conflicts, failures, rights."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pytest_httpserver import HTTPServer
+
+from governance.database import acting
+from governance.models import Job
+from governance.vocabulary import Topic
+from tests.factories import World
+from tests.vault.api.contract import Contract, contract, fields_at_fault
+from tests.vault.exchange.peers import HERE, THERE, OtherSide, other_side, peer_of, ran, synced
+from tests.vault.outbox import run_jobs
+from vault.cubes.drafts import CubeDraft, SourceRef
+from vault.cubes.services import cubes_add
+from vault.models import Cube, CubeSource, SyncLink, SyncPeer
+from vault.vocabulary import SourceKind
+
+
+@pytest.fixture
+def other(httpserver: HTTPServer) -> Iterator[OtherSide]:
+    with other_side(httpserver) as found:
+        yield found
+
+
+@pytest.fixture
+def peer(world: World, olivia: Contract, other: OtherSide) -> str:
+    """Charlie's namespace, as a peer of Olivia's."""
+    return peer_of(olivia, other, world.charlie.key.text)
+
+
+def here(olivia: Contract) -> list[str]:
+    return sorted(olivia.listed(f"namespace={HERE}"))
+
+
+def there(charlie: Contract) -> list[str]:
+    return sorted(charlie.listed(f"namespace={THERE}"))
+
+
+def named(client: Contract, content: str) -> dict[str, Any]:
+    """The memory with this content."""
+    (found,) = [one for one in client.get("memories/").json["results"] if one["content"] == content]
+    memory: dict[str, Any] = found
+    return memory
+
+
+def edit(client: Contract, content: str, to: str) -> None:
+    memory = named(client, content)
+    reply = client.patch(f"memories/{memory['id']}/", {"content": to}, if_match=f'"{memory["version"]}"')
+    assert reply.status == 200, reply
+
+
+def remove(client: Contract, content: str) -> None:
+    assert client.delete(f"memories/{named(client, content)['id']}/").status == 204
+
+
+def conflict(client: Contract) -> dict[str, Any]:
+    (review,) = client.get("reviews/?kind=sync").json["results"]
+    found: dict[str, Any] = review
+    return found
+
+
+def test_new_memories_go_both_ways_once_and_do_not_echo(olivia: Contract, charlie: Contract, peer: str) -> None:
+    olivia.add("The heron nests by the mill.", namespace=HERE, tags=["bird"])
+    charlie.add("The heron fishes at dawn.", namespace=THERE, importance=0.9)
+    assert synced(olivia, peer) == {"received": 1, "sent": 1}
+    both = ["The heron fishes at dawn.", "The heron nests by the mill."]
+    assert (here(olivia), there(charlie)) == (both, both)
+    assert named(olivia, "The heron fishes at dawn.")["importance"] == 0.9
+    assert named(charlie, "The heron nests by the mill.")["tags"] == ["bird"]
+    assert synced(olivia, peer) == {}
+    assert synced(olivia, peer) == {}
+    assert (here(olivia), there(charlie)) == (both, both)
+
+
+def test_changes_and_deletions_go_both_ways_with_their_versions(olivia: Contract, charlie: Contract, peer: str) -> None:
+    for content in ("One.", "Two.", "Three."):
+        olivia.add(content, namespace=HERE)
+    charlie.add("Four.", namespace=THERE)
+    synced(olivia, peer)
+    edit(olivia, "One.", "One, changed.")
+    edit(olivia, "One, changed.", "One, changed twice.")
+    edit(charlie, "Two.", "Two, changed there.")
+    remove(olivia, "Three.")
+    remove(charlie, "Four.")
+    assert synced(olivia, peer) == {"updated_here": 1, "updated_there": 1, "deleted_here": 1, "deleted_there": 1}
+    both = ["One, changed twice.", "Two, changed there."]
+    assert (here(olivia), there(charlie)) == (both, both)
+    versions = charlie.get(f"memories/{named(charlie, 'One, changed twice.')['id']}/versions/").json["results"]
+    assert [one["content"] for one in versions] == ["One, changed twice.", "One, changed.", "One."]
+    assert synced(olivia, peer) == {}
+
+
+def test_lineage_goes_both_ways(world: World, olivia: Contract, charlie: Contract, peer: str) -> None:
+    def derived(person: str, namespace: str, origin: str, content: str) -> None:
+        draft = CubeDraft(content=content, namespace=namespace, sources=(SourceRef(UUID(origin), 1, SourceKind.TEXT),))
+        cubes_add(actor=world.person(person).actor, drafts=[draft])
+
+    first = olivia.add("The heron nests by the mill.", namespace=HERE)["id"]
+    derived("olivia", HERE, first, "Herons nest.")
+    second = charlie.add("The heron fishes at dawn.", namespace=THERE)["id"]
+    derived("charlie", THERE, second, "Herons fish.")
+    assert synced(olivia, peer) == {"received": 2, "sent": 2}
+    derived("charlie", THERE, named(charlie, "The heron nests by the mill.")["id"], "Mills have nests.")
+    derived("olivia", HERE, named(olivia, "The heron fishes at dawn.")["id"], "Dawn has fishers.")
+    assert synced(olivia, peer) == {"received": 1, "sent": 1}
+    for person, client in (("olivia", olivia), ("charlie", charlie)):
+        with acting(world.person(person).actor):
+            found = {(str(one.cube_id), str(one.source_id)) for one in CubeSource.objects.all()}
+        pairs = {
+            "Herons nest.": "The heron nests by the mill.",
+            "Herons fish.": "The heron fishes at dawn.",
+            "Mills have nests.": "The heron nests by the mill.",
+            "Dawn has fishers.": "The heron fishes at dawn.",
+        }
+        assert found == {(named(client, one)["id"], named(client, other)["id"]) for one, other in pairs.items()}
+
+
+@pytest.mark.parametrize("decision", ["theirs", "ours", "edited"])
+def test_edits_on_both_sides_wait_in_the_inbox_until_somebody_decides(
+    decision: str, olivia: Contract, charlie: Contract, peer: str
+) -> None:
+    olivia.add("The heron nests by the mill.", namespace=HERE)
+    synced(olivia, peer)
+    edit(olivia, "The heron nests by the mill.", "The heron nests by the lake.")
+    edit(charlie, "The heron nests by the mill.", "The heron nests by the sea.")
+    assert synced(olivia, peer) == {"conflicts": 1}
+    assert (here(olivia), there(charlie)) == (["The heron nests by the lake."], ["The heron nests by the sea."])
+    assert synced(olivia, peer) == {"conflicts": 1}
+    review = conflict(olivia)
+    assert (review["content"], review["theirs"]["content"]) == (
+        "The heron nests by the lake.",
+        "The heron nests by the sea.",
+    )
+    if decision == "ours":
+        reply = olivia.post(f"reviews/{review['id']}/reject/")
+        result, counts = "The heron nests by the lake.", {"updated_there": 1}
+    else:
+        text = "The heron nests by both."
+        reply = olivia.post(f"reviews/{review['id']}/accept/", {"content": text} if decision == "edited" else {})
+        result = text if decision == "edited" else "The heron nests by the sea."
+        counts = {"updated_there": 1} if decision == "edited" else {}
+    assert reply.status == 200, reply
+    assert synced(olivia, peer) == counts
+    assert here(olivia) == there(charlie) == [result]
+    assert synced(olivia, peer) == {}
+    edit(charlie, result, "The heron left.")
+    assert synced(olivia, peer) == {"updated_here": 1}
+
+
+def test_same_edit_on_both_sides_is_no_conflict(olivia: Contract, charlie: Contract, peer: str) -> None:
+    olivia.add("One.", namespace=HERE)
+    synced(olivia, peer)
+    edit(olivia, "One.", "Two.")
+    edit(charlie, "One.", "Two.")
+    assert synced(olivia, peer) == {}
+    assert synced(olivia, peer) == {}
+
+
+def test_change_wins_over_a_deletion_on_the_other_side(olivia: Contract, charlie: Contract, peer: str) -> None:
+    olivia.add("One.", namespace=HERE)
+    olivia.add("Two.", namespace=HERE)
+    synced(olivia, peer)
+    remove(charlie, "One.")
+    edit(olivia, "One.", "One, changed.")
+    remove(olivia, "Two.")
+    edit(charlie, "Two.", "Two, changed.")
+    synced(olivia, peer)
+    assert synced(olivia, peer) == {}
+    both = ["One, changed.", "Two, changed."]
+    assert (here(olivia), there(charlie)) == (both, both)
+
+
+@pytest.mark.parametrize(("direction", "come", "go"), [("pull", True, False), ("push", False, True)])
+def test_sync_in_one_direction_leaves_the_other_side_as_it_is(
+    direction: str, come: bool, go: bool, world: World, olivia: Contract, charlie: Contract, other: OtherSide
+) -> None:
+    peer = peer_of(olivia, other, world.charlie.key.text, direction=direction)
+    olivia.add("Ours.", namespace=HERE)
+    charlie.add("Theirs.", namespace=THERE)
+    synced(olivia, peer)
+    assert here(olivia) == (["Ours.", "Theirs."] if come else ["Ours."])
+    assert there(charlie) == (["Ours.", "Theirs."] if go else ["Theirs."])
+
+
+def test_conflict_of_a_push_alone_shows_the_text_of_the_other_side(
+    world: World, olivia: Contract, charlie: Contract, other: OtherSide
+) -> None:
+    peer = peer_of(olivia, other, world.charlie.key.text, direction="push")
+    olivia.add("One.", namespace=HERE)
+    synced(olivia, peer)
+    edit(olivia, "One.", "Ours.")
+    edit(charlie, "One.", "Theirs.")
+    assert synced(olivia, peer) == {"conflicts": 1}
+    review = conflict(olivia)
+    assert review["theirs"]["content"] == "Theirs."
+    assert olivia.post(f"reviews/{review['id']}/reject/").status == 200
+    assert synced(olivia, peer) == {"updated_there": 1}
+    assert there(charlie) == ["Ours."]
+
+
+def test_two_installations_that_both_sync_do_not_multiply_memories(
+    world: World, olivia: Contract, charlie: Contract, other: OtherSide, peer: str
+) -> None:
+    back = peer_of(charlie, other, world.olivia.key.text, namespace=THERE, remote_namespace=HERE)
+    olivia.add("Ours.", namespace=HERE)
+    charlie.add("Theirs.", namespace=THERE)
+    for _ in range(2):
+        synced(olivia, peer)
+        synced(charlie, back)
+    assert here(olivia) == there(charlie) == ["Ours.", "Theirs."]
+    edit(charlie, "Ours.", "Ours, changed there.")
+    synced(charlie, back)
+    assert synced(olivia, peer) == {}
+    assert here(olivia) == there(charlie) == ["Ours, changed there.", "Theirs."]
+
+
+def test_peer_that_is_set_up_again_links_what_was_there(
+    world: World, olivia: Contract, charlie: Contract, other: OtherSide, peer: str
+) -> None:
+    olivia.add("Ours.", namespace=HERE)
+    charlie.add("Theirs.", namespace=THERE)
+    synced(olivia, peer)
+    assert olivia.delete(f"sync/peers/{peer}/").status == 204
+    with acting(world.olivia.actor):
+        assert not SyncLink.objects.exists()
+    again = peer_of(olivia, other, world.charlie.key.text)
+    assert synced(olivia, again) == {}
+    assert here(olivia) == there(charlie) == ["Ours.", "Theirs."]
+
+
+def test_what_may_not_leave_stays_on_both_sides(world: World, olivia: Contract, charlie: Contract, peer: str) -> None:
+    for client, place in ((olivia, HERE), (charlie, THERE)):
+        client.add("The nest is worth much.", namespace=place, sensitivity="confidential")
+        client.add("The password is api_key=sk-9fK2mQ7xVb4LpZ8tRw3NcY6h.", namespace=place)
+        client.add("An elsewhere.", namespace="/elsewhere")
+    counts = synced(olivia, peer)
+    assert counts == {"left_out": {"secret": 2}}
+    assert (len(here(olivia)), len(there(charlie))) == (2, 2)
+    memory = olivia.add("The heron nests.", namespace=HERE)
+    synced(olivia, peer)
+    copy = named(charlie, "The heron nests.")
+    assert charlie.patch(f"memories/{copy['id']}/", {"sensitivity": "restricted"}, if_match='"1"').status == 200
+    assert synced(olivia, peer)["left_out"]["not_shared"] == 1
+    assert olivia.get(f"memories/{memory['id']}/").status == 200
+
+
+def test_purged_memory_does_not_come_back(olivia: Contract, charlie: Contract, peer: str) -> None:
+    charlie.add("Theirs.", namespace=THERE)
+    synced(olivia, peer)
+    memory = named(olivia, "Theirs.")
+    assert olivia.delete(f"memories/{memory['id']}/?purge=true").status == 204
+    assert synced(olivia, peer) == {"deleted_there": 1}
+    assert here(olivia) == there(charlie) == []
+
+
+def test_peer_that_is_down_is_tried_again_and_goes_on_where_it_stopped(
+    world: World, olivia: Contract, charlie: Contract, other: OtherSide, peer: str
+) -> None:
+    for number in range(150):
+        charlie.add(f"Theirs {number}.", namespace=THERE)
+    other.status, other.cut_after = 503, 2  # the list and the first hundred
+    job = ran(olivia, peer)
+    assert job["status"] in {"running", "pending"}, job
+    assert len(olivia.listed(f"namespace={HERE}&page_size=200")) == 100
+    refused = olivia.post(f"sync/peers/{peer}/run/")
+    assert refused.status == 409
+    other.status = None
+    with acting(world.olivia.actor):
+        assert Job.objects.get(id=job["id"]).state["after"]
+
+
+def test_wrong_key_fails_honestly_and_a_right_one_goes_on(
+    world: World, olivia: Contract, charlie: Contract, other: OtherSide
+) -> None:
+    charlie.add("Theirs.", namespace=THERE)
+    peer = peer_of(olivia, other, "mk_wrong")
+    job = ran(olivia, peer)
+    assert (job["status"], "Change the key" in job["error"]["detail"]) == ("failed", True)
+    view = olivia.get(f"sync/peers/{peer}/").json
+    assert view["last_job"]["status"] == "failed"
+    assert "key" not in view
+    changed = olivia.patch(f"sync/peers/{peer}/", {"key": world.charlie.key.text})
+    assert changed.status == 200, changed
+    assert olivia.post(f"jobs/{job['id']}/retry/").status in {200, 202}
+    run_jobs()
+    assert here(olivia) == ["Theirs."]
+
+
+def test_namespace_that_the_key_may_no_longer_read_deletes_nothing(
+    world: World, olivia: Contract, charlie: Contract, peer: str
+) -> None:
+    charlie.add("Theirs.", namespace=THERE)
+    synced(olivia, peer)
+    (namespace,) = charlie.get(f"namespaces/?path={THERE}").json["results"]
+    assert charlie.post(f"namespaces/{namespace['id']}/move/", {"path": "/gone"}).status in {200, 202}
+    run_jobs()
+    job = ran(olivia, peer)
+    assert (job["status"], "no such namespace" in job["error"]["detail"]) == ("failed", True)
+    assert here(olivia) == ["Theirs."]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"[]",
+        b"{}",
+        b'{"count": 1, "memories": [], "is_last": false}',
+        b'{"count": 2, "memories": [{"id": "b0000000-0000-7000-8000-000000000000", "version": 1},'
+        b'{"id": "a0000000-0000-7000-8000-000000000000", "version": 1}], "is_last": true}',
+        b"[" * 100_000,
+    ],
+)
+def test_answer_that_is_none_fails_the_sync(
+    answer: bytes, world: World, olivia: Contract, httpserver: HTTPServer
+) -> None:
+    httpserver.expect_request("/api/v1/sync/memories/").respond_with_data(answer, content_type="application/json")
+    from django.test import override_settings
+
+    with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
+        peer = peer_of(olivia, OtherSide(httpserver.url_for("").rstrip("/")), "mk_any")
+        job = ran(olivia, peer)
+    assert (job["status"], "does not understand" in job["error"]["detail"]) == ("failed", True)
+
+
+def test_sync_on_a_schedule_runs_and_ends_with_its_peer(world: World, olivia: Contract, peer: str) -> None:
+    reply = olivia.send("PUT", f"sync/peers/{peer}/schedule/", {"cron": "0 * * * *", "timezone": "Europe/Berlin"})
+    assert (reply.status, reply.json["cron"], reply.json["timezone"]) == (200, "0 * * * *", "Europe/Berlin")
+    olivia.add("Ours.", namespace=HERE)
+    (schedule,) = [one for one in olivia.get("schedules/").json["results"] if one["kind"] == "memories.sync"]
+    assert olivia.post(f"schedules/{schedule['id']}/run/").status == 202
+    run_jobs()
+    last = olivia.get(f"sync/peers/{peer}/").json["last_job"]
+    assert (last["status"], last["result"]["counts"]["sent"]) == ("succeeded", 1)
+    assert olivia.delete(f"sync/peers/{peer}/").status == 204
+    assert not [one for one in olivia.get("schedules/").json["results"] if one["kind"] == "memories.sync"]
+
+
+def test_peers_are_managed_by_who_may_and_seen_by_nobody_else(
+    world: World, olivia: Contract, charlie: Contract, other: OtherSide, peer: str
+) -> None:
+    body = {"name": "x", "address": other.address, "key": "mk_x", "namespace": HERE, "remote_namespace": THERE}
+    for who in ("alice", "bob"):
+        client = contract(world, who)
+        assert client.get("sync/peers/").status == 403
+        assert client.post("sync/peers/", body).status == 403
+        assert client.post(f"sync/peers/{peer}/run/").status == 403
+        assert client.patch(f"sync/peers/{peer}/", {"name": "y"}).status == 403
+        assert client.delete(f"sync/peers/{peer}/").status == 403
+        assert client.send("PUT", f"sync/peers/{peer}/schedule/", {"cron": "0 * * * *"}).status == 403
+    assert charlie.get("sync/peers/").json["results"] == []
+    assert charlie.get(f"sync/peers/{peer}/").status == 404
+    assert charlie.post(f"sync/peers/{peer}/run/").status == 404
+    assert charlie.patch(f"sync/peers/{peer}/", {"name": "y"}).status == 404
+    assert charlie.delete(f"sync/peers/{peer}/").status == 404
+    with acting(world.olivia.actor):
+        (row,) = SyncPeer.objects.all()
+        assert world.charlie.key.text.encode() not in bytes(row.sealed_key)
+        assert not Job.objects.filter(kind=Topic.MEMORIES_SYNC).exists()
+
+
+def test_peer_that_cannot_be_called_is_refused(world: World, olivia: Contract) -> None:
+    body = {"name": "x", "address": "https://host.example", "key": "k", "namespace": HERE, "remote_namespace": THERE}
+    for name, value in (
+        ("name", " "),
+        ("address", "ftp://host.example"),
+        ("address", "http://host.example"),
+        ("address", "https://127.0.0.1"),
+        ("address", "https://169.254.169.254"),
+        ("address", "https://user:word@host.example"),
+        ("address", "https://host.example/?x=1"),
+        ("key", "k\n"),
+        ("namespace", "birds"),
+        ("remote_namespace", "../x"),
+        ("direction", "sideways"),
+    ):
+        assert name in fields_at_fault(olivia.post("sync/peers/", {**body, name: value})), (name, value)
+    with acting(world.olivia.actor):
+        assert not SyncPeer.objects.exists()
+
+
+def test_rights_hold_for_what_another_installation_asks(world: World, charlie: Contract, olivia: Contract) -> None:
+    memory = olivia.add("Ours.", namespace=HERE)["id"]
+    read = {"namespace": HERE, "memories": {memory: 0}}
+    assert charlie.get(f"sync/memories/?namespace={HERE}").status == 404
+    assert charlie.post("sync/memories/read/", read).status == 404
+    change = {"sent": None, "target": memory, "base": 1}
+    written = charlie.post("sync/memories/write/", {"namespace": THERE, "changes": [change]})
+    assert written.json["results"][0]["outcome"] == "deleted"  # as of any id that is none of charlie's
+    assert here(olivia) == ["Ours."]
+    bob = contract(world, "bob")
+    assert bob.post("sync/memories/write/", {"namespace": HERE, "changes": [change]}).status == 403
+    assert here(olivia) == ["Ours."]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sent": {}, "target": None, "base": None},
+        {"sent": {"id": "x", "version": 1, "item": {}, "origin": "", "stays": ""}, "target": None, "base": None},
+        {"target": None, "base": None},
+        {"sent": None, "target": "x", "base": 1},
+        {"sent": None, "target": None, "base": -1},
+    ],
+)
+def test_malformed_change_is_refused_and_writes_nothing(change: dict[str, Any], world: World, olivia: Contract) -> None:
+    reply = olivia.post("sync/memories/write/", {"namespace": HERE, "changes": [change]})
+    assert reply.status == 400, reply
+    with acting(world.olivia.actor):
+        assert not Cube.objects.exists()
+
+
+def test_history_that_is_too_long_comes_with_its_newest_versions(
+    olivia: Contract, charlie: Contract, peer: str
+) -> None:
+    olivia.add("0 " + "heron " * 4_000, namespace=HERE)
+    memory = olivia.get(f"memories/?namespace={HERE}").json["results"][0]
+    for number in range(1, 30):
+        body = {"content": f"{number} " + "heron " * 4_000}
+        assert olivia.patch(f"memories/{memory['id']}/", body, if_match=f'"{number}"').status == 200
+    assert synced(olivia, peer) == {"sent": 1}
+    copy = charlie.get(f"memories/?namespace={THERE}").json["results"][0]
+    assert (copy["content"].partition(" ")[0], 1 < copy["version"] < 30) == ("29", True)
+    assert synced(olivia, peer) == {}
+    assert len(json.dumps(copy)) < 100_000

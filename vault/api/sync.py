@@ -1,0 +1,343 @@
+"""sync/ of the REST contract: peers of a tenant, and the calls by which one installation keeps in step with another."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.access.decisions.services import authorize
+from governance.api.described import ONCE, PageSchema, described, read
+from governance.api.fields import StrictSerializer, TextField
+from governance.api.jobs import JobPromiseSchema, JobSchema, job_json
+from governance.api.representations import time_json
+from governance.api.views import ApiView, asked_only
+from governance.errors import Conflict, FieldError, Invalid
+from governance.idempotency.services import Reply
+from governance.vocabulary import Permission
+from vault.api.described import of_memories
+from vault.api.schema import Schema
+from vault.exchange.sync.incoming import changes_apply
+from vault.exchange.sync.outgoing import memories_listed, memories_opened
+from vault.exchange.sync.peers import (
+    LONGEST_ADDRESS,
+    LONGEST_KEY,
+    LONGEST_NAME,
+    LONGEST_PATH,
+    PeerDraft,
+    PeerView,
+    peer_create,
+    peer_get,
+    peer_remove,
+    peer_schedule,
+    peer_sync,
+    peer_update,
+    peers_list,
+)
+from vault.exchange.sync.wire import (
+    LONGEST_CALL,
+    MOST_AT_ONCE,
+    MOST_BYTES,
+    Change,
+    Sent,
+    applied_json,
+    sent_json,
+    sent_read,
+    size_of,
+)
+from vault.vocabulary import SyncDirection, SyncOutcome
+
+MOST_VERSION = 2**31 - 1
+NAMESPACE = OpenApiParameter("namespace", str, required=True, description="Its path.")
+AFTER = OpenApiParameter("after", OpenApiTypes.UUID, description="The last id of the page before.")
+
+
+class SyncPeerInput(StrictSerializer):
+    name = TextField(max_length=LONGEST_NAME)
+    address = TextField(max_length=LONGEST_ADDRESS, help_text="Of the other installation, as in https://host.")
+    key = TextField(max_length=LONGEST_KEY, write_only=True, help_text="An API key of the other installation.")
+    namespace = TextField(max_length=LONGEST_PATH, help_text="Path here.")
+    remote_namespace = TextField(max_length=LONGEST_PATH, help_text="Path there.")
+    direction = serializers.ChoiceField(choices=list(SyncDirection), required=False, help_text="Default: both.")
+
+
+class SyncPeerChanges(StrictSerializer):
+    """What changes. The namespaces stay: what is linked lies there."""
+
+    name = TextField(max_length=LONGEST_NAME, required=False)
+    address = TextField(max_length=LONGEST_ADDRESS, required=False)
+    key = TextField(max_length=LONGEST_KEY, required=False, write_only=True)
+    direction = serializers.ChoiceField(choices=list(SyncDirection), required=False)
+
+
+class SyncScheduleInput(StrictSerializer):
+    cron = TextField(max_length=100, allow_blank=True, help_text="Five fields; empty: it never starts by itself.")
+    timezone = TextField(max_length=64, required=False, help_text="Default: UTC.")
+
+
+class SyncPeerSchema(Schema):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    address = serializers.CharField()
+    namespace = serializers.CharField()
+    remote_namespace = serializers.CharField()
+    direction = serializers.ChoiceField(choices=list(SyncDirection))
+    cron = serializers.CharField(allow_blank=True, help_text="Of its schedule; empty without one.")
+    timezone = serializers.CharField(allow_blank=True)
+    last_job = JobSchema(allow_null=True, help_text="The newest sync, with what it did.")
+    created_at = serializers.DateTimeField()
+
+
+class SyncPeerListSchema(PageSchema):
+    results = SyncPeerSchema(many=True)
+
+
+class SyncListedSchema(Schema):
+    id = serializers.UUIDField()
+    version = serializers.IntegerField()
+
+
+class SyncListSchema(Schema):
+    count = serializers.IntegerField(help_text="Of all memories of the namespace that may leave.")
+    memories = SyncListedSchema(many=True)
+    is_last = serializers.BooleanField()
+
+
+class SyncReadInput(StrictSerializer):
+    namespace = TextField(max_length=LONGEST_PATH)
+    memories = serializers.DictField(
+        child=serializers.IntegerField(min_value=0, max_value=MOST_VERSION),
+        help_text=f"At most {MOST_AT_ONCE} ids, each with the version that is known already; 0 for none.",
+    )
+
+
+class SyncSentSchema(Schema):
+    id = serializers.UUIDField()
+    version = serializers.IntegerField(help_text="Of the last version that is sent; 0 where none is.")
+    item = serializers.DictField(
+        allow_null=True, help_text="The memory as a line of a JSON Lines export has it, without its namespace."
+    )
+    origin = serializers.CharField(allow_blank=True, help_text="Of a copy that a sync made: the id of its original.")
+    stays = serializers.CharField(
+        allow_blank=True, help_text="Why it is not sent: `gone`, `not_shared`, `policy` or `secret`."
+    )
+
+
+class SyncSentListSchema(Schema):
+    results = SyncSentSchema(many=True, help_text="As many of the asked ones as fit, at least one.")
+
+
+class SyncChangeInput(StrictSerializer):
+    sent = serializers.DictField(
+        allow_null=True, help_text="As `sync/memories/read/` answers it; null: it was deleted."
+    )
+    target = serializers.UUIDField(allow_null=True, help_text="The memory that this is a change of; null: a new one.")
+    base = serializers.IntegerField(
+        allow_null=True, min_value=0, max_value=MOST_VERSION, help_text="The version that this is a change of."
+    )
+
+
+class SyncWriteInput(StrictSerializer):
+    namespace = TextField(max_length=LONGEST_PATH)
+    changes = serializers.ListField(child=SyncChangeInput(), max_length=MOST_AT_ONCE, allow_empty=False)
+
+
+class SyncAppliedSchema(Schema):
+    outcome = serializers.ChoiceField(choices=list(SyncOutcome))
+    id = serializers.UUIDField(allow_null=True)
+    version = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField(allow_blank=True, help_text="Of a refusal: its code.")
+    theirs = serializers.DictField(allow_null=True, help_text="Of a conflict: the present version here.")
+
+
+class SyncAppliedListSchema(Schema):
+    results = SyncAppliedSchema(many=True, help_text="One for each change, in order.")
+
+
+class SyncPeersView(ApiView):
+    @described("sync_peers_list", SyncPeerListSchema)
+    def get(self, request: Request) -> Response:
+        """List the namespaces that are kept in step with other installations. Keys are not shown."""
+        views = peers_list(actor=self.actor())
+        asked_only(request)
+        return Response({"count": len(views), "next": None, "previous": None, "results": [*map(peer_json, views)]})
+
+    @described("sync_peers_add", SyncPeerSchema, status=201, request=SyncPeerInput, parameters=[ONCE], may=[409])
+    def post(self, request: Request) -> Response:
+        """Name a namespace of another installation, to keep one here in step with it."""
+        actor = self.actor()
+        authorize(actor, Permission.OPERATIONS_MANAGE)
+        asked_only(request)
+        draft = PeerDraft(**_direction(read(SyncPeerInput, request)))
+        return self.post_once(lambda: Reply(201, peer_json(peer_create(actor=actor, draft=draft))))
+
+
+class SyncPeerView(ApiView):
+    @described("sync_peers_get", SyncPeerSchema, may=[404])
+    def get(self, request: Request, peer_id: UUID) -> Response:
+        """Read one peer with its newest sync."""
+        view = peer_get(actor=self.actor(), peer_id=peer_id)
+        asked_only(request)
+        return Response(peer_json(view))
+
+    @described("sync_peers_update", SyncPeerSchema, request=SyncPeerChanges, may=[404, 409])
+    def patch(self, request: Request, peer_id: UUID) -> Response:
+        """Change name, address, key or direction of a peer."""
+        actor = self.actor()
+        peer_get(actor=actor, peer_id=peer_id)
+        asked_only(request)
+        changes = _direction(read(SyncPeerChanges, request))
+        return Response(peer_json(peer_update(actor=actor, peer_id=peer_id, changes=changes)))
+
+    @described("sync_peers_remove", None, status=204, may=[404])
+    def delete(self, request: Request, peer_id: UUID) -> Response:
+        """Forget a peer with its key and schedule. Memories stay on both sides."""
+        actor = self.actor()
+        peer_get(actor=actor, peer_id=peer_id)
+        asked_only(request)
+        peer_remove(actor=actor, peer_id=peer_id)
+        return Response(status=204)
+
+
+class SyncPeerRunView(ApiView):
+    @described("sync_peers_run", JobPromiseSchema, status=202, request=None, parameters=[ONCE], may=[404, 409])
+    def post(self, request: Request, peer_id: UUID) -> Response:
+        """Sync with a peer now, as a job. Its result counts what came, what went and what was left out."""
+        actor = self.actor()
+
+        def ask() -> None:
+            peer_get(actor=actor, peer_id=peer_id)
+
+        def call() -> Reply:
+            ask()
+            asked_only(request)
+            return Reply(202, {"job": job_json(peer_sync(actor=actor, peer_id=peer_id))})
+
+        return self.post_once(call, ask=ask)
+
+
+class SyncPeerScheduleView(ApiView):
+    @described("sync_peers_schedule", SyncPeerSchema, request=SyncScheduleInput, may=[404, 409])
+    def put(self, request: Request, peer_id: UUID) -> Response:
+        """Sync with a peer at these times, in place of the times before."""
+        actor = self.actor()
+        peer_get(actor=actor, peer_id=peer_id)
+        asked_only(request)
+        body = read(SyncScheduleInput, request)
+        view = peer_schedule(
+            actor=actor, peer_id=peer_id, cron=body["cron"].strip(), timezone=body.get("timezone", "UTC")
+        )
+        return Response(peer_json(view))
+
+
+class SyncMemoriesView(ApiView):
+    @of_memories("sync_memories_list", SyncListSchema, parameters=[NAMESPACE, AFTER], may=[404])
+    def get(self, request: Request) -> Response:
+        """List memories of a namespace that may leave, by id and present version, 1,000 at a time, in the order of ids.
+
+        Confidential ones, and those that came with a pack, stay.
+        """
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        asked_only(request, "namespace", "after")
+        after = request.query_params.get("after")
+        found = memories_listed(
+            actor=actor,
+            namespace=request.query_params.get("namespace", ""),
+            after=_uuid("after", after) if after is not None else None,
+        )
+        memories = [{"id": str(one.id), "version": one.version} for one in found.memories]
+        return Response({"count": found.count, "memories": memories, "is_last": found.is_last})
+
+
+class SyncReadView(ApiView):
+    @of_memories("sync_memories_read", SyncSentListSchema, request=SyncReadInput, may=[404])
+    def post(self, request: Request) -> Response:
+        """Read memories for another installation, with their versions and lineage.
+
+        Left out is what holds a secret, and what a sharing policy keeps from publishing.
+        """
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_READ)
+        asked_only(request)
+        body = read(SyncReadInput, request)
+        known = {_uuid("memories", one): number for one, number in body["memories"].items()}
+        sent = memories_opened(actor=actor, namespace=body["namespace"], known=known)
+        return Response({"results": _fitting([sent_json(one) for one in sent])})
+
+
+class SyncWriteView(ApiView):
+    longest_body = LONGEST_CALL
+
+    @of_memories("sync_memories_write", SyncAppliedListSchema, request=SyncWriteInput, may=[404])
+    def post(self, request: Request) -> Response:
+        """Store memories of another installation. Sent twice, they change nothing the second time.
+
+        A change of a version that is no longer the present one is a conflict, and not stored.
+        """
+        actor = self.actor()
+        authorize(actor, Permission.MEMORY_CREATE)
+        asked_only(request)
+        body = read(SyncWriteInput, request)
+        changes = [_change(f"changes.{index}", one) for index, one in enumerate(body["changes"])]
+        applied = changes_apply(actor=actor, namespace=body["namespace"], changes=changes)
+        return Response({"results": [applied_json(one) for one in applied]})
+
+
+def peer_json(view: PeerView) -> dict[str, Any]:
+    return {
+        "id": str(view.id),
+        "name": view.name,
+        "address": view.address,
+        "namespace": view.namespace,
+        "remote_namespace": view.remote_namespace,
+        "direction": str(view.direction),
+        "cron": view.cron,
+        "timezone": view.timezone,
+        "last_job": job_json(view.last_job) if view.last_job else None,
+        "created_at": time_json(view.created_at),
+    }
+
+
+def _direction(body: dict[str, Any]) -> dict[str, Any]:
+    return body | ({"direction": SyncDirection(body["direction"])} if "direction" in body else {})
+
+
+def _uuid(name: str, text: str) -> UUID:
+    """Raises Invalid."""
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise Invalid(errors=[FieldError(name, "an id of a memory")]) from error
+
+
+def _change(place: str, body: dict[str, Any]) -> Change:
+    """Raises Invalid."""
+    sent = _sent(place, body["sent"]) if body["sent"] is not None else None
+    return Change(sent, body["target"], body["base"])
+
+
+def _sent(place: str, body: dict[str, Any]) -> Sent:
+    """Raises Invalid."""
+    try:
+        sent = sent_read(body)
+    except Conflict as fault:
+        raise Invalid(errors=[FieldError(f"{place}.sent", "a memory as sync/memories/read/ answers it")]) from fault
+    if sent.item is None:
+        raise Invalid(errors=[FieldError(f"{place}.sent", sent.stays or "no memory")])
+    return sent
+
+
+def _fitting(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first of them that fit into one answer, at least one."""
+    size, fitting = 0, list[dict[str, Any]]()
+    for one in results:
+        size += size_of(one)
+        if fitting and size > MOST_BYTES:
+            break
+        fitting.append(one)
+    return fitting

@@ -1,0 +1,124 @@
+"""Calls to the API of another installation. No transaction is open while one is on its way."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+import requests
+
+from governance.errors import Conflict, NotFound, Unavailable
+from governance.outbound import Refused, refuse_plaintext
+from governance.outgoing import AddressRefused, OutgoingSession
+from vault.exchange.sync.wire import (
+    FOREIGN,
+    MOST_AT_ONCE,
+    MOST_BYTES,
+    Applied,
+    Change,
+    Listing,
+    Sent,
+    applied_read,
+    change_json,
+    listing_read,
+    sent_read,
+    size_of,
+)
+
+ROOT = "/api/v1/sync/memories/"
+REFUSALS = {401: "The other installation does not know the API key. Change the key, then sync again."}
+LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True)
+class PeerClient:
+    """One namespace of another installation. Each call raises Unavailable where it cannot be reached, and Conflict
+    where it refuses.
+    """
+
+    address: str
+    namespace: str
+    key: str = field(repr=False)
+
+    def listed(self, after: UUID | None) -> Listing:
+        """A page of its memories. Raises NotFound where the key reads no such namespace."""
+        more = f"&after={after}" if after else ""
+        return listing_read(self._call("GET", f"{ROOT}?namespace={quote(self.namespace, safe='')}{more}"), after)
+
+    def opened(self, known: Mapping[UUID, int]) -> list[Sent]:
+        """These memories, each with the versions behind the `known` one."""
+        found: list[Sent] = []
+        waiting = dict(known)
+        while waiting:
+            some = dict(list(waiting.items())[:MOST_AT_ONCE])
+            body = {"namespace": self.namespace, "memories": {str(one): number for one, number in some.items()}}
+            sent = [sent_read(one) for one in _results(self._call("POST", f"{ROOT}read/", body))]
+            if not sent or not {one.id for one in sent} <= waiting.keys():
+                raise Conflict(FOREIGN)
+            found += sent
+            for one in sent:
+                waiting.pop(one.id, None)
+        return found
+
+    def sent(self, changes: Sequence[Change]) -> list[Applied]:
+        """The outcome of each change, in order."""
+        applied: list[Applied] = []
+        waiting = [change_json(one) for one in changes]
+        while waiting:
+            count = _fitting(waiting)
+            body = {"namespace": self.namespace, "changes": waiting[:count]}
+            results = [applied_read(one) for one in _results(self._call("POST", f"{ROOT}write/", body))]
+            if len(results) != count:
+                raise Conflict(FOREIGN)
+            applied += results
+            waiting = waiting[count:]
+        return applied
+
+    def _call(self, method: str, address: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        try:
+            refuse_plaintext(tls=self.address.startswith("https:"))
+            with OutgoingSession() as session:
+                content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+                reply = session.request(method, self.address + address, data=content, headers=headers)
+                return _answer(reply)
+        except (Refused, AddressRefused) as refusal:
+            raise Conflict(f"The other installation is not called: {refusal}.") from refusal
+        except requests.RequestException as failure:
+            raise Unavailable("The other installation cannot be reached, or broke off.") from failure
+
+
+def _answer(reply: requests.Response) -> Any:
+    """Raises Unavailable; NotFound; Conflict."""
+    status = reply.status_code
+    if status in LATER:
+        raise Unavailable(f"The other installation answers {status}.")
+    if status == 404:
+        raise NotFound("The other installation has no such namespace, or the key may not read it.")
+    if not 200 <= status < 300:
+        raise Conflict(REFUSALS.get(status, f"The other installation refuses ({status}). Check the key's rights."))
+    try:
+        return json.loads(reply.content)
+    except (ValueError, RecursionError) as error:
+        raise Conflict(FOREIGN) from error
+
+
+def _results(body: Any) -> list[Any]:
+    """Raises Conflict."""
+    results = body.get("results") if isinstance(body, dict) else None
+    if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
+        raise Conflict(FOREIGN)
+    return results
+
+
+def _fitting(changes: Sequence[Any]) -> int:
+    """The number of changes of one call, at least 1."""
+    size = count = 0
+    for change in changes[:MOST_AT_ONCE]:
+        size += size_of(change)
+        if count and size > MOST_BYTES:
+            break
+        count += 1
+    return count
