@@ -128,6 +128,7 @@ def _nouns() -> dict[str, Callable[[int], str]]:
         "audit_entry": lambda n: ngettext("%(n)s audit entry", "%(n)s audit entries", n),
         "audit_checkpoint": lambda n: ngettext("%(n)s checkpoint", "%(n)s checkpoints", n),
         "audit_sink": lambda n: ngettext("%(n)s destination of the log", "%(n)s destinations of the log", n),
+        "sync_peer": lambda n: ngettext("%(n)s peer of syncs", "%(n)s peers of syncs", n),
         "webhook": lambda n: ngettext("%(n)s webhook", "%(n)s webhooks", n),
         "model_endpoint": lambda n: ngettext("%(n)s language model", "%(n)s language models", n),
         "tenant": lambda n: ngettext("%(n)s organisation", "%(n)s organisations", n),

@@ -20,6 +20,7 @@ KINDS: dict[str, Promise] = {
     Topic.MEMORIES_ACT_UNDO: _("Undo a change of memories"),
     Topic.MEMORIES_EXPORT: _("Export memories"),
     Topic.MEMORIES_IMPORT: _("Import memories"),
+    Topic.MEMORIES_SYNC: _("Sync with another installation"),
     Topic.AUDIT_EXPORT: _("Export the audit log"),
     Topic.SUBJECT_EXPORT: _("Export all about a data subject"),
     Topic.SUBJECT_ERASE: _("Erase all about a data subject"),
@@ -41,6 +42,7 @@ KINDS: dict[str, Promise] = {
 }
 MEANINGS: dict[str, Promise] = {
     Topic.MEMORIES_EXPORT: _("Notes memories for a download, and keeps the last exports."),
+    Topic.MEMORIES_SYNC: _("Keeps a namespace here and one of another installation the same."),
     Topic.AUDIT_EXPORT: _("Writes the audit log into a signed file to download."),
     Topic.RETENTION_APPLY: _("Sets the expiry of memories as the retention policies say."),
     Topic.TIERS_APPLY: _("Moves memories that nobody has used for long to cheaper storage."),

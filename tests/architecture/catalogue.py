@@ -138,6 +138,8 @@ APP_RIGHTS = {
     "vault_contract": CHANGE,
     "vault_packread": ADD,
     "vault_packrating": ALL,
+    "vault_syncpeer": ALL,
+    "vault_synclink": ALL,
     "vault_page": CHANGE,
     "vault_segment": CHANGE,
     "vault_stream": CHANGE,

@@ -44,6 +44,7 @@ TABLES = {
     "memory_id": "vault_cube",
     "object_id": "vault_cube",
     "pack_id": "vault_pack",
+    "peer_id": "vault_syncpeer",
     "persona_id": "governance_persona",
     "policy_id": "governance_policy",
     "publication_id": "vault_publication",

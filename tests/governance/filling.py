@@ -43,6 +43,7 @@ from vault.cubes.drafts import CubeChanges, CubeDraft
 from vault.cubes.selectors import cube_get
 from vault.cubes.services import cube_update, cubes_add
 from vault.endpoints.services import EndpointDraft, endpoint_create
+from vault.exchange.sync.peers import PeerDraft, peer_create
 from vault.holds.services import cube_freeze, cube_unfreeze
 from vault.jobs.adding import drafts_screen, memories_add_later
 from vault.layers.constants import constants_set
@@ -61,6 +62,7 @@ from vault.models import (
     PackRating,
     PackVersion,
     Summary,
+    SyncLink,
 )
 from vault.namespaces.mounting import MountDraft, mount_create
 from vault.overview.counting import counts_write
@@ -123,6 +125,7 @@ def fill(person: Person, canary: str) -> Filled:
     policy_id = _policies_fill(actor)
     mount_create(actor=actor, draft=MountDraft(namespace=f"/{canary}", task_id=f"{canary}-task"))
     _packs_fill(actor, canary, cube_id)
+    _peer_add(actor, canary, cube_id)
     _words_pack(actor, cube_id)
     _grant(person, canary, cube_id)
     _fill_audit_log(person)
@@ -168,6 +171,16 @@ def _packs_fill(actor: Actor, canary: str, cube_id: UUID) -> None:
         installed = PackMemory.objects.all()[0]
     cube_get(actor=actor, cube_id=installed.cube_id)
     drain()
+
+
+def _peer_add(actor: Actor, canary: str, cube_id: UUID) -> None:
+    """A peer that was never called, and the link that a sync with it would leave."""
+    draft = PeerDraft(canary, "https://peer.example", "mk_peer", f"/{canary}", f"/{canary}")
+    peer = peer_create(actor=actor, draft=draft)
+    with acting(actor):
+        SyncLink.objects.create(
+            tenant_id=actor.tenant_id, peer_id=peer.id, cube_id=cube_id, remote_id=uuid7(), version=1, remote_version=1
+        )
 
 
 def _words_pack(actor: Actor, cube_id: UUID) -> None:

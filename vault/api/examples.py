@@ -43,6 +43,33 @@ EXAMPLES: dict[str, Any] = {
     "namespaces_restore": {"as_of": "2026-01-31T12:00:00Z"},
     "mounts_create": {"namespace": "/team/notes", "task_id": "ticket-17"},
     "views_create": {"name": "School", "query": "q=school&layer=long_term"},
+    "sync_peers_add": {
+        "name": "Desktop",
+        "address": "https://memos.example",
+        "key": "mk_of_the_other_installation",
+        "namespace": "/team/notes",
+        "remote_namespace": "/team/notes",
+        "direction": "both",
+    },
+    "sync_peers_update": {"direction": "pull"},
+    "sync_peers_schedule": {"cron": "0 * * * *", "timezone": "Europe/Berlin"},
+    "sync_memories_read": {"namespace": "/team/notes", "memories": {MEMORY: 0}},
+    "sync_memories_write": {
+        "namespace": "/team/notes",
+        "changes": [
+            {
+                "sent": {
+                    "id": MEMORY,
+                    "version": 1,
+                    "item": {"id": MEMORY, "versions": [{"content": "Ana prefers the train to flying."}]},
+                    "origin": "",
+                    "stays": "",
+                },
+                "target": None,
+                "base": None,
+            }
+        ],
+    },
     "schedules_add": {"kind": "retention.apply", "cron": "0 3 * * *", "timezone": "Europe/Berlin"},
     "schedules_change": {"enabled": False},
     "conversations_create": {"title": "Journeys"},

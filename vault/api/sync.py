@@ -66,7 +66,7 @@ class SyncPeerInput(StrictSerializer):
 
 
 class SyncPeerChanges(StrictSerializer):
-    """What changes. The namespaces stay: what is linked lies there."""
+    """Changes of a peer. Its namespaces stay: what is linked lies there."""
 
     name = TextField(max_length=LONGEST_NAME, required=False)
     address = TextField(max_length=LONGEST_ADDRESS, required=False)
@@ -267,7 +267,7 @@ class SyncReadView(ApiView):
         body = read(SyncReadInput, request)
         known = {_uuid("memories", one): number for one, number in body["memories"].items()}
         sent = memories_opened(actor=actor, namespace=body["namespace"], known=known)
-        return Response({"results": _fitting([sent_json(one) for one in sent])})
+        return Response({"results": _first_results([sent_json(one) for one in sent])})
 
 
 class SyncWriteView(ApiView):
@@ -332,12 +332,12 @@ def _sent(place: str, body: dict[str, Any]) -> Sent:
     return sent
 
 
-def _fitting(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _first_results(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The first of them that fit into one answer, at least one."""
-    size, fitting = 0, list[dict[str, Any]]()
+    size, results_taken = 0, list[dict[str, Any]]()
     for one in results:
         size += size_of(one)
-        if fitting and size > MOST_BYTES:
+        if results_taken and size > MOST_BYTES:
             break
-        fitting.append(one)
-    return fitting
+        results_taken.append(one)
+    return results_taken

@@ -100,7 +100,7 @@ class Unfit(Exception):
 
 def item_line(item: Item) -> bytes:
     """The line of an item, without its line feed."""
-    return json.dumps(ITEM.dump_python(item, mode="json"), ensure_ascii=False, separators=(",", ":")).encode()
+    return ITEM.dump_json(item)
 
 
 def item_read(line: bytes) -> Item:

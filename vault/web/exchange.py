@@ -29,10 +29,12 @@ from vault.exchange.pack_export import pack_count, part_read
 from vault.exchange.reading import LARGEST_FILE
 from vault.exchange.selectors import ExportForm, exchange_file, exchange_jobs, exchange_public_key
 from vault.exchange.services import ExportDraft, ImportCheck, ImportDraft, export_create, import_check, import_create
+from vault.exchange.sync.peers import peers_list
 from vault.listing.actions import is_replaced
 from vault.listing.selectors import paths_list
 from vault.streaming import file_stream
 from vault.vocabulary import ImportFormat, OnConflict
+from vault.web.sync import shown_peer
 
 SAFE = ["GET", "HEAD"]
 FORM_BYTES = 64 * 1024  # of an upload, beside its file
@@ -194,8 +196,15 @@ def _drawn(
             "most_found": settings.MAX_TOP_K,
             "may_import": is_allowed(actor, Permission.MEMORY_CREATE),
             "largest": LARGEST_FILE // 2**20,
+            **_peers(actor),
         }
     return draw(request, "vault/exchange/exchange.html", context, status=status)
+
+
+def _peers(actor: Actor) -> dict[str, Any]:
+    if not is_allowed(actor, Permission.OPERATIONS_MANAGE):
+        return {"may_sync": False}
+    return {"may_sync": True, "peers": [shown_peer(view) for view in peers_list(actor=actor)]}
 
 
 def _personas(actor: Actor) -> list[str]:

@@ -38,6 +38,7 @@ class ShownReview:
     is_fusion: bool
     is_feedback: bool
     is_quarantined: bool
+    is_sync: bool
 
 
 def marked(text: str, findings: Sequence[Finding]) -> list[MarkedPiece]:
@@ -54,7 +55,16 @@ def shown_review(view: ReviewView) -> ShownReview:
     quarantined = view.row.kind == ReviewKind.QUARANTINE
     is_open = status is ReviewStatus.OPEN
     return ShownReview(
-        view, found, REVIEW_STATUSES[status], is_open, withdrawn, conflict, fusion, feedback, quarantined
+        view,
+        found,
+        REVIEW_STATUSES[status],
+        is_open,
+        withdrawn,
+        conflict,
+        fusion,
+        feedback,
+        quarantined,
+        view.row.kind == ReviewKind.SYNC,
     )
 
 

@@ -96,12 +96,16 @@ def quarantine(request: HttpRequest, actor: Actor) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def accept(request: HttpRequest, actor: Actor, review_id: UUID) -> HttpResponseBase:
-    """GET says what will go and counts it; POST redacts, or accepts what another review proposes."""
+    """GET says what will go and counts it; POST redacts, or accepts what another review proposes.
+
+    `content` of a conflict of a sync: another text than either.
+    """
     conflict: Conflict | None = None
     if request.method == "POST":
         try:
             redact_history = request.POST.get("redact_history") == "on"
-            review_accept(actor=actor, review_id=review_id, redact_history=redact_history)
+            content = request.POST.get("content")
+            review_accept(actor=actor, review_id=review_id, redact_history=redact_history, content=content)
             return see_other(reverse("reviews"))
         except Conflict as fault:
             conflict = fault  # decided meanwhile: the page below says so, with 409

@@ -39,6 +39,7 @@ from vault.web import (
     store_subscriptions,
     store_try,
     subjects,
+    sync,
 )
 
 urlpatterns = [
@@ -146,6 +147,11 @@ urlpatterns = [
     path("subjects/<uuid:subject_id>/erase/", subjects.erase, name="subject_erase"),
     path("subjects/<uuid:subject_id>/receipts/<uuid:receipt_id>/", subjects.receipt, name="subject_receipt"),
     path("exchange/", exchange.exchange, name="exchange"),
+    path("exchange/peers/new/", sync.peer_new, name="sync_peer_new"),
+    path("exchange/peers/<uuid:peer_id>/", sync.peer, name="sync_peer"),
+    path("exchange/peers/<uuid:peer_id>/run/", sync.peer_run, name="sync_peer_run"),
+    path("exchange/peers/<uuid:peer_id>/change/", sync.peer_change, name="sync_peer_change"),
+    path("exchange/peers/<uuid:peer_id>/remove/", sync.peer_end, name="sync_peer_end"),
     path("exchange/export/", exchange.export, name="exchange_export"),
     path("exchange/<uuid:job_id>/<str:form>/", exchange.file, name="exchange_file"),
     path("holds/", holds.holds, name="holds"),

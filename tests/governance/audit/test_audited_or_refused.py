@@ -51,6 +51,7 @@ from vault.models import (
     Publication,
     Review,
     Subscription,
+    SyncPeer,
 )
 
 Superuser = Callable[[], psycopg.Connection]
@@ -73,6 +74,24 @@ class Call:
 MESSAGES = {"messages": [{"role": "user", "content": "I like nightingale songs."}]}
 SINK = {"name": "new", "kind": "syslog", "address": "syslog+tls://log.example"}
 ENDPOINT = {"model": "tiny", "address": "https://model.example/v1"}
+PEER = {
+    "name": "of a test",
+    "address": "https://peer.example",
+    "key": "mk_peer",
+    "namespace": "/nightingale",
+    "remote_namespace": "/nightingale",
+}
+SENT: dict[str, Any] = {
+    "sent": {
+        "id": "0198f3a0-0000-7000-8000-000000000001",
+        "version": 1,
+        "item": {"id": "0198f3a0-0000-7000-8000-000000000001", "versions": [{"content": "A nightingale of a peer."}]},
+        "origin": "",
+        "stays": "",
+    },
+    "target": None,
+    "base": None,
+}
 GRANT: dict[str, Any] = {
     "principal": {"kind": "role", "id": "viewer"},
     "object": {"type": "memory", "id": "{cube}"},
@@ -172,6 +191,16 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("audit/sinks/", "post"): [Call("audit/sinks/", SINK)],
     ("audit/sinks/<uuid:sink_id>/retry/", "post"): [Call("audit/sinks/{sink}/retry/")],
     ("audit/sinks/<uuid:sink_id>/", "delete"): [Call("audit/sinks/{sink}/")],
+    ("sync/peers/", "post"): [Call("sync/peers/", PEER)],
+    ("sync/peers/<uuid:peer_id>/", "patch"): [Call("sync/peers/{peer}/", {"direction": "push"})],
+    ("sync/peers/<uuid:peer_id>/schedule/", "put"): [Call("sync/peers/{peer}/schedule/", {"cron": "0 3 * * *"})],
+    ("sync/peers/<uuid:peer_id>/run/", "post"): [Call("sync/peers/{peer}/run/")],
+    ("sync/peers/<uuid:peer_id>/", "delete"): [Call("sync/peers/{peer}/")],
+    ("sync/memories/", "get"): [Call("sync/memories/?namespace=/nightingale")],
+    ("sync/memories/read/", "post"): [
+        Call("sync/memories/read/", {"namespace": "/nightingale", "memories": {"{cube}": 0}})
+    ],
+    ("sync/memories/write/", "post"): [Call("sync/memories/write/", {"namespace": "/nightingale", "changes": [SENT]})],
     ("models/", "post"): [Call("models/", ENDPOINT)],
     ("models/<uuid:endpoint_id>/", "patch"): [Call("models/{endpoint}/", {"position": 1})],
     ("models/<uuid:endpoint_id>/", "delete"): [Call("models/{endpoint}/")],
@@ -351,6 +380,8 @@ NEEDS_NO_ROW = {
     ("imports/", "post"): "without a file nothing happens; a job has its row: tests/vault/exchange",
     ("audit/sinks/", "get"): "settings and counts",
     ("audit/sinks/<uuid:sink_id>/", "get"): "the same of one",
+    ("sync/peers/", "get"): "settings, without keys",
+    ("sync/peers/<uuid:peer_id>/", "get"): "the same of one",
     ("models/", "get"): "settings, without keys",
     ("models/<uuid:endpoint_id>/", "get"): "the same of one",
     ("models/usage/", "get"): "counts and costs",
@@ -442,6 +473,7 @@ def places(world: World) -> dict[str, Any]:
             "sink": AuditSink.objects.latest("id").id,
             "webhook": Webhook.objects.latest("id").id,
             "delivery": _delivery_failed(),
+            "peer": SyncPeer.objects.latest("id").id,
             "endpoint": ModelEndpoint.objects.latest("id").id,
             "view": view,
             "subject": subject,
@@ -516,7 +548,7 @@ def _merged(client: ApiClient) -> str:
 def _filled_in(body: Any, places: dict[str, Any]) -> Any:
     """The body with the ids of the rows that it names."""
     if isinstance(body, dict):
-        return {name: _filled_in(value, places) for name, value in body.items()}
+        return {_filled_in(name, places): _filled_in(value, places) for name, value in body.items()}
     if isinstance(body, list):
         return [_filled_in(value, places) for value in body]
     return str(places[body[1:-1]]) if isinstance(body, str) and body[:1] == "{" else body
@@ -593,6 +625,7 @@ def test_with_the_audit_log_the_same_calls_succeed_and_leave_rows(world: World, 
         "role-templates/<uuid:template_id>/",
         "audit/sinks/<uuid:sink_id>/",
         "models/<uuid:endpoint_id>/",
+        "sync/peers/<uuid:peer_id>/",
         "schedules/<uuid:schedule_id>/",
         "views/<uuid:view_id>/",
         "api-keys/<uuid:key_id>/",

@@ -174,6 +174,7 @@ PLACES: dict[str, Callable[[Contract, World], str]] = {
     "namespace_id": lambda client, world: made(client, "namespaces/", {"path": "/of/a/test"}),
     "review_id": lambda client, world: review_made(client),
     "endpoint_id": lambda client, world: made(client, "models/", EXAMPLES["models_add"]),
+    "peer_id": lambda client, world: made(client, "sync/peers/", EXAMPLES["sync_peers_add"]),
     "policy_id": lambda client, world: made(
         client, "policies/", {"kind": "pii", "name": "of a test", "document": {"action": "allow"}}
     ),

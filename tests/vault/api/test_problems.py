@@ -115,6 +115,8 @@ def test_unknown_query_parameter_is_refused(world: World, alice: Contract) -> No
         "id"
     ]
     hook = olivia.post("webhooks/", {"url": "https://webhook.invalid/", "events": ["job.created"]}).json["id"]
+    peer = {"name": "x", "address": "https://x.example", "key": "k", "namespace": "/x", "remote_namespace": "/x"}
+    ids |= {"{peer_id}": olivia.post("sync/peers/", peer).json["id"]}
     schedule = olivia.post("schedules/", {"kind": "retention.apply", "cron": "0 3 * * *"}).json["id"]
     listing = olivia.post("views/", {"name": "of a test", "query": "q=x"}).json["id"]
     subject = olivia.post("subjects/", {"reference": "of-a-test"}).json["id"]

@@ -187,7 +187,7 @@ def test_sync_in_one_direction_leaves_the_other_side_as_it_is(
     assert there(charlie) == (["Ours.", "Theirs."] if go else ["Theirs."])
 
 
-def test_conflict_of_a_push_alone_shows_the_text_of_the_other_side(
+def test_conflict_of_a_push_shows_the_text_at_the_peer(
     world: World, olivia: Contract, charlie: Contract, other: OtherSide
 ) -> None:
     peer = peer_of(olivia, other, world.charlie.key.text, direction="push")
@@ -340,7 +340,7 @@ def test_sync_on_a_schedule_runs_and_ends_with_its_peer(world: World, olivia: Co
     assert not [one for one in olivia.get("schedules/").json["results"] if one["kind"] == "memories.sync"]
 
 
-def test_peers_are_managed_by_who_may_and_seen_by_nobody_else(
+def test_only_members_with_the_right_and_of_the_tenant_manage_its_peers(
     world: World, olivia: Contract, charlie: Contract, other: OtherSide, peer: str
 ) -> None:
     body = {"name": "x", "address": other.address, "key": "mk_x", "namespace": HERE, "remote_namespace": THERE}

@@ -67,7 +67,7 @@ class PeerClient:
         applied: list[Applied] = []
         waiting = [change_json(one) for one in changes]
         while waiting:
-            count = _fitting(waiting)
+            count = _count_at_once(waiting)
             body = {"namespace": self.namespace, "changes": waiting[:count]}
             results = [applied_read(one) for one in _results(self._call("POST", f"{ROOT}write/", body))]
             if len(results) != count:
@@ -113,7 +113,7 @@ def _results(body: Any) -> list[Any]:
     return results
 
 
-def _fitting(changes: Sequence[Any]) -> int:
+def _count_at_once(changes: Sequence[Any]) -> int:
     """The number of changes of one call, at least 1."""
     size = count = 0
     for change in changes[:MOST_AT_ONCE]:

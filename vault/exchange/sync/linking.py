@@ -1,10 +1,11 @@
-"""Which memory here is which at a peer, and what waits for a decision."""
+"""Links between memories here and at a peer, and conflicts between both."""
 
 from typing import Any
 from uuid import UUID
 
 from governance.actor import Actor
 from governance.errors import Invalid
+from vault.cubes.lookup import locate_readable
 from vault.exchange.items import ITEM, ORIGIN, ORIGIN_FORMAT, Item
 from vault.exchange.storing import CHANGED, SYNC_FORMAT
 from vault.models import SyncLink, SyncPeer
@@ -37,6 +38,7 @@ def conflict_note(actor: Actor, peer: SyncPeer, *, cube_id: UUID, remote_id: UUI
     Returns the reason where it is not asked: a conflict with another peer waits, or a policy refuses the other text.
     Writes: Review, SyncLink?.
     """
+    locate_readable(actor, cube_id)
     rows = SyncLink.objects.filter(tenant_id=peer.tenant_id, peer=peer, cube_id=cube_id, remote_id=remote_id)
     if not rows.exists():
         link_write(peer, cube_id=cube_id, version=NEVER_EQUAL, remote_id=remote_id, remote_version=NEVER_EQUAL)

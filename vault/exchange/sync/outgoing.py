@@ -78,7 +78,7 @@ def leaving(actor: Actor, path: str) -> CubeQuerySet:
     return Cube.objects.visible_to(actor).filter(MAY_LEAVE, namespace=namespace)
 
 
-def gone_here(actor: Actor, cube_ids: Sequence[UUID]) -> set[UUID]:
+def deleted_ids(actor: Actor, cube_ids: Sequence[UUID]) -> set[UUID]:
     """Those that were deleted, purged or have expired; a memory that the actor may not read is not. One query."""
     there = Cube.objects.filter(tenant_id=actor.tenant_id, id__in=cube_ids, deleted_at=None)
     there = there.filter(Q(expires_at=None) | Q(expires_at__gt=Now()))

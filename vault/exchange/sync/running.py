@@ -19,7 +19,7 @@ from vault.exchange.storing import Present
 from vault.exchange.sync.client import PeerClient
 from vault.exchange.sync.incoming import changes_apply
 from vault.exchange.sync.linking import conflict_note, link_write
-from vault.exchange.sync.outgoing import gone_here, leaving, memories_opened
+from vault.exchange.sync.outgoing import deleted_ids, leaving, memories_opened
 from vault.exchange.sync.peers import key_open, peer_locate, refuse_running
 from vault.exchange.sync.wire import GONE, MOST_AT_ONCE, Applied, Change, Listing, Sent
 from vault.models import Cube, SyncLink, SyncPeer
@@ -125,7 +125,7 @@ def _wanted(peer: SyncPeer, listing: Listing, after: UUID) -> tuple[Range, dict[
 def _pulled(run: JobRun, peer: SyncPeer, part: Range, sent: Sequence[Sent], total: int) -> Step:
     """Store what came, and delete what is gone there and unchanged here."""
     links = {one.remote_id: one for one in _of_peer(peer).filter(remote_id__in=[one.id for one in sent])}
-    dead = gone_here(run.actor, [one.cube_id for one in links.values()])
+    dead = deleted_ids(run.actor, [one.cube_id for one in links.values()])
     counts = _counts(run)
     changes: list[tuple[Sent, Change]] = []
     for one in sent:
@@ -209,7 +209,7 @@ def _outgoing(run: JobRun, peer: SyncPeer, after: UUID) -> tuple[Range, list[tup
         changes.append(
             (sent.id, Change(translated, link.remote_id, link.remote_version) if link else Change(translated))
         )
-    for one in gone_here(run.actor, [one for one in links if one not in here]):
+    for one in deleted_ids(run.actor, [one for one in links if one not in here]):
         changes.append((one, Change(None, links[one].remote_id, links[one].remote_version)))
     return part, changes, counts, rows.count()
 

@@ -87,7 +87,7 @@ LISTING: TypeAdapter[Listing] = TypeAdapter(Listing)
 
 
 def sent_of(memory_id: UUID, version: int, item: Item) -> Sent:
-    """What is sent of a memory: without its namespace, and without where an earlier sync had it from."""
+    """A memory as it is sent: without its namespace, and without where an earlier sync had it from."""
     last = item.versions[-1].metadata
     origin = str(last.get(ORIGIN, "")) if last.get(ORIGIN_FORMAT) == SYNC_FORMAT else ""
     versions = tuple(replace(one, metadata=_own(one.metadata)) for one in item.versions)
