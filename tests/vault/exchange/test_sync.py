@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db.models.functions import Now
+from django.test import override_settings
 from pytest_httpserver import HTTPServer
 
 from governance.database import acting
-from governance.models import Job
+from governance.models import Job, OutboxEvent
 from governance.vocabulary import Topic
 from tests.factories import World
+from tests.governance.web.visitors import signed_in
 from tests.vault.api.contract import Contract, contract, fields_at_fault
 from tests.vault.exchange.peers import HERE, THERE, OtherSide, other_side, peer_of, ran, synced
 from tests.vault.outbox import run_jobs
@@ -270,8 +274,14 @@ def test_peer_that_is_down_is_tried_again_and_goes_on_where_it_stopped(
     refused = olivia.post(f"sync/peers/{peer}/run/")
     assert refused.status == 409
     other.status = None
+    calls = len(other.calls)
     with acting(world.olivia.actor):
         assert Job.objects.get(id=job["id"]).state["after"]
+        OutboxEvent.objects.filter(done_at=None).update(available_at=Now() - timedelta(seconds=1))
+    run_jobs()
+    assert olivia.get(f"jobs/{job['id']}/").json["status"] == "succeeded"
+    assert len(olivia.listed(f"namespace={HERE}&page_size=200")) == 150
+    assert other.calls[calls:] == ["list", "read/"]
 
 
 def test_wrong_key_fails_honestly_and_a_right_one_goes_on(
@@ -319,8 +329,6 @@ def test_answer_that_is_none_fails_the_sync(
     answer: bytes, world: World, olivia: Contract, httpserver: HTTPServer
 ) -> None:
     httpserver.expect_request("/api/v1/sync/memories/").respond_with_data(answer, content_type="application/json")
-    from django.test import override_settings
-
     with override_settings(ALLOW_PRIVATE_ADDRESSES=True):
         peer = peer_of(olivia, OtherSide(httpserver.url_for("").rstrip("/")), "mk_any")
         job = ran(olivia, peer)
@@ -427,3 +435,60 @@ def test_history_that_is_too_long_comes_with_its_newest_versions(
     assert (copy["content"].partition(" ")[0], 1 < copy["version"] < 30) == ("29", True)
     assert synced(olivia, peer) == {}
     assert len(json.dumps(copy)) < 100_000
+
+
+def test_pages_add_a_peer_sync_and_show_the_report(
+    world: World, olivia: Contract, charlie: Contract, other: OtherSide
+) -> None:
+    charlie.add("The heron fishes at dawn.", namespace=THERE)
+    browser = signed_in(world.olivia)
+    asked = {"name": "Desktop", "address": other.address, "namespace": HERE, "remote_namespace": THERE}
+    wrong = browser.post("/exchange/peers/new/", {**asked, "key": "mk_wrong", "direction": "sideways"})
+    assert (wrong.status_code, b"Choose a direction." in wrong.content, b"mk_wrong" in wrong.content) == (
+        422,
+        True,
+        False,
+    )
+    assert browser.post("/exchange/peers/new/", {**asked, "key": "", "direction": "both"}).status_code == 422
+    made = browser.post("/exchange/peers/new/", {**asked, "key": world.charlie.key.text, "direction": "both"})
+    assert made.status_code == 303
+    address = made["Location"]
+    assert "No sync yet" in browser.get(address).content.decode()
+    assert browser.post(f"{address}run/").status_code == 303
+    assert "Sync now" in browser.get(address).content.decode()
+    assert browser.post(f"{address}run/").status_code == 409
+    run_jobs()
+    assert "1 new here" in browser.get(address).content.decode()
+    assert browser.post(f"{address}run/").status_code == 303
+    run_jobs()
+    assert "Nothing had changed." in browser.get(address).content.decode()
+    changed = browser.post(f"{address}change/", {"direction": "pull", "cron": "0 * * * *", "key": ""})
+    assert changed.status_code == 303
+    assert olivia.get("sync/peers/").json["results"][0]["cron"] == "0 * * * *"
+    shown = browser.get("/exchange/").content.decode()
+    assert ("Desktop" in shown, "Every hour" in shown, "From there to here" in shown) == (True, True, True)
+    assert "Desktop" not in signed_in(world.alice).get("/exchange/").content.decode()
+    for who in ("alice", "bob"):
+        assert signed_in(world.person(who)).get(address).status_code == 403
+    assert signed_in(world.charlie).get(address).status_code == 404
+    assert browser.post(f"{address}remove/").status_code == 303
+    assert olivia.get("sync/peers/").json["results"] == []
+
+
+def test_inbox_shows_both_texts_of_a_conflict_and_takes_a_third(
+    world: World, olivia: Contract, charlie: Contract, peer: str
+) -> None:
+    olivia.add("One.", namespace=HERE)
+    synced(olivia, peer)
+    edit(olivia, "One.", "Ours now.")
+    edit(charlie, "One.", "Theirs now.")
+    synced(olivia, peer)
+    browser = signed_in(world.olivia)
+    shown = browser.get("/reviews/").content.decode()
+    assert all(words in shown for words in ("Ours now.", "Theirs now.", "The other one", "Take the other text"))
+    review = conflict(olivia)["id"]
+    assert signed_in(world.bob).post(f"/reviews/{review}/accept/", {"content": "Bob's."}).status_code == 403
+    assert here(olivia) == ["Ours now."]
+    assert browser.post(f"/reviews/{review}/accept/", {"content": "Both now."}).status_code == 303
+    synced(olivia, peer)
+    assert here(olivia) == there(charlie) == ["Both now."]
