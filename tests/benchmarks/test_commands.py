@@ -267,3 +267,13 @@ def test_exchange_measures_speed_and_peak_memory_beside_copy(running_server: Run
             assert figures[f"{name} by COPY"]["cubes"] == size
             assert table[f"{name}, {size}"][0] == str(figures[name]["per_s"])
     assert set(run.figures["peak memory, most to least"]) == {"export", "import"}
+
+
+def test_packs_search_asks_with_and_without_installed_packs(running_server: RunningServer, tmp_path: Path) -> None:
+    asked = ("packs-search", "--packs", "2", "--memories", "20", "--cubes", "100", "--queries", "10")
+    run = run_of(running_server, tmp_path, *asked)
+    figures = run.figures
+    for name in ("p50", "p95"):
+        assert figures["ratio"][name] == round(figures["with packs"][name] / figures["without"][name], 3)
+    assert figures["found in packs"] > 0
+    assert run.tables[0]["without"] == texts(figures["without"]["p50"], figures["without"]["p95"])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +20,7 @@ FORMAT = "memos-memories/1"
 ORIGIN, ORIGIN_FORMAT = "imported_id", "imported_from"  # of an imported memory's metadata
 MOST_VERSIONS = 200
 DEEPEST = 8
+BROKEN = re.compile("[\x00\ud800-\udfff]")
 STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 Identifier = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)]
@@ -127,7 +129,7 @@ def item_checked(value: Any) -> Item:
 
 def is_broken(text: str) -> bool:
     """Return whether a text has a NUL or half of a surrogate pair, which PostgreSQL cannot store."""
-    return "\x00" in text or any("\ud800" <= one <= "\udfff" for one in text)
+    return BROKEN.search(text) is not None
 
 
 def json_read(content: bytes, what: str) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import PurePosixPath
 from typing import Any, NoReturn
 
 from governance.errors import Invalid
@@ -49,6 +50,8 @@ def archive_entries(archive: zipfile.ZipFile, size: int, largest: int = LARGEST_
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if kind not in {0, stat.S_IFREG} or entry.flag_bits & 0x1 or entry.compress_type not in READABLE:
             refuse("An entry is a link, encrypted, or neither stored nor deflated.")
+        if entry.filename.startswith("/") or ".." in PurePosixPath(entry.filename.replace("\\", "/")).parts:
+            refuse("The name of an entry leads out of the zip.")
         if entry.file_size > largest or entry.compress_size > size:
             refuse(f"A file in it has more than {largest} bytes.")
     return found

@@ -23,6 +23,7 @@ from benchmarks.ingest import Load, ingest, ingest_table
 from benchmarks.layers import layers, layers_table
 from benchmarks.lifecycle import lifecycle, lifecycle_table
 from benchmarks.nearest import nearest, nearest_table
+from benchmarks.packs_search import packs_search, packs_search_table
 from benchmarks.pages import Measuring, catalogue, catalogue_table, pages, pages_table
 from benchmarks.report import RESULTS, Timing, refuse_unwritable, write
 from benchmarks.restoring import namespace_restore, namespace_restore_table
@@ -87,6 +88,12 @@ BENCHMARKS = {
         pages_table,
     ),
     "catalogue": Benchmark(lambda target, options: catalogue(options["packs"], options["rounds"]), catalogue_table),
+    "packs-search": Benchmark(
+        lambda target, options: packs_search(
+            options["packs"], options["memories"], options["cubes"], options["queries"]
+        ),
+        packs_search_table,
+    ),
     "authorization": Benchmark(
         lambda target, options: authorization(target, Access(options["cubes"], options["queries"])),
         authorization_table,
@@ -162,6 +169,11 @@ class Command(InstalledCommand):
         store = names.add_parser("catalogue", help="server time, queries and bytes of the pages of the MemStore")
         store.add_argument("--packs", type=_count, default=5_000, help="of one publisher; default %(default)s")
         store.add_argument("--rounds", type=_count, default=20, help="of each page; default %(default)s")
+        packed = names.add_parser("packs-search", help="a search with installed packs beside one without")
+        packed.add_argument("--packs", type=_count, default=20, help="that are mounted; default %(default)s")
+        packed.add_argument("--memories", type=_count, default=1_000, help="of each pack; default %(default)s")
+        packed.add_argument("--cubes", type=_count, default=10_000, help="own memories; default %(default)s")
+        packed.add_argument("--queries", type=_count, default=300, help="default %(default)s")
         past = names.add_parser(
             "namespace-restore", help="a namespace restored as of a time, beside raw COPY of its rows"
         )
@@ -196,6 +208,7 @@ class Command(InstalledCommand):
             access,
             html,
             store,
+            packed,
             past,
         ):
             one.add_argument("--first-run", type=Path, default=None, help="first-run.json of the server to measure")

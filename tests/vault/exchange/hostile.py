@@ -20,6 +20,7 @@ def hostile_files() -> Iterator[tuple[str, str, bytes]]:
     yield from _tables()
     yield from _mem0()
     yield from _zips()
+    yield from _traps()
     yield from _cubes()
     yield from _memoryos()
     yield from _locomo()
@@ -66,6 +67,12 @@ def _lines() -> Iterator[tuple[str, str, bytes]]:
         ("deep metadata", _line(content="x", metadata=_nested(40))),
         ("large metadata", _line(content="x", metadata={"a": "b" * 100_000})),
         ("NUL in metadata", _line(content="x", metadata={"a": "\x00"})),
+        ("vector of NaN", b'{"id": "a", "versions": [{"content": "x", "embedding": [NaN, NaN]}]}'),
+        ("vector of another size", _line(content="x", embedding=[0.5] * 7)),
+        ("forged owner", b'{"id": "a", "owner": "olivia@acme.example", "versions": [{"content": "x"}]}'),
+        ("forged tenant", b'{"id": "a", "tenant": "acme", "versions": [{"content": "x"}]}'),
+        ("forged grant", b'{"id": "a", "grants": [{"role": "owner"}], "versions": [{"content": "x"}]}'),
+        ("forged author", _line(content="x", principal_id="00000000-0000-7000-8000-000000000000")),
     ):
         yield name, "jsonl", HEADING + line
 
@@ -113,6 +120,44 @@ def _zips() -> Iterator[tuple[str, str, bytes]]:
     yield "NUL in it", "markdown", _zip({"a.md": b"a\x00b"})
     whole = _zip({"a.md": b"a" * 1000})
     yield "cut off", "markdown", whole[: len(whole) // 2]
+
+
+def _traps() -> Iterator[tuple[str, str, bytes]]:
+    """Zips that lead out of a folder, lie about sizes, or hold each other."""
+    for form, name in (("markdown", "a.md"), ("memos", "textual_memory.json"), ("chatgpt", "conversations.json")):
+        for way in (f"../../{name}", f"/etc/{name}", f"a/../../{name}", f"..\\..\\{name}"):
+            yield f"leads out by {way[:4]}", form, _zip({way: b"[]"})
+    bomb = _zip({"a.md": b"a" * 2_000_000})
+    yield "zip in a zip", "markdown", _zip({f"{number}.zip": bomb for number in range(50)})
+    yield "zip named as Markdown", "markdown", _zip({"a.md": _zip({"b.md": b"x"})})
+    yield (
+        "overlapping entries",
+        "markdown",
+        _overlapping(_zip({f"{number}.md": b"a" * 2_000_000 for number in range(40)})),
+    )
+    yield "states a smaller size", "markdown", _understated(_zip({"a.md": b"a" * 2_000_000}))
+    yield "encrypted entry", "markdown", _encrypted(_zip({"a.md": b"a"}))
+
+
+def _overlapping(content: bytes) -> bytes:
+    """All entries of the directory point to the data of the first."""
+    changed, at = bytearray(content), 0
+    while (at := content.find(b"PK\x01\x02", at)) != -1:
+        changed[at + 42 : at + 46] = bytes(4)
+        at += 46
+    return bytes(changed)
+
+
+def _understated(content: bytes) -> bytes:
+    changed, at = bytearray(content), content.find(b"PK\x01\x02")
+    changed[at + 24 : at + 28] = (10).to_bytes(4, "little")
+    return bytes(changed)
+
+
+def _encrypted(content: bytes) -> bytes:
+    changed, at = bytearray(content), content.find(b"PK\x01\x02")
+    changed[at + 8] |= 1
+    return bytes(changed)
 
 
 def _cubes() -> Iterator[tuple[str, str, bytes]]:

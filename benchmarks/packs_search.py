@@ -1,0 +1,126 @@
+"""Measure searches of a tenant with installed packs beside the same tenant's memories without packs.
+
+Both are asked each question in turn, so that whatever else the machine does hits both alike.
+"""
+
+import time
+from typing import Any
+from uuid import UUID
+
+from benchmarks.client import BenchmarkError
+from benchmarks.databases import settled
+from benchmarks.report import timing
+from benchmarks.synthetic import conversation, questions
+from benchmarks.tables import markdown
+from benchmarks.tenants import Caller, cubes_in, drafts_of, filled, jobs_awaited, owner_of
+from governance.actor import Actor
+from governance.database import acting
+from vault.chat.services import ConversationDraft, conversation_create
+from vault.models import Conversation, PackMemory, PackVersion, Publication, Subscription
+from vault.namespaces.mounting import MountDraft, mount_create
+from vault.packs.services import PackDraft, VersionDraft, pack_create, version_build
+from vault.retrieval.queries import SearchQuery
+from vault.retrieval.selectors import memories_search
+from vault.store.publishing import PublicationDraft, publication_create
+from vault.store.subscribing import SubscriptionDraft, subscription_create
+from vault.vocabulary import PackState, Visibility
+
+SEED = 20_261_125
+OPEN = "/open"
+GOAL = 1.3  # times a search without packs
+WARM_UP = 20
+
+
+def packs_search(packs: int, memories: int, own: int, queries: int) -> dict[str, Any]:
+    """The figures of one run. packs: with `memories` each; own: memories of the tenant that asks.
+
+    The tenants stay, so that the next run need not load them. Raises BenchmarkError.
+    """
+    name = f"{packs}-{memories}"
+    offers = _offered(owner_of(f"bench-publisher-{name}"), packs, memories)
+    plain, mounted = (_loaded(f"bench-{kind}-{name}-{own}", own) for kind in ("plain", "packs"))
+    places = [(plain.actor, _conversation(plain.actor)), (mounted.actor, _with_packs(mounted.actor, offers, memories))]
+    jobs_awaited(mounted.actor)
+    settled()
+    took: list[list[float]] = [[], []]
+    of_packs = 0
+    turns = conversation(own, SEED)
+    for number, question in enumerate(questions(turns, queries + WARM_UP, SEED)):
+        for which, (actor, asked_in) in enumerate(places):
+            started = time.perf_counter()
+            hits = memories_search(actor=actor, search=SearchQuery(question, conversation_id=asked_in))
+            if number >= WARM_UP:
+                took[which].append((time.perf_counter() - started) * 1_000)
+                of_packs += sum(bool(hit.view.pack) for hit in hits)
+    without, with_packs = timing(took[0]), timing(took[1])
+    return {
+        "seed": SEED,
+        "packs": packs,
+        "memories of a pack": memories,
+        "own memories": own,
+        "queries": queries,
+        "without": {"p50": without.p50, "p95": without.p95},
+        "with packs": {"p50": with_packs.p50, "p95": with_packs.p95},
+        "ratio": {"p50": round(with_packs.p50 / without.p50, 3), "p95": round(with_packs.p95 / without.p95, 3)},
+        "found in packs": of_packs,
+        "goal": GOAL,
+    }
+
+
+def packs_search_table(figures: dict[str, Any]) -> str:
+    rows = [[name, figures[name]["p50"], figures[name]["p95"]] for name in ("without", "with packs")]
+    rows.append(["ratio", figures["ratio"]["p50"], figures["ratio"]["p95"]])
+    return markdown(["search", "p50 ms", "p95 ms"], rows)
+
+
+def _offered(publisher: Caller, packs: int, memories: int) -> list[UUID]:
+    """The publications, made by the product's own services."""
+    actor = publisher.actor
+    with acting(actor):
+        found = list(Publication.objects.filter(tenant_id=actor.tenant_id).order_by("id").values_list("id", flat=True))
+    for number in range(len(found), packs):
+        ids = filled(actor, drafts_of(conversation(memories, SEED + number + 1), f"/pack-{number}"))
+        pack = pack_create(actor=actor, draft=PackDraft(f"pack-{number}", f"Pack {number}"))
+        version_build(actor=actor, pack_id=pack.id, draft=VersionDraft("1.0.0", ids=tuple(ids)))
+        jobs_awaited(actor)
+        with acting(actor):
+            version = PackVersion.objects.get(tenant_id=actor.tenant_id, pack_id=pack.id)
+        if version.state != PackState.READY:
+            raise BenchmarkError(f"pack {number} is {version.state}: does the worker run?")
+        offer = PublicationDraft(version.id, visibility=Visibility.INSTALLATION)
+        found.append(publication_create(actor=actor, draft=offer).id)
+    return found[:packs]
+
+
+def _loaded(slug: str, own: int) -> Caller:
+    owner = owner_of(slug)
+    if cubes_in(owner.actor) < own:
+        filled(owner.actor, drafts_of(conversation(own, SEED), OPEN))
+    jobs_awaited(owner.actor)
+    return owner
+
+
+def _conversation(actor: Actor) -> UUID:
+    with acting(actor):
+        found = Conversation.objects.filter(tenant_id=actor.tenant_id).order_by("id").first()
+    return found.id if found else conversation_create(actor=actor, draft=ConversationDraft()).id
+
+
+def _with_packs(actor: Actor, offers: list[UUID], memories: int) -> UUID:
+    """A conversation in which each publication's pack is mounted, with all its memories installed."""
+    asked_in = _conversation(actor)
+    with acting(actor):
+        known = set(Subscription.objects.filter(tenant_id=actor.tenant_id).values_list("publication_id", flat=True))
+    for offer in offers:
+        if offer in known:
+            continue
+        subscription_create(actor=actor, draft=SubscriptionDraft(offer))
+        jobs_awaited(actor)
+        with acting(actor):
+            made = Subscription.objects.select_related("namespace").get(tenant_id=actor.tenant_id, publication_id=offer)
+        mount_create(actor=actor, draft=MountDraft(namespace=made.namespace.path, conversation_id=asked_in))
+    with acting(actor):
+        installed = PackMemory.objects.filter(tenant_id=actor.tenant_id).count()
+    if installed != len(offers) * memories:
+        raise BenchmarkError(f"{installed} memories of packs are installed, and not {len(offers) * memories}")
+    return asked_in
