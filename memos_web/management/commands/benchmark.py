@@ -170,10 +170,7 @@ class Command(InstalledCommand):
         store.add_argument("--packs", type=_count, default=5_000, help="of one publisher; default %(default)s")
         store.add_argument("--rounds", type=_count, default=20, help="of each page; default %(default)s")
         packed = names.add_parser("packs-search", help="a search with installed packs beside one without")
-        packed.add_argument("--packs", type=_count, default=20, help="that are mounted; default %(default)s")
-        packed.add_argument("--memories", type=_count, default=1_000, help="of each pack; default %(default)s")
-        packed.add_argument("--cubes", type=_count, default=10_000, help="own memories; default %(default)s")
-        packed.add_argument("--queries", type=_count, default=300, help="default %(default)s")
+        _packs_search_arguments(packed)
         past = names.add_parser(
             "namespace-restore", help="a namespace restored as of a time, beside raw COPY of its rows"
         )
@@ -250,6 +247,13 @@ def _latency_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--without-packed", action="store_true", help="ask in process, too, also without packed postings"
     )
+
+
+def _packs_search_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--packs", type=_count, default=20, help="that are mounted; default %(default)s")
+    parser.add_argument("--memories", type=_count, default=1_000, help="of each pack; default %(default)s")
+    parser.add_argument("--cubes", type=_count, default=10_000, help="own memories; default %(default)s")
+    parser.add_argument("--queries", type=_count, default=300, help="default %(default)s")
 
 
 def _ingest_arguments(parser: ArgumentParser) -> None:

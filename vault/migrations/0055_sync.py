@@ -26,7 +26,7 @@ def tenant() -> "models.ForeignKey[Any, Any]":
 
 
 class Migration(migrations.Migration):
-    dependencies = [("vault", "0053_ratings")]
+    dependencies = [("vault", "0054_short_term_pages")]
 
     operations = [
         migrations.CreateModel(
