@@ -175,7 +175,7 @@ def _packs_fill(actor: Actor, canary: str, cube_id: UUID) -> None:
 
 def _peer_add(actor: Actor, canary: str, cube_id: UUID) -> None:
     """A peer that was never called, and the link that a sync with it would leave."""
-    draft = PeerDraft(canary, "https://peer.example", "mk_peer", f"/{canary}", f"/{canary}")
+    draft = PeerDraft("Peer", "https://peer.example", "mk_peer", f"/{canary}", f"/{canary}")
     peer = peer_create(actor=actor, draft=draft)
     with acting(actor):
         SyncLink.objects.create(
